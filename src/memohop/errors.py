@@ -1,0 +1,26 @@
+"""The two ways in which things go wrong for a user."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MemohopError(Exception):
+    """Base of every error raised on purpose: its text names what was given and the remedy."""
+
+
+class UsageError(MemohopError, ValueError):
+    """An argument that cannot be right. The command line answers with exit code 2."""
+
+
+class DataError(MemohopError, RuntimeError):
+    """Files or a network that fail to deliver. The command line answers with exit code 1."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that is not in a registry, with the nearest names that are."""
+    known = list(known)
+    nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(nearest)}?" if nearest else f"known: {', '.join(known)}."
+    return UsageError(f"there is no {kind} named {name!r}; {hint}")
