@@ -1,0 +1,59 @@
+"""Memory-based message passing: graph networks for graphs whose neighbours disagree.
+
+The names below are imported when they are first used, so that the command line starts at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from memohop.data.load import load as load
+    from memohop.data.registry import datasets as datasets
+    from memohop.errors import DataError as DataError
+    from memohop.errors import MemohopError as MemohopError
+    from memohop.errors import UsageError as UsageError
+    from memohop.networks import build as build
+    from memohop.networks import models as models
+    from memohop.nn import MMP as MMP
+    from memohop.nn import Graph as Graph
+    from memohop.nn import MemoryGate as MemoryGate
+    from memohop.nn import decoupling_loss as decoupling_loss
+    from memohop.training import Member as Member
+    from memohop.training import MemberResult as MemberResult
+    from memohop.training import grid as grid
+    from memohop.training import select as select
+    from memohop.training import train as train
+
+_HOME = {
+    "load": "memohop.data.load",
+    "datasets": "memohop.data.registry",
+    "DataError": "memohop.errors",
+    "MemohopError": "memohop.errors",
+    "UsageError": "memohop.errors",
+    "build": "memohop.networks",
+    "models": "memohop.networks",
+    "MMP": "memohop.nn",
+    "Graph": "memohop.nn",
+    "MemoryGate": "memohop.nn",
+    "decoupling_loss": "memohop.nn",
+    "Member": "memohop.training",
+    "MemberResult": "memohop.training",
+    "grid": "memohop.training",
+    "select": "memohop.training",
+    "train": "memohop.training",
+}
+__all__ = [*_HOME, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'memohop' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

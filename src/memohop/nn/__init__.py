@@ -1,0 +1,13 @@
+"""The method: memory-based message passing, its gate and regulariser, and the graph product."""
+
+from memohop.nn.convolution import GraphAttention as GraphAttention
+from memohop.nn.convolution import GraphConv as GraphConv
+from memohop.nn.decoupling import decoupling_loss as decoupling_loss
+from memohop.nn.dropout import Dropout as Dropout
+from memohop.nn.features import FeatureLinear as FeatureLinear
+from memohop.nn.features import SparseFeatures as SparseFeatures
+from memohop.nn.gate import MemoryGate as MemoryGate
+from memohop.nn.graph import Graph as Graph
+from memohop.nn.mmp import MMP as MMP
+from memohop.nn.randomness import epoch_key as epoch_key
+from memohop.nn.randomness import randomness as randomness

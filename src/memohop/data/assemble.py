@@ -1,0 +1,64 @@
+"""From the arrays that a reader found to the `Data` that everyone works with."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from memohop.errors import DataError
+
+Masks: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Training, validation and test nodes, one column for each split."""
+
+
+def graph_data(x: NDArray[Any], y: NDArray[Any], arcs: NDArray[np.int64], masks: Masks) -> Data:
+    """A graph with `float32` features, `int64` labels and arcs, and boolean `[N, S]` masks."""
+    train, val, test = masks
+    return Data(
+        x=torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32)),
+        y=torch.from_numpy(np.ascontiguousarray(y, dtype=np.int64)),
+        edge_index=torch.from_numpy(np.ascontiguousarray(arcs, dtype=np.int64)),
+        train_mask=train,
+        val_mask=val,
+        test_mask=test,
+    )
+
+
+def mask_columns(masks: NDArray[np.bool_]) -> torch.Tensor:
+    """Masks with one row for each split, as files have them, as an `[N, S]` tensor."""
+    return torch.from_numpy(np.ascontiguousarray(masks.T))
+
+
+def merge_arcs(
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    *,
+    nodes: int,
+    both_ways: bool = False,
+    origin: object,
+) -> NDArray[np.int64]:
+    """Arcs as a sorted `[2, E]` array in which every one occurs once.
+
+    Args:
+        source: Where each arc begins.
+        target: Where it ends.
+        nodes: Number of nodes of the graph; an arc that leaves it is a `DataError`.
+        both_ways: Add every arc's opposite, for files that hold an undirected edge once.
+        origin: The file, for the error.
+    """
+    outside = np.flatnonzero(
+        (np.minimum(source, target) < 0) | (np.maximum(source, target) >= nodes)
+    )
+    if outside.size:
+        first = outside[0]
+        raise DataError(
+            f"{origin}: the arc {source[first]} -> {target[first]} leaves the graph of {nodes} "
+            "nodes; fetch the file anew"
+        )
+    if both_ways:
+        source, target = np.concatenate((source, target)), np.concatenate((target, source))
+    return np.stack(np.divmod(np.unique(source * nodes + target), nodes))

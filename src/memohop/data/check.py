@@ -1,0 +1,155 @@
+"""Looks a graph over before anyone trains on it, a user's own graph above all."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch_geometric.data import Data
+
+from memohop.data.assemble import Masks
+from memohop.errors import UsageError
+
+_MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+class MissingClassWarning(UserWarning):
+    """A class has no training node in some split, so that no model can learn it there."""
+
+
+def check(data: Data, *, classes: int | None = None) -> None:
+    """Raises a `UsageError` for a graph that cannot be trained on.
+
+    Warns with one `MissingClassWarning` if there are splits in which a class that has nodes has
+    none to train on.
+
+    Args:
+        data: A graph with `x`, `y`, `edge_index`, `train_mask`, `val_mask` and `test_mask`.
+        classes: Number of classes, if known; the labels must be below it.
+    """
+    _check_features(data)
+    _check_arcs(data)
+    train, val, test = as_columns(data)
+    _check_masks(train, val, test)
+    _check_labels(data, train | val | test, classes)
+    _warn_of_missing_classes(data.y, train)
+
+
+def as_columns(data: Data) -> Masks:
+    """The three masks with one column for each split, `[N, S]`; a flat mask is one split."""
+    nodes = len(_tensor(data, "x"))
+    columns = []
+    for name in _MASKS:
+        mask = _tensor(data, name)
+        if mask.dtype != torch.bool:
+            raise UsageError(f"{name} has type {mask.dtype}; give a boolean mask")
+        if mask.dim() not in (1, 2) or len(mask) != nodes:
+            raise UsageError(
+                f"{name} has shape {list(mask.shape)}; give one of shape [{nodes}] or "
+                f"[{nodes}, splits], with a row for each node"
+            )
+        columns.append(mask.unsqueeze(1) if mask.dim() == 1 else mask)
+    train, val, test = columns
+    if not train.shape == val.shape == test.shape or train.shape[1] == 0:
+        counts = ", ".join(
+            f"{mask.shape[1]} in {name}" for name, mask in zip(_MASKS, columns, strict=True)
+        )
+        raise UsageError(f"the masks differ in their number of splits, or have none: {counts}")
+    return train, val, test
+
+
+def _tensor(data: Data, name: str) -> torch.Tensor:
+    value = getattr(data, name, None)
+    if not isinstance(value, torch.Tensor):
+        raise UsageError(f"data.{name} is {value!r}; give a tensor")
+    return value
+
+
+def _check_features(data: Data) -> None:
+    x = _tensor(data, "x")
+    if x.dim() != 2 or not x.is_floating_point() or 0 in x.shape:
+        raise UsageError(
+            f"data.x has shape {list(x.shape)} and type {x.dtype}; give floating-point features "
+            "of shape [nodes, features]"
+        )
+    bad = (~x.isfinite()).nonzero()
+    if len(bad):
+        node, column = bad[0].tolist()
+        raise UsageError(
+            f"data.x holds {x[node, column].item()} at node {node}, column {column} "
+            f"({len(bad)} such value(s) in all); replace what is not finite"
+        )
+
+
+def _check_arcs(data: Data) -> None:
+    arcs = _tensor(data, "edge_index")
+    if arcs.dim() != 2 or len(arcs) != 2 or arcs.dtype != torch.int64:
+        raise UsageError(
+            f"data.edge_index has shape {list(arcs.shape)} and type {arcs.dtype}; give an int64 "
+            "tensor of shape [2, arcs]"
+        )
+    outside = ((arcs < 0) | (arcs >= len(data.x))).any(dim=0).nonzero()
+    if len(outside):
+        place = int(outside[0])
+        source, target = arcs[:, place].tolist()
+        raise UsageError(
+            f"arc {place} of data.edge_index, {source} -> {target}, points outside the graph of "
+            f"{len(data.x)} nodes ({len(outside)} such arc(s) in all); number the nodes from 0"
+        )
+
+
+def _check_masks(train: torch.Tensor, val: torch.Tensor, test: torch.Tensor) -> None:
+    masks = dict(zip(_MASKS, (train, val, test), strict=True))
+    for name, mask in masks.items():
+        empty = (~mask.any(dim=0)).nonzero().flatten().tolist()
+        if empty:
+            raise UsageError(
+                f"{name} is empty in {len(empty)} split(s), the first of them split {empty[0]}; "
+                "leave those splits out or give them nodes"
+            )
+    for one, other in (_MASKS[:2], _MASKS[1:], _MASKS[::2]):
+        shared = (masks[one] & masks[other]).sum(dim=0)
+        if shared.any():
+            first = int(shared.nonzero()[0])
+            raise UsageError(
+                f"{one} and {other} share {int(shared[first])} node(s) in split {first}; "
+                "a node belongs in one set of a split"
+            )
+
+
+def _check_labels(data: Data, used: torch.Tensor, classes: int | None) -> None:
+    y = _tensor(data, "y")
+    if y.dtype != torch.int64 or y.shape != (len(data.x),):
+        raise UsageError(
+            f"data.y has shape {list(y.shape)} and type {y.dtype}; give one int64 class for each "
+            f"of the {len(data.x)} nodes"
+        )
+    wrong = y < 0 if classes is None else (y < 0) | (y >= classes)
+    wrong = (wrong & used.any(dim=1)).nonzero()
+    if len(wrong):
+        node = int(wrong[0])
+        below = "" if classes is None else f" and below {classes}"
+        raise UsageError(
+            f"data.y is {int(y[node])} at node {node}, which is in a mask ({len(wrong)} such "
+            f"node(s) in all); give it a class from 0 on{below}, or take it out of the masks"
+        )
+
+
+def _warn_of_missing_classes(y: torch.Tensor, train: torch.Tensor) -> None:
+    labelled = y >= 0
+    names, positions = y[labelled].unique(return_inverse=True)
+    counts = torch.zeros((len(names), train.shape[1]), device=y.device)
+    counts.index_add_(0, positions, train[labelled].to(counts.dtype))
+    missing = (counts == 0).sum(dim=1).tolist()
+    found = [
+        f"class {name} in {splits}"
+        for name, splits in zip(names.tolist(), missing, strict=True)
+        if splits
+    ]
+    if found:
+        warnings.warn(
+            f"no training node of {', '.join(found)} of the {train.shape[1]} split(s); "
+            "no model can learn such a class there",
+            MissingClassWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,148 @@
+"""Random splits into training, validation and test nodes.
+
+Split `s` depends on `(seed, s)` alone: asking for more splits leaves the first ones as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from memohop.data.arguments import real_number, whole_number
+from memohop.data.assemble import Masks
+from memohop.errors import UsageError, unknown_name
+
+SPLITS = ("random", "class-wise")
+FRACTIONS = (0.48, 0.32, 0.20)
+
+
+def make_splits(
+    kind: str,
+    y: torch.Tensor,
+    *,
+    fractions: Sequence[float] = FRACTIONS,
+    splits: int = 10,
+    seed: int = 0,
+) -> Masks:
+    """Splits of the kind that is named: `random` or `class-wise`."""
+    if kind == "random":
+        return random_splits(len(y), fractions=fractions, splits=splits, seed=seed)
+    if kind == "class-wise":
+        return class_wise_splits(y, fractions=fractions, splits=splits, seed=seed)
+    raise unknown_name("split", kind, SPLITS)
+
+
+def random_splits(
+    num_nodes: int, *, fractions: Sequence[float] = FRACTIONS, splits: int = 10, seed: int = 0
+) -> Masks:
+    """Splits of all nodes alike, whatever their class.
+
+    Args:
+        num_nodes: Number of nodes.
+        fractions: Shares of the training, validation and test nodes; what is left is in no set.
+        splits: How many splits.
+        seed: Together with the number of a split decides which nodes it takes.
+
+    Returns:
+        Training, validation and test masks, boolean and of shape `[num_nodes, splits]`.
+    """
+    num_nodes = whole_number("num_nodes", num_nodes, least=1)
+    shares = _check_fractions(fractions)
+    if num_nodes < _parts(shares):
+        raise UsageError(
+            f"num_nodes={num_nodes} is too small for {_parts(shares)} sets; "
+            "give a larger graph or set a fraction to 0"
+        )
+    return _draw([np.arange(num_nodes)], num_nodes, shares, splits, seed)
+
+
+def class_wise_splits(
+    y: torch.Tensor, *, fractions: Sequence[float] = FRACTIONS, splits: int = 10, seed: int = 0
+) -> Masks:
+    """Splits of each class on its own, so that every set has every class.
+
+    Args:
+        y: The class of every node; a node with a negative one has no label and is in no set.
+        fractions: Shares of the training, validation and test nodes of each class; what is left
+            is in no set.
+        splits: How many splits.
+        seed: Together with the number of a split decides which nodes it takes.
+
+    Returns:
+        Training, validation and test masks, boolean and of shape `[len(y), splits]`.
+    """
+    shares = _check_fractions(fractions)
+    labels = y.cpu().numpy()
+    groups = []
+    for label in np.unique(labels[labels >= 0]):
+        members = np.flatnonzero(labels == label)
+        if len(members) < _parts(shares):
+            raise UsageError(
+                f"class {label} has {len(members)} node(s), too few for a class-wise split into "
+                f"{_parts(shares)} sets; use random splits (split='random')"
+            )
+        groups.append(members)
+    return _draw(groups, len(labels), shares, splits, seed)
+
+
+def _draw(
+    groups: Iterable[NDArray[Any]],
+    num_nodes: int,
+    shares: tuple[float, float, float],
+    splits: int,
+    seed: int,
+) -> Masks:
+    """Shuffles each group of nodes and cuts it up, once for every split."""
+    splits = whole_number("splits", splits, least=1)
+    seed = whole_number("seed", seed, least=0)
+    masks = np.zeros((3, num_nodes, splits), dtype=bool)
+    cuts = [(members, np.cumsum(_sizes(len(members), shares))) for members in groups]
+    for split in range(splits):
+        generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(split,)))
+        for members, ends in cuts:
+            pieces = np.split(generator.permutation(members), ends)
+            for mask, piece in zip(masks, pieces, strict=False):  # the last piece is in no set
+                mask[piece, split] = True
+    train, val, test = (torch.from_numpy(mask) for mask in masks)
+    return train, val, test
+
+
+def _sizes(count: int, shares: tuple[float, float, float]) -> list[int]:
+    """Sizes of the three sets, none empty that has a share.
+
+    The ends of the sets are rounded and not their sizes, so that shares of one in all use up
+    all nodes.
+    """
+    ends = [min(round(count * sum(shares[: part + 1])), count) for part in range(3)]
+    sizes = [ends[0], ends[1] - ends[0], ends[2] - ends[1]]
+    for part in range(3):
+        if shares[part] > 0 and sizes[part] == 0:
+            sizes[part] = 1
+            if sum(sizes) > count:
+                sizes[sizes.index(max(sizes))] -= 1
+    return sizes
+
+
+def _check_fractions(fractions: Sequence[float]) -> tuple[float, float, float]:
+    try:
+        train, val, test = fractions
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"fractions={fractions!r} must be three numbers, for train, validation and test"
+        ) from None
+    train, val, test = (real_number("fractions", share, least=0) for share in (train, val, test))
+    if train == 0 or math.fsum((train, val, test)) > 1 + 1e-9:
+        raise UsageError(
+            f"fractions={fractions!r} must have a positive share for train and a sum of 1 at most"
+        )
+    return train, val, test
+
+
+def _parts(shares: tuple[float, float, float]) -> int:
+    """How many sets are asked for."""
+    return sum(share > 0 for share in shares)

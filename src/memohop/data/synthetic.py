@@ -1,0 +1,166 @@
+"""Graphs that are made on the spot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from memohop.data.arguments import real_number, whole_number
+from memohop.data.assemble import graph_data, merge_arcs
+from memohop.data.splits import FRACTIONS, make_splits
+from memohop.errors import UsageError
+
+
+def csbm(
+    *,
+    homophily: float = 0.2,
+    nodes: int = 1000,
+    classes: int = 5,
+    degree: float = 10,
+    channels: int = 64,
+    strength: float = 0.22,
+    seed: int = 0,
+    split: str = "class-wise",
+    splits: int = 10,
+    fractions: Sequence[float] = FRACTIONS,
+) -> Data:
+    """Contextual stochastic block model with exactly the homophily asked for, up to rounding.
+
+    Of the `round(nodes * degree / 2)` undirected edges the share `homophily` is drawn without
+    replacement from the pairs of nodes of one class, the rest from the other pairs. There are no
+    self-loops, and both arcs of an edge are stored. The features are `strength` times the mean of
+    the class plus noise, both normal with variance `1 / channels`.
+
+    Args:
+        homophily: Share of the edges within a class, from 0 to 1.
+        nodes: Number of nodes.
+        classes: Number of classes, as equal in size as can be and in random order.
+        degree: Mean number of neighbours.
+        channels: Number of features.
+        strength: How far the features tell the class; 0 is not at all.
+        seed: Decides graph, features and splits.
+        split: `class-wise` or `random`.
+        splits: How many splits.
+        fractions: Shares of the training, validation and test nodes.
+    """
+    homophily = real_number("homophily", homophily, least=0, most=1)
+    nodes = whole_number("nodes", nodes, least=1)
+    classes = whole_number("classes", classes, least=1)
+    edges = round(nodes * real_number("degree", degree, least=0) / 2)
+    channels = whole_number("channels", channels, least=1)
+    strength = real_number("strength", strength, least=0)
+    generator = np.random.default_rng(whole_number("seed", seed, least=0))
+    if nodes < classes:
+        raise UsageError(f"classes={classes} is more than nodes={nodes}; ask for fewer classes")
+
+    y = generator.permutation(np.arange(nodes) % classes)
+    members = [np.flatnonzero(y == label) for label in range(classes)]
+    within = round(homophily * edges)
+    pairs = np.concatenate(
+        (
+            _pairs_within(members, within, generator),
+            _pairs_between(members, edges - within, generator),
+        ),
+        axis=1,
+    )
+    means = generator.normal(scale=channels**-0.5, size=(classes, channels))
+    noise = generator.normal(scale=channels**-0.5, size=(nodes, channels))
+    return graph_data(
+        strength * means[y] + noise,
+        y,
+        merge_arcs(*pairs, nodes=nodes, both_ways=True, origin="csbm"),
+        make_splits(split, torch.from_numpy(y), fractions=fractions, splits=splits, seed=seed),
+    )
+
+
+def digits(
+    *,
+    neighbours: int = 10,
+    seed: int = 0,
+    split: str = "class-wise",
+    splits: int = 10,
+    fractions: Sequence[float] = FRACTIONS,
+) -> Data:
+    """Scikit-learn's 1797 handwritten digits, each with arcs to its nearest neighbours.
+
+    The distance is that of the pixels, and of digits equally far the earlier one counts as nearer.
+    The features are the 64 pixels, scaled to lie between 0 and 1.
+
+    Args:
+        neighbours: How many arcs leave each node.
+        seed: Decides the splits; the graph is always the same.
+        split: `class-wise` or `random`.
+        splits: How many splits.
+        fractions: Shares of the training, validation and test nodes.
+    """
+    from sklearn.datasets import load_digits
+
+    pixels, y = load_digits(return_X_y=True)
+    count = len(pixels)
+    neighbours = whole_number("neighbours", neighbours, least=1)
+    if neighbours >= count:
+        raise UsageError(f"neighbours={neighbours} must be less than the {count} digits there are")
+    # Pixels are whole numbers, so these squared distances are exact and ties are true ties.
+    squares = (pixels**2).sum(axis=1)
+    distances = squares[:, None] + squares[None, :] - 2 * pixels @ pixels.T
+    np.fill_diagonal(distances, np.inf)
+    nearest = distances.argsort(axis=1, kind="stable")[:, :neighbours]
+    source = np.repeat(np.arange(count), neighbours)
+    return graph_data(
+        pixels / 16,
+        y,
+        merge_arcs(source, nearest.reshape(-1), nodes=count, origin="digits"),
+        make_splits(split, torch.from_numpy(y), fractions=fractions, splits=splits, seed=seed),
+    )
+
+
+def _pairs_within(
+    members: list[NDArray[Any]], count: int, generator: np.random.Generator
+) -> NDArray[Any]:
+    """`count` distinct pairs of two nodes of one class, as a `[2, count]` array."""
+    blocks = [len(nodes) * (len(nodes) - 1) // 2 for nodes in members]
+    pairs = []
+    for nodes, number in zip(members, _sample(blocks, count, generator, "one class"), strict=True):
+        # All pairs of n nodes in a circle: the one that starts at `first` and is `step` long, for
+        # the steps up to n / 2. Half a circle long, it is there once, from its first half.
+        step, first = np.divmod(number, len(nodes))
+        pairs.append(np.stack((nodes[first], nodes[(first + step + 1) % len(nodes)])))
+    return np.concatenate(pairs, axis=1)
+
+
+def _pairs_between(
+    members: list[NDArray[Any]], count: int, generator: np.random.Generator
+) -> NDArray[Any]:
+    """`count` distinct pairs of two nodes of different classes, as a `[2, count]` array."""
+    # A node goes with all nodes of the classes after its own, which lie behind one another.
+    in_order = np.concatenate(members)
+    later = len(in_order) - np.cumsum([len(nodes) for nodes in members])
+    blocks = [len(nodes) * int(rest) for nodes, rest in zip(members, later, strict=True)]
+    pairs = []
+    for nodes, rest, number in zip(
+        members, later, _sample(blocks, count, generator, "two classes"), strict=True
+    ):
+        first, second = np.divmod(number, max(int(rest), 1))
+        pairs.append(np.stack((nodes[first], in_order[len(in_order) - rest + second])))
+    return np.concatenate(pairs, axis=1)
+
+
+def _sample(
+    blocks: list[int], count: int, generator: np.random.Generator, of: str
+) -> list[NDArray[np.int64]]:
+    """`count` distinct numbers below the sum of `blocks`, as numbers within each block."""
+    total = sum(blocks)
+    if count > total:
+        raise UsageError(
+            f"the degree and homophily asked for take {count} edges between nodes of {of}, and "
+            f"there are {total} such pairs; lower degree, change homophily or raise nodes"
+        )
+    drawn = np.sort(generator.choice(total, size=count, replace=False)) if count else np.arange(0)
+    starts = np.cumsum([0, *blocks])
+    return [drawn[(drawn >= start) & (drawn < end)] - start for start, end in pairwise(starts)]

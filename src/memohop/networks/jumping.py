@@ -1,0 +1,65 @@
+"""Jumping knowledge as in the table's copied rows: ``gcn+jk`` and ``gat+jk``."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from memohop.networks.backbone import Backbone
+from memohop.networks.base import Features, GraphModel
+from memohop.nn import Dropout, FeatureLinear, Graph
+
+
+class JumpingStack(GraphModel):
+    r"""All layers, and one that never saw the graph, speak in the decision.
+
+    .. math::
+        \mathbf{H}^0 &= \mathrm{ReLU}(\mathrm{drop}(\mathbf{X})\mathbf{W}^0) \\
+        \mathbf{H}^l &= \sigma(\mathrm{conv}(\mathrm{drop}(\mathbf{H}^{l-1}))) \\
+        \mathbf{Z} &= \mathrm{drop}([\mathbf{H}^0 \Vert \dots \Vert \mathbf{H}^L])\mathbf{W}
+
+    This is the network that H2GCN's authors ran for the row which the paper copies. It carries
+    the branch :math:`\mathbf{H}^0`, unlike ``JumpingKnowledge`` (Xu et al., 2018) on top of
+    convolutions alone, and is much better for it where neighbours disagree.
+
+    Args:
+        in_channels: number of features.
+        out_channels: number of classes.
+        backbone: the kind of convolution.
+        hidden_channels: width of every layer.
+        num_layers: number of convolutions.
+        dropout: rate of dropout on hidden layers and before the decision.
+        input_dropout: rate of dropout on the features.
+        direction, self_loops, norm: see :class:`memohop.Graph`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        backbone: Backbone,
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        input_dropout: float = 0.5,
+        direction: str = "undirected",
+        self_loops: str = "add",
+        norm: str = "symmetric",
+    ) -> None:
+        super().__init__(direction=direction, self_loops=self_loops, norm=norm)
+        self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
+        self.convs = nn.ModuleList(
+            backbone.layer(hidden_channels, hidden_channels) for _ in range(num_layers)
+        )
+        self.activation = backbone.activation
+        self.dropout = Dropout(dropout)
+        self.classifier = nn.Linear(hidden_channels * (num_layers + 1), out_channels)
+
+    def forward(self, x: Features, graph: Graph) -> Tensor:
+        """Logits ``[N, out_channels]``."""
+        layers = [F.relu(self.input(x))]
+        for conv in self.convs:
+            layers.append(self.activation(conv(self.dropout(layers[-1]), graph)))
+        return self.classifier(self.dropout(torch.cat(layers, dim=-1)))

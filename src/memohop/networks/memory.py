@@ -1,0 +1,156 @@
+"""The paper's network: ``gcn+mmp`` and ``gat+mmp``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from memohop.errors import UsageError
+from memohop.networks.backbone import Backbone
+from memohop.networks.base import Features, GraphModel
+from memohop.nn import MMP, Dropout, FeatureLinear, Graph, MemoryGate
+from memohop.nn.decoupling import FORMS, network_decoupling_loss
+
+
+class MemoryOutput(NamedTuple):
+    """What a :class:`MemoryNetwork` returns; there is no penalty in evaluation mode."""
+
+    logits: Tensor
+    penalty: Tensor | None
+
+
+class MemoryNetwork(GraphModel):
+    r"""Memory-based message passing between a linear input layer and a linear classifier.
+
+    .. math::
+        \mathbf{H}^0 &= \mathrm{ReLU}(\mathrm{drop}(\mathbf{X})\mathbf{W}_{in} + \mathbf{b}_{in}),
+            \quad \mathbf{C}^0 = \mathbf{H}^0 \\
+        \mathbf{H}^l, \mathbf{C}^l &= \mathrm{MMP}^l(\mathbf{H}^{l-1}, \mathbf{C}^{l-1}) \\
+        \mathbf{Z} &= \mathbf{H}^L\mathbf{W}_{out} + \mathbf{b}_{out}
+
+    and the decoupling loss over the pairs :math:`(\mathbf{H}^l, \mathbf{C}^l)` as its penalty,
+    to be weighed with :math:`\lambda`.
+
+    Args:
+        in_channels: number of features.
+        out_channels: number of classes.
+        backbone: the kind of convolution.
+        hidden_channels: width of hidden state, memory and message.
+        num_layers: number of rounds.
+        dropout: rate of dropout on the gate's input, as in the released code, and before the
+            classifier where asked for.
+        input_dropout: rate of dropout on the features.
+        classifier_dropout: whether there is dropout before the classifier.
+        gate: ``"linear"`` or ``"gru"``.
+        gate_sharing: ``"shared"``, one gate for all layers as in the paper, or ``"layer"``.
+        per: gates per ``"node"`` or per ``"channel"``.
+        memory_from: ``"message"`` or ``"hidden"``, see :class:`memohop.MMP`.
+        message_norm: ``"none"``, or ``"layer"`` for layer normalisation of the message.
+        readout: decide by the ``"last"`` layer, or by all of them side by side, ``"jumping"``.
+        decoupling: form of the penalty, see :func:`memohop.decoupling_loss`.
+        direction, self_loops, norm: see :class:`memohop.Graph`. Self-loops are left out by
+            default: a node keeps itself through its hidden state.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        backbone: Backbone,
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        input_dropout: float = 0.5,
+        classifier_dropout: bool = False,
+        gate: str = "linear",
+        gate_sharing: str = "shared",
+        per: str = "node",
+        memory_from: str = "message",
+        message_norm: str = "none",
+        readout: str = "last",
+        decoupling: str = "mean",
+        direction: str = "undirected",
+        self_loops: str = "remove",
+        norm: str = "row",
+    ) -> None:
+        super().__init__(direction=direction, self_loops=self_loops, norm=norm)
+        _check("gate_sharing", gate_sharing, ("shared", "layer"))
+        _check("message_norm", message_norm, ("none", "layer"))
+        _check("readout", readout, ("last", "jumping"))
+        _check("decoupling", decoupling, FORMS)
+        self.readout, self.decoupling = readout, decoupling
+        self.penalty_is_summed = decoupling == "paper"
+        self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
+        gates = [
+            MemoryGate(hidden_channels, kind=gate, per=per, dropout=dropout)
+            for _ in range(1 if gate_sharing == "shared" else num_layers)
+        ]
+        self.rounds = nn.ModuleList()
+        for place in range(num_layers):
+            conv = backbone.layer(hidden_channels, hidden_channels)
+            if message_norm == "layer":
+                conv = Normalised(conv, hidden_channels)
+            self.rounds.append(
+                MMP(conv, hidden_channels, gate=gates[place % len(gates)], memory_from=memory_from)
+            )
+        self.dropout = Dropout(dropout) if classifier_dropout else nn.Identity()
+        width = hidden_channels * (num_layers + 1 if readout == "jumping" else 1)
+        self.classifier = nn.Linear(width, out_channels)
+        nn.init.xavier_uniform_(self.classifier.weight)
+        nn.init.zeros_(self.classifier.bias)
+
+    def forward(self, x: Features, graph: Graph) -> MemoryOutput:
+        """Logits ``[N, out_channels]`` and the decoupling loss."""
+        pairs, _ = self._pass_messages(x, graph)
+        hidden = pairs[-1][0]
+        if self.readout == "jumping":
+            hidden = torch.cat([hidden for hidden, _ in pairs], dim=-1)
+        logits = self.classifier(self.dropout(hidden))
+        if not (self.training and self.penalised):
+            return MemoryOutput(logits, None)
+        return MemoryOutput(logits, network_decoupling_loss(pairs, form=self.decoupling))
+
+    def gates(self, x: Features, graph: Graph) -> Tensor:
+        """The gates ``[rounds, N, 3]``: kept, absorbed, passed on (means over channels)."""
+        _, gates = self._pass_messages(x, graph)
+        return torch.stack(
+            [torch.stack([gate.mean(-1) for gate in of_round], dim=-1) for of_round in gates]
+        )
+
+    def _pass_messages(
+        self, x: Features, graph: Graph
+    ) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, Tensor, Tensor]]]:
+        hidden = memory = F.relu(self.input(x))
+        pairs, gates = [(hidden, memory)], []
+        for mmp in self.rounds:
+            assert isinstance(mmp, MMP)
+            hidden, memory, of_round = mmp.step(hidden, memory, graph)
+            pairs.append((hidden, memory))
+            gates.append(of_round)
+        return pairs, gates
+
+
+class Normalised(nn.Module):
+    """A convolution followed by layer normalisation.
+
+    Args:
+        conv: the convolution.
+        channels: its output width.
+    """
+
+    def __init__(self, conv: nn.Module, channels: int) -> None:
+        super().__init__()
+        self.conv, self.norm = conv, nn.LayerNorm(channels)
+
+    def forward(self, hidden: Tensor, graph: Graph) -> Tensor:
+        """The normalised result of the convolution."""
+        return self.norm(self.conv(hidden, graph))
+
+
+def _check(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, not {value!r}")

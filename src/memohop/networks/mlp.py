@@ -1,0 +1,56 @@
+"""The network that does not look at the graph."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from memohop.networks.base import Features, NodeModel
+from memohop.nn import Dropout, FeatureLinear
+
+
+class MLP(NodeModel):
+    r"""A multi-layer perceptron on the features of each node alone.
+
+    .. math::
+        \mathbf{H}^0 = \mathbf{X}, \quad
+        \mathbf{H}^l = \mathrm{ReLU}(\mathrm{drop}(\mathbf{H}^{l-1})\mathbf{W}^l + \mathbf{b}^l)
+
+    without the rectifier in the last layer.
+
+    Args:
+        in_channels: number of features.
+        out_channels: number of classes.
+        hidden_channels: width of the hidden layers.
+        num_layers: number of linear maps, at least 1.
+        dropout: rate of dropout on hidden layers.
+        input_dropout: rate of dropout on the features.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        input_dropout: float = 0.5,
+    ) -> None:
+        super().__init__()
+        widths = [hidden_channels] * (num_layers - 1) + [out_channels]
+        self.first = FeatureLinear(in_channels, widths[0], dropout=input_dropout)
+        self.dropout = Dropout(dropout)
+        self.later = nn.ModuleList(nn.Linear(width, after) for width, after in pairwise(widths))
+
+    def prepare(self, edge_index: Tensor, num_nodes: int) -> None:
+        """Nothing: the graph plays no part."""
+
+    def forward(self, x: Features, graph: None = None) -> Tensor:
+        """Logits ``[N, out_channels]``."""
+        hidden = self.first(x)
+        for linear in self.later:
+            hidden = linear(self.dropout(F.relu(hidden)))
+        return hidden

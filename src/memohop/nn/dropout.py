@@ -1,0 +1,60 @@
+"""Dropout whose rate is a tensor and whose mask can come from a counter."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from memohop.errors import UsageError
+from memohop.nn.randomness import scaled_keep_mask, skip_place
+
+
+class Dropout(nn.Module):
+    r"""Zeroes each element with probability ``rate`` and scales the rest by ``1 / (1 - rate)``.
+
+    Used on its own it draws from PyTorch's generator, like :class:`torch.nn.Dropout`. Inside
+    :func:`memohop.nn.randomness.randomness`, as in the trainer, the mask is a function of seed,
+    epoch and position alone. The rate is a buffer, so that the members of a population can each
+    have their own.
+
+    Args:
+        rate: the probability of a zero, at least 0 and below 1.
+        role: what the rate is called in a :class:`memohop.Member`: ``"hidden"``, ``"input"``,
+            ``"attention"`` or ``"edge"``.
+    """
+
+    rate: Tensor
+
+    def __init__(self, rate: float = 0.5, *, role: str = "hidden") -> None:
+        super().__init__()
+        if not 0 <= rate < 1:
+            raise UsageError(f"a dropout rate is at least 0 and below 1, not {rate}")
+        self.role = role
+        self.active = rate > 0
+        self.register_buffer("rate", torch.tensor(float(rate)))
+
+    def set_rates(self, rates: Tensor) -> None:
+        """Say which rates (of all members) are coming, so that all-zero ones cost nothing."""
+        self.active = bool((rates > 0).any())
+
+    def mask(self, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
+        """The mask, scaled, with the type and place of ``like``; None where nothing is dropped."""
+        if not self.training:
+            return None
+        if not self.active:
+            skip_place()
+            return None
+        mask = scaled_keep_mask(shape, self.rate, like.dtype)
+        if mask is None:
+            mask = F.dropout(like.new_ones(shape), float(self.rate))
+        return mask
+
+    def forward(self, values: Tensor) -> Tensor:
+        """``values`` with some elements dropped, or as they are in evaluation mode."""
+        mask = self.mask(tuple(values.shape), values)
+        return values if mask is None else values * mask
+
+    def extra_repr(self) -> str:
+        """The rate and its role."""
+        return f"rate={float(self.rate):g}, role={self.role}"

@@ -1,0 +1,86 @@
+"""The control mechanism of memory-based message passing."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from memohop.errors import UsageError
+from memohop.nn.dropout import Dropout
+
+
+class MemoryGate(nn.Module):
+    r"""How much each node keeps of itself, absorbs of its message, and passes on.
+
+    From `"Memory-based Message Passing" <https://arxiv.org/abs/2202.00423>`_, Eq. (8):
+
+    .. math::
+        \alpha_h, \alpha_m, \alpha_c = f_\theta(\mathbf{H}, \mathbf{M})
+
+    where :math:`\mathbf{H}` is the hidden state and :math:`\mathbf{M}` the message received.
+    For ``kind="linear"``, the paper's,
+
+    .. math::
+        f_\theta(\mathbf{H}, \mathbf{M}) =
+            \mathrm{sigmoid}(\mathbf{W}[\mathbf{H} \,\Vert\, \mathbf{M}] + \mathbf{b}),
+
+    and for ``kind="gru"``, which the paper leaves for future work, the sigmoid of a linear map
+    of one gated recurrent unit step with :math:`\mathbf{M}` as its input and :math:`\mathbf{H}`
+    as its state.
+
+    One gate may serve several layers: hand the same object to each :class:`MMP`.
+
+    Args:
+        channels: width of the hidden state and of the message.
+        kind: ``"linear"`` or ``"gru"``.
+        per: ``"node"`` for one scalar per node and gate, ``"channel"`` for one per channel.
+        dropout: rate of dropout on the gate's input.
+
+    Shapes:
+        - **hidden**, **message**: :math:`(N, C)`
+        - **output**: three tensors, each :math:`(N, 1)`, or :math:`(N, C)` per channel
+    """
+
+    def __init__(
+        self, channels: int, *, kind: str = "linear", per: str = "node", dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        if kind not in ("linear", "gru"):
+            raise UsageError(f"gate must be 'linear' or 'gru', not {kind!r}")
+        if per not in ("node", "channel"):
+            raise UsageError(f"per must be 'node' or 'channel', not {per!r}")
+        self.channels, self.kind, self.per = channels, kind, per
+        width = 1 if per == "node" else channels
+        self.dropout = Dropout(dropout)
+        if kind == "gru":
+            self.from_message = nn.Linear(channels, 3 * channels)
+            self.from_hidden = nn.Linear(channels, 3 * channels)
+        self.out = nn.Linear(2 * channels if kind == "linear" else channels, 3 * width)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Half-open gates: zero biases and Glorot weights."""
+        for module in self.children():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
+
+    def forward(self, hidden: Tensor, message: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The gates ``(gate_hidden, gate_message, gate_memory)``, each in (0, 1)."""
+        both = self.dropout(torch.cat([hidden, message], dim=-1))
+        if self.kind == "gru":
+            both = self._recur(*both.chunk(2, dim=-1))
+        gate_hidden, gate_message, gate_memory = self.out(both).sigmoid().chunk(3, dim=-1)
+        return gate_hidden, gate_message, gate_memory
+
+    def _recur(self, hidden: Tensor, message: Tensor) -> Tensor:
+        """One step of a gated recurrent unit (Cho et al., 2014)."""
+        reset_m, update_m, new_m = self.from_message(message).chunk(3, dim=-1)
+        reset_h, update_h, new_h = self.from_hidden(hidden).chunk(3, dim=-1)
+        reset, update = (reset_m + reset_h).sigmoid(), (update_m + update_h).sigmoid()
+        new = (new_m + reset * new_h).tanh()
+        return (1 - update) * new + update * hidden
+
+    def extra_repr(self) -> str:
+        """Width, kind and resolution."""
+        return f"{self.channels}, kind={self.kind}, per={self.per}"

@@ -1,0 +1,186 @@
+"""A graph as a model sees it: arcs, the policies applied to them, and the product with them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from memohop.errors import UsageError
+from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product, weighted_product
+
+DIRECTIONS = ("out", "in", "both", "undirected")
+SELF_LOOPS = ("keep", "add", "remove")
+NORMS = ("row", "symmetric", "none")
+
+
+class Graph:
+    r"""The matrix :math:`\mathbf{A}` in ``graph @ hidden``, built once and never changed.
+
+    Row :math:`i` of the product collects what node :math:`i` receives. With
+    :math:`\mathbf{E}_{uv}` the number of arcs :math:`u \to v`:
+
+    ==============  =========================================================================
+    ``direction``   what a node receives from
+    ==============  =========================================================================
+    ``out``         the nodes it points to: :math:`\mathbf{E}`
+    ``in``          the nodes that point to it, as in PyG: :math:`\mathbf{E}^\top`
+    ``both``        either, an arc each way counting twice: :math:`\mathbf{E} + \mathbf{E}^\top`
+    ``undirected``  either, each neighbour counting once: 1 where
+                    :math:`\mathbf{E} + \mathbf{E}^\top` is not 0
+    ==============  =========================================================================
+
+    ``self_loops`` then keeps the diagonal as it is, removes it, or puts 1 everywhere on it
+    (``add``). ``norm`` divides by row sums (``row``, the mean), by the roots of row and column
+    sums (``symmetric``), or not at all (``none``); sums of 0 give 0.
+
+    Args:
+        edge_index: int64 ``[2, arcs]``; arcs run from the first row to the second.
+        num_nodes: number of nodes.
+        direction: see above; there is no default, since it decides results.
+        self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
+        norm: ``"row"``, ``"symmetric"`` or ``"none"``.
+
+    Example:
+        >>> import torch, memohop
+        >>> graph = memohop.Graph(torch.tensor([[0, 0], [1, 2]]), 3, direction="out", norm="row")
+        >>> graph @ torch.tensor([[9.0], [1.0], [3.0]])
+        tensor([[2.],
+                [0.],
+                [0.]])
+    """
+
+    def __init__(
+        self,
+        edge_index: Tensor,
+        num_nodes: int,
+        *,
+        direction: str,
+        self_loops: str = "keep",
+        norm: str = "none",
+    ) -> None:
+        _check_choice("direction", direction, DIRECTIONS)
+        _check_choice("self_loops", self_loops, SELF_LOOPS)
+        _check_choice("norm", norm, NORMS)
+        check_arcs(edge_index, num_nodes)
+        self.num_nodes, self.direction = num_nodes, direction
+        self.self_loops, self.norm = self_loops, norm
+
+        row, col, weight = _merge(edge_index, num_nodes, direction)
+        row, col, weight = _apply_self_loops(row, col, weight, num_nodes, self_loops)
+        self._place(Pattern(row, col, (num_nodes, num_nodes)), weight)
+
+    def _place(self, pattern: Pattern, weight: Tensor) -> None:
+        self.pattern = pattern
+        self.weight = weight  # before normalisation
+        self._matrix = FixedMatrix(pattern, self._normalise(weight[None])[0])
+
+    def __matmul__(self, hidden: Tensor) -> Tensor:
+        """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
+        return fixed_product(hidden[None], self._matrix)[0]
+
+    def reweighted(self, keep: Tensor) -> ReweightedGraph:
+        """The graph with some arcs dropped and what is left normalised anew.
+
+        Args:
+            keep: ``[entries]``, 1 for an arc that stays and 0 for one that goes. Self-loops
+                stay: they are added after arcs are dropped.
+        """
+        loop = self.pattern.row == self.pattern.col
+        kept = torch.where(loop, torch.ones_like(keep), keep)
+        return ReweightedGraph(self, kept, self._normalise((self.weight * kept)[None]))
+
+    def _normalise(self, weight: Tensor) -> Tensor:
+        """Weights ``[1, entries]`` divided as ``norm`` says."""
+        if self.norm == "none":
+            return weight
+        ones = weight.new_ones(1, self.num_nodes, 1)
+        pattern = self.pattern
+        rows = weighted_product(weight, ones, pattern)[..., 0]
+        if self.norm == "row":
+            return weight / rows.index_select(-1, pattern.row).clamp(min=1)
+        turned = weight.index_select(-1, pattern.order)
+        columns = weighted_product(turned, ones, pattern.transpose)[..., 0]
+        # An entry that is there has sums of at least its own weight; one that was dropped is 0.
+        sums = rows.index_select(-1, pattern.row) * columns.index_select(-1, pattern.col)
+        return weight / sums.clamp(min=1).sqrt()
+
+    def to(
+        self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> Graph:
+        """The same graph on another device or with another type of values."""
+        graph = object.__new__(Graph)
+        graph.num_nodes, graph.direction = self.num_nodes, self.direction
+        graph.self_loops, graph.norm = self.self_loops, self.norm
+        device = self.weight.device if device is None else device
+        graph._place(self.pattern.to(device), self.weight.to(device=device, dtype=dtype))
+        return graph
+
+    def __repr__(self) -> str:
+        return (
+            f"Graph({self.num_nodes} nodes, {len(self.pattern)} entries, "
+            f"direction={self.direction}, self_loops={self.self_loops}, norm={self.norm})"
+        )
+
+
+class ReweightedGraph:
+    """A graph some of whose arcs were dropped; made by :meth:`Graph.reweighted`."""
+
+    def __init__(self, graph: Graph, keep: Tensor, weight: Tensor) -> None:
+        self.pattern, self.num_nodes = graph.pattern, graph.num_nodes
+        self.keep = keep
+        self._weight = weight
+
+    def __matmul__(self, hidden: Tensor) -> Tensor:
+        """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
+        product = weighted_product(self._weight, hidden[None], self.pattern)
+        return product[0]
+
+
+def check_arcs(edge_index: Tensor, num_nodes: int) -> None:
+    """Refuse arcs of a wrong shape or type, or to nodes that do not exist."""
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.int64:
+        raise UsageError(
+            f"edge_index must be an int64 tensor of shape [2, arcs], not {edge_index.dtype} "
+            f"{tuple(edge_index.shape)}"
+        )
+    outside = ((edge_index < 0) | (edge_index >= num_nodes)).any(dim=0)
+    if outside.any():
+        place = int(outside.nonzero()[0])
+        source, target = edge_index[:, place].tolist()
+        raise UsageError(
+            f"edge_index[:, {place}] is the arc {source} -> {target}, but nodes are numbered "
+            f"0 to {num_nodes - 1}: renumber the nodes or raise num_nodes"
+        )
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _merge(edge_index: Tensor, num_nodes: int, direction: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Unique entries in row-major order, with the number of arcs behind each."""
+    source, target = edge_index
+    row = {"out": source, "in": target}.get(direction, torch.cat([source, target]))
+    col = {"out": target, "in": source}.get(direction, torch.cat([target, source]))
+    place, count = torch.unique(row * num_nodes + col, return_counts=True)
+    weight = count.to(torch.get_default_dtype())
+    if direction == "undirected":
+        weight = torch.ones_like(weight)
+    return place // max(num_nodes, 1), place % max(num_nodes, 1), weight
+
+
+def _apply_self_loops(
+    row: Tensor, col: Tensor, weight: Tensor, num_nodes: int, policy: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    if policy == "keep":
+        return row, col, weight
+    between = row != col
+    row, col, weight = row[between], col[between], weight[between]
+    if policy == "remove":
+        return row, col, weight
+    node = torch.arange(num_nodes, device=row.device)
+    row, col = torch.cat([row, node]), torch.cat([col, node])
+    weight = torch.cat([weight, weight.new_ones(num_nodes)])
+    order = torch.argsort(row * num_nodes + col)
+    return row[order], col[order], weight[order]

@@ -1,0 +1,96 @@
+"""Memory-based message passing round any graph convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from memohop.errors import UsageError
+from memohop.nn.gate import MemoryGate
+
+
+class MMP(nn.Module):
+    r"""Messages are sent from a memory cell; the node's own embedding is kept for the decision.
+
+    From `"Memory-based Message Passing: Decoupling the Message for Propagation from
+    Discrimination" <https://arxiv.org/abs/2202.00423>`_ (ICASSP 2022), Eqs. (6)-(10):
+
+    .. math::
+        \mathbf{M}^l &= \mathrm{conv}(\mathbf{C}^{l-1}) \\
+        \alpha_h, \alpha_m, \alpha_c &= f_\theta(\mathbf{H}^{l-1}, \mathbf{M}^l) \\
+        \mathbf{H}^l &= \alpha_h \mathbf{H}^{l-1} + \alpha_m \mathbf{M}^l \\
+        \mathbf{C}^l &= \alpha_c \mathbf{M}^l
+
+    where :math:`\mathbf{H}` is the hidden state, :math:`\mathbf{C}` the memory,
+    :math:`\mathbf{M}` the message and :math:`f_\theta` a :class:`MemoryGate`. Ordinary message
+    passing is :math:`\alpha_h = 0`, :math:`\alpha_m = \alpha_c = 1`.
+
+    Args:
+        conv: any module or function from ``(memory, *conv_args)`` to a message of the same
+            shape. It is used unchanged.
+        channels: width of hidden state, memory and message.
+        gate: ``"linear"``, ``"gru"``, or a :class:`MemoryGate` to share with other layers.
+        per: ``"node"`` or ``"channel"``, see :class:`MemoryGate`.
+        memory_from: ``"message"`` as in Eq. (10), or ``"hidden"`` for
+            :math:`\mathbf{C}^l = \alpha_c \mathbf{H}^l`, the paper's remark.
+        dropout: rate of dropout on the gate's input.
+
+    Shapes:
+        - **hidden**, **memory**: :math:`(N, C)`, before and after
+
+    Example:
+        >>> import torch, memohop
+        >>> from torch_geometric.nn import GCNConv
+        >>> mmp = memohop.MMP(GCNConv(16, 16), 16)
+        >>> hidden = memory = torch.randn(3, 16)
+        >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        >>> hidden, memory = mmp(hidden, memory, edge_index)
+    """
+
+    def __init__(
+        self,
+        conv: Callable[..., Tensor],
+        channels: int,
+        *,
+        gate: str | MemoryGate = "linear",
+        per: str = "node",
+        memory_from: str = "message",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if memory_from not in ("message", "hidden"):
+            raise UsageError(f"memory_from must be 'message' or 'hidden', not {memory_from!r}")
+        if isinstance(gate, str):
+            gate = MemoryGate(channels, kind=gate, per=per, dropout=dropout)
+        elif gate.channels != channels:
+            raise UsageError(f"the gate is {gate.channels} wide but channels={channels}")
+        self.conv, self.gate = conv, gate
+        self.channels, self.memory_from = channels, memory_from
+
+    def forward(self, hidden: Tensor, memory: Tensor, *conv_args: Any) -> tuple[Tensor, Tensor]:
+        """One round: ``(hidden, memory)`` from the previous pair and what the conv takes."""
+        hidden, memory, _ = self.step(hidden, memory, *conv_args)
+        return hidden, memory
+
+    def step(
+        self, hidden: Tensor, memory: Tensor, *conv_args: Any
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
+        """The same round, with the three gates beside the new pair."""
+        message = self.conv(memory, *conv_args)  # Eq. (6)
+        if message.shape != hidden.shape:
+            raise UsageError(
+                f"the convolution turned a memory of shape {tuple(memory.shape)} into a message "
+                f"of shape {tuple(message.shape)}, but channels={self.channels}: give it "
+                f"{self.channels} output channels (several heads count together)"
+            )
+        gates = self.gate(hidden, message)  # Eq. (8)
+        gate_hidden, gate_message, gate_memory = gates
+        hidden = gate_hidden * hidden + gate_message * message  # Eq. (9)
+        source = message if self.memory_from == "message" else hidden
+        return hidden, gate_memory * source, gates  # Eq. (10)
+
+    def extra_repr(self) -> str:
+        """What is not shown by the children."""
+        return f"{self.channels}, memory_from={self.memory_from}"

@@ -1,0 +1,230 @@
+r"""Where the stored entries of a sparse matrix are, and the three products built on that.
+
+A :class:`Pattern` knows the places of the entries and of those of the transpose. Values come
+separately, in the order of the entries. Everything has a leading axis of :math:`K` matrices that
+share the pattern: the heads of an attention layer, the members of a population, or both. The
+``vmap`` rules fold the members into that axis, so that a population is one call and not many.
+
+PyTorch's own CSR product transposes the matrix in every backward pass; here the transpose is
+stored, which is several times faster.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_GATHERED_ELEMENTS = 1 << 26  # how many products `inner` holds at once on a GPU
+
+
+class Pattern:
+    """The places of stored entries, sorted by row and column, and how to reach the transpose.
+
+    Args:
+        row: the row of each entry, int64, together with ``col`` in lexicographic order.
+        col: the column of each entry.
+        shape: rows and columns of the matrix.
+    """
+
+    def __init__(self, row: Tensor, col: Tensor, shape: tuple[int, int]) -> None:
+        order = torch.argsort(col, stable=True)
+        there = torch.empty_like(order)
+        there[order] = torch.arange(len(order), device=order.device)
+        self._fill(row, col, shape, order)
+        self.transpose = Pattern.__new__(Pattern)
+        self.transpose._fill(col[order], row[order], (shape[1], shape[0]), there)
+        self.transpose.transpose = self
+
+    def _fill(self, row: Tensor, col: Tensor, shape: tuple[int, int], order: Tensor) -> None:
+        self.row, self.col, self.shape = row, col, shape
+        self.order = order  # values[order] are the values of the transpose
+        counts = torch.bincount(row, minlength=shape[0])
+        self._pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(torch.int32)
+        self._columns = col.to(torch.int32)
+        self._blocks: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def to(self, device: torch.device | str) -> Pattern:
+        """The same pattern on another device."""
+        return Pattern(self.row.to(device), self.col.to(device), self.shape)
+
+    def csr(self, values: Tensor) -> Tensor:
+        """A sparse tensor of one matrix, from its values ``[entries]``."""
+        return _csr(self._pointers, self._columns, values, self.shape)
+
+    def block_csr(self, values: Tensor) -> Tensor:
+        """A block-diagonal sparse tensor of several matrices, from ``[K, entries]``."""
+        count, (rows, columns) = len(values), self.shape
+        if count not in self._blocks:
+            offset = torch.arange(count, device=values.device, dtype=torch.int32)[:, None]
+            pointers = (self._pointers[None, :-1] + offset * len(self)).flatten()
+            end = pointers.new_full((1,), count * len(self))
+            places = (self._columns[None] + offset * columns).flatten()
+            self._blocks = {count: (torch.cat([pointers, end]), places)}
+        return _csr(*self._blocks[count], values.flatten(), (count * rows, count * columns))
+
+    def __repr__(self) -> str:
+        return f"Pattern({self.shape[0]} x {self.shape[1]}, {len(self)} entries)"
+
+
+class FixedMatrix:
+    """A pattern with constant values, and its transpose.
+
+    An object and not a tuple, since ``vmap`` looks into tuples and cannot handle sparse tensors.
+    """
+
+    def __init__(self, pattern: Pattern, values: Tensor) -> None:
+        self.csr = pattern.csr(values)
+        self.transpose = FixedMatrix.__new__(FixedMatrix)
+        self.transpose.csr = pattern.transpose.csr(values[pattern.order])
+        self.transpose.transpose = self
+
+
+def fixed_product(dense: Tensor, matrix: FixedMatrix) -> Tensor:
+    """``K`` products with constant values: dense ``[K, columns, D]`` to ``[K, rows, D]``."""
+    return _FixedProduct.apply(dense, matrix)
+
+
+def weighted_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
+    """``K`` products at once: values ``[K, entries]``, dense ``[K, columns, D]``."""
+    return _WeightedProduct.apply(values, dense, pattern)
+
+
+def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
+    """For each entry (i, j) the inner product of left's row i and right's row j.
+
+    ``left`` is ``[K, rows, D]``, ``right`` is ``[K, columns, D]``, the result ``[K, entries]``:
+    the gradient of :func:`weighted_product` with respect to its values.
+    """
+    return _Inner.apply(left, right, pattern)
+
+
+class _FixedProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(dense: Tensor, matrix: FixedMatrix) -> Tensor:
+        count, columns, width = dense.shape
+        if dense.is_cuda:
+            folded = dense.transpose(0, 1).reshape(columns, count * width)
+            return (matrix.csr @ folded).view(-1, count, width).transpose(0, 1)
+        out = dense.new_empty(count, matrix.csr.shape[0], width)
+        for place, part in zip(out, dense, strict=True):  # one at a time stays in the cache
+            torch.mm(matrix.csr, part, out=place)
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.matrix = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return fixed_product(grads[0], ctx.matrix.transpose), None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], dense: Tensor, matrix: FixedMatrix
+    ) -> tuple[Tensor, int]:
+        dense = batch_first(dense, in_dims[0], info.batch_size)
+        out = fixed_product(dense.flatten(0, 1), matrix)
+        return out.unflatten(0, dense.shape[:2]), 0
+
+
+class _WeightedProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
+        count, _, width = dense.shape
+        if dense.is_cuda:
+            product = pattern.block_csr(values) @ dense.reshape(-1, width)
+            return product.view(count, -1, width)
+        out = dense.new_empty(count, pattern.shape[0], width)
+        for place, value, part in zip(out, values, dense, strict=True):
+            torch.mm(pattern.csr(value), part, out=place)
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        values, dense, ctx.pattern = inputs
+        ctx.save_for_backward(values, dense)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        values, dense = ctx.saved_tensors
+        pattern: Pattern = ctx.pattern
+        grad_values = grad_dense = None
+        if ctx.needs_input_grad[0]:
+            grad_values = inner(grads[0], dense, pattern)
+        if ctx.needs_input_grad[1]:
+            swapped = values.index_select(-1, pattern.order)
+            grad_dense = weighted_product(swapped, grads[0], pattern.transpose)
+        return grad_values, grad_dense, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], values: Tensor, dense: Tensor, pattern: Pattern
+    ) -> tuple[Tensor, int]:
+        values = batch_first(values, in_dims[0], info.batch_size)
+        dense = batch_first(dense, in_dims[1], info.batch_size)
+        out = weighted_product(values.flatten(0, 1), dense.flatten(0, 1), pattern)
+        return out.unflatten(0, values.shape[:2]), 0
+
+
+class _Inner(torch.autograd.Function):
+    @staticmethod
+    def forward(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
+        out = left.new_empty(len(left), len(pattern))
+        if left.is_cuda:
+            step = max(1, _GATHERED_ELEMENTS // (len(left) * left.shape[-1]))
+            for start in range(0, len(pattern), step):
+                part = slice(start, start + step)
+                pairs = left[:, pattern.row[part]] * right[:, pattern.col[part]]
+                torch.sum(pairs, -1, out=out[:, part])
+            return out
+        empty = pattern.csr(left.new_zeros(len(pattern)))
+        for place, one, other in zip(out, left, right, strict=True):
+            place.copy_(torch.sparse.sampled_addmm(empty, one, other.t(), beta=0).values())
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        left, right, ctx.pattern = inputs
+        ctx.save_for_backward(left, right)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        left, right = ctx.saved_tensors
+        pattern: Pattern = ctx.pattern
+        swapped = grads[0].index_select(-1, pattern.order)
+        return (
+            weighted_product(grads[0], right, pattern),
+            weighted_product(swapped, left, pattern.transpose),
+            None,
+        )
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], left: Tensor, right: Tensor, pattern: Pattern
+    ) -> tuple[Tensor, int]:
+        left = batch_first(left, in_dims[0], info.batch_size)
+        right = batch_first(right, in_dims[1], info.batch_size)
+        out = inner(left.flatten(0, 1), right.flatten(0, 1), pattern)
+        return out.unflatten(0, left.shape[:2]), 0
+
+
+def batch_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:
+    """A tensor inside a vmap rule with its members first, repeated where it has none."""
+    return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+
+
+def _csr(pointers: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    return torch.sparse_csr_tensor(pointers, columns, values, size=shape, check_invariants=False)
+
+
+with warnings.catch_warnings():  # PyTorch says once per process that CSR is in beta
+    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+    _csr(
+        torch.zeros(1, dtype=torch.int32), torch.zeros(0, dtype=torch.int32), torch.zeros(0), (0, 0)
+    )

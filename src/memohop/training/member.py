@@ -1,0 +1,90 @@
+"""One training run of a population, and what came of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from memohop.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Member:
+    """One training run: its data split, its seed and its numbers.
+
+    Attributes:
+        split: column of the masks.
+        seed: decides initial weights and dropout, together with nothing else.
+        lr: learning rate of Adam.
+        weight_decay: L2 penalty of Adam, on all parameters.
+        lam: weight of the model's penalty, the paper's lambda.
+        dropout: rate on hidden layers; None for the model's own.
+        input_dropout: rate on the features; None for the model's own.
+    """
+
+    split: int = 0
+    seed: int = 0
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+    lam: float = 0.0
+    dropout: float | None = None
+    input_dropout: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("split", 0), ("seed", 0), ("lam", 0), ("weight_decay", 0)):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= least):
+                raise UsageError(f"{name} must be at least {least}, not {value}")
+        if not (math.isfinite(self.lr) and self.lr > 0):
+            raise UsageError(f"lr must be above 0, not {self.lr}")
+        for name in ("dropout", "input_dropout"):
+            rate = getattr(self, name)
+            if rate is not None and not 0 <= rate < 1:
+                raise UsageError(f"{name} must be at least 0 and below 1, not {rate}")
+
+    @property
+    def setting(self) -> tuple[tuple[str, Any], ...]:
+        """Everything but split and seed: what a search chooses between."""
+        names = [f.name for f in fields(self) if f.name not in ("split", "seed")]
+        return tuple((name, getattr(self, name)) for name in names)
+
+
+def grid(**axes: Iterable[Any] | Any) -> list[Member]:
+    """All combinations, for example ``grid(split=range(10), lam=(0, 0.1), lr=0.05)``.
+
+    The last axis changes fastest; an axis that is one value stays at it.
+    """
+    lists = [list(values) if isinstance(values, Iterable) else [values] for values in axes.values()]
+    return [Member(**dict(zip(axes, values, strict=True))) for values in product(*lists)]
+
+
+@dataclass(frozen=True, eq=False)
+class MemberResult:
+    """What one member reached, at the first epoch of its best validation score.
+
+    Attributes:
+        member: the run.
+        best_epoch: counted from 0.
+        epochs: how many were run.
+        train, val, test: scores at that epoch, in [0, 1].
+        loss_curve: training loss of each epoch.
+        val_curve: validation score of each epoch.
+        state: parameters and buffers at that epoch, where they were asked for.
+    """
+
+    member: Member
+    best_epoch: int
+    epochs: int
+    train: float
+    val: float
+    test: float
+    loss_curve: NDArray[np.float32] = field(repr=False)
+    val_curve: NDArray[np.float32] = field(repr=False)
+    state: dict[str, Tensor] | None = field(default=None, repr=False)

@@ -1,0 +1,59 @@
+"""How much memory a step needs, measured and not guessed."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+
+class _Meter(TorchDispatchMode):
+    """Adds up the storages that live at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self._seen: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for value in tree_iter(result):
+            if isinstance(value, Tensor) and value.layout == torch.strided:
+                self._count(value.untyped_storage())
+        return result
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        place, size = storage._cdata, storage.nbytes()
+        if place in self._seen:
+            return
+        self._seen.add(place)
+        self.now += size
+        self.peak = max(self.peak, self.now)
+        weakref.finalize(storage, self._forget, place, size)
+
+    def _forget(self, place: int, size: int) -> None:
+        self._seen.discard(place)
+        self.now -= size
+
+
+def peak_bytes(function: Callable[[], object]) -> int:
+    """The most bytes of tensors that the call holds at once, on top of what was there."""
+    with _Meter() as meter:
+        function()
+    return meter.peak
+
+
+def available_bytes(device: torch.device) -> int:
+    """What may be used: half of what a CPU has free, four fifths of what a GPU has."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0] * 0.8)
+    import psutil
+
+    return int(psutil.virtual_memory().available * 0.5)

@@ -1,0 +1,277 @@
+r"""Many networks trained as one: a single step for all members of a population.
+
+The networks are plain modules. Their parameters are stacked along a first axis and the loss of
+one member goes through ``vmap``; what differs between members (split, seed, rates, lambda) is a
+tensor with one entry each. The step reads nothing back from the device.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, stack_module_state, vmap
+
+from memohop.networks import NodeModel
+from memohop.nn import Dropout, epoch_key, randomness
+from memohop.training.member import Member, MemberResult
+from memohop.training.score import SCORES
+
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Adam's, as everybody has them
+_TRAIN, _VAL, _TEST = range(3)
+_PER_MEMBER = (
+    *("seed", "lr", "weight_decay", "lam", "masks"),
+    *("best_scores", "best_epoch", "ran", "curves"),
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a population is trained on, on its device.
+
+    Attributes:
+        inputs: what the module is called with: features and graph.
+        y: labels ``[N]``.
+        masks: ``[splits, 3, N]``, 1 for the nodes of train, validation and test.
+        metric: ``"accuracy"`` or ``"roc_auc"``.
+    """
+
+    inputs: tuple[Any, Any]
+    y: Tensor
+    masks: Tensor
+    metric: str
+
+
+class Population:
+    """The state of some members, and the step that trains them.
+
+    Args:
+        task: what to train on.
+        build: makes one network; it is called once per member, under the member's seed.
+        members: the runs.
+        epochs: how many steps will be taken, for the curves.
+        patience: epochs without a better validation score after which a member stops; None
+            for never.
+        keep_models: whether to keep the parameters of the best epoch.
+        together: train all members in one vectorised call. If not, there is one member.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        build: Callable[[], nn.Module],
+        members: Sequence[Member],
+        *,
+        epochs: int,
+        patience: int | None,
+        keep_models: bool,
+        together: bool = True,
+    ) -> None:
+        device = task.y.device
+        self.task, self.members, self.together = task, list(members), together
+        self.patience = epochs if patience is None else patience
+        networks = [_build_seeded(build, member.seed) for member in members]
+        self.model = networks[0].train()
+        self.eval_model = copy.deepcopy(self.model).eval()
+        self.params, self.buffers = _stack(networks, device)
+        self._set_rates()
+
+        def per_member(values: Sequence[float], dtype: torch.dtype = torch.float32) -> Tensor:
+            return torch.tensor(values, dtype=dtype, device=device)
+
+        self.seed = per_member([member.seed for member in members], torch.int64)
+        self.lr = per_member([member.lr for member in members])
+        self.weight_decay = per_member([member.weight_decay for member in members])
+        self.lam = per_member([member.lam for member in members])
+        if isinstance(self.model, NodeModel):
+            self.model.penalised = any(member.lam > 0 for member in members)
+        self.masks = task.masks[per_member([m.split for m in members], torch.int64)]
+        self.epoch = torch.zeros((), dtype=torch.int64, device=device)
+        self.first_moment = {name: torch.zeros_like(p) for name, p in self.params.items()}
+        self.second_moment = {name: torch.zeros_like(p) for name, p in self.params.items()}
+        self.best_scores = per_member([[-1.0] * 3] * len(members))  # type: ignore[list-item]
+        self.best_epoch = per_member([0] * len(members), torch.int64)
+        self.ran = per_member([0] * len(members), torch.int64)
+        self.curves = torch.full((len(members), 2, epochs), torch.nan, device=device)
+        self.best_params = (
+            {name: value.clone() for name, value in self.params.items()} if keep_models else None
+        )
+
+    def step(self) -> None:
+        """One epoch of every member: gradient, update, evaluation, keeping the best."""
+        loss, grads = self._loss_and_grads(epoch_key(self.seed, self.epoch))
+        self._update(grads)
+        scores = SCORES[self.task.metric](self._logits(), self.task.y, self.masks)
+        running = self.ran - self.best_epoch <= self.patience
+        better = running & (scores[:, _VAL] > self.best_scores[:, _VAL])
+        self.best_scores.copy_(torch.where(better[:, None], scores, self.best_scores))
+        self.best_epoch.copy_(torch.where(better, self.epoch, self.best_epoch))
+        if self.best_params is not None:
+            for name, best in self.best_params.items():
+                best.copy_(torch.where(_shaped(better, best), self.params[name], best))
+        point = torch.stack([loss, scores[:, _VAL]], dim=1)
+        self.curves.index_copy_(2, self.epoch[None], point[:, :, None])
+        self.ran += running
+        self.epoch += 1
+
+    def running(self) -> Tensor:
+        """Which members have not stopped, ``[B]``."""
+        return self.ran - self.best_epoch <= self.patience
+
+    def select(self, index: Tensor) -> None:
+        """Go on with these members alone."""
+        self.members = [self.members[i] for i in index.tolist()]
+        stacks = [self.params, self.buffers, self.first_moment, self.second_moment]
+        if self.best_params is not None:
+            stacks.append(self.best_params)
+        for stack in stacks:
+            for name in stack:
+                stack[name] = stack[name][index]
+        for name in [
+            "seed",
+            "lr",
+            "weight_decay",
+            "lam",
+            "masks",
+            "best_scores",
+            "best_epoch",
+            "ran",
+            "curves",
+        ]:
+            setattr(self, name, getattr(self, name)[index])
+
+    def results(self, places: Sequence[int]) -> list[MemberResult]:
+        """What the members at these places have reached."""
+        scores, curves = self.best_scores.tolist(), self.curves.cpu().numpy()
+        best_epoch, ran = self.best_epoch.tolist(), self.ran.tolist()
+        return [
+            MemberResult(
+                self.members[i],
+                best_epoch=best_epoch[i],
+                epochs=ran[i],
+                train=scores[i][_TRAIN],
+                val=scores[i][_VAL],
+                test=scores[i][_TEST],
+                loss_curve=curves[i, 0, : ran[i]].copy(),
+                val_curve=curves[i, 1, : ran[i]].copy(),
+                state=self._state(i),
+            )
+            for i in places
+        ]
+
+    def _state(self, place: int) -> dict[str, Tensor] | None:
+        if self.best_params is None:
+            return None
+        both = self.best_params | self.buffers
+        return {name: value[place].detach().cpu().clone() for name, value in both.items()}
+
+    def _set_rates(self) -> None:
+        """Put each member's dropout rates where the network's own stand."""
+        for name, module in self.model.named_modules():
+            if not isinstance(module, Dropout) or module.role not in ("hidden", "input"):
+                continue
+            field = "dropout" if module.role == "hidden" else "input_dropout"
+            rates = self.buffers[f"{name}.rate"]
+            for place, member in enumerate(self.members):
+                if getattr(member, field) is not None:
+                    rates[place] = getattr(member, field)
+            module.set_rates(rates)
+
+    def _loss(
+        self,
+        params: dict[str, Tensor],
+        buffers: dict[str, Tensor],
+        key: Tensor,
+        lam: Tensor,
+        labelled: Tensor,
+    ) -> Tensor:
+        """Mean cross-entropy over the labelled nodes and the weighted penalty, Eq. (12)."""
+        with randomness(key):
+            output = functional_call(self.model, (params, buffers), self.task.inputs)
+        logits, penalty = output if isinstance(output, tuple) else (output, None)
+        per_node = F.log_softmax(logits, dim=-1).gather(1, self.task.y[:, None])[:, 0]
+        count = labelled.sum()
+        loss = -(per_node * labelled).sum() / count
+        if penalty is None:
+            return loss
+        summed = getattr(self.model, "penalty_is_summed", False)
+        return loss + lam * (penalty / count if summed else penalty)
+
+    def _loss_and_grads(self, key: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        labelled = self.masks[:, _TRAIN]
+        arguments = (self.params, self.buffers, key, self.lam, labelled)
+        if self.together:
+            grads, loss = vmap(grad_and_value(self._loss))(*arguments)
+            return loss.detach(), grads
+        params, buffers, *rest = (_only(argument) for argument in arguments)
+        params = {name: value.detach().requires_grad_() for name, value in params.items()}
+        with _torch_seed(key):
+            loss = self._loss(params, buffers, *rest)
+        found = torch.autograd.grad(loss, list(params.values()), materialize_grads=True)
+        return loss.detach()[None], {
+            name: grad[None] for name, grad in zip(params, found, strict=True)
+        }
+
+    @torch.no_grad()
+    def _update(self, grads: dict[str, Tensor]) -> None:
+        """Adam, each member with its own learning rate and weight decay."""
+        count = (self.epoch + 1).to(torch.float32)
+        correction1, correction2 = 1 - _BETA1**count, 1 - _BETA2**count
+        for name, value in self.params.items():
+            grad = grads[name] + value * _shaped(self.weight_decay, value)
+            first, second = self.first_moment[name], self.second_moment[name]
+            first.lerp_(grad, 1 - _BETA1)
+            second.mul_(_BETA2).addcmul_(grad, grad, value=1 - _BETA2)
+            scale = (second / correction2).sqrt_().add_(_EPSILON)
+            value.sub_(first / scale * _shaped(self.lr / correction1, value))
+
+    @torch.no_grad()
+    def _logits(self) -> Tensor:
+        def one(params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
+            output = functional_call(self.eval_model, (params, buffers), self.task.inputs)
+            return output[0] if isinstance(output, tuple) else output
+
+        if self.together:
+            return vmap(one)(self.params, self.buffers)
+        return one(_only(self.params), _only(self.buffers))[None]
+
+
+def _build_seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build()
+
+
+def _stack(
+    networks: list[nn.Module], device: torch.device
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    params, buffers = stack_module_state(networks)
+    return (
+        {name: value.detach().to(device) for name, value in params.items()},
+        {name: value.detach().to(device) for name, value in buffers.items()},
+    )
+
+
+@contextmanager
+def _torch_seed(key: Tensor) -> Iterator[None]:
+    """Let what draws from PyTorch's generators depend on the key alone."""
+    with torch.random.fork_rng(devices=[key.device] if key.is_cuda else []):
+        torch.manual_seed(int(key.flatten()[0]))
+        yield
+
+
+def _shaped(per_member: Tensor, like: Tensor) -> Tensor:
+    return per_member.view(-1, *[1] * (like.dim() - 1))
+
+
+def _only(stacked: Any) -> Any:
+    """The single member of a stack."""
+    if isinstance(stacked, dict):
+        return {name: value[0] for name, value in stacked.items()}
+    return stacked[0]

@@ -1,0 +1,219 @@
+"""From (data, model, members) to results."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from memohop.data.check import as_columns, check
+from memohop.errors import UsageError
+from memohop.networks import NodeModel
+from memohop.networks import build as build_model
+from memohop.nn import SparseFeatures
+from memohop.training.member import Member, MemberResult
+from memohop.training.memory import available_bytes, peak_bytes
+from memohop.training.population import Population, Task
+from memohop.training.score import SCORES
+
+Progress = Callable[[int, int], None]
+
+_SPARSE_BELOW = 0.2  # density of features under which stored values are faster
+_LOOK_EVERY = 10  # epochs between two looks at who has stopped
+_COMPACT_AT = 0.25  # share of stopped members that is worth leaving behind
+_CPU_CHUNK = 16  # more members at once only push each other out of the cache
+
+
+class AloneWarning(UserWarning):
+    """A module that cannot be vectorised is trained one member at a time."""
+
+
+def train(
+    data: Data,
+    model: str | Callable[[], nn.Module],
+    members: Sequence[Member],
+    *,
+    options: Mapping[str, Any] | None = None,
+    epochs: int = 500,
+    patience: int | None = None,
+    device: torch.device | str = "cpu",
+    memory: int | None = None,
+    features: str = "auto",
+    keep_models: bool = False,
+    progress: Progress | None = None,
+) -> list[MemberResult]:
+    """Train a population of networks and keep each one's best epoch.
+
+    A member's result depends on the data, the model and the member alone: neither on who is
+    trained beside it nor on how the population is cut into chunks.
+
+    Args:
+        data: what :func:`memohop.load` gives, or any PyG ``Data`` with ``x``, ``y``,
+            ``edge_index`` and ``train_mask``, ``val_mask``, ``test_mask`` of shape ``[N]`` or
+            ``[N, splits]``. ``data.metric`` may say ``"roc_auc"``; the default is accuracy.
+        model: an id from :func:`memohop.models`, or a function that makes a module called as
+            ``module(x, edge_index)``.
+        members: the runs, see :class:`Member` and :func:`grid`.
+        options: options of the model, where it is an id.
+        epochs: the most steps a member takes.
+        patience: a member stops after so many epochs without a better validation score.
+        device: ``"cpu"`` or ``"cuda"``.
+        memory: bytes that the population may take; by default what the device can spare.
+        features: ``"sparse"``, ``"dense"``, or ``"auto"`` to decide by density.
+        keep_models: whether results carry the parameters of the best epoch.
+        progress: called as ``progress(done, total)`` with counts of member-epochs.
+
+    Returns:
+        One result per member, in the order of ``members``.
+    """
+    if isinstance(model, nn.Module):
+        raise UsageError(
+            "model is a module that is built already, but each member starts from its own seed: "
+            "pass a function that builds it, for example `lambda: Net(...)`"
+        )
+    if epochs < 1 or (patience is not None and patience < 1):
+        raise UsageError(f"epochs and patience must be at least 1, not {epochs} and {patience}")
+    if not members:
+        raise UsageError("members is empty: pass at least one Member()")
+    place = _device(device)
+    check(data)
+    build = _builder(model, data, dict(options or {}))
+    task = _task(data, build(), place, features)
+    for member in members:
+        if member.split >= len(task.masks):
+            raise UsageError(f"split={member.split}, but the data has {len(task.masks)} split(s)")
+
+    run = _Run(task, build, epochs, patience, keep_models, progress, total=epochs * len(members))
+    together = isinstance(build(), NodeModel) or _can_be_vectorised(run, members[0])
+    results: list[MemberResult] = []
+    size = _chunk_size(run, members, memory or available_bytes(place)) if together else 1
+    for start in range(0, len(members), size):
+        results += run.chunk(members[start : start + size], together=together)
+    return results
+
+
+class _Run:
+    """What the chunks of one call have in common."""
+
+    def __init__(
+        self,
+        task: Task,
+        build: Callable[[], nn.Module],
+        epochs: int,
+        patience: int | None,
+        keep_models: bool,
+        progress: Progress | None,
+        total: int,
+    ) -> None:
+        self.task, self.build, self.epochs, self.patience = task, build, epochs, patience
+        self.keep_models, self.progress = keep_models, progress
+        self.done, self.total = 0, total
+
+    def population(self, members: Sequence[Member], *, together: bool) -> Population:
+        return Population(
+            self.task,
+            self.build,
+            members,
+            epochs=self.epochs,
+            patience=self.patience,
+            keep_models=self.keep_models,
+            together=together,
+        )
+
+    def chunk(self, members: Sequence[Member], *, together: bool) -> list[MemberResult]:
+        """Train some members to the end."""
+        population = self.population(members, together=together)
+        places = list(range(len(members)))  # where each one left belongs in the chunk
+        results: dict[int, MemberResult] = {}
+        for epoch in range(self.epochs):
+            population.step()
+            self.done += len(places)
+            if epoch % _LOOK_EVERY and epoch + 1 < self.epochs:
+                continue
+            running = population.running().cpu()
+            stopped = (~running).nonzero().flatten().tolist()
+            if len(stopped) >= _COMPACT_AT * len(places):
+                found = population.results(stopped)
+                results |= {places[i]: r for i, r in zip(stopped, found, strict=True)}
+                self.done += len(stopped) * (self.epochs - epoch - 1)
+                left = running.nonzero().flatten()
+                places = [places[i] for i in left.tolist()]
+                if places:
+                    population.select(left.to(self.task.y.device))
+            if self.progress is not None:
+                self.progress(self.done, self.total)
+            if not places:
+                break
+        found = population.results(range(len(places)))
+        results |= dict(zip(places, found, strict=True))
+        return [results[i] for i in range(len(members))]
+
+
+def _device(name: torch.device | str) -> torch.device:
+    device = torch.device(name)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError(f"device={name!s}, but PyTorch sees no GPU here: use device='cpu'")
+    return device
+
+
+def _builder(
+    model: str | Callable[[], nn.Module], data: Data, options: dict[str, Any]
+) -> Callable[[], nn.Module]:
+    if not isinstance(model, str):
+        if options:
+            raise UsageError("options are for model ids; let the function set its own")
+        return model
+    classes = int(data.y.max()) + 1
+    return lambda: build_model(model, data.x.shape[1], classes, **options)
+
+
+def _task(data: Data, network: nn.Module, device: torch.device, features: str) -> Task:
+    if features not in ("auto", "sparse", "dense"):
+        raise UsageError(f"features must be auto, sparse or dense, not {features!r}")
+    metric = data.metric if "metric" in data else "accuracy"
+    if metric not in SCORES:
+        raise UsageError(f"data.metric must be one of {', '.join(SCORES)}, not {metric!r}")
+    x: Tensor | SparseFeatures = data.x.to(device)
+    graph = data.edge_index.to(device)
+    if isinstance(network, NodeModel):
+        graph = network.prepare(graph, data.num_nodes)
+        density = float((data.x != 0).float().mean())
+        if features == "sparse" or (features == "auto" and density < _SPARSE_BELOW):
+            x = SparseFeatures(data.x.to(device))
+    masks = torch.stack(as_columns(data)).permute(2, 0, 1).to(device=device, dtype=torch.float32)
+    y = data.y.clamp(min=0).to(device)  # -1 stands for no label, in no mask
+    return Task((x, graph), y, masks, metric)
+
+
+def _can_be_vectorised(run: _Run, member: Member) -> bool:
+    try:
+        run.population([member, member], together=True).step()
+    except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
+        reason = str(error).strip().splitlines()[0]
+        warnings.warn(
+            f"this module cannot be vectorised, so members are trained one at a time ({reason})",
+            AloneWarning,
+            stacklevel=3,
+        )
+        return False
+    return True
+
+
+def _chunk_size(run: _Run, members: Sequence[Member], budget: int) -> int:
+    """How many members fit: what two cost, less what one costs, is what each costs."""
+    most = len(members) if run.task.y.is_cuda else min(len(members), _CPU_CHUNK)
+    if most == 1:
+        return 1
+    one, two = (
+        peak_bytes(lambda count=count: run.population(members[:count], together=True).step())  # type: ignore[misc]
+        for count in (1, 2)
+    )
+    each = max(two - one, 1)
+    fits = 1 + (budget - one) // each
+    if fits < 1:
+        raise UsageError(f"memory={budget} bytes, but one member needs {one}")
+    return min(most, fits)

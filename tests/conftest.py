@@ -1,0 +1,26 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import pytest
+
+with warnings.catch_warnings():
+    # Its import calls `torch.jit.script`, which is deprecated; the tests turn warnings into errors.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import torch_geometric  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """A local folder with the published files; tests that need them are skipped without one."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    root = Path(os.environ.get("MEMOHOP_DATA") or beside)
+    if not root.is_dir():
+        pytest.skip(
+            f"there are no published data files in {root}; set MEMOHOP_DATA to their folder"
+        )
+    return root

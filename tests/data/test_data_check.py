@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+from memohop.data.check import MissingClassWarning, as_columns, check
+from memohop.data.synthetic import csbm
+from memohop.errors import UsageError
+
+
+@pytest.fixture
+def data():
+    """A sound graph of 60 nodes with two splits, for each test to spoil."""
+    return csbm(nodes=60, classes=3, degree=4, channels=4, splits=2)
+
+
+def test_a_sound_graph_passes(data):
+    check(data)
+    check(data, classes=3)
+
+
+def test_flat_masks_are_one_split(data):
+    for name in ("train_mask", "val_mask", "test_mask"):
+        data[name] = data[name][:, 0]
+    check(data)
+    assert [mask.shape for mask in as_columns(data)] == [(60, 1)] * 3
+    assert torch.equal(as_columns(data)[0][:, 0], data.train_mask)
+
+
+def test_columns_are_left_as_they_are(data):
+    assert as_columns(data)[1] is data.val_mask
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("train_mask", "val_mask"), ("val_mask", "test_mask"), ("train_mask", "test_mask")],
+)
+def test_masks_that_overlap(data, one, other):
+    data[one][data[other][:, 1].nonzero()[:4, 0], 1] = True
+    with pytest.raises(UsageError, match=rf"{one} and {other} share 4 node\(s\) in split 1"):
+        check(data)
+
+
+@pytest.mark.parametrize("name", ["train_mask", "val_mask", "test_mask"])
+def test_masks_that_are_empty(data, name):
+    data[name][:, 1] = False
+    with pytest.raises(UsageError, match=rf"{name} is empty in 1 split.*split 1"):
+        check(data)
+
+
+@pytest.mark.parametrize(
+    ("mask", "complaint"),
+    [
+        (torch.zeros(59, 2, dtype=torch.bool), r"val_mask has shape \[59, 2\].*\[60, splits\]"),
+        (torch.zeros(2, 60, dtype=torch.bool), r"val_mask has shape \[2, 60\]"),
+        (torch.zeros(60, 2, 1, dtype=torch.bool), r"val_mask has shape \[60, 2, 1\]"),
+        (torch.zeros((), dtype=torch.bool), r"val_mask has shape \[\]"),
+        (torch.zeros(60, 3, dtype=torch.bool), "2 in train_mask, 3 in val_mask, 2 in test_mask"),
+        (torch.zeros(60, 2), "val_mask has type torch.float32"),
+        (torch.arange(10), "val_mask has type torch.int64"),
+        (None, "val_mask is None"),
+    ],
+)
+def test_masks_of_the_wrong_shape_or_type(data, mask, complaint):
+    data.val_mask = mask
+    with pytest.raises(UsageError, match=complaint):
+        check(data)
+
+
+def test_masks_without_a_split(data):
+    for name in ("train_mask", "val_mask", "test_mask"):
+        data[name] = data[name][:, :0]
+    with pytest.raises(UsageError, match="0 in train_mask"):
+        check(data)
+
+
+@pytest.mark.parametrize("end", [60, -1, 10**12])
+@pytest.mark.parametrize("row", [0, 1])
+def test_arcs_that_leave_the_graph(data, end, row):
+    data.edge_index[row, 7] = end
+    source, target = data.edge_index[:, 7].tolist()
+    with pytest.raises(UsageError, match=f"arc 7 .*{source} -> {target}.*60 nodes"):
+        check(data)
+
+
+@pytest.mark.parametrize("arcs", [torch.zeros(3, 2, dtype=torch.long), torch.zeros(2, 3), None])
+def test_arcs_of_the_wrong_shape_or_type(data, arcs):
+    data.edge_index = arcs
+    with pytest.raises(UsageError, match="edge_index"):
+        check(data)
+
+
+def test_a_graph_without_arcs_passes(data):
+    data.edge_index = torch.zeros(2, 0, dtype=torch.long)
+    check(data)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_features_that_are_not_finite(data, value):
+    data.x[5, 2] = data.x[9, 0] = value
+    with pytest.raises(UsageError, match=rf"holds {value} at node 5, column 2 \(2 such"):
+        check(data)
+
+
+@pytest.mark.parametrize("x", [torch.zeros(60), torch.zeros(60, 4, dtype=torch.long), None])
+def test_features_of_the_wrong_shape_or_type(data, x):
+    data.x = x
+    with pytest.raises(UsageError, match=r"data\.x"):
+        check(data)
+
+
+def test_labels_out_of_range(data):
+    node = int(data.train_mask[:, 0].nonzero()[0])
+    data.y[node] = -1
+    with pytest.raises(UsageError, match=rf"data\.y is -1 at node {node}.*1 such"):
+        check(data)
+    data.y[node] = 3
+    with pytest.raises(UsageError, match=rf"data\.y is 3 at node {node}.*below 3"):
+        check(data, classes=3)
+
+
+def test_a_node_in_no_set_needs_no_label(data):
+    for name in ("train_mask", "val_mask", "test_mask"):
+        data[name][11] = False
+    data.y[11] = -1
+    check(data)
+
+
+@pytest.mark.parametrize("y", [torch.zeros(60), torch.zeros(59, dtype=torch.long), None])
+def test_labels_of_the_wrong_shape_or_type(data, y):
+    data.y = y
+    with pytest.raises(UsageError, match=r"data\.y"):
+        check(data)
+
+
+def test_one_warning_for_the_classes_that_cannot_be_learnt(data):
+    data.train_mask[data.y == 1, :] = False
+    data.train_mask[data.y == 2, 1] = False
+    with pytest.warns(MissingClassWarning) as caught:
+        check(data)
+    assert len(caught) == 1
+    assert "class 1 in 2, class 2 in 1 of the 2 split(s)" in str(caught[0].message)
+    assert caught[0].filename == __file__
+
+
+def test_a_class_without_any_node_is_no_reason_to_warn(data):
+    data.y[data.y == 2] = 7
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(data)
+        check(data, classes=9)
