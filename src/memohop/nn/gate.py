@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
@@ -67,10 +67,13 @@ class MemoryGate(nn.Module):
 
     def forward(self, hidden: Tensor, message: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The gates ``(gate_hidden, gate_message, gate_memory)``, each in (0, 1)."""
-        both = self.dropout(torch.cat([hidden, message], dim=-1))
+        hidden, message = self.dropout(hidden), self.dropout(message)
         if self.kind == "gru":
-            both = self._recur(*both.chunk(2, dim=-1))
-        gate_hidden, gate_message, gate_memory = self.out(both).sigmoid().chunk(3, dim=-1)
+            scores = self.out(self._recur(hidden, message))
+        else:  # W [H || M] as two products, which saves laying H and M side by side
+            for_hidden, for_message = self.out.weight.split(self.channels, dim=1)
+            scores = F.linear(hidden, for_hidden, self.out.bias) + F.linear(message, for_message)
+        gate_hidden, gate_message, gate_memory = scores.sigmoid().chunk(3, dim=-1)
         return gate_hidden, gate_message, gate_memory
 
     def _recur(self, hidden: Tensor, message: Tensor) -> Tensor:

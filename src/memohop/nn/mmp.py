@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
@@ -87,7 +88,7 @@ class MMP(nn.Module):
             )
         gates = self.gate(hidden, message)  # Eq. (8)
         gate_hidden, gate_message, gate_memory = gates
-        hidden = gate_hidden * hidden + gate_message * message  # Eq. (9)
+        hidden = torch.addcmul(gate_hidden * hidden, gate_message, message)  # Eq. (9)
         source = message if self.memory_from == "message" else hidden
         return hidden, gate_memory * source, gates  # Eq. (10)
 

@@ -59,7 +59,6 @@ class Population:
         patience: epochs without a better validation score after which a member stops; None
             for never.
         keep_models: whether to keep the parameters of the best epoch.
-        together: train all members in one vectorised call. If not, there is one member.
     """
 
     def __init__(
@@ -71,12 +70,11 @@ class Population:
         epochs: int,
         patience: int | None,
         keep_models: bool,
-        together: bool = True,
     ) -> None:
         device = task.y.device
-        self.task, self.members, self.together = task, list(members), together
+        self.task, self.members = task, list(members)
         self.patience = epochs if patience is None else patience
-        networks = [_build_seeded(build, member.seed) for member in members]
+        networks = [build_seeded(build, member.seed) for member in members]
         self.model = networks[0].train()
         self.eval_model = copy.deepcopy(self.model).eval()
         self.params, self.buffers = _stack(networks, device)
@@ -169,7 +167,8 @@ class Population:
         if self.best_params is None:
             return None
         both = self.best_params | self.buffers
-        return {name: value[place].detach().cpu().clone() for name, value in both.items()}
+        state = {name: value[place].detach().cpu().clone() for name, value in both.items()}
+        return {name: state[first] for name, first in _first_names(self.model).items()}
 
     def _set_rates(self) -> None:
         """Put each member's dropout rates where the network's own stand."""
@@ -206,9 +205,10 @@ class Population:
     def _loss_and_grads(self, key: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         labelled = self.masks[:, _TRAIN]
         arguments = (self.params, self.buffers, key, self.lam, labelled)
-        if self.together:
+        if len(self.members) > 1:
             grads, loss = vmap(grad_and_value(self._loss))(*arguments)
             return loss.detach(), grads
+        # One member needs no vmap: this is faster, and takes modules that vmap does not.
         params, buffers, *rest = (_only(argument) for argument in arguments)
         params = {name: value.detach().requires_grad_() for name, value in params.items()}
         with _torch_seed(key):
@@ -237,12 +237,13 @@ class Population:
             output = functional_call(self.eval_model, (params, buffers), self.task.inputs)
             return output[0] if isinstance(output, tuple) else output
 
-        if self.together:
+        if len(self.members) > 1:
             return vmap(one)(self.params, self.buffers)
         return one(_only(self.params), _only(self.buffers))[None]
 
 
-def _build_seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
+def build_seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """A network whose initial weights depend on the seed alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return build()
@@ -256,6 +257,15 @@ def _stack(
         {name: value.detach().to(device) for name, value in params.items()},
         {name: value.detach().to(device) for name, value in buffers.items()},
     )
+
+
+def _first_names(model: nn.Module) -> dict[str, str]:
+    """For each name of the state, the first name of the same tensor: gates may be shared."""
+    first: dict[int, str] = {}
+    return {
+        name: first.setdefault(id(value), name)
+        for name, value in model.state_dict(keep_vars=True).items()
+    }
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from memohop.networks import build as build_model
 from memohop.nn import SparseFeatures
 from memohop.training.member import Member, MemberResult
 from memohop.training.memory import available_bytes, peak_bytes
-from memohop.training.population import Population, Task
+from memohop.training.population import Population, Task, build_seeded
 from memohop.training.score import SCORES
 
 Progress = Callable[[int, int], None]
@@ -81,18 +81,19 @@ def train(
         raise UsageError("members is empty: pass at least one Member()")
     place = _device(device)
     check(data)
-    build = _builder(model, data, dict(options or {}))
-    task = _task(data, build(), place, features)
+    build = make_builder(model, data, dict(options or {}))
+    network = build_seeded(build, seed=0)
+    task = make_task(data, network, place, features)
     for member in members:
         if member.split >= len(task.masks):
             raise UsageError(f"split={member.split}, but the data has {len(task.masks)} split(s)")
 
     run = _Run(task, build, epochs, patience, keep_models, progress, total=epochs * len(members))
-    together = isinstance(build(), NodeModel) or _can_be_vectorised(run, members[0])
+    vectorised = isinstance(network, NodeModel) or _can_be_vectorised(run, members[0])
+    size = _chunk_size(run, members, memory or available_bytes(place)) if vectorised else 1
     results: list[MemberResult] = []
-    size = _chunk_size(run, members, memory or available_bytes(place)) if together else 1
     for start in range(0, len(members), size):
-        results += run.chunk(members[start : start + size], together=together)
+        results += run.chunk(members[start : start + size])
     return results
 
 
@@ -113,7 +114,7 @@ class _Run:
         self.keep_models, self.progress = keep_models, progress
         self.done, self.total = 0, total
 
-    def population(self, members: Sequence[Member], *, together: bool) -> Population:
+    def population(self, members: Sequence[Member]) -> Population:
         return Population(
             self.task,
             self.build,
@@ -121,12 +122,11 @@ class _Run:
             epochs=self.epochs,
             patience=self.patience,
             keep_models=self.keep_models,
-            together=together,
         )
 
-    def chunk(self, members: Sequence[Member], *, together: bool) -> list[MemberResult]:
+    def chunk(self, members: Sequence[Member]) -> list[MemberResult]:
         """Train some members to the end."""
-        population = self.population(members, together=together)
+        population = self.population(members)
         places = list(range(len(members)))  # where each one left belongs in the chunk
         results: dict[int, MemberResult] = {}
         for epoch in range(self.epochs):
@@ -160,9 +160,10 @@ def _device(name: torch.device | str) -> torch.device:
     return device
 
 
-def _builder(
+def make_builder(
     model: str | Callable[[], nn.Module], data: Data, options: dict[str, Any]
 ) -> Callable[[], nn.Module]:
+    """A function that makes one network for this data."""
     if not isinstance(model, str):
         if options:
             raise UsageError("options are for model ids; let the function set its own")
@@ -171,7 +172,8 @@ def _builder(
     return lambda: build_model(model, data.x.shape[1], classes, **options)
 
 
-def _task(data: Data, network: nn.Module, device: torch.device, features: str) -> Task:
+def make_task(data: Data, network: nn.Module, device: torch.device, features: str) -> Task:
+    """The data as the network takes it, on its device."""
     if features not in ("auto", "sparse", "dense"):
         raise UsageError(f"features must be auto, sparse or dense, not {features!r}")
     metric = data.metric if "metric" in data else "accuracy"
@@ -190,17 +192,29 @@ def _task(data: Data, network: nn.Module, device: torch.device, features: str) -
 
 
 def _can_be_vectorised(run: _Run, member: Member) -> bool:
+    reason = _obstacle(run, member)
+    if reason is None:
+        return True
+    warnings.warn(
+        f"this module cannot be vectorised, so members are trained one at a time ({reason})",
+        AloneWarning,
+        stacklevel=3,
+    )
+    return False
+
+
+def _obstacle(run: _Run, member: Member) -> str | None:
+    """Why a module that is not ours cannot be trained as a population, found by trying."""
+    population = run.population([member, member])
+    before = {name: value.clone() for name, value in population.buffers.items()}
     try:
-        run.population([member, member], together=True).step()
+        population.step()
     except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
-        reason = str(error).strip().splitlines()[0]
-        warnings.warn(
-            f"this module cannot be vectorised, so members are trained one at a time ({reason})",
-            AloneWarning,
-            stacklevel=3,
-        )
-        return False
-    return True
+        return str(error).strip().splitlines()[0]
+    for name, value in population.buffers.items():
+        if not torch.equal(value, before[name]):  # vmap's running variances differ from torch's
+            return f"it changes its buffer {name} while training"
+    return None
 
 
 def _chunk_size(run: _Run, members: Sequence[Member], budget: int) -> int:
@@ -209,7 +223,7 @@ def _chunk_size(run: _Run, members: Sequence[Member], budget: int) -> int:
     if most == 1:
         return 1
     one, two = (
-        peak_bytes(lambda count=count: run.population(members[:count], together=True).step())  # type: ignore[misc]
+        peak_bytes(lambda count=count: run.population(members[:count]).step())  # type: ignore[misc]
         for count in (1, 2)
     )
     each = max(two - one, 1)

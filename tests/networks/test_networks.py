@@ -1,0 +1,193 @@
+"""Every network against its equations, and the registry."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch_geometric.nn import GATConv, GCNConv
+
+from memohop import UsageError, build, models
+from memohop.nn import SparseFeatures, epoch_key, randomness
+
+ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
+UNDIRECTED = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
+NODES, FEATURES, CLASSES = 6, 5, 3
+
+
+def features():
+    return torch.rand(NODES, FEATURES, generator=torch.Generator().manual_seed(0))
+
+
+def logits_of(network, x, arcs=ARCS):
+    output = network(x, network.prepare(arcs, NODES))
+    return output[0] if isinstance(output, tuple) else output
+
+
+def test_the_registry_lists_the_ids_of_the_table():
+    expected = ["mlp", "gcn", "gat", "gcn+jk", "gat+jk", "gcn+de", "gat+de", "gcn+mmp", "gat+mmp"]
+    assert sorted(models()) == sorted(expected)
+
+
+@pytest.mark.parametrize("name", models())
+def test_shapes_sparse_features_and_permutation(name):
+    torch.manual_seed(0)
+    network, x = build(name, FEATURES, CLASSES, hidden_channels=16).eval(), features()
+    found = logits_of(network, x)
+    assert found.shape == (NODES, CLASSES)
+    torch.testing.assert_close(logits_of(network, SparseFeatures(x)), found)
+    order = torch.tensor([3, 1, 5, 0, 2, 4])
+    place = order.argsort()
+    torch.testing.assert_close(logits_of(network, x[order], place[ARCS]), found[order])
+
+
+@pytest.mark.parametrize("name", models())
+def test_graphs_without_arcs_and_of_one_node(name):
+    network = build(name, FEATURES, CLASSES, hidden_channels=16)
+    nothing = torch.empty(2, 0, dtype=torch.int64)
+    for mode in (network.train(), network.eval()):
+        output = mode(features()[:1], mode.prepare(nothing, 1))
+        logits = output[0] if isinstance(output, tuple) else output
+        assert logits.isfinite().all()
+
+
+def test_mlp_equals_two_linear_maps():
+    network, x = build("mlp", FEATURES, CLASSES).eval(), features()
+    hidden = F.relu(x @ network.first.weight + network.first.bias)
+    torch.testing.assert_close(logits_of(network, x), network.later[0](hidden))
+
+
+def test_gcn_equals_pyg():
+    network, x = build("gcn", FEATURES, CLASSES).eval(), features()
+    first, second = GCNConv(FEATURES, 64), GCNConv(64, CLASSES)
+    with torch.no_grad():
+        first.lin.weight.copy_(network.convs[0].linear.weight.t())
+        second.lin.weight.copy_(network.convs[1].linear.weight)
+        first.bias.copy_(network.convs[0].bias.normal_())
+        second.bias.copy_(network.convs[1].bias.normal_())
+    expected = second(first(x, UNDIRECTED).relu(), UNDIRECTED)
+    torch.testing.assert_close(logits_of(network, x), expected)
+
+
+def test_gat_equals_pyg():
+    network, x = build("gat", FEATURES, CLASSES).eval(), features()
+    first, second = GATConv(FEATURES, 8, heads=8), GATConv(64, CLASSES, heads=1)
+    with torch.no_grad():
+        first.lin.weight.copy_(network.convs[0].linear.weight.t())
+        second.lin.weight.copy_(network.convs[1].linear.weight)
+        for pyg, ours in ((first, network.convs[0]), (second, network.convs[1])):
+            pyg.att_src.copy_(ours.send[None])
+            pyg.att_dst.copy_(ours.receive[None])
+    expected = second(F.elu(first(x, UNDIRECTED)), UNDIRECTED)
+    torch.testing.assert_close(logits_of(network, x), expected)
+
+
+@pytest.mark.parametrize("name", ["gcn+jk", "gat+jk"])
+def test_jumping_knowledge_has_a_branch_without_the_graph(name):
+    network, x = build(name, FEATURES, CLASSES).eval(), features()
+    graph = network.prepare(ARCS, NODES)
+    activation = F.relu if name == "gcn+jk" else F.elu
+    h0 = F.relu(network.input(x))
+    h1 = activation(network.convs[0](h0, graph))
+    h2 = activation(network.convs[1](h1, graph))
+    expected = network.classifier(torch.cat([h0, h1, h2], dim=-1))
+    torch.testing.assert_close(network(x, graph), expected)
+
+
+@pytest.mark.parametrize("name", ["gcn+de", "gat+de"])
+def test_drop_edge_trains_on_a_smaller_graph_and_evaluates_on_the_whole(name):
+    network, x = build(name, FEATURES, CLASSES, dropout=0.0, input_dropout=0.0), features()
+    graph = network.prepare(ARCS, NODES)
+    with randomness(epoch_key(torch.tensor(4), torch.tensor(0))):
+        dropped = network(x, graph)
+    with randomness(epoch_key(torch.tensor(4), torch.tensor(0))):
+        mask = network.drop_edge.dropout.mask((len(graph.pattern),), graph.weight)
+    kept = (mask > 0) & (graph.pattern.row != graph.pattern.col)
+    assert 0 < int(kept.sum()) < len(UNDIRECTED[0])
+    smaller = torch.stack([graph.pattern.row[kept], graph.pattern.col[kept]])
+    plain = build(name.removesuffix("+de"), FEATURES, CLASSES, direction="out")
+    plain.load_state_dict(network.state_dict(), strict=False)
+    torch.testing.assert_close(dropped, plain.eval()(x, plain.prepare(smaller, NODES)))
+    whole = build(name.removesuffix("+de"), FEATURES, CLASSES)
+    whole.load_state_dict(network.state_dict(), strict=False)
+    torch.testing.assert_close(network.eval()(x, graph), whole.eval()(x, graph))
+
+
+@pytest.mark.parametrize("form", ["mean", "paper", "official"])
+def test_memory_network_equals_the_method_as_pinned_down(form):
+    network = build(
+        "gcn+mmp", FEATURES, CLASSES, dropout=0.0, input_dropout=0.0, decoupling=form,
+        direction="out",
+    )  # fmt: skip
+    x = features()
+    adjacency = torch.zeros(NODES, NODES)
+    adjacency[ARCS[0], ARCS[1]] = 1
+    adjacency /= adjacency.sum(1, keepdim=True).clamp(min=1)
+    gate = network.rounds[0].gate
+    assert network.rounds[1].gate is gate
+    hidden = memory = F.relu(network.input(x))
+    cosines, gates = [F.cosine_similarity(hidden, memory)], []
+    for mmp in network.rounds:
+        message = adjacency @ memory @ mmp.conv.linear.weight.t() + mmp.conv.bias
+        a_h, a_m, a_c = gate.out(torch.cat([hidden, message], -1)).sigmoid().split(1, dim=-1)
+        hidden, memory = a_h * hidden + a_m * message, a_c * message
+        cosines.append(F.cosine_similarity(hidden, memory))
+        gates.append(torch.cat([a_h, a_m, a_c], dim=-1))
+    expected = {
+        "mean": torch.stack(cosines[1:]).abs().mean(),
+        "paper": torch.stack(cosines).abs().sum(),
+        "official": torch.stack(cosines[1:]).mean(1).abs().sum(),
+    }[form]
+    graph = network.prepare(ARCS, NODES)
+    logits, penalty = network(x, graph)
+    torch.testing.assert_close(logits, network.classifier(hidden))
+    torch.testing.assert_close(penalty, expected)
+    torch.testing.assert_close(network.gates(x, graph), torch.stack(gates))
+    assert network.penalty_is_summed == (form == "paper")
+    assert network.eval()(x, graph).penalty is None
+
+
+def test_options_of_the_memory_network():
+    network = build(
+        "gcn+mmp", FEATURES, CLASSES, num_layers=3, gate="gru", gate_sharing="layer",
+        per="channel", memory_from="hidden", message_norm="layer", readout="jumping",
+        classifier_dropout=True, hidden_channels=8,
+    ).eval()  # fmt: skip
+    graph, x = network.prepare(ARCS, NODES), features()
+    assert len({id(mmp.gate) for mmp in network.rounds}) == 3
+    assert network.classifier.in_features == 4 * 8
+    message = network.rounds[0].conv(F.relu(network.input(x)), graph)
+    assert float(message.detach().mean(-1).abs().max()) < 1e-5  # layer-normalised
+    assert network.gates(x, graph).shape == (3, NODES, 3)
+
+
+@pytest.mark.parametrize("name", ["gcn", "gat", "gcn+mmp", "gat+mmp"])
+def test_direction_matters_on_a_directed_graph(name):
+    torch.manual_seed(0)
+    out = build(name, FEATURES, CLASSES, direction="out").eval()
+    into = build(name, FEATURES, CLASSES, direction="in").eval()
+    into.load_state_dict(out.state_dict())
+    x = features()
+    torch.testing.assert_close(logits_of(out, x, ARCS), logits_of(into, x, ARCS.flip(0)))
+    assert not torch.allclose(logits_of(out, x, ARCS), logits_of(into, x, ARCS))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("gcn+mpm", {}), "no model named 'gcn\\+mpm'; did you mean gcn\\+mmp"),
+        (("gcn", {"heads": 2}), "gcn has no option 'heads'; it has bias"),
+        (("gat", {"heads": 3}), "heads=3 must divide the width 64"),
+        (("gcn", {"num_layers": 0}), "num_layers must be a whole number of at least 1, not 0"),
+        (("gcn", {"dropout": 1.5}), "below 1, not 1.5"),
+        (("gcn+mmp", {"gate_sharing": "some"}), "gate_sharing must be one of shared, layer"),
+        (("gcn+mmp", {"decoupling": "sum"}), "decoupling must be one of mean, paper, official"),
+    ],
+)
+def test_bad_requests_are_refused(arguments, words):
+    name, options = arguments
+    with pytest.raises(UsageError, match=words):
+        build(name, FEATURES, CLASSES, **options)
+
+
+def test_an_unknown_direction_is_refused_when_the_graph_is_made():
+    with pytest.raises(UsageError, match="direction must be one of"):
+        build("gcn", FEATURES, CLASSES, direction="up").prepare(ARCS, NODES)

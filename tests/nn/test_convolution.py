@@ -1,0 +1,93 @@
+"""The convolutions against PyG's and against loops."""
+
+import math
+
+import pytest
+import torch
+from torch.func import vmap
+from torch_geometric.nn import GATConv, GCNConv
+
+from memohop import Graph, UsageError
+from memohop.nn import GraphAttention, GraphConv
+from memohop.nn.attention import attend
+from memohop.nn.pattern import Pattern
+
+ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
+NODES = 5
+
+
+def graph(**policies):
+    return Graph(ARCS, NODES, **{"direction": "in", "self_loops": "add", **policies})
+
+
+def test_graph_convolution_equals_pyg():
+    conv, pyg = GraphConv(3, 4), GCNConv(3, 4)
+    with torch.no_grad():
+        pyg.lin.weight.copy_(conv.linear.weight)
+        pyg.bias.copy_(conv.bias.normal_())
+    undirected = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
+    hidden = torch.randn(NODES, 3)
+    torch.testing.assert_close(
+        conv(hidden, graph(direction="undirected", norm="symmetric")), pyg(hidden, undirected)
+    )
+
+
+@pytest.mark.parametrize("concat", [True, False])
+def test_attention_equals_pyg(concat):
+    conv = GraphAttention(3, 6, heads=2, concat=concat)
+    pyg = GATConv(3, conv.width, heads=2, concat=concat)
+    with torch.no_grad():
+        pyg.lin.weight.copy_(conv.linear.weight)
+        pyg.att_src.copy_(conv.send[None])
+        pyg.att_dst.copy_(conv.receive[None])
+        pyg.bias.copy_(conv.bias.normal_())
+    hidden = torch.randn(NODES, 3)
+    torch.testing.assert_close(conv(hidden, graph()), pyg(hidden, ARCS))
+
+
+def test_attention_weights_equal_a_loop_over_rows():
+    row, col = torch.tensor([0, 0, 1, 3]), torch.tensor([1, 2, 0, 3])
+    receive, send = torch.randn(2, 4), torch.randn(2, 4)
+    keep = torch.tensor([1.0, 1.0, 0.0, 1.0])
+    found = attend(receive, send, Pattern(row, col, (4, 4)), negative_slope=0.2, keep=keep)
+    for head in range(2):
+        scores = [float(receive[head, i] + send[head, j]) for i, j in ((0, 1), (0, 2))]
+        powers = [math.exp(s if s > 0 else 0.2 * s) for s in scores]
+        expected = [power / sum(powers) for power in powers] + [0.0, 1.0]
+        assert found[head].tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_attention_survives_scores_of_any_size():
+    row, col = torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1])
+    send = torch.tensor([[1e4, -1e4]])
+    found = attend(torch.zeros(1, 2), send, Pattern(row, col, (2, 2)), negative_slope=0.2)
+    assert found.tolist() == [[1.0, 0.0, 1.0]]
+
+
+def test_attention_gradients():
+    pattern = Pattern(torch.tensor([0, 0, 1, 3]), torch.tensor([1, 2, 0, 3]), (4, 4))
+    receive = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
+    send = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda r, s: attend(r, s, pattern, negative_slope=0.2), (receive, send)
+    )
+    conv = GraphAttention(3, 4, heads=2).double()
+    hidden = torch.randn(NODES, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda h: conv(h, graph().to(dtype=torch.float64)), (hidden,))
+
+
+def test_attention_of_a_population_equals_its_members():
+    pattern = Pattern(torch.tensor([0, 0, 1, 3]), torch.tensor([1, 2, 0, 3]), (4, 4))
+    receive, send = torch.randn(5, 2, 4), torch.randn(5, 2, 4)
+
+    def weights(r, s):
+        return attend(r, s, pattern, negative_slope=0.2)
+
+    together = vmap(weights)(receive, send)
+    alone = torch.stack([weights(r, s) for r, s in zip(receive, send, strict=True)])
+    torch.testing.assert_close(together, alone)
+
+
+def test_heads_must_divide_the_width():
+    with pytest.raises(UsageError, match="heads=3 must divide the width 64"):
+        GraphAttention(8, 64, heads=3)

@@ -1,0 +1,78 @@
+"""The three forms of the decoupling loss against a loop over nodes and layers."""
+
+import math
+
+import pytest
+import torch
+
+from memohop import UsageError, decoupling_loss
+from memohop.nn.decoupling import network_decoupling_loss
+
+
+def cosine(one, other):
+    product = sum(a * b for a, b in zip(one, other, strict=True))
+    norms = math.hypot(*one) * math.hypot(*other)
+    return product / norms if norms else 0.0
+
+
+def cosines(hidden, memory):
+    return [cosine(h, c) for h, c in zip(hidden.tolist(), memory.tolist(), strict=True)]
+
+
+def pairs(layers):
+    generator = torch.Generator().manual_seed(3)
+    return [
+        tuple(torch.randn(2, 7, 4, dtype=torch.float64, generator=generator)) for _ in range(layers)
+    ]
+
+
+def test_one_layer():
+    ((hidden, memory),) = pairs(1)
+    values = cosines(hidden, memory)
+    assert any(v < 0 for v in values)
+    expected = {
+        "paper": sum(abs(v) for v in values),
+        "mean": sum(abs(v) for v in values) / 7,
+        "official": abs(sum(values) / 7),
+    }
+    for form, value in expected.items():
+        assert float(decoupling_loss(hidden, memory, form=form)) == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("layers", [2, 3, 4])
+def test_a_network(layers):
+    states = pairs(layers)
+    values = [cosines(hidden, memory) for hidden, memory in states]
+    expected = {
+        "paper": sum(abs(v) for layer in values for v in layer),
+        "mean": sum(abs(v) for layer in values[1:] for v in layer) / (7 * (layers - 1)),
+        "official": sum(abs(sum(layer) / 7) for layer in values[1:]) / max(layers - 2, 1),
+    }
+    for form, value in expected.items():
+        found = float(network_decoupling_loss(states, form=form))
+        assert found == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("form", ["paper", "mean", "official"])
+def test_zero_vectors_give_zero_and_no_nan_in_the_gradient(form):
+    hidden = torch.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 1.0]], requires_grad=True)
+    memory = torch.tensor([[1.0, 1.0], [0.0, 0.0], [1.0, -3.0]], requires_grad=True)
+    loss = decoupling_loss(hidden, memory, form=form)
+    assert loss.item() == pytest.approx(0, abs=1e-7)
+    loss.backward()
+    assert hidden.grad.isfinite().all()
+    assert memory.grad.isfinite().all()
+
+
+def test_gradients():
+    ((hidden, memory),) = pairs(1)
+    for form in ("paper", "mean", "official"):
+        assert torch.autograd.gradcheck(
+            lambda h, c, form=form: decoupling_loss(h, c, form=form),
+            (hidden.requires_grad_(), memory.requires_grad_()),
+        )
+
+
+def test_unknown_form():
+    with pytest.raises(UsageError, match="form must be one of mean, paper, official, not 'sum'"):
+        decoupling_loss(torch.ones(1, 1), torch.ones(1, 1), form="sum")

@@ -1,0 +1,53 @@
+"""The first layer on stored values against the dense one."""
+
+import torch
+from torch.func import functional_call, grad, vmap
+
+from memohop.nn import FeatureLinear, SparseFeatures, epoch_key, randomness
+
+
+def bag_of_words():
+    generator = torch.Generator().manual_seed(0)
+    dense = torch.rand(12, 9, generator=generator)
+    return (dense * (torch.rand(12, 9, generator=generator) < 0.2)).double()
+
+
+def test_without_dropout_sparse_equals_dense():
+    dense, layer = bag_of_words(), FeatureLinear(9, 4).double()
+    sparse = SparseFeatures(dense)
+    assert sparse.density == float((dense != 0).double().mean())
+    torch.testing.assert_close(layer(sparse), layer(dense))
+    weight = torch.randn(12, 4, dtype=torch.float64)
+    for_sparse = torch.autograd.grad((layer(sparse) * weight).sum(), layer.weight)
+    for_dense = torch.autograd.grad((layer(dense) * weight).sum(), layer.weight)
+    torch.testing.assert_close(for_sparse, for_dense)
+
+
+def test_dropout_on_stored_values_is_dropout_of_those_elements():
+    dense = bag_of_words()
+    layer = FeatureLinear(9, 4, dropout=0.4).double()
+    sparse = SparseFeatures(dense)
+    key = epoch_key(torch.tensor(8), torch.tensor(2))
+    with randomness(key):
+        mask = layer.dropout.mask(tuple(sparse.values.shape), sparse.values)
+    dropped = dense.clone()
+    dropped[dense != 0] = sparse.values * mask
+    with randomness(key):
+        found = layer(sparse)
+    torch.testing.assert_close(found, dropped @ layer.weight + layer.bias)
+    assert (mask == 0).any()
+
+
+def test_a_population_equals_its_members():
+    sparse = SparseFeatures(bag_of_words().float())
+    layer = FeatureLinear(9, 4, bias=False, dropout=0.4)
+    weights = torch.randn(5, 9, 4)
+    keys = epoch_key(torch.arange(5), torch.tensor(0))
+
+    def loss(weight, key):
+        with randomness(key):
+            return (functional_call(layer, {"weight": weight}, (sparse,)) ** 3).sum()
+
+    together = vmap(grad(loss))(weights, keys)
+    alone = torch.stack([grad(loss)(w, k) for w, k in zip(weights, keys, strict=True)])
+    torch.testing.assert_close(together, alone)

@@ -1,0 +1,136 @@
+"""The graph product against a dense matrix built with loops."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from memohop import Graph, UsageError
+from memohop.nn.graph import DIRECTIONS, NORMS, SELF_LOOPS
+
+# A multi-arc (0 -> 1 twice), an arc each way (1 <-> 2), a loop in the file (2), and two nodes
+# without arcs (4, 5).
+ARCS = [(0, 1), (0, 1), (1, 2), (2, 1), (2, 2), (0, 3), (3, 2)]
+NODES = 6
+
+
+def dense(direction: str, self_loops: str, norm: str) -> torch.Tensor:
+    matrix = [[0.0] * NODES for _ in range(NODES)]
+    for source, target in ARCS:
+        if direction in ("out", "both", "undirected"):
+            matrix[source][target] += 1
+        if direction in ("in", "both", "undirected"):
+            matrix[target][source] += 1
+    for i in range(NODES):
+        for j in range(NODES):
+            if direction == "undirected":
+                matrix[i][j] = min(matrix[i][j], 1.0)
+        if self_loops != "keep":
+            matrix[i][i] = float(self_loops == "add")
+    rows = [sum(row) for row in matrix]
+    columns = [sum(row[j] for row in matrix) for j in range(NODES)]
+    for i, j in itertools.product(range(NODES), repeat=2):
+        if matrix[i][j] and norm == "row":
+            matrix[i][j] /= rows[i]
+        elif matrix[i][j] and norm == "symmetric":
+            matrix[i][j] /= math.sqrt(rows[i] * columns[j])
+    return torch.tensor(matrix, dtype=torch.float64)
+
+
+def graph(direction: str, self_loops: str, norm: str) -> Graph:
+    arcs = torch.tensor(ARCS).t()
+    made = Graph(arcs, NODES, direction=direction, self_loops=self_loops, norm=norm)
+    return made.to(dtype=torch.float64)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("self_loops", SELF_LOOPS)
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_product_gradient_and_vmap_equal_the_dense_ones(direction, self_loops, norm):
+    made, matrix = graph(direction, self_loops, norm), dense(direction, self_loops, norm)
+    hidden = torch.randn(NODES, 3, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(made @ hidden, matrix @ hidden)
+
+    weight = torch.randn(NODES, 3, dtype=torch.float64)
+    (found,) = torch.autograd.grad((weight * (made @ hidden)).sum(), hidden)
+    torch.testing.assert_close(found, matrix.t() @ weight)
+
+    members = torch.randn(4, NODES, 2, dtype=torch.float64)
+    torch.testing.assert_close(torch.vmap(lambda h: made @ h)(members), matrix @ members)
+    last = torch.vmap(lambda h: made @ h, in_dims=2, out_dims=2)(members.permute(1, 2, 0))
+    torch.testing.assert_close(last, (matrix @ members).permute(1, 2, 0))
+
+
+def test_gradients_through_vmap_in_either_order():
+    made, matrix = graph("out", "add", "row"), dense("out", "add", "row")
+    members = torch.randn(3, NODES, 2, dtype=torch.float64)
+
+    def loss(product, hidden):
+        return (product(hidden) ** 3).sum()
+
+    slow = torch.stack(
+        [torch.func.grad(lambda h: loss(lambda x: matrix @ x, h))(h) for h in members]
+    )
+    inside = torch.vmap(torch.func.grad(lambda h: loss(lambda x: made @ x, h)))(members)
+    outside = torch.func.grad(
+        lambda hs: torch.vmap(lambda h: loss(lambda x: made @ x, h))(hs).sum()
+    )(members)
+    torch.testing.assert_close(inside, slow)
+    torch.testing.assert_close(outside, slow)
+
+
+def test_second_derivatives():
+    made = graph("both", "keep", "symmetric")
+    hidden = torch.randn(NODES, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda h: made @ h, (hidden,))
+    assert torch.autograd.gradgradcheck(lambda h: (made @ h) ** 2, (hidden,))
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_dropping_arcs_equals_building_the_smaller_graph(norm):
+    arcs = torch.tensor([[0, 1, 1, 2, 3], [1, 0, 2, 3, 0]])
+    whole = Graph(arcs, 5, direction="out", self_loops="add", norm=norm)
+    gone = (whole.pattern.row == 1) & (whole.pattern.col == 2)
+    keep = (~gone).to(torch.float32)
+    keep[whole.pattern.row == whole.pattern.col] = 0  # loops stay whatever is said of them
+    smaller = Graph(arcs[:, [0, 1, 3, 4]], 5, direction="out", self_loops="add", norm=norm)
+    hidden = torch.randn(5, 3)
+    torch.testing.assert_close(
+        whole.reweighted(torch.maximum(keep, (~gone).float())) @ hidden, smaller @ hidden
+    )
+    loops_only = whole.reweighted(torch.zeros(len(whole.pattern))) @ hidden
+    torch.testing.assert_close(loops_only, hidden)
+
+
+def test_a_graph_without_arcs_and_one_without_nodes():
+    none = torch.empty(2, 0, dtype=torch.int64)
+    lonely = Graph(none, 3, direction="undirected", norm="row")
+    assert torch.equal(lonely @ torch.ones(3, 2), torch.zeros(3, 2))
+    empty = Graph(none, 0, direction="out", self_loops="add", norm="symmetric")
+    assert (empty @ torch.ones(0, 2)).shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"direction": "up"}, "direction must be one of out, in, both, undirected, not 'up'"),
+        ({"direction": "out", "norm": "l2"}, "norm must be one of"),
+        ({"direction": "out", "self_loops": "yes"}, "self_loops must be one of"),
+    ],
+)
+def test_unknown_policies_are_refused(arguments, words):
+    with pytest.raises(UsageError, match=words):
+        Graph(torch.tensor([[0], [1]]), 2, **arguments)
+
+
+def test_arcs_outside_the_graph_are_named():
+    with pytest.raises(UsageError, match=r"edge_index\[:, 1\] is the arc 1 -> 7.*0 to 2"):
+        Graph(torch.tensor([[0, 1], [1, 7]]), 3, direction="out")
+    with pytest.raises(UsageError, match="int64 tensor of shape"):
+        Graph(torch.tensor([[0.0], [1.0]]), 3, direction="out")
+
+
+def test_there_is_no_default_direction():
+    with pytest.raises(TypeError, match="direction"):
+        Graph(torch.tensor([[0], [1]]), 2)

@@ -1,0 +1,22 @@
+"""The measured peak of a step."""
+
+import torch
+
+from memohop.training.memory import peak_bytes
+
+
+def test_what_lives_together_adds_up_and_what_was_freed_does_not():
+    def hold_two():
+        one = torch.zeros(1000)
+        return one, one + 1
+
+    def one_after_the_other():
+        torch.zeros(1000)
+        torch.zeros(1000)
+
+    assert peak_bytes(hold_two) == 8000
+    assert peak_bytes(one_after_the_other) == 4000
+
+
+def test_views_count_once():
+    assert peak_bytes(lambda: torch.zeros(1000).view(10, 100).t()[:5]) == 4000

@@ -1,0 +1,30 @@
+"""The choice between settings looks at validation scores alone."""
+
+import numpy as np
+import pytest
+
+from memohop import Member, select
+from memohop.training.member import MemberResult
+
+
+def result(lam, split, val, test):
+    curve = np.zeros(1, dtype=np.float32)
+    return MemberResult(Member(split=split, lam=lam), 0, 1, 0.0, val, test, curve, curve)
+
+
+def test_the_best_mean_validation_wins_whatever_the_test_says():
+    results = [
+        result(0.0, 0, 0.9, 0.99), result(0.0, 1, 0.5, 0.99),
+        result(0.2, 0, 0.8, 0.10), result(0.2, 1, 0.7, 0.30),
+    ]  # fmt: skip
+    chosen = select(results)
+    assert chosen.setting["lam"] == 0.2
+    assert chosen.val == pytest.approx(0.75)
+    assert chosen.mean == pytest.approx(0.2)
+    assert chosen.std == pytest.approx(np.std([0.1, 0.3], ddof=1))
+
+
+def test_the_first_of_equals_is_chosen():
+    chosen = select([result(0.4, 0, 0.5, 0.1), result(0.0, 0, 0.5, 0.9)])
+    assert chosen.setting["lam"] == 0.4
+    assert chosen.std == 0.0

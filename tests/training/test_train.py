@@ -1,0 +1,318 @@
+"""The population trainer: a member alone, in company, in chunks, twice, against a plain loop."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch_geometric.nn import GCNConv
+
+import memohop
+from memohop import Member, UsageError, grid, train
+from memohop.data.check import MissingClassWarning
+from memohop.nn import epoch_key, randomness
+from memohop.training.population import Population
+from memohop.training.trainer import AloneWarning, make_builder, make_task
+
+
+@pytest.fixture(scope="module")
+def data():
+    return memohop.load("csbm", nodes=120, channels=12, homophily=0.6, seed=1)
+
+
+@pytest.fixture(scope="module")
+def words():
+    """The same with sparse features."""
+    data = memohop.load("csbm", nodes=120, channels=30, homophily=0.3, seed=2)
+    data.x = (data.x > 0.22).float()
+    return data
+
+
+def mixed_members():
+    return [
+        Member(split=0, seed=0, lr=0.01),
+        Member(split=1, seed=1, lr=0.05, weight_decay=0.0, lam=0.3),
+        Member(split=2, seed=2, dropout=0.0, input_dropout=0.0, lam=1.0),
+        Member(split=0, seed=3, dropout=0.8, input_dropout=0.2),
+        Member(split=3, seed=1, lr=0.03, dropout=0.3),
+    ]
+
+
+def assert_same(one, other, tolerance=1e-4):
+    assert one.member == other.member
+    np.testing.assert_allclose(one.loss_curve, other.loss_curve, atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize("name", memohop.models())
+def test_a_member_alone_equals_the_member_in_company_and_in_chunks(name, words):
+    members = mixed_members()
+    together = train(words, name, members, epochs=30)
+    for member, result in zip(members, together, strict=True):
+        (alone,) = train(words, name, [member], epochs=30)
+        assert_same(alone, result)
+    reversed_order = train(words, name, members[::-1], epochs=30)[::-1]
+    for one, other in zip(together, reversed_order, strict=True):
+        assert_same(one, other)
+
+
+def test_chunks_follow_the_memory_budget_and_change_nothing(words, monkeypatch):
+    members = mixed_members()
+    whole = train(words, "gcn+mmp", members, epochs=30)
+    sizes = []
+    create = Population.__init__
+
+    def spy(self, task, build, members, **rest):
+        sizes.append(len(members))
+        create(self, task, build, members, **rest)
+
+    monkeypatch.setattr(Population, "__init__", spy)
+    cut = train(words, "gcn+mmp", members, epochs=30, memory=2_000_000)
+    chunks = sizes[2:]  # the first two are the measurement
+    assert sum(chunks) == len(members)
+    assert len(chunks) > 1
+    for one, other in zip(whole, cut, strict=True):
+        assert_same(one, other)
+
+
+def test_the_same_call_twice_gives_equal_bits(words):
+    members = mixed_members()
+    for name in ("gcn+mmp", "gat+de"):
+        first, second = (train(words, name, members, epochs=15) for _ in range(2))
+        for one, other in zip(first, second, strict=True):
+            assert np.array_equal(one.loss_curve, other.loss_curve)
+            assert (one.val, one.test, one.best_epoch) == (other.val, other.test, other.best_epoch)
+
+
+def test_a_population_equals_a_plain_loop_with_torch_adam(words):
+    """The second, slow computation: autograd, torch.optim.Adam and indexing, one member."""
+    member = Member(split=1, seed=7, lr=0.03, weight_decay=2e-3, lam=0.4)
+    result = train(
+        words, "gcn+mmp", [member, Member()], epochs=25, options={"decoupling": "paper"}
+    )[0]
+
+    torch.manual_seed(7)
+    model = memohop.build("gcn+mmp", 30, 5, decoupling="paper")
+    graph = model.prepare(words.edge_index, words.num_nodes)
+    sparse = make_task(words, model, torch.device("cpu"), "sparse").inputs[0]
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.03, weight_decay=2e-3)
+    train_nodes, val_nodes, test_nodes = (
+        words[f"{part}_mask"][:, 1].nonzero().flatten() for part in ("train", "val", "test")
+    )
+    best = (-1.0, -1, -1.0)
+    for epoch in range(25):
+        model.train()
+        with randomness(epoch_key(torch.tensor(7), torch.tensor(epoch))):
+            logits, penalty = model(sparse, graph)
+        total = F.cross_entropy(logits[train_nodes], words.y[train_nodes], reduction="sum")
+        loss = (total + 0.4 * penalty) / len(train_nodes)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        assert loss.item() == pytest.approx(float(result.loss_curve[epoch]), abs=1e-4)
+        predicted = model.eval()(words.x, graph).logits.argmax(-1)
+        val = float((predicted[val_nodes] == words.y[val_nodes]).float().mean())
+        test = float((predicted[test_nodes] == words.y[test_nodes]).float().mean())
+        assert val == pytest.approx(float(result.val_curve[epoch]), abs=1e-6)
+        if val > best[0]:
+            best = (val, epoch, test)
+    assert result.best_epoch == best[1]
+    assert (result.val, result.test) == pytest.approx((best[0], best[2]), abs=1e-6)
+
+
+def test_early_stopping_per_member_and_compaction_change_no_result(data):
+    members = grid(split=range(4), seed=(0, 1), lr=(0.001, 0.1))
+    full = train(data, "gcn", members, epochs=80)
+    stopped = train(data, "gcn", members, epochs=80, patience=6)
+    assert len({result.epochs for result in stopped}) > 3
+    for whole, cut in zip(full, stopped, strict=True):
+        # Replay the rule on the full curve.
+        best, best_epoch = -1.0, 0
+        for epoch, val in enumerate(whole.val_curve):
+            if val > best:
+                best, best_epoch = val, epoch
+            if epoch - best_epoch >= 6:
+                break
+        assert (cut.epochs, cut.best_epoch) == (epoch + 1, best_epoch)
+        assert cut.val == pytest.approx(float(best), abs=1e-6)
+        np.testing.assert_allclose(cut.loss_curve, whole.loss_curve[: cut.epochs], atol=1e-4)
+
+
+def test_kept_models_give_the_reported_scores(words):
+    members = mixed_members()[:3]
+    for result in train(words, "gcn+mmp", members, epochs=20, keep_models=True):
+        model = memohop.build("gcn+mmp", 30, 5)
+        model.load_state_dict(result.state)
+        graph = model.prepare(words.edge_index, words.num_nodes)
+        correct = model.eval()(words.x, graph).logits.argmax(-1) == words.y
+        for part in ("train", "val", "test"):
+            mask = words[f"{part}_mask"][:, result.member.split]
+            assert float(correct[mask].float().mean()) == pytest.approx(
+                getattr(result, part), abs=1e-6
+            )
+
+
+class Ordinary(nn.Module):
+    """What a PyG user brings: stock layers, stock dropout."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = GCNConv(12, 8), GCNConv(8, 5)
+
+    def forward(self, x, edge_index):
+        hidden = F.dropout(self.first(x, edge_index).relu(), 0.5, self.training)
+        return self.second(hidden, edge_index)
+
+
+class WithNorm(Ordinary):
+    """Keeps running statistics."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8)
+
+    def forward(self, x, edge_index):
+        return self.second(self.norm(self.first(x, edge_index)).relu(), edge_index)
+
+
+def test_an_ordinary_module_trains_one_member_at_a_time(data):
+    members = grid(split=(0, 1), seed=(3, 4), lr=0.05)
+    torch.manual_seed(11)
+    before = torch.get_rng_state()
+    with pytest.warns(AloneWarning, match="one at a time"):
+        results = train(data, Ordinary, members, epochs=40)
+    assert torch.equal(before, torch.get_rng_state())
+    assert results[0].loss_curve[-1] < 0.8 * results[0].loss_curve[0]
+    with pytest.warns(AloneWarning):
+        (alone,) = train(data, Ordinary, members[2:3], epochs=40)
+    assert np.array_equal(alone.loss_curve, results[2].loss_curve)
+
+
+def test_running_statistics_are_those_of_the_member(data):
+    with pytest.warns(AloneWarning, match="changes its buffer norm.running_mean"):
+        results = train(data, WithNorm, grid(split=0, seed=(3, 4)), epochs=12, keep_models=True)
+    for result in results:
+        torch.manual_seed(result.member.seed)
+        module = WithNorm()
+        optimizer = torch.optim.Adam(module.parameters(), lr=0.01, weight_decay=5e-4)
+        nodes = data.train_mask[:, 0]
+        for epoch in range(12):
+            loss = F.cross_entropy(module(data.x, data.edge_index)[nodes], data.y[nodes])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            predicted = module.eval()(data.x, data.edge_index).argmax(-1)
+            val = (predicted == data.y)[data.val_mask[:, 0]].float().mean()
+            assert val.item() == pytest.approx(float(result.val_curve[epoch]), abs=1e-6)
+            module.train()
+
+
+def test_an_ordinary_module_that_can_be_vectorised_is(data):
+    class Plain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(12, 5)
+
+        def forward(self, x, edge_index):
+            return self.linear(x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = train(data, Plain, grid(split=(0, 1), seed=(0, 1)), epochs=5)
+    assert len(results) == 4
+
+
+def test_progress_counts_up_to_the_total(data):
+    seen = []
+    train(
+        data,
+        "mlp",
+        grid(split=range(3)),
+        epochs=25,
+        patience=3,
+        progress=lambda *at: seen.append(at),
+    )
+    done, totals = zip(*seen, strict=True)
+    assert list(done) == sorted(done)
+    assert set(totals) == {75}
+    assert done[-1] == 75
+
+
+def test_roc_auc_where_the_data_says_so(data):
+    binary = data.clone()
+    binary.y, binary.metric = (data.y > 2).long(), "roc_auc"
+    (result,) = train(binary, "gcn", [Member()], epochs=30)
+    assert 0.7 < result.test <= 1
+
+
+def test_texas_with_its_class_of_one_node_warns_and_trains(data_root):
+    texas = memohop.load("texas", root=data_root)
+    with pytest.warns(MissingClassWarning):
+        results = train(texas, "gcn+mmp", grid(split=range(2), lr=0.05), epochs=5)
+    assert len(results) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"members": []}, "members is empty"),
+        ({"members": [Member(split=99)]}, r"split=99, but the data has 10 split\(s\)"),
+        ({"epochs": 0}, "epochs and patience must be at least 1"),
+        ({"device": "cuda"}, "sees no GPU here: use device='cpu'"),
+        ({"features": "some"}, "features must be auto, sparse or dense, not 'some'"),
+        ({"model": "gnc"}, "no model named 'gnc'; did you mean gcn"),
+        ({"model": nn.Linear(1, 1)}, "pass a function that builds it"),
+        ({"memory": 10}, "memory=10 bytes, but one member needs"),
+    ],
+)
+def test_bad_calls_are_refused(data, change, words):
+    if change.get("device") == "cuda" and torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    call = {"model": "gcn", "members": grid(split=range(2)), "epochs": 2, **change}
+    with pytest.raises(UsageError, match=words):
+        train(data, call.pop("model"), call.pop("members"), **call)
+
+
+def test_bad_data_is_refused(data):
+    broken = data.clone()
+    broken.x = data.x.clone()
+    broken.x[3, 1] = float("nan")
+    with pytest.raises(UsageError, match="node 3, column 1"):
+        train(broken, "gcn", [Member()], epochs=1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"lam": -0.1}, "lam must be at least 0, not -0.1"),
+        ({"lr": 0}, "lr must be above 0, not 0"),
+        ({"weight_decay": float("nan")}, "weight_decay must be at least 0, not nan"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and below 1, not 1.0"),
+        ({"seed": -1}, "seed must be at least 0, not -1"),
+    ],
+)
+def test_bad_members_are_refused(fields, words):
+    with pytest.raises(UsageError, match=words):
+        Member(**fields)
+
+
+def test_grid_is_the_product_of_its_axes():
+    members = grid(split=range(2), lam=(0, 0.5), lr=0.05)
+    assert [(m.split, m.lam, m.lr) for m in members] == [
+        (0, 0, 0.05), (0, 0.5, 0.05), (1, 0, 0.05), (1, 0.5, 0.05),
+    ]  # fmt: skip
+
+
+def test_building_a_task_leaves_unlabelled_nodes_alone(data):
+    partly = data.clone()
+    partly.y = data.y.clone()
+    free = ~(data.train_mask | data.val_mask | data.test_mask).any(1)
+    assert not free.any()
+    for part in ("train_mask", "val_mask", "test_mask"):
+        partly[part] = data[part].clone()
+        partly[part][:5] = False
+    partly.y[:5] = -1
+    build = make_builder("gcn", partly, {})
+    assert make_task(partly, build(), torch.device("cpu"), "dense").y[:5].tolist() == [0] * 5
+    assert train(partly, "gcn", [Member()], epochs=3)[0].epochs == 3
