@@ -13,6 +13,10 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import torch_geometric  # noqa: F401
 
+import torch
+
+torch.set_num_threads(1)  # the graphs of the tests are small: more threads only wait
+
 
 @pytest.fixture(scope="session")
 def data_root() -> Path:

@@ -76,6 +76,28 @@ def test_chunks_follow_the_memory_budget_and_change_nothing(words, monkeypatch):
         assert_same(one, other)
 
 
+def test_running_out_of_memory_halves_the_chunk_and_loses_nothing(words, monkeypatch):
+    members, step, sizes, seen = mixed_members(), Population.step, [], []
+    whole = train(words, "gcn", members, epochs=12)
+
+    def limited(self):
+        sizes.append(len(self.members))
+        if len(self.members) > 2 and len(sizes) > 9:  # not in the measurement, but in the middle
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        step(self)
+
+    monkeypatch.setattr(Population, "step", limited)
+    halved = train(words, "gcn", members, epochs=12, progress=lambda *at: seen.append(at))
+    assert 5 in sizes
+    assert sizes[-1] == 1
+    assert seen[-1] == (60, 60)
+    for one, other in zip(whole, halved, strict=True):
+        assert_same(one, other)
+    monkeypatch.setattr(Population, "step", lambda self: (_ for _ in ()).throw(RuntimeError("no")))
+    with pytest.raises(RuntimeError, match="no"):
+        train(words, "gcn", members, epochs=2, memory=10**12)
+
+
 def test_the_same_call_twice_gives_equal_bits(words):
     members = mixed_members()
     for name in ("gcn+mmp", "gat+de"):
@@ -221,6 +243,19 @@ def test_an_ordinary_module_that_can_be_vectorised_is(data):
         warnings.simplefilter("error")
         results = train(data, Plain, grid(split=(0, 1), seed=(0, 1)), epochs=5)
     assert len(results) == 4
+
+
+def test_a_step_leaves_the_network_itself_alone(words):
+    build = make_builder("gcn+mmp", words, {})
+    task = make_task(words, build(), torch.device("cpu"), "sparse")
+    population = Population(
+        task, build, grid(seed=(0, 1)), epochs=2, patience=None, keep_models=False
+    )
+    before = {name: value.clone() for name, value in population.model.state_dict().items()}
+    population.step()
+    for model in (population.model, population.eval_model):
+        assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+        assert "rate=0.5" in repr(model)
 
 
 def test_progress_counts_up_to_the_total(data):

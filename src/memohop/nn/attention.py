@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memohop.nn.pattern import Pattern, batch_first, weighted_product
+from memohop.nn.fused import batch_first
+from memohop.nn.pattern import Pattern
 
 
 def attend(
@@ -43,11 +44,6 @@ def attend(
     return weights
 
 
-def _row_sums(values: Tensor, pattern: Pattern) -> Tensor:
-    ones = values.new_ones(len(values), pattern.shape[1], 1)
-    return weighted_product(values, ones, pattern)[..., 0]
-
-
 class _Pair(torch.autograd.Function):
     """``receive[:, i] + send[:, j]`` for each entry; sums in the backward, in a fixed order."""
 
@@ -64,7 +60,7 @@ class _Pair(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         pattern: Pattern = ctx.pattern
         swapped = grads[0].index_select(-1, pattern.order)
-        return _row_sums(grads[0], pattern), _row_sums(swapped, pattern.transpose), None
+        return _RowSums.apply(grads[0], pattern), _RowSums.apply(swapped, pattern.transpose), None
 
     @staticmethod
     def vmap(
@@ -76,18 +72,34 @@ class _Pair(torch.autograd.Function):
         return scores.unflatten(0, receive.shape[:2]), 0
 
 
+class _RowSums(torch.autograd.Function):
+    @staticmethod
+    def forward(values: Tensor, pattern: Pattern) -> Tensor:
+        return pattern.row_sums(values)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.pattern = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return grads[0].index_select(-1, ctx.pattern.row), None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], values: Tensor, pattern: Pattern
+    ) -> tuple[Tensor, int]:
+        values = batch_first(values, in_dims[0], info.batch_size)
+        sums = _RowSums.apply(values.flatten(0, 1), pattern)
+        return sums.unflatten(0, values.shape[:2]), 0
+
+
 class _RowSoftmax(torch.autograd.Function):
     """Softmax over the entries of each row; rows whose scores are all -inf give 0."""
 
     @staticmethod
     def forward(scores: Tensor, pattern: Pattern) -> Tensor:
-        row = pattern.row
-        top = scores.new_full((len(scores), pattern.shape[0]), -torch.inf)
-        top = top.scatter_reduce(1, row.expand_as(scores), scores, "amax")
-        top = top.nan_to_num(neginf=0.0)
-        weights = (scores - top.index_select(1, row)).exp_()
-        sums = _row_sums(weights, pattern).clamp(min=torch.finfo(scores.dtype).tiny)
-        return weights.div_(sums.index_select(1, row))
+        return pattern.row_softmax(scores)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -99,7 +111,7 @@ class _RowSoftmax(torch.autograd.Function):
         (weights,) = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
         weighted = weights * grads[0]
-        sums = _row_sums(weighted, pattern)
+        sums = _RowSums.apply(weighted, pattern)
         return weighted - weights * sums.index_select(-1, pattern.row), None
 
     @staticmethod

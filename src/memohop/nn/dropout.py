@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
-from memohop.nn.randomness import scaled_keep_mask, skip_place
+from memohop.nn.fused import dropped, use_kernels
+from memohop.nn.randomness import Draw, next_draw, scaled_keep_mask
 
 
 class Dropout(nn.Module):
@@ -38,22 +39,29 @@ class Dropout(nn.Module):
         """Say which rates (of all members) are coming, so that all-zero ones cost nothing."""
         self.active = bool((rates > 0).any())
 
+    def draw(self) -> Draw | None:
+        """Take the next place; None where nothing is dropped, or outside a stream."""
+        draw = next_draw() if self.training else None
+        return draw if self.active else None
+
     def mask(self, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
-        """The mask, scaled, with the type and place of ``like``; None where nothing is dropped."""
-        if not self.training:
-            return None
-        if not self.active:
-            skip_place()
-            return None
-        mask = scaled_keep_mask(shape, self.rate, like.dtype)
-        if mask is None:
-            mask = F.dropout(like.new_ones(shape), float(self.rate))
-        return mask
+        """The mask, scaled, with the type and device of ``like``; None if nothing is dropped."""
+        return self._mask(self.draw(), shape, like)
 
     def forward(self, values: Tensor) -> Tensor:
         """``values`` with some elements dropped, or as they are in evaluation mode."""
-        mask = self.mask(tuple(values.shape), values)
+        draw = self.draw()
+        if draw is not None and use_kernels(values):
+            return dropped(values, draw, self.rate)
+        mask = self._mask(draw, tuple(values.shape), values)
         return values if mask is None else values * mask
+
+    def _mask(self, draw: Draw | None, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
+        if draw is not None:
+            return scaled_keep_mask(draw, shape, self.rate, like.dtype)
+        if self.training and self.active:  # no stream: draw from PyTorch's generator
+            return F.dropout(like.new_ones(shape), float(self.rate))
+        return None
 
     def extra_repr(self) -> str:
         """The rate and its role."""

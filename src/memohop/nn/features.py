@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from memohop.nn.dropout import Dropout
+from memohop.nn.fused import dropped_product, use_kernels
 from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product, weighted_product
 
 
@@ -78,12 +79,17 @@ class FeatureLinear(nn.Module):
         return product if self.bias is None else product + self.bias
 
     def _sparse_product(self, features: SparseFeatures) -> Tensor:
-        mask = self.dropout.mask(tuple(features.values.shape), features.values)
+        values, pattern = features.values, features.pattern
+        if use_kernels(values):
+            draw = self.dropout.draw()
+            if draw is not None:
+                return dropped_product(values, self.weight, pattern, draw, self.dropout.rate)
+            mask = None
+        else:
+            mask = self.dropout.mask(tuple(values.shape), values)
         if mask is None:
-            return fixed_product(self.weight[None], features.matrix)[0]
-        values = (features.values * mask)[None]
-        product = weighted_product(values, self.weight[None], features.pattern)
-        return product[0]
+            return fixed_product(self.weight[None], features.matrix).squeeze(0)
+        return weighted_product((values * mask)[None], self.weight[None], pattern).squeeze(0)
 
     def extra_repr(self) -> str:
         """The two widths."""

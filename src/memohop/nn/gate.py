@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from memohop.errors import UsageError
 from memohop.nn.dropout import Dropout
+from memohop.nn.fused import gated_update, use_kernels
+from memohop.nn.randomness import in_stream
 
 
 class MemoryGate(nn.Module):
@@ -75,6 +77,28 @@ class MemoryGate(nn.Module):
             scores = F.linear(hidden, for_hidden, self.out.bias) + F.linear(message, for_message)
         gate_hidden, gate_message, gate_memory = scores.sigmoid().chunk(3, dim=-1)
         return gate_hidden, gate_message, gate_memory
+
+    def can_fuse(self, message: Tensor) -> bool:
+        """Whether :meth:`update` can take its place: the paper's gate on a GPU."""
+        plain = self.kind == "linear" and self.per == "node"
+        from_stream = not (self.training and self.dropout.active) or in_stream()
+        return plain and from_stream and use_kernels(message)
+
+    def update(
+        self, hidden: Tensor, message: Tensor
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
+        """The new hidden state and memory, and the gates, which carry no gradient."""
+        draws = self.dropout.draw(), self.dropout.draw()
+        hidden, memory, gates = gated_update(
+            hidden,
+            message,
+            self.out.weight,
+            self.out.bias,
+            None if draws[0] is None or draws[1] is None else (draws[0], draws[1]),
+            self.dropout.rate,
+        )
+        gate_hidden, gate_message, gate_memory = gates.chunk(3, dim=-1)
+        return hidden, memory, (gate_hidden, gate_message, gate_memory)
 
     def _recur(self, hidden: Tensor, message: Tensor) -> Tensor:
         """One step of a gated recurrent unit (Cho et al., 2014)."""

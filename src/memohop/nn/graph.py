@@ -72,11 +72,11 @@ class Graph:
     def _place(self, pattern: Pattern, weight: Tensor) -> None:
         self.pattern = pattern
         self.weight = weight  # before normalisation
-        self._matrix = FixedMatrix(pattern, self._normalise(weight[None])[0])
+        self.matrix = FixedMatrix(pattern, self._normalise(weight[None])[0])
 
     def __matmul__(self, hidden: Tensor) -> Tensor:
         """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
-        return fixed_product(hidden[None], self._matrix)[0]
+        return fixed_product(hidden[None], self.matrix).squeeze(0)
 
     def reweighted(self, keep: Tensor) -> ReweightedGraph:
         """The graph with some arcs dropped and what is left normalised anew.
@@ -133,7 +133,7 @@ class ReweightedGraph:
     def __matmul__(self, hidden: Tensor) -> Tensor:
         """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
         product = weighted_product(self._weight, hidden[None], self.pattern)
-        return product[0]
+        return product.squeeze(0)
 
 
 def check_arcs(edge_index: Tensor, num_nodes: int) -> None:

@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from memohop.nn.fused import batch_first, kernels, use_kernels
+
 _GATHERED_ELEMENTS = 1 << 26  # how many products `inner` holds at once on a GPU
 
 
@@ -43,7 +45,8 @@ class Pattern:
         self.order = order  # values[order] are the values of the transpose
         counts = torch.bincount(row, minlength=shape[0])
         self._pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(torch.int32)
-        self._columns = col.to(torch.int32)
+        self._columns, self._rows = col.to(torch.int32), row.to(torch.int32)
+        self._order = order.to(torch.int32)
         self._blocks: dict[int, tuple[Tensor, Tensor]] = {}
 
     def __len__(self) -> int:
@@ -56,6 +59,49 @@ class Pattern:
     def csr(self, values: Tensor) -> Tensor:
         """A sparse tensor of one matrix, from its values ``[entries]``."""
         return _csr(self._pointers, self._columns, values, self.shape)
+
+    def product(self, values: Tensor, dense: Tensor, *, drop: Any = None) -> Tensor:
+        """On a GPU, ``K`` products with values ``[entries]`` or ``[K, entries]``.
+
+        ``drop`` holds keys, rates and the two words of a place, for dropout on the values.
+        """
+        assert kernels is not None
+        return kernels.product(
+            self._pointers, self._columns, values, dense, self.shape[0], drop=drop
+        )
+
+    def transposed_product(self, values: Tensor, dense: Tensor, *, drop: Any = None) -> Tensor:
+        """The same with the transposed matrix; the values stay in the order of this one."""
+        assert kernels is not None
+        turned = self.transpose
+        return kernels.product(
+            turned._pointers,
+            turned._columns,
+            values,
+            dense,
+            turned.shape[0],
+            entries=self._order,
+            drop=drop,
+        )
+
+    def row_sums(self, values: Tensor) -> Tensor:
+        """Sums of values ``[K, entries]`` within rows: ``[K, rows]``."""
+        if use_kernels(values):
+            assert kernels is not None
+            return kernels.row_sums(self._pointers, values)
+        ones = values.new_ones(len(values), self.shape[1], 1)
+        return weighted_product(values, ones, self)[..., 0]
+
+    def row_softmax(self, scores: Tensor) -> Tensor:
+        """Softmax of scores ``[K, entries]`` within rows; rows of -inf alone give 0."""
+        if use_kernels(scores):
+            assert kernels is not None
+            return kernels.row_softmax(self._pointers, scores)
+        top = scores.new_full((len(scores), self.shape[0]), -torch.inf)
+        top = top.scatter_reduce(1, self.row.expand_as(scores), scores, "amax")
+        weights = (scores - top.nan_to_num(neginf=0.0).index_select(1, self.row)).exp_()
+        sums = self.row_sums(weights).clamp(min=torch.finfo(scores.dtype).tiny)
+        return weights.div_(sums.index_select(1, self.row))
 
     def block_csr(self, values: Tensor) -> Tensor:
         """A block-diagonal sparse tensor of several matrices, from ``[K, entries]``."""
@@ -79,10 +125,13 @@ class FixedMatrix:
     """
 
     def __init__(self, pattern: Pattern, values: Tensor) -> None:
-        self.csr = pattern.csr(values)
+        self._fill(pattern, values)
         self.transpose = FixedMatrix.__new__(FixedMatrix)
-        self.transpose.csr = pattern.transpose.csr(values[pattern.order])
+        self.transpose._fill(pattern.transpose, values[pattern.order])
         self.transpose.transpose = self
+
+    def _fill(self, pattern: Pattern, values: Tensor) -> None:
+        self.pattern, self.values, self.csr = pattern, values, pattern.csr(values)
 
 
 def fixed_product(dense: Tensor, matrix: FixedMatrix) -> Tensor:
@@ -108,6 +157,8 @@ class _FixedProduct(torch.autograd.Function):
     @staticmethod
     def forward(dense: Tensor, matrix: FixedMatrix) -> Tensor:
         count, columns, width = dense.shape
+        if use_kernels(dense):
+            return matrix.pattern.product(matrix.values, dense)
         if dense.is_cuda:
             folded = dense.transpose(0, 1).reshape(columns, count * width)
             return (matrix.csr @ folded).view(-1, count, width).transpose(0, 1)
@@ -137,6 +188,8 @@ class _WeightedProduct(torch.autograd.Function):
     @staticmethod
     def forward(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
         count, _, width = dense.shape
+        if use_kernels(dense):
+            return pattern.product(values.contiguous(), dense)
         if dense.is_cuda:
             product = pattern.block_csr(values) @ dense.reshape(-1, width)
             return product.view(count, -1, width)
@@ -175,6 +228,9 @@ class _WeightedProduct(torch.autograd.Function):
 class _Inner(torch.autograd.Function):
     @staticmethod
     def forward(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
+        if use_kernels(left):
+            assert kernels is not None
+            return kernels.inner(pattern._rows, pattern._columns, left, right)
         out = left.new_empty(len(left), len(pattern))
         if left.is_cuda:
             step = max(1, _GATHERED_ELEMENTS // (len(left) * left.shape[-1]))
@@ -212,11 +268,6 @@ class _Inner(torch.autograd.Function):
         right = batch_first(right, in_dims[1], info.batch_size)
         out = inner(left.flatten(0, 1), right.flatten(0, 1), pattern)
         return out.unflatten(0, left.shape[:2]), 0
-
-
-def batch_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:
-    """A tensor inside a vmap rule with its members first, repeated where it has none."""
-    return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
 def _csr(pointers: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:

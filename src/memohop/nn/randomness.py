@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -53,25 +53,36 @@ def epoch_key(seed: Tensor, epoch: Tensor) -> Tensor:
     return torch.stack([first, second], dim=-1)
 
 
-def scaled_keep_mask(shape: tuple[int, ...], rate: Tensor, dtype: torch.dtype) -> Tensor | None:
-    """Zeros with probability ``rate``, else ``1 / (1 - rate)``; None outside :func:`randomness`.
+def in_stream() -> bool:
+    """Whether masks come from a key, and not from PyTorch's generator."""
+    return _stream.get() is not None
 
-    Each call takes the next place of the stream, whether or not its mask is used: what one
-    member skips must not shift the masks of another.
+
+class Draw(NamedTuple):
+    """The right to one mask: whose, and which in the order of the forward pass."""
+
+    key: Tensor
+    place: int
+
+
+def next_draw() -> Draw | None:
+    """The next place of the stream; None outside :func:`randomness`.
+
+    A place is taken whether or not its mask is used: what one member skips must not shift the
+    masks of another.
     """
     stream = _stream.get()
     if stream is None:
         return None
     stream.place += 1
-    mask: Tensor = _KeepMask.apply(stream.key, rate, stream.place, shape, dtype)
-    return mask
+    return Draw(stream.key, stream.place)
 
 
-def skip_place() -> None:
-    """Take the next place without drawing."""
-    stream = _stream.get()
-    if stream is not None:
-        stream.place += 1
+def scaled_keep_mask(
+    draw: Draw, shape: tuple[int, ...], rate: Tensor, dtype: torch.dtype
+) -> Tensor:
+    """Zeros with probability ``rate``, else ``1 / (1 - rate)``."""
+    return _KeepMask.apply(draw.key, rate, draw.place, shape, dtype)
 
 
 class _KeepMask(torch.autograd.Function):
@@ -110,7 +121,7 @@ def _draw(
 ) -> Tensor:
     count = torch.Size(shape).numel()
     element = torch.arange((count + 1) // 2, dtype=torch.int32, device=keys.device)
-    first, second = _place_words(place)
+    first, second = place_words(place)
     bits = _mix(element ^ (keys[:, :1] ^ first), keys[:, 1:] ^ second)
     halves = bits.view(torch.int16)[:, :count]
     threshold = (rates * 65536 - 32768).round().clamp(max=32767).to(torch.int16)
@@ -119,7 +130,7 @@ def _draw(
     return mask.mul_((1 / (1 - rates)).to(dtype)[:, None]).view(-1, *shape)
 
 
-def _place_words(place: int) -> tuple[int, int]:
+def place_words(place: int) -> tuple[int, int]:
     """Two int32 constants per place (the steps of two Weyl sequences)."""
     return _signed(place * 0x9E3779B9), _signed(place * 0x85EBCA6B)
 

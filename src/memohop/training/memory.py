@@ -57,3 +57,8 @@ def available_bytes(device: torch.device) -> int:
     import psutil
 
     return int(psutil.virtual_memory().available * 0.5)
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether an allocation failed, on either kind of device."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

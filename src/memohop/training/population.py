@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, stack_module_state, vmap
+from torch.func import functional_call, stack_module_state, vmap
 
 from memohop.networks import NodeModel
 from memohop.nn import Dropout, epoch_key, randomness
+from memohop.training.adam import Adam
 from memohop.training.member import Member, MemberResult
 from memohop.training.score import SCORES
 
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Adam's, as everybody has them
 _TRAIN, _VAL, _TEST = range(3)
-_PER_MEMBER = (
-    *("seed", "lr", "weight_decay", "lam", "masks"),
-    *("best_scores", "best_epoch", "ran", "curves"),
-)
+_PER_MEMBER = ("seed", "lam", "masks", "best_scores", "best_epoch", "ran", "curves")
 
 
 @dataclass(frozen=True)
@@ -84,15 +81,17 @@ class Population:
             return torch.tensor(values, dtype=dtype, device=device)
 
         self.seed = per_member([member.seed for member in members], torch.int64)
-        self.lr = per_member([member.lr for member in members])
-        self.weight_decay = per_member([member.weight_decay for member in members])
+        self.adam = Adam(
+            self.params,
+            per_member([member.lr for member in members]),
+            per_member([member.weight_decay for member in members]),
+        )
         self.lam = per_member([member.lam for member in members])
+        self.is_ours = isinstance(self.model, NodeModel)
         if isinstance(self.model, NodeModel):
             self.model.penalised = any(member.lam > 0 for member in members)
         self.masks = task.masks[per_member([m.split for m in members], torch.int64)]
         self.epoch = torch.zeros((), dtype=torch.int64, device=device)
-        self.first_moment = {name: torch.zeros_like(p) for name, p in self.params.items()}
-        self.second_moment = {name: torch.zeros_like(p) for name, p in self.params.items()}
         self.best_scores = per_member([[-1.0] * 3] * len(members))  # type: ignore[list-item]
         self.best_epoch = per_member([0] * len(members), torch.int64)
         self.ran = per_member([0] * len(members), torch.int64)
@@ -104,7 +103,7 @@ class Population:
     def step(self) -> None:
         """One epoch of every member: gradient, update, evaluation, keeping the best."""
         loss, grads = self._loss_and_grads(epoch_key(self.seed, self.epoch))
-        self._update(grads)
+        self.adam.step(grads, self.epoch)
         scores = SCORES[self.task.metric](self._logits(), self.task.y, self.masks)
         running = self.ran - self.best_epoch <= self.patience
         better = running & (scores[:, _VAL] > self.best_scores[:, _VAL])
@@ -125,12 +124,11 @@ class Population:
     def select(self, index: Tensor) -> None:
         """Go on with these members alone."""
         self.members = [self.members[i] for i in index.tolist()]
-        stacks = [self.params, self.buffers, self.first_moment, self.second_moment]
+        self.params = {name: value[index] for name, value in self.params.items()}
+        self.buffers = {name: value[index] for name, value in self.buffers.items()}
+        self.adam.select(self.params, index)
         if self.best_params is not None:
-            stacks.append(self.best_params)
-        for stack in stacks:
-            for name in stack:
-                stack[name] = stack[name][index]
+            self.best_params = {name: v[index] for name, v in self.best_params.items()}
         for name in [
             "seed",
             "lr",
@@ -192,7 +190,7 @@ class Population:
     ) -> Tensor:
         """Mean cross-entropy over the labelled nodes and the weighted penalty, Eq. (12)."""
         with randomness(key):
-            output = functional_call(self.model, (params, buffers), self.task.inputs)
+            output = self._call(self.model, params, buffers)
         logits, penalty = output if isinstance(output, tuple) else (output, None)
         per_node = F.log_softmax(logits, dim=-1).gather(1, self.task.y[:, None])[:, 0]
         count = labelled.sum()
@@ -202,39 +200,29 @@ class Population:
         summed = getattr(self.model, "penalty_is_summed", False)
         return loss + lam * (penalty / count if summed else penalty)
 
-    def _loss_and_grads(self, key: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        labelled = self.masks[:, _TRAIN]
-        arguments = (self.params, self.buffers, key, self.lam, labelled)
-        if len(self.members) > 1:
-            grads, loss = vmap(grad_and_value(self._loss))(*arguments)
-            return loss.detach(), grads
-        # One member needs no vmap: this is faster, and takes modules that vmap does not.
-        params, buffers, *rest = (_only(argument) for argument in arguments)
-        params = {name: value.detach().requires_grad_() for name, value in params.items()}
-        with _torch_seed(key):
-            loss = self._loss(params, buffers, *rest)
-        found = torch.autograd.grad(loss, list(params.values()), materialize_grads=True)
-        return loss.detach()[None], {
-            name: grad[None] for name, grad in zip(params, found, strict=True)
-        }
+    def _call(self, model: nn.Module, params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Any:
+        # Our networks share modules, not tensors, and swapping a shared module twice would not
+        # put its own tensors back.
+        return functional_call(
+            model, (params, buffers), self.task.inputs, tie_weights=not self.is_ours
+        )
 
-    @torch.no_grad()
-    def _update(self, grads: dict[str, Tensor]) -> None:
-        """Adam, each member with its own learning rate and weight decay."""
-        count = (self.epoch + 1).to(torch.float32)
-        correction1, correction2 = 1 - _BETA1**count, 1 - _BETA2**count
-        for name, value in self.params.items():
-            grad = grads[name] + value * _shaped(self.weight_decay, value)
-            first, second = self.first_moment[name], self.second_moment[name]
-            first.lerp_(grad, 1 - _BETA1)
-            second.mul_(_BETA2).addcmul_(grad, grad, value=1 - _BETA2)
-            scale = (second / correction2).sqrt_().add_(_EPSILON)
-            value.sub_(first / scale * _shaped(self.lr / correction1, value))
+    def _loss_and_grads(self, key: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Members share nothing, so the gradient of the sum is the gradient of each."""
+        params = {name: value.detach().requires_grad_() for name, value in self.params.items()}
+        arguments = (params, self.buffers, key, self.lam, self.masks[:, _TRAIN])
+        if len(self.members) > 1:
+            loss = vmap(self._loss)(*arguments)
+        else:  # faster without vmap, and open to modules that vmap does not take
+            with nullcontext() if self.is_ours else _torch_seed(key):
+                loss = self._loss(*(_only(argument) for argument in arguments))[None]
+        found = torch.autograd.grad(loss.sum(), list(params.values()), materialize_grads=True)
+        return loss.detach(), dict(zip(params, found, strict=True))
 
     @torch.no_grad()
     def _logits(self) -> Tensor:
         def one(params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
-            output = functional_call(self.eval_model, (params, buffers), self.task.inputs)
+            output = self._call(self.eval_model, params, buffers)
             return output[0] if isinstance(output, tuple) else output
 
         if len(self.members) > 1:

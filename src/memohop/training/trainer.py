@@ -15,8 +15,9 @@ from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.networks import build as build_model
 from memohop.nn import SparseFeatures
+from memohop.training.capture import CapturedStep
 from memohop.training.member import Member, MemberResult
-from memohop.training.memory import available_bytes, peak_bytes
+from memohop.training.memory import available_bytes, is_out_of_memory, peak_bytes
 from memohop.training.population import Population, Task, build_seeded
 from memohop.training.score import SCORES
 
@@ -24,6 +25,7 @@ Progress = Callable[[int, int], None]
 
 _SPARSE_BELOW = 0.2  # density of features under which stored values are faster
 _LOOK_EVERY = 10  # epochs between two looks at who has stopped
+_LOOK_EVERY_ON_GPU = 50  # a look waits for the device, and leaving someone behind a new capture
 _COMPACT_AT = 0.25  # share of stopped members that is worth leaving behind
 _CPU_CHUNK = 16  # more members at once only push each other out of the cache
 
@@ -44,6 +46,7 @@ def train(
     memory: int | None = None,
     features: str = "auto",
     keep_models: bool = False,
+    capture: bool = True,
     progress: Progress | None = None,
 ) -> list[MemberResult]:
     """Train a population of networks and keep each one's best epoch.
@@ -65,6 +68,7 @@ def train(
         memory: bytes that the population may take; by default what the device can spare.
         features: ``"sparse"``, ``"dense"``, or ``"auto"`` to decide by density.
         keep_models: whether results carry the parameters of the best epoch.
+        capture: on a GPU, whether to capture the step as a CUDA graph and replay it.
         progress: called as ``progress(done, total)`` with counts of member-epochs.
 
     Returns:
@@ -88,12 +92,27 @@ def train(
         if member.split >= len(task.masks):
             raise UsageError(f"split={member.split}, but the data has {len(task.masks)} split(s)")
 
-    run = _Run(task, build, epochs, patience, keep_models, progress, total=epochs * len(members))
+    run = _Run(
+        task,
+        build,
+        epochs,
+        patience,
+        keep_models,
+        progress,
+        total=epochs * len(members),
+        capture=capture,
+    )
     vectorised = isinstance(network, NodeModel) or _can_be_vectorised(run, members[0])
     size = _chunk_size(run, members, memory or available_bytes(place)) if vectorised else 1
     results: list[MemberResult] = []
-    for start in range(0, len(members), size):
-        results += run.chunk(members[start : start + size])
+    while len(results) < len(members):
+        done = run.done
+        try:
+            results += run.chunk(members[len(results) : len(results) + size])
+        except RuntimeError as error:
+            if size == 1 or not is_out_of_memory(error):
+                raise
+            size, run.done = size // 2, done
     return results
 
 
@@ -109,10 +128,11 @@ class _Run:
         keep_models: bool,
         progress: Progress | None,
         total: int,
+        capture: bool,
     ) -> None:
         self.task, self.build, self.epochs, self.patience = task, build, epochs, patience
         self.keep_models, self.progress = keep_models, progress
-        self.done, self.total = 0, total
+        self.done, self.total, self.capture = 0, total, capture
 
     def population(self, members: Sequence[Member]) -> Population:
         return Population(
@@ -127,12 +147,14 @@ class _Run:
     def chunk(self, members: Sequence[Member]) -> list[MemberResult]:
         """Train some members to the end."""
         population = self.population(members)
+        step = self._stepper(population)
+        look_every = _LOOK_EVERY_ON_GPU if self.task.y.is_cuda else _LOOK_EVERY
         places = list(range(len(members)))  # where each one left belongs in the chunk
         results: dict[int, MemberResult] = {}
         for epoch in range(self.epochs):
-            population.step()
+            step()
             self.done += len(places)
-            if epoch % _LOOK_EVERY and epoch + 1 < self.epochs:
+            if epoch % look_every and epoch + 1 < self.epochs:
                 continue
             running = population.running().cpu()
             stopped = (~running).nonzero().flatten().tolist()
@@ -144,6 +166,7 @@ class _Run:
                 places = [places[i] for i in left.tolist()]
                 if places:
                     population.select(left.to(self.task.y.device))
+                    step = self._stepper(population)
             if self.progress is not None:
                 self.progress(self.done, self.total)
             if not places:
@@ -151,6 +174,10 @@ class _Run:
         found = population.results(range(len(places)))
         results |= dict(zip(places, found, strict=True))
         return [results[i] for i in range(len(members))]
+
+    def _stepper(self, population: Population) -> Callable[[], None]:
+        captured = self.capture and population.is_ours and self.task.y.is_cuda
+        return CapturedStep(population.step) if captured else population.step
 
 
 def _device(name: torch.device | str) -> torch.device:

@@ -1,0 +1,423 @@
+"""The GPU kernels, in Triton: sparse products, dropout, the row softmax and the gated update.
+
+Each has a plain PyTorch counterpart beside its caller, which runs on CPUs, where Triton is
+absent, and in the tests as the second computation. The hash is that of
+:mod:`memohop.nn.randomness`, so masks are equal bit for bit on every device. All sums run in a
+fixed order: the same call gives the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+# Elements per program, entries per turn and warps of the sparse product, as measured on an H200.
+_SHAPE, _SHAPE_WITH_DROPOUT = (256, 8, 2), (512, 4, 4)
+
+
+@triton.jit
+def _mix(value, middle):
+    value = value ^ (value >> 16)
+    value = value * 0x7FEB352D
+    value = value ^ (value >> 15)
+    value = value ^ middle
+    value = value * 0x846CA68B
+    return value ^ (value >> 16)
+
+
+@triton.jit
+def _kept(element, first, second, threshold):
+    """Whether elements stay; ``threshold`` is the rate in units of 2^-16."""
+    bits = _mix((element >> 1).to(tl.uint32) ^ first, second)
+    half = tl.where((element & 1) == 0, bits & 0xFFFF, bits >> 16)
+    return (half ^ 0x8000).to(tl.int32) >= threshold  # as signed 16-bit numbers compare
+
+
+@triton.jit
+def _member_words(keys, rates, member, word1, word2):
+    """Key words, threshold and scale of one member's mask at one place."""
+    first = tl.load(keys + 2 * member).to(tl.uint32, bitcast=True) ^ word1.to(tl.uint32)
+    second = tl.load(keys + 2 * member + 1).to(tl.uint32, bitcast=True) ^ word2.to(tl.uint32)
+    rate = tl.load(rates + member)
+    return first, second, _round_half_even(rate * 65536.0), 1.0 / (1.0 - rate)
+
+
+@triton.jit
+def _round_half_even(value):
+    """As ``torch.round``: adding and taking away 2^23 leaves no fraction."""
+    return ((value + 8388608.0) - 8388608.0).to(tl.int32)
+
+
+@triton.jit
+def _product_kernel(
+    pointers, columns, entries, values, keys, rates, dense, out,
+    count, rows, width, value_stride, dense_k, dense_n, word1, word2,
+    HAS_ENTRIES: tl.constexpr, DROP: tl.constexpr, UNROLL: tl.constexpr,
+    BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    """out[k, i] = sum over the entries of row i of value[k, entry] * dense[k, column]."""
+    row = tl.program_id(0)
+    k = tl.program_id(1) * BLOCK_K + tl.arange(0, BLOCK_K)
+    d = tl.arange(0, BLOCK_D)
+    inside = (k < count)[:, None] & (d < width)[None, :]
+    start, end = tl.load(pointers + row), tl.load(pointers + row + 1)
+    base = dense + k.to(tl.int64)[:, None] * dense_k + d[None, :]
+    total = tl.zeros((BLOCK_K, BLOCK_D), dtype=tl.float32)
+    safe_k = tl.where(k < count, k, 0)
+    if DROP:
+        first, second, threshold, scale = _member_words(keys, rates, safe_k, word1, word2)
+    values += safe_k.to(tl.int64) * value_stride
+    for e in range(start, end, UNROLL):
+        for step in tl.static_range(UNROLL):  # several loads under way at once
+            there = e + step < end
+            column = tl.load(columns + e + step, mask=there, other=0)
+            entry = tl.load(entries + e + step, mask=there, other=0) if HAS_ENTRIES else e + step
+            value = tl.load(values + entry, mask=there & (k < count), other=0.0)
+            if DROP:
+                kept = _kept(tl.zeros_like(safe_k) + entry, first, second, threshold)
+                value = tl.where(kept, value * scale, 0.0)
+            part = tl.load(base + column.to(tl.int64) * dense_n, mask=inside & there, other=0.0)
+            total += value[:, None] * part
+    place = out + (k.to(tl.int64)[:, None] * rows + row) * width + d[None, :]
+    tl.store(place, total, mask=inside)
+
+
+def product(
+    pointers: Tensor,
+    columns: Tensor,
+    values: Tensor,
+    dense: Tensor,
+    rows: int,
+    *,
+    entries: Tensor | None = None,
+    drop: tuple[Tensor, Tensor, int, int] | None = None,
+) -> Tensor:
+    """``K`` sparse products: dense ``[K, columns, D]`` to ``[K, rows, D]``.
+
+    Args:
+        pointers, columns: the pattern in CSR form, int32.
+        values: ``[entries]`` shared by all, or ``[K, entries]``.
+        dense: the right-hand sides; the last axis must be contiguous.
+        rows: number of rows of the pattern.
+        entries: where each stored place finds its value, for a transposed pattern.
+        drop: ``(keys [K, 2], rates [K], word, word)`` for dropout on the values by entry.
+    """
+    count, _, width = dense.shape
+    if dense.stride(-1) != 1:
+        dense = dense.contiguous()
+    out = dense.new_empty(count, rows, width)
+    block_d = triton.next_power_of_2(width)
+    tile, unroll, warps = _SHAPE if drop is None else _SHAPE_WITH_DROPOUT
+    block_k = max(1, min(triton.next_power_of_2(count), tile // block_d))
+    keys, rates, word1, word2 = drop if drop is not None else (pointers, values, 0, 0)
+    _product_kernel[(rows, triton.cdiv(count, block_k))](
+        pointers, columns, pointers if entries is None else entries, values, keys, rates,
+        dense, out, count, rows, width, 0 if values.dim() == 1 else values.stride(0),
+        dense.stride(0), dense.stride(1), word1, word2,
+        HAS_ENTRIES=entries is not None, DROP=drop is not None, UNROLL=unroll,
+        BLOCK_K=block_k, BLOCK_D=block_d, num_warps=warps if block_k * block_d >= 256 else 1,
+    )  # fmt: skip
+    return out
+
+
+@triton.jit
+def _inner_kernel(
+    row, column, left, right, out, entries, width, left_k, left_n, right_k, right_n,
+    BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    k = tl.program_id(1).to(tl.int64)
+    e = tl.program_id(0) * BLOCK_E + tl.arange(0, BLOCK_E)
+    d = tl.arange(0, BLOCK_D)
+    there = e < entries
+    i, j = tl.load(row + e, mask=there, other=0), tl.load(column + e, mask=there, other=0)
+    inside = there[:, None] & (d < width)[None, :]
+    one = tl.load(
+        left + k * left_k + i.to(tl.int64)[:, None] * left_n + d[None, :], mask=inside, other=0.0
+    )
+    two = tl.load(
+        right + k * right_k + j.to(tl.int64)[:, None] * right_n + d[None, :], mask=inside, other=0.0
+    )
+    tl.store(out + k * entries + e, tl.sum(one * two, axis=1), mask=there)
+
+
+def inner(row: Tensor, column: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """For each entry the inner product of two rows: ``[K, entries]``."""
+    left = left if left.stride(-1) == 1 else left.contiguous()
+    right = right if right.stride(-1) == 1 else right.contiguous()
+    count, _, width = left.shape
+    out = left.new_empty(count, len(row))
+    block_d = triton.next_power_of_2(width)
+    block_e = max(16, 4096 // block_d)
+    if len(row):
+        _inner_kernel[(triton.cdiv(len(row), block_e), count)](
+            row, column, left, right, out, len(row), width,
+            left.stride(0), left.stride(1), right.stride(0), right.stride(1),
+            BLOCK_E=block_e, BLOCK_D=block_d,
+        )  # fmt: skip
+    return out
+
+
+@triton.jit
+def _softmax_kernel(
+    pointers, scores, out, entries, count, BLOCK_K: tl.constexpr, BLOCK_E: tl.constexpr
+):
+    """Softmax within each row, in three passes over its entries."""
+    start, end = tl.load(pointers + tl.program_id(0)), tl.load(pointers + tl.program_id(0) + 1)
+    k = tl.program_id(1) * BLOCK_K + tl.arange(0, BLOCK_K)
+    shift = k.to(tl.int64)[:, None] * entries + tl.arange(0, BLOCK_E)[None, :]
+    width = tl.arange(0, BLOCK_E)[None, :]
+    ours = (k < count)[:, None]
+    top = tl.full((BLOCK_K,), float("-inf"), tl.float32)
+    for e in range(start, end, BLOCK_E):
+        there = ours & (e + width < end)
+        score = tl.load(scores + shift + e, mask=there, other=float("-inf"))
+        top = tl.maximum(top, tl.max(score, axis=1))
+    top = tl.where(top == float("-inf"), 0.0, top)[:, None]
+    total = tl.zeros((BLOCK_K,), tl.float32)
+    for e in range(start, end, BLOCK_E):
+        there = ours & (e + width < end)
+        score = tl.load(scores + shift + e, mask=there, other=float("-inf"))
+        total += tl.sum(tl.exp(score - top), axis=1)
+    total = tl.where(total == 0.0, 1.0, total)[:, None]
+    for e in range(start, end, BLOCK_E):
+        there = ours & (e + width < end)
+        score = tl.load(scores + shift + e, mask=there, other=float("-inf"))
+        tl.store(out + shift + e, tl.exp(score - top) / total, mask=there)
+
+
+def row_softmax(pointers: Tensor, scores: Tensor) -> Tensor:
+    """Softmax of ``[K, entries]`` within rows; rows of -inf alone give 0."""
+    scores = scores.contiguous()
+    out, (count, entries), rows = torch.empty_like(scores), scores.shape, len(pointers) - 1
+    block_k, block_e = _row_shape(count, entries, rows)
+    _softmax_kernel[(rows, triton.cdiv(count, block_k))](
+        pointers, scores, out, entries, count, BLOCK_K=block_k, BLOCK_E=block_e, num_warps=2
+    )
+    return out
+
+
+@triton.jit
+def _row_sum_kernel(
+    pointers, entry, values, out, entries, count, rows,
+    HAS_ENTRIES: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_E: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0)
+    start, end = tl.load(pointers + row), tl.load(pointers + row + 1)
+    k = tl.program_id(1) * BLOCK_K + tl.arange(0, BLOCK_K)
+    base = values + k.to(tl.int64)[:, None] * entries
+    total = tl.zeros((BLOCK_K, BLOCK_E), tl.float32)
+    for first in range(start, end, BLOCK_E):
+        e = first + tl.arange(0, BLOCK_E)
+        place = tl.load(entry + e, mask=e < end, other=0) if HAS_ENTRIES else e
+        there = (k < count)[:, None] & (e < end)[None, :]
+        total += tl.load(base + place[None, :], mask=there, other=0.0)
+    tl.store(out + k.to(tl.int64) * rows + row, tl.sum(total, axis=1), mask=k < count)
+
+
+def row_sums(pointers: Tensor, values: Tensor, entries: Tensor | None = None) -> Tensor:
+    """Sums of ``[K, entries]`` within rows, of a transposed pattern where ``entries`` is given."""
+    values, rows = values.contiguous(), len(pointers) - 1
+    count, stored = values.shape
+    out = values.new_empty(count, rows)
+    block_k, block_e = _row_shape(count, stored, rows)
+    _row_sum_kernel[(rows, triton.cdiv(count, block_k))](
+        pointers, pointers if entries is None else entries, values, out, stored, count, rows,
+        HAS_ENTRIES=entries is not None, BLOCK_K=block_k, BLOCK_E=block_e, num_warps=2,
+    )  # fmt: skip
+    return out
+
+
+def _row_shape(count: int, entries: int, rows: int) -> tuple[int, int]:
+    """A tile of matrices by entries whose width is near the usual length of a row."""
+    block_e = min(64, max(4, triton.next_power_of_2(entries // max(rows, 1) + 1)))
+    return max(1, min(triton.next_power_of_2(count), 512 // block_e)), block_e
+
+
+@triton.jit
+def _dropout_kernel(values, keys, rates, out, count, word1, word2, BLOCK: tl.constexpr):
+    member = tl.program_id(1)
+    element = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = element < count
+    first, second, threshold, scale = _member_words(keys, rates, member, word1, word2)
+    place = member.to(tl.int64) * count + element
+    value = tl.load(values + place, mask=inside)
+    kept = _kept(element, first, second, threshold)
+    tl.store(out + place, tl.where(kept, value * scale, 0.0), mask=inside)
+
+
+def dropout(values: Tensor, keys: Tensor, rates: Tensor, word1: int, word2: int) -> Tensor:
+    """Dropout of ``[B, ...]``, each member by its own key and rate."""
+    values = values.contiguous()
+    out = torch.empty_like(values)
+    count = values[0].numel()
+    grid = (triton.cdiv(count, 1024), len(values))
+    _dropout_kernel[grid](values, keys, rates, out, count, word1, word2, BLOCK=1024)
+    return out
+
+
+@triton.jit
+def _gate_forward(
+    hidden, message, weight, bias, keys, rates, out_hidden, out_memory, out_gates,
+    nodes, width, w11, w12, w21, w22,
+    DROP: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    member = tl.program_id(1)
+    n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    c = tl.arange(0, BLOCK_C)
+    inside = (n < nodes)[:, None] & (c < width)[None, :]
+    element = n[:, None] * width + c[None, :]
+    place = member.to(tl.int64) * nodes * width + element
+    h = tl.load(hidden + place, mask=inside, other=0.0)
+    m = tl.load(message + place, mask=inside, other=0.0)
+    h_in, m_in = h, m
+    if DROP:
+        first, second, threshold, scale = _member_words(keys, rates, member, w11, w12)
+        h_in = tl.where(_kept(element, first, second, threshold), h * scale, 0.0)
+        first, second, threshold, scale = _member_words(keys, rates, member, w21, w22)
+        m_in = tl.where(_kept(element, first, second, threshold), m * scale, 0.0)
+    own = weight + member * 6 * width + c
+    gates = out_gates + (member.to(tl.int64) * nodes + n) * 3
+    kept = _one_gate(h_in, m_in, own, bias + member * 3, width, c < width)
+    absorbed = _one_gate(h_in, m_in, own + 2 * width, bias + member * 3 + 1, width, c < width)
+    passed = _one_gate(h_in, m_in, own + 4 * width, bias + member * 3 + 2, width, c < width)
+    tl.store(gates, kept, mask=n < nodes)
+    tl.store(gates + 1, absorbed, mask=n < nodes)
+    tl.store(gates + 2, passed, mask=n < nodes)
+    tl.store(out_hidden + place, kept[:, None] * h + absorbed[:, None] * m, mask=inside)
+    tl.store(out_memory + place, passed[:, None] * m, mask=inside)
+
+
+@triton.jit
+def _one_gate(h_in, m_in, weight, bias, width, inside):
+    for_hidden = tl.load(weight, mask=inside, other=0.0)
+    for_message = tl.load(weight + width, mask=inside, other=0.0)
+    score = tl.sum(h_in * for_hidden[None, :] + m_in * for_message[None, :], axis=1)
+    return tl.sigmoid(score + tl.load(bias))
+
+
+@triton.jit
+def _gate_backward(
+    hidden, message, weight, keys, rates, gates, grad_hidden, grad_memory,
+    out_hidden, out_message, out_weight, out_bias,
+    nodes, width, blocks, w11, w12, w21, w22,
+    DROP: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    member = tl.program_id(1)
+    n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    c = tl.arange(0, BLOCK_C)
+    inside = (n < nodes)[:, None] & (c < width)[None, :]
+    element = n[:, None] * width + c[None, :]
+    place = member.to(tl.int64) * nodes * width + element
+    h = tl.load(hidden + place, mask=inside, other=0.0)
+    m = tl.load(message + place, mask=inside, other=0.0)
+    g_h = tl.load(grad_hidden + place, mask=inside, other=0.0)
+    g_c = tl.load(grad_memory + place, mask=inside, other=0.0)
+    h_mask = inside.to(tl.float32)
+    m_mask = h_mask
+    if DROP:
+        first, second, threshold, scale = _member_words(keys, rates, member, w11, w12)
+        h_mask = tl.where(_kept(element, first, second, threshold), h_mask * scale, 0.0)
+        first, second, threshold, scale = _member_words(keys, rates, member, w21, w22)
+        m_mask = tl.where(_kept(element, first, second, threshold), m_mask * scale, 0.0)
+    at = gates + (member.to(tl.int64) * nodes + n) * 3
+    kept = tl.load(at, mask=n < nodes, other=0.0)
+    absorbed = tl.load(at + 1, mask=n < nodes, other=0.0)
+    passed = tl.load(at + 2, mask=n < nodes, other=0.0)
+    d_kept = tl.sum(g_h * h, axis=1) * kept * (1 - kept)
+    d_absorbed = tl.sum(g_h * m, axis=1) * absorbed * (1 - absorbed)
+    d_passed = tl.sum(g_c * m, axis=1) * passed * (1 - passed)
+    own = weight + member * 6 * width + c
+    h_sum = tl.zeros((BLOCK_N, BLOCK_C), tl.float32)
+    m_sum = tl.zeros((BLOCK_N, BLOCK_C), tl.float32)
+    part = (member * blocks + tl.program_id(0)).to(tl.int64)
+    partial = out_weight + part * 6 * width + c
+    h_in, m_in = h * h_mask, m * m_mask
+    for gate in tl.static_range(3):
+        d_score = d_kept if gate == 0 else (d_absorbed if gate == 1 else d_passed)
+        h_sum += (
+            d_score[:, None] * tl.load(own + 2 * gate * width, mask=c < width, other=0.0)[None, :]
+        )
+        m_sum += (
+            d_score[:, None]
+            * tl.load(own + (2 * gate + 1) * width, mask=c < width, other=0.0)[None, :]
+        )
+        tl.store(
+            partial + 2 * gate * width, tl.sum(d_score[:, None] * h_in, axis=0), mask=c < width
+        )
+        tl.store(
+            partial + (2 * gate + 1) * width,
+            tl.sum(d_score[:, None] * m_in, axis=0),
+            mask=c < width,
+        )
+        tl.store(out_bias + part * 3 + gate, tl.sum(d_score, axis=0))
+    tl.store(out_hidden + place, kept[:, None] * g_h + h_mask * h_sum, mask=inside)
+    tl.store(
+        out_message + place,
+        absorbed[:, None] * g_h + passed[:, None] * g_c + m_mask * m_sum,
+        mask=inside,
+    )
+
+
+Drop = tuple[Tensor, Tensor, tuple[int, int], tuple[int, int]]
+
+
+def gated_update(
+    hidden: Tensor, message: Tensor, weight: Tensor, bias: Tensor, drop: Drop | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Eqs. (8)-(10) for ``[B, N, C]``: hidden, memory, and the gates ``[B, N, 3]``.
+
+    Args:
+        hidden, message: contiguous.
+        weight: ``[B, 3, 2 C]``.
+        bias: ``[B, 3]``.
+        drop: keys ``[B, 2]``, rates ``[B]`` and the words of the places of the two masks.
+    """
+    members, nodes, width = hidden.shape
+    out_hidden, out_memory = torch.empty_like(hidden), torch.empty_like(hidden)
+    gates = hidden.new_empty(members, nodes, 3)
+    block_c = triton.next_power_of_2(width)
+    block_n = max(1, 2048 // block_c)
+    _gate_forward[(triton.cdiv(nodes, block_n), members)](
+        hidden, message, weight, bias, *_drop_arguments(drop, weight)[:2],
+        out_hidden, out_memory, gates, nodes, width, *_drop_arguments(drop, weight)[2:],
+        DROP=drop is not None, BLOCK_N=block_n, BLOCK_C=block_c,
+    )  # fmt: skip
+    return out_hidden, out_memory, gates
+
+
+def gated_update_backward(
+    hidden: Tensor,
+    message: Tensor,
+    weight: Tensor,
+    gates: Tensor,
+    grad_hidden: Tensor,
+    grad_memory: Tensor,
+    drop: Drop | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of :func:`gated_update` in hidden, message, weight and bias."""
+    members, nodes, width = hidden.shape
+    block_c = triton.next_power_of_2(width)
+    block_n = max(1, 2048 // block_c)
+    blocks = triton.cdiv(nodes, block_n)
+    out_hidden, out_message = torch.empty_like(hidden), torch.empty_like(hidden)
+    out_weight = hidden.new_empty(members, blocks, 3, 2 * width)
+    out_bias = hidden.new_empty(members, blocks, 3)
+    _gate_backward[(blocks, members)](
+        hidden, message, weight, *_drop_arguments(drop, weight)[:2], gates,
+        grad_hidden.contiguous(), grad_memory.contiguous(),
+        out_hidden, out_message, out_weight, out_bias,
+        nodes, width, blocks, *_drop_arguments(drop, weight)[2:],
+        DROP=drop is not None, BLOCK_N=block_n, BLOCK_C=block_c,
+    )  # fmt: skip
+    return out_hidden, out_message, out_weight.sum(1), out_bias.sum(1)
+
+
+def _drop_arguments(drop: Drop | None, stand_in: Tensor) -> tuple[Any, ...]:
+    if drop is None:
+        return stand_in, stand_in, 0, 0, 0, 0
+    keys, rates, first, second = drop
+    return keys, rates, *first, *second

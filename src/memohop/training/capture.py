@@ -1,0 +1,62 @@
+"""A whole training step as one CUDA graph: captured once, replayed without launch overhead."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import torch
+
+_WARM_UP = 3  # steps before capture, in which kernels are compiled and libraries set up
+
+
+class EagerWarning(UserWarning):
+    """A step that could not be captured runs eagerly instead, which is slower."""
+
+
+class CapturedStep:
+    """Calls a step; after a few calls, replays its capture instead.
+
+    The step must work in place on tensors that stay where they are, and must not read anything
+    back from the device. Where capture fails, the step goes on running eagerly.
+
+    Args:
+        step: the function.
+    """
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        self._step, self._calls = step, 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._stream = torch.cuda.Stream()
+
+    def __call__(self) -> None:
+        """Run one step."""
+        self._calls += 1
+        if self._calls == _WARM_UP + 1:
+            self._graph = self._capture()
+        if self._graph is not None:
+            self._graph.replay()
+        elif self._calls <= _WARM_UP:  # off the default stream, as capture wants it
+            self._stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self._stream):
+                self._step()
+            torch.cuda.current_stream().wait_stream(self._stream)
+        else:
+            self._step()
+
+    def _capture(self) -> torch.cuda.CUDAGraph | None:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self._step()
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[0]
+            warnings.warn(
+                f"the step could not be captured and runs eagerly ({reason})",
+                EagerWarning,
+                stacklevel=3,
+            )
+            return None
+        return graph

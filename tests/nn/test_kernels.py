@@ -1,0 +1,101 @@
+"""The GPU kernels against dense products in float64. They need Triton and a GPU."""
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="Triton is not installed")
+if not torch.cuda.is_available():
+    pytest.skip("there is no GPU here", allow_module_level=True)
+
+from memohop.nn import Graph, SparseFeatures, epoch_key, kernels
+from memohop.nn.randomness import Draw, place_words, scaled_keep_mask
+
+MEMBERS, NODES, WORDS, WIDTH = 5, 37, 23, 12
+
+
+def features():
+    generator = torch.Generator().manual_seed(1)
+    dense = torch.rand(NODES, WORDS, generator=generator)
+    return (dense * (dense < 0.3)).cuda()
+
+
+def keys():
+    return epoch_key(torch.arange(MEMBERS), torch.tensor(3)).cuda()
+
+
+RATES = torch.tensor([0.0, 0.2, 0.5, 0.7, 0.9])
+
+
+def masks(shape, place):
+    drawn = [
+        scaled_keep_mask(Draw(key, place), shape, rate, torch.float64)
+        for key, rate in zip(keys(), RATES.cuda(), strict=True)
+    ]
+    return torch.stack(drawn)
+
+
+def close(found, expected):
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_products_with_dropout_forward_and_backward():
+    dense, sparse = features(), SparseFeatures(features())
+    weight = torch.randn(MEMBERS, WORDS, WIDTH, device="cuda")
+    drop = (keys(), RATES.cuda(), *place_words(4))
+    dropped = dense.double().expand(MEMBERS, -1, -1).clone()
+    dropped[:, dense != 0] *= masks((len(sparse.values),), 4)
+    close(sparse.pattern.product(sparse.values, weight, drop=drop), dropped @ weight.double())
+    grad = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
+    found = sparse.pattern.transposed_product(sparse.values, grad, drop=drop)
+    close(found, dropped.mT @ grad.double())
+
+
+@pytest.mark.parametrize("width", [1, 8, 64, 100])
+def test_graph_products_and_inner_products(width):
+    arcs = torch.randint(NODES, (2, 150), generator=torch.Generator().manual_seed(2))
+    graph = Graph(arcs.cuda(), NODES, direction="out", norm="row")
+    pattern, values = graph.pattern, torch.randn(MEMBERS, len(graph.pattern), device="cuda")
+    hidden = torch.randn(MEMBERS, NODES, width, device="cuda")
+    matrices = torch.stack([pattern.csr(value).to_dense() for value in values]).double()
+    close(pattern.product(values, hidden), matrices @ hidden.double())
+    other = torch.randn(MEMBERS, NODES, width, device="cuda")
+    found = kernels.inner(pattern.row.int(), pattern.col.int(), other, hidden)
+    close(found, (other[:, pattern.row].double() * hidden[:, pattern.col].double()).sum(-1))
+    close(pattern.row_sums(values), matrices.sum(-1))
+    full = torch.full_like(matrices, -torch.inf)
+    full[:, pattern.row, pattern.col] = values.double()
+    close(pattern.row_softmax(values), full.softmax(-1)[:, pattern.row, pattern.col])
+
+
+def test_dropout_masks_are_those_of_the_cpu():
+    values = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
+    found = kernels.dropout(values, keys(), RATES.cuda(), *place_words(9))
+    on_cpu = torch.stack([
+        scaled_keep_mask(Draw(key, 9), (NODES, WIDTH), rate, torch.float32)
+        for key, rate in zip(keys().cpu(), RATES, strict=True)
+    ])  # fmt: skip
+    assert torch.equal((found != 0).cpu(), on_cpu != 0)
+    torch.testing.assert_close(found.cpu(), values.cpu() * on_cpu)
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+def test_gated_update_forward_and_backward(dropout):
+    shapes = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
+    hidden, message, weight, bias = (
+        torch.randn(MEMBERS, *shape, device="cuda") for shape in shapes
+    )
+    drop = (keys(), RATES.cuda(), place_words(1), place_words(2)) if dropout else None
+    exact = [tensor.double().requires_grad_() for tensor in (hidden, message, weight, bias)]
+    h, m, w, b = exact
+    one, two = (masks((NODES, WIDTH), p) if dropout else 1.0 for p in (1, 2))
+    scores = torch.cat([h * one, m * two], -1) @ w.mT + b[:, None]
+    keep, absorb, send = scores.sigmoid().split(1, dim=-1)
+    new_hidden, memory = keep * h + absorb * m, send * m
+    found = kernels.gated_update(hidden, message, weight, bias, drop)
+    for part, expected in zip(found, (new_hidden, memory, scores.sigmoid()), strict=True):
+        close(part, expected)
+    grads = torch.randn(2, MEMBERS, NODES, WIDTH, device="cuda")
+    expected = torch.autograd.grad((new_hidden * grads[0] + memory * grads[1]).sum(), exact)
+    parts = kernels.gated_update_backward(hidden, message, weight, found[2], *grads, drop)
+    for part, slow in zip(parts, expected, strict=True):
+        close(part, slow)
