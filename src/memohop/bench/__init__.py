@@ -1,0 +1,1 @@
+"""Measurements: how fast it is, side by side with stock PyG."""

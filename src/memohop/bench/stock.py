@@ -1,0 +1,106 @@
+"""The same networks as one writes them with PyG's layers: the other side of every speed ratio.
+
+Dense features, ``torch.nn.Dropout``'s masks, ``GCNConv(cached=True)`` or ``GATConv``, and
+``torch.optim.Adam``, one model at a time. None of this is used for anything but comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GATConv, GCNConv
+
+from memohop.errors import unknown_name
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "gcn": {},
+    "gat": {},
+    "gcn+mmp": {"self_loops": "add", "norm": "symmetric"},
+    "gat+mmp": {"self_loops": "add"},
+}
+"""For each model that has a stock twin, the options under which the two are the same network."""
+
+
+class StockStack(nn.Module):
+    """Two convolutions, dropout .5 before each."""
+
+    def __init__(self, first: nn.Module, second: nn.Module, activation: Any) -> None:
+        super().__init__()
+        self.first, self.second, self.activation = first, second, activation
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits."""
+        hidden = self.first(F.dropout(x, 0.5, self.training), edge_index)
+        hidden = F.dropout(self.activation(hidden), 0.5, self.training)
+        return self.second(hidden, edge_index)
+
+
+class StockMemory(nn.Module):
+    """Two rounds of memory-based message passing with one shared gate."""
+
+    def __init__(self, in_channels: int, out_channels: int, convs: list[nn.Module]) -> None:
+        super().__init__()
+        self.input = nn.Linear(in_channels, 64)
+        self.convs = nn.ModuleList(convs)
+        self.gate = nn.Linear(128, 3)
+        self.classifier = nn.Linear(64, out_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits."""
+        hidden = memory = F.relu(self.input(F.dropout(x, 0.5, self.training)))
+        for conv in self.convs:
+            message = conv(memory, edge_index)
+            both = F.dropout(torch.cat([hidden, message], dim=-1), 0.5, self.training)
+            keep, absorb, send = self.gate(both).sigmoid().chunk(3, dim=-1)
+            hidden, memory = keep * hidden + absorb * message, send * message
+        return self.classifier(hidden)
+
+
+def build_stock(name: str, in_channels: int, out_channels: int) -> nn.Module:
+    """The stock twin of a model."""
+    if name not in OPTIONS:
+        raise unknown_name("stock twin of a model", name, OPTIONS)
+    if name == "gcn":
+        first = GCNConv(in_channels, 64, cached=True)
+        return StockStack(first, GCNConv(64, out_channels, cached=True), F.relu)
+    if name == "gat":
+        return StockStack(
+            GATConv(in_channels, 8, heads=8), GATConv(64, out_channels, heads=1), F.elu
+        )
+    convs = [
+        GCNConv(64, 64, cached=True) if name == "gcn+mmp" else GATConv(64, 8, heads=8)
+        for _ in range(2)
+    ]
+    return StockMemory(in_channels, out_channels, convs)
+
+
+def undirected_arcs(data: Data) -> Tensor:
+    """Each pair of neighbours once in each direction, which is what the twins see."""
+    both = torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1)
+    return both[:, both[0] != both[1]].unique(dim=1)
+
+
+def stock_epoch(name: str, data: Data, device: torch.device) -> Callable[[], None]:
+    """A function that runs one epoch: a training step and an evaluation of the three parts."""
+    model = build_stock(name, data.x.shape[1], int(data.y.max()) + 1).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+    x, y, arcs = data.x.to(device), data.y.to(device), undirected_arcs(data).to(device)
+    parts = [data[f"{part}_mask"][:, 0].to(device) for part in ("train", "val", "test")]
+
+    def epoch() -> None:
+        model.train()
+        optimizer.zero_grad()
+        F.cross_entropy(model(x, arcs)[parts[0]], y[parts[0]]).backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            correct = model(x, arcs).argmax(-1) == y
+        for part in parts:
+            correct[part].float().mean().item()
+
+    return epoch
