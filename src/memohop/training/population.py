@@ -129,17 +129,7 @@ class Population:
         self.adam.select(self.params, index)
         if self.best_params is not None:
             self.best_params = {name: v[index] for name, v in self.best_params.items()}
-        for name in [
-            "seed",
-            "lr",
-            "weight_decay",
-            "lam",
-            "masks",
-            "best_scores",
-            "best_epoch",
-            "ran",
-            "curves",
-        ]:
+        for name in _PER_MEMBER:
             setattr(self, name, getattr(self, name)[index])
 
     def results(self, places: Sequence[int]) -> list[MemberResult]:
