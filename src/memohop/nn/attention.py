@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memohop.nn.fused import batch_first
+from memohop.nn.operation import Operation, batch_first
 from memohop.nn.pattern import Pattern
 
 
@@ -44,7 +44,7 @@ def attend(
     return weights
 
 
-class _Pair(torch.autograd.Function):
+class _Pair(Operation):
     """``receive[:, i] + send[:, j]`` for each entry; sums in the backward, in a fixed order."""
 
     @staticmethod
@@ -72,7 +72,7 @@ class _Pair(torch.autograd.Function):
         return scores.unflatten(0, receive.shape[:2]), 0
 
 
-class _RowSums(torch.autograd.Function):
+class _RowSums(Operation):
     @staticmethod
     def forward(values: Tensor, pattern: Pattern) -> Tensor:
         return pattern.row_sums(values)
@@ -94,7 +94,7 @@ class _RowSums(torch.autograd.Function):
         return sums.unflatten(0, values.shape[:2]), 0
 
 
-class _RowSoftmax(torch.autograd.Function):
+class _RowSoftmax(Operation):
     """Softmax over the entries of each row; rows whose scores are all -inf give 0."""
 
     @staticmethod

@@ -43,8 +43,7 @@ class GraphConv(nn.Module):
 
     def forward(self, hidden: Tensor | SparseFeatures, graph: Graph | ReweightedGraph) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
-        product = graph @ self.linear(hidden)
-        return product if self.bias is None else product + self.bias
+        return graph.propagate(self.linear(hidden), self.bias)
 
 
 class GraphAttention(nn.Module):

@@ -46,17 +46,18 @@ class Dropout(nn.Module):
 
     def mask(self, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
         """The mask, scaled, with the type and device of ``like``; None if nothing is dropped."""
-        return self._mask(self.draw(), shape, like)
+        return self.mask_of(self.draw(), shape, like)
 
     def forward(self, values: Tensor) -> Tensor:
         """``values`` with some elements dropped, or as they are in evaluation mode."""
         draw = self.draw()
         if draw is not None and use_kernels(values):
             return dropped(values, draw, self.rate)
-        mask = self._mask(draw, tuple(values.shape), values)
+        mask = self.mask_of(draw, tuple(values.shape), values)
         return values if mask is None else values * mask
 
-    def _mask(self, draw: Draw | None, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
+    def mask_of(self, draw: Draw | None, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
+        """The mask of a place that was taken by :meth:`draw`."""
         if draw is not None:
             return scaled_keep_mask(draw, shape, self.rate, like.dtype)
         if self.training and self.active:  # no stream: draw from PyTorch's generator

@@ -72,24 +72,23 @@ class FeatureLinear(nn.Module):
 
     def forward(self, features: Tensor | SparseFeatures) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
-        if isinstance(features, Tensor):
-            product = self.dropout(features) @ self.weight
-        else:
-            product = self._sparse_product(features)
+        if isinstance(features, SparseFeatures):
+            return self._sparse_forward(features)
+        product = self.dropout(features) @ self.weight
         return product if self.bias is None else product + self.bias
 
-    def _sparse_product(self, features: SparseFeatures) -> Tensor:
+    def _sparse_forward(self, features: SparseFeatures) -> Tensor:
         values, pattern = features.values, features.pattern
-        if use_kernels(values):
-            draw = self.dropout.draw()
-            if draw is not None:
-                return dropped_product(values, self.weight, pattern, draw, self.dropout.rate)
-            mask = None
-        else:
-            mask = self.dropout.mask(tuple(values.shape), values)
+        draw = self.dropout.draw()
+        if draw is not None and use_kernels(values):
+            rate = self.dropout.rate
+            return dropped_product(values, self.weight, self.bias, pattern, draw, rate)
+        mask = self.dropout.mask_of(draw, tuple(values.shape), values)
         if mask is None:
-            return fixed_product(self.weight[None], features.matrix).squeeze(0)
-        return weighted_product((values * mask)[None], self.weight[None], pattern).squeeze(0)
+            bias = None if self.bias is None else self.bias[None]
+            return fixed_product(self.weight[None], features.matrix, bias).squeeze(0)
+        product = weighted_product((values * mask)[None], self.weight[None], pattern).squeeze(0)
+        return product if self.bias is None else product + self.bias
 
     def extra_repr(self) -> str:
         """The two widths."""

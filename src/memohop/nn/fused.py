@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from memohop.nn.operation import Operation, batch_first
 from memohop.nn.randomness import Draw, place_words
 
 if TYPE_CHECKING:
@@ -30,22 +31,24 @@ def use_kernels(tensor: Tensor) -> bool:
     return kernels is not None and tensor.is_cuda and tensor.dtype == torch.float32
 
 
-def batch_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:
-    """A tensor inside a vmap rule with its members first, repeated where it has none."""
-    return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-
-
 def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:
     """Dropout in one pass, and in one pass backwards."""
     return _Dropped.apply(values[None], draw.key[None], rate.reshape(1), draw.place).squeeze(0)
 
 
 def dropped_product(
-    values: Tensor, weight: Tensor, pattern: Pattern, draw: Draw, rate: Tensor
+    values: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    pattern: Pattern,
+    draw: Draw,
+    rate: Tensor,
 ) -> Tensor:
-    """``drop(X) @ weight`` for sparse ``X`` with constant values."""
-    key, rates = draw.key[None], rate.reshape(1)
-    return _DroppedProduct.apply(weight[None], key, rates, draw.place, values, pattern).squeeze(0)
+    """``drop(X) @ weight + bias`` for sparse ``X`` with constant values, in one pass."""
+    if bias is None:
+        bias = weight.new_zeros(weight.shape[-1])
+    tensors = (weight[None], bias[None], draw.key[None], rate.reshape(1))
+    return _DroppedProduct.apply(*tensors, draw.place, values, pattern).squeeze(0)
 
 
 def gated_update(
@@ -66,7 +69,7 @@ def gated_update(
     return hidden.squeeze(0), memory.squeeze(0), gates.squeeze(0)
 
 
-class _Dropped(torch.autograd.Function):
+class _Dropped(Operation):
     @staticmethod
     def forward(values: Tensor, keys: Tensor, rates: Tensor, place: int) -> Tensor:
         assert kernels is not None
@@ -88,32 +91,39 @@ class _Dropped(torch.autograd.Function):
         return _Dropped.apply(values, keys, rates, inputs[3]).unsqueeze(1), 0
 
 
-class _DroppedProduct(torch.autograd.Function):
+class _DroppedProduct(Operation):
     @staticmethod
     def forward(
-        weight: Tensor, keys: Tensor, rates: Tensor, place: int, values: Tensor, pattern: Pattern
+        weight: Tensor,
+        bias: Tensor,
+        keys: Tensor,
+        rates: Tensor,
+        place: int,
+        values: Tensor,
+        pattern: Pattern,
     ) -> Tensor:
-        return pattern.product(values, weight, drop=(keys, rates, *place_words(place)))
+        drop = (keys.contiguous(), rates.contiguous(), *place_words(place))
+        return pattern.product(values, weight, bias=bias, drop=drop)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, keys, rates, ctx.place, values, ctx.pattern = inputs
+        _, _, keys, rates, ctx.place, values, ctx.pattern = inputs
         ctx.save_for_backward(keys, rates, values)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         keys, rates, values = ctx.saved_tensors
-        drop = (keys, rates, *place_words(ctx.place))
+        drop = (keys.contiguous(), rates.contiguous(), *place_words(ctx.place))
         grad = ctx.pattern.transposed_product(values, grads[0], drop=drop)
-        return grad, None, None, None, None, None
+        return grad, grads[0].sum(1), None, None, None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
-        folded = _fold(info, in_dims, inputs[:3])
-        return _DroppedProduct.apply(*folded, *inputs[3:]).unsqueeze(1), 0
+        folded = _fold(info, in_dims, inputs[:4])
+        return _DroppedProduct.apply(*folded, *inputs[4:]).unsqueeze(1), 0
 
 
-class _GatedUpdate(torch.autograd.Function):
+class _GatedUpdate(Operation):
     @staticmethod
     def forward(
         hidden: Tensor,

@@ -76,7 +76,12 @@ class Graph:
 
     def __matmul__(self, hidden: Tensor) -> Tensor:
         """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
-        return fixed_product(hidden[None], self.matrix).squeeze(0)
+        return self.propagate(hidden)
+
+    def propagate(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
+        """``graph @ hidden + bias`` in one pass."""
+        every = None if bias is None else bias[None]
+        return fixed_product(hidden[None], self.matrix, every).squeeze(0)
 
     def reweighted(self, keep: Tensor) -> ReweightedGraph:
         """The graph with some arcs dropped and what is left normalised anew.
@@ -132,8 +137,12 @@ class ReweightedGraph:
 
     def __matmul__(self, hidden: Tensor) -> Tensor:
         """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
-        product = weighted_product(self._weight, hidden[None], self.pattern)
-        return product.squeeze(0)
+        return self.propagate(hidden)
+
+    def propagate(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
+        """``graph @ hidden + bias``."""
+        product = weighted_product(self._weight, hidden[None], self.pattern).squeeze(0)
+        return product if bias is None else product + bias
 
 
 def check_arcs(edge_index: Tensor, num_nodes: int) -> None:

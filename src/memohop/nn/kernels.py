@@ -54,9 +54,9 @@ def _round_half_even(value):
 
 @triton.jit
 def _product_kernel(
-    pointers, columns, entries, values, keys, rates, dense, out,
+    pointers, columns, entries, values, keys, rates, bias, dense, out,
     count, rows, width, value_stride, dense_k, dense_n, word1, word2,
-    HAS_ENTRIES: tl.constexpr, DROP: tl.constexpr, UNROLL: tl.constexpr,
+    HAS_ENTRIES: tl.constexpr, HAS_BIAS: tl.constexpr, DROP: tl.constexpr, UNROLL: tl.constexpr,
     BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """out[k, i] = sum over the entries of row i of value[k, entry] * dense[k, column]."""
@@ -67,6 +67,8 @@ def _product_kernel(
     start, end = tl.load(pointers + row), tl.load(pointers + row + 1)
     base = dense + k.to(tl.int64)[:, None] * dense_k + d[None, :]
     total = tl.zeros((BLOCK_K, BLOCK_D), dtype=tl.float32)
+    if HAS_BIAS:
+        total += tl.load(bias + k[:, None] * width + d[None, :], mask=inside, other=0.0)
     safe_k = tl.where(k < count, k, 0)
     if DROP:
         first, second, threshold, scale = _member_words(keys, rates, safe_k, word1, word2)
@@ -94,6 +96,7 @@ def product(
     rows: int,
     *,
     entries: Tensor | None = None,
+    bias: Tensor | None = None,
     drop: tuple[Tensor, Tensor, int, int] | None = None,
 ) -> Tensor:
     """``K`` sparse products: dense ``[K, columns, D]`` to ``[K, rows, D]``.
@@ -103,6 +106,7 @@ def product(
         values: ``[entries]`` shared by all, or ``[K, entries]``.
         dense: the right-hand sides; the last axis must be contiguous.
         rows: number of rows of the pattern.
+        bias: ``[K, D]``, added to every row.
         entries: where each stored place finds its value, for a transposed pattern.
         drop: ``(keys [K, 2], rates [K], word, word)`` for dropout on the values by entry.
     """
@@ -116,9 +120,10 @@ def product(
     keys, rates, word1, word2 = drop if drop is not None else (pointers, values, 0, 0)
     _product_kernel[(rows, triton.cdiv(count, block_k))](
         pointers, columns, pointers if entries is None else entries, values, keys, rates,
-        dense, out, count, rows, width, 0 if values.dim() == 1 else values.stride(0),
+        values if bias is None else bias.contiguous(), dense, out, count, rows, width, 0 if values.dim() == 1 else values.stride(0),
         dense.stride(0), dense.stride(1), word1, word2,
-        HAS_ENTRIES=entries is not None, DROP=drop is not None, UNROLL=unroll,
+        HAS_ENTRIES=entries is not None, HAS_BIAS=bias is not None, DROP=drop is not None,
+        UNROLL=unroll,
         BLOCK_K=block_k, BLOCK_D=block_d, num_warps=warps if block_k * block_d >= 256 else 1,
     )  # fmt: skip
     return out

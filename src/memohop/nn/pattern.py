@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn.fused import batch_first, kernels, use_kernels
+from memohop.nn.fused import kernels, use_kernels
+from memohop.nn.operation import Operation, batch_first
 
 _GATHERED_ELEMENTS = 1 << 26  # how many products `inner` holds at once on a GPU
 
@@ -60,14 +61,17 @@ class Pattern:
         """A sparse tensor of one matrix, from its values ``[entries]``."""
         return _csr(self._pointers, self._columns, values, self.shape)
 
-    def product(self, values: Tensor, dense: Tensor, *, drop: Any = None) -> Tensor:
+    def product(
+        self, values: Tensor, dense: Tensor, *, bias: Tensor | None = None, drop: Any = None
+    ) -> Tensor:
         """On a GPU, ``K`` products with values ``[entries]`` or ``[K, entries]``.
 
-        ``drop`` holds keys, rates and the two words of a place, for dropout on the values.
+        A bias ``[K, D]`` is added to every row. ``drop`` holds keys, rates and the two words of
+        a place, for dropout on the values.
         """
         assert kernels is not None
         return kernels.product(
-            self._pointers, self._columns, values, dense, self.shape[0], drop=drop
+            self._pointers, self._columns, values, dense, self.shape[0], bias=bias, drop=drop
         )
 
     def transposed_product(self, values: Tensor, dense: Tensor, *, drop: Any = None) -> Tensor:
@@ -134,9 +138,12 @@ class FixedMatrix:
         self.pattern, self.values, self.csr = pattern, values, pattern.csr(values)
 
 
-def fixed_product(dense: Tensor, matrix: FixedMatrix) -> Tensor:
-    """``K`` products with constant values: dense ``[K, columns, D]`` to ``[K, rows, D]``."""
-    return _FixedProduct.apply(dense, matrix)
+def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None) -> Tensor:
+    """``K`` products with constant values: dense ``[K, columns, D]`` to ``[K, rows, D]``.
+
+    A bias ``[K, D]`` is added to every row.
+    """
+    return _FixedProduct.apply(dense, bias, matrix)
 
 
 def weighted_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
@@ -153,38 +160,47 @@ def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
     return _Inner.apply(left, right, pattern)
 
 
-class _FixedProduct(torch.autograd.Function):
+class _FixedProduct(Operation):
     @staticmethod
-    def forward(dense: Tensor, matrix: FixedMatrix) -> Tensor:
+    def forward(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
         count, columns, width = dense.shape
         if use_kernels(dense):
-            return matrix.pattern.product(matrix.values, dense)
+            return matrix.pattern.product(matrix.values, dense, bias=bias)
         if dense.is_cuda:
             folded = dense.transpose(0, 1).reshape(columns, count * width)
-            return (matrix.csr @ folded).view(-1, count, width).transpose(0, 1)
-        out = dense.new_empty(count, matrix.csr.shape[0], width)
-        for place, part in zip(out, dense, strict=True):  # one at a time stays in the cache
-            torch.mm(matrix.csr, part, out=place)
-        return out
+            out = (matrix.csr @ folded).view(-1, count, width).transpose(0, 1)
+        else:
+            out = dense.new_empty(count, matrix.csr.shape[0], width)
+            for place, part in zip(out, dense, strict=True):  # one at a time stays in the cache
+                torch.mm(matrix.csr, part, out=place)
+        return out if bias is None else out.add_(bias[:, None])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.matrix = inputs[1]
+        _, bias, ctx.matrix = inputs
+        ctx.has_bias = bias is not None
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return fixed_product(grads[0], ctx.matrix.transpose), None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        bias = grads[0].sum(1) if ctx.has_bias else None
+        return fixed_product(grads[0], ctx.matrix.transpose), bias, None
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], dense: Tensor, matrix: FixedMatrix
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        dense: Tensor,
+        bias: Tensor | None,
+        matrix: FixedMatrix,
     ) -> tuple[Tensor, int]:
         dense = batch_first(dense, in_dims[0], info.batch_size)
-        out = fixed_product(dense.flatten(0, 1), matrix)
+        if bias is not None:
+            bias = batch_first(bias, in_dims[1], info.batch_size).flatten(0, 1)
+        out = fixed_product(dense.flatten(0, 1), matrix, bias)
         return out.unflatten(0, dense.shape[:2]), 0
 
 
-class _WeightedProduct(torch.autograd.Function):
+class _WeightedProduct(Operation):
     @staticmethod
     def forward(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
         count, _, width = dense.shape
@@ -225,7 +241,7 @@ class _WeightedProduct(torch.autograd.Function):
         return out.unflatten(0, values.shape[:2]), 0
 
 
-class _Inner(torch.autograd.Function):
+class _Inner(Operation):
     @staticmethod
     def forward(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
         if use_kernels(left):

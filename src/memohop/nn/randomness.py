@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from memohop.nn.operation import Operation
+
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)  # signed, as int32 tensors multiply
 
 
@@ -85,7 +87,7 @@ def scaled_keep_mask(
     return _KeepMask.apply(draw.key, rate, draw.place, shape, dtype)
 
 
-class _KeepMask(torch.autograd.Function):
+class _KeepMask(Operation):
     """One mask per member: under ``vmap`` the keys ``[B, 2]`` give masks ``[B, *shape]``."""
 
     @staticmethod
