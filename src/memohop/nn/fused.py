@@ -1,4 +1,4 @@
-"""The GPU kernels as differentiable operations with ``vmap`` rules.
+"""Dropout and the product with dropped features, one GPU kernel each way.
 
 Every operation works on a leading axis of members; under ``vmap`` the members are that axis.
 For one member the axis comes and goes by ``unsqueeze`` and ``squeeze``: the backward pass of an
@@ -51,24 +51,6 @@ def dropped_product(
     return _DroppedProduct.apply(*tensors, draw.place, values, pattern).squeeze(0)
 
 
-def gated_update(
-    hidden: Tensor,
-    message: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    draws: tuple[Draw, Draw] | None,
-    rate: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Eqs. (8)-(10) of the paper in one pass: hidden, memory and the gates ``[N, 3]``."""
-    if draws is None:
-        key, places = torch.zeros(2, dtype=torch.int32, device=hidden.device), None
-    else:
-        key, places = draws[0].key, (draws[0].place, draws[1].place)
-    tensors = (hidden, message, weight, bias, key, rate.reshape(()))
-    hidden, memory, gates = _GatedUpdate.apply(*(tensor[None] for tensor in tensors), places)
-    return hidden.squeeze(0), memory.squeeze(0), gates.squeeze(0)
-
-
 class _Dropped(Operation):
     @staticmethod
     def forward(values: Tensor, keys: Tensor, rates: Tensor, place: int) -> Tensor:
@@ -87,7 +69,7 @@ class _Dropped(Operation):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
-        values, keys, rates = _fold(info, in_dims, inputs[:3])
+        values, keys, rates = fold_members(info, in_dims, inputs[:3])
         return _Dropped.apply(values, keys, rates, inputs[3]).unsqueeze(1), 0
 
 
@@ -119,67 +101,11 @@ class _DroppedProduct(Operation):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
-        folded = _fold(info, in_dims, inputs[:4])
+        folded = fold_members(info, in_dims, inputs[:4])
         return _DroppedProduct.apply(*folded, *inputs[4:]).unsqueeze(1), 0
 
 
-class _GatedUpdate(Operation):
-    @staticmethod
-    def forward(
-        hidden: Tensor,
-        message: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        keys: Tensor,
-        rates: Tensor,
-        places: tuple[int, int] | None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        assert kernels is not None
-        return kernels.gated_update(
-            hidden.contiguous(),
-            message.contiguous(),
-            weight.contiguous(),
-            bias.contiguous(),
-            _drop(keys, rates, places),
-        )
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        hidden, message, weight, _, keys, rates, ctx.places = inputs
-        ctx.save_for_backward(hidden, message, weight, keys, rates, output[2])
-        ctx.mark_non_differentiable(output[2])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        assert kernels is not None
-        hidden, message, weight, keys, rates, gates = ctx.saved_tensors
-        found = kernels.gated_update_backward(
-            hidden.contiguous(),
-            message.contiguous(),
-            weight.contiguous(),
-            gates,
-            grads[0],
-            grads[1],
-            _drop(keys, rates, ctx.places),
-        )
-        return *found, None, None, None
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *inputs: Any
-    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        found = _GatedUpdate.apply(*_fold(info, in_dims, inputs[:6]), inputs[6])
-        return tuple(part.unsqueeze(1) for part in found), (0, 0, 0)
-
-
-def _drop(keys: Tensor, rates: Tensor, places: tuple[int, int] | None) -> Any:
-    if places is None:
-        return None
-    first, second = places
-    return keys.contiguous(), rates.contiguous(), place_words(first), place_words(second)
-
-
-def _fold(info: Any, in_dims: tuple[int | None, ...], inputs: Any) -> list[Tensor]:
+def fold_members(info: Any, in_dims: tuple[int | None, ...], inputs: Any) -> list[Tensor]:
     """Members into the leading axis, of length one, that every operation has."""
     pairs = zip(inputs, in_dims, strict=False)
     return [batch_first(tensor, dim, info.batch_size).flatten(0, 1) for tensor, dim in pairs]

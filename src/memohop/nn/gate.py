@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from memohop.errors import UsageError
 from memohop.nn.dropout import Dropout
-from memohop.nn.fused import gated_update, use_kernels
 from memohop.nn.randomness import in_stream
+from memohop.nn.update import gated_update
 
 
 class MemoryGate(nn.Module):
@@ -78,11 +78,10 @@ class MemoryGate(nn.Module):
         gate_hidden, gate_message, gate_memory = scores.sigmoid().chunk(3, dim=-1)
         return gate_hidden, gate_message, gate_memory
 
-    def can_fuse(self, message: Tensor) -> bool:
-        """Whether :meth:`update` can take its place: the paper's gate on a GPU."""
+    def can_update(self) -> bool:
+        """Whether :meth:`update` serves: the paper's gate, with masks from a stream if any."""
         plain = self.kind == "linear" and self.per == "node"
-        from_stream = not (self.training and self.dropout.active) or in_stream()
-        return plain and from_stream and use_kernels(message)
+        return plain and (in_stream() or not (self.training and self.dropout.active))
 
     def update(
         self, hidden: Tensor, message: Tensor

@@ -86,7 +86,7 @@ class MMP(nn.Module):
                 f"of shape {tuple(message.shape)}, but channels={self.channels}: give it "
                 f"{self.channels} output channels (several heads count together)"
             )
-        if self.memory_from == "message" and self.gate.can_fuse(message):
+        if self.memory_from == "message" and self.gate.can_update():
             return self.gate.update(hidden, message)  # Eqs. (8)-(10) in one pass
         gates = self.gate(hidden, message)  # Eq. (8)
         gate_hidden, gate_message, gate_memory = gates

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -50,7 +51,7 @@ def epoch_key(seed: Tensor, epoch: Tensor) -> Tensor:
     """The ``[..., 2]`` int32 key of one epoch of each seed (int64 tensors that broadcast)."""
     seed, epoch = torch.broadcast_tensors(seed, epoch)
     low, high = _to_int32(seed), _to_int32(seed >> 32)
-    first = _mix(_mix(low, high), _to_int32(epoch))
+    first = _mix(_mix(low.clone(), high), _to_int32(epoch))
     second = _mix(first ^ 0x3C6EF372, _to_int32(epoch) ^ low)
     return torch.stack([first, second], dim=-1)
 
@@ -84,6 +85,8 @@ def scaled_keep_mask(
     draw: Draw, shape: tuple[int, ...], rate: Tensor, dtype: torch.dtype
 ) -> Tensor:
     """Zeros with probability ``rate``, else ``1 / (1 - rate)``."""
+    if not torch._C._are_functorch_transforms_active():
+        return draw_masks(draw.key[None], rate.reshape(1), draw.place, shape, dtype)[0]
     return _KeepMask.apply(draw.key, rate, draw.place, shape, dtype)
 
 
@@ -94,7 +97,7 @@ class _KeepMask(Operation):
     def forward(
         key: Tensor, rate: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
     ) -> Tensor:
-        return _draw(key[None], rate.reshape(1), place, shape, dtype)[0]
+        return draw_masks(key[None], rate.reshape(1), place, shape, dtype)[0]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -115,14 +118,15 @@ class _KeepMask(Operation):
         dtype: torch.dtype,
     ) -> tuple[Tensor, int]:
         key = key.expand(info.batch_size, 2) if in_dims[0] is None else key.movedim(in_dims[0], 0)
-        return _draw(key, rate.expand(info.batch_size), place, shape, dtype), 0
+        return draw_masks(key, rate.expand(info.batch_size), place, shape, dtype), 0
 
 
-def _draw(
+def draw_masks(
     keys: Tensor, rates: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
 ) -> Tensor:
+    """The scaled masks ``[B, *shape]`` of several members at one place."""
     count = torch.Size(shape).numel()
-    element = torch.arange((count + 1) // 2, dtype=torch.int32, device=keys.device)
+    element = _numbers((count + 1) // 2, keys.device)
     first, second = place_words(place)
     bits = _mix(element ^ (keys[:, :1] ^ first), keys[:, 1:] ^ second)
     halves = bits.view(torch.int16)[:, :count]
@@ -132,18 +136,27 @@ def _draw(
     return mask.mul_((1 / (1 - rates)).to(dtype)[:, None]).view(-1, *shape)
 
 
+@lru_cache(maxsize=16)
+def _numbers(count: int, device: torch.device) -> Tensor:
+    return torch.arange(count, dtype=torch.int32, device=device)
+
+
 def place_words(place: int) -> tuple[int, int]:
     """Two int32 constants per place (the steps of two Weyl sequences)."""
     return _signed(place * 0x9E3779B9), _signed(place * 0x85EBCA6B)
 
 
 def _mix(value: Tensor, middle: Tensor) -> Tensor:
-    value = value ^ ((value >> 16) & 0xFFFF)  # `>>` keeps the sign, hence the masks
-    value = value * _FIRST
-    value ^= (value >> 15) & 0x1FFFF
-    value = value ^ middle
+    """The hash of int32 values, in their place; ``>>`` keeps the sign, hence the masks."""
+    spare = value >> 16
+    value ^= spare.bitwise_and_(0xFFFF)
+    value *= _FIRST
+    torch.bitwise_right_shift(value, 15, out=spare)
+    value ^= spare.bitwise_and_(0x1FFFF)
+    value ^= middle
     value *= _SECOND
-    value ^= (value >> 16) & 0xFFFF
+    torch.bitwise_right_shift(value, 16, out=spare)
+    value ^= spare.bitwise_and_(0xFFFF)
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -83,7 +84,7 @@ def train(
         raise UsageError(f"epochs and patience must be at least 1, not {epochs} and {patience}")
     if not members:
         raise UsageError("members is empty: pass at least one Member()")
-    place = _device(device)
+    place = find_device(device)
     check(data)
     build = make_builder(model, data, dict(options or {}))
     network = build_seeded(build, seed=0)
@@ -180,7 +181,8 @@ class _Run:
         return CapturedStep(population.step) if captured else population.step
 
 
-def _device(name: torch.device | str) -> torch.device:
+def find_device(name: torch.device | str) -> torch.device:
+    """The device of that name, if it is there."""
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UsageError(f"device={name!s}, but PyTorch sees no GPU here: use device='cpu'")
@@ -257,4 +259,5 @@ def _chunk_size(run: _Run, members: Sequence[Member], budget: int) -> int:
     fits = 1 + (budget - one) // each
     if fits < 1:
         raise UsageError(f"memory={budget} bytes, but one member needs {one}")
-    return min(most, fits)
+    parts = math.ceil(len(members) / min(most, fits))
+    return math.ceil(len(members) / parts)  # chunks of equal size

@@ -1,0 +1,8 @@
+"""`python -m memohop` is the command `memohop`."""
+
+import sys
+
+from memohop.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

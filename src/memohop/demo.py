@@ -1,0 +1,290 @@
+"""What memory does for message passing, measured on graphs that are made on the spot.
+
+Each homophily gives a random graph (`csbm`, no files needed), and each model is trained on its
+splits. The work is cut into one task per graph and model and shared out between processes with
+one thread each: networks this small gain little from a second thread, and the scores do not
+depend on the number of cores.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any
+
+from memohop.data.registry import describe
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from memohop.training import MemberResult
+
+_COST = {"mlp": 1, "gcn": 2, "gcn+mmp": 8, "gat+mmp": 14}  # about, of one training run
+_MOST_PROCESSES = 8  # each one holds its own copy of PyTorch
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class DemoSettings:
+    """What the demo does. The defaults are chosen so that two cores take under two minutes.
+
+    Attributes:
+        homophilies: One graph each.
+        models: Ids of the models.
+        lambdas: What validation chooses from, for the models with memory.
+        splits: How many splits of each graph.
+        epochs: How long each network is trained.
+        lr: Learning rate.
+        weight_decay: L2 penalty.
+        hidden_channels: Width of the networks.
+        heads: Attention heads of the `gat` models.
+    """
+
+    homophilies: tuple[float, ...] = (0.05, 0.2, 0.35, 0.5, 0.7, 0.95)
+    models: tuple[str, ...] = ("mlp", "gcn", "gcn+mmp", "gat+mmp")
+    lambdas: tuple[float, ...] = (0.0, 0.1)
+    splits: int = 10
+    epochs: int = 50
+    lr: float = 0.02
+    weight_decay: float = 5e-4
+    hidden_channels: int = 32
+    heads: int = 1
+
+    def options(self, model: str) -> dict[str, Any]:
+        """The options of a model that differ from its own."""
+        heads = {"heads": self.heads} if model.startswith("gat") else {}
+        return {"hidden_channels": self.hidden_channels} | heads
+
+    def lambdas_of(self, model: str) -> tuple[float, ...]:
+        """The weights of the decoupling loss to choose from; only memory has such a loss."""
+        return self.lambdas if model.endswith("+mmp") else (0.0,)
+
+    def command(self, homophily: float, model: str) -> str:
+        """The command that trains one model on one graph in the same way."""
+        parts = [
+            f"memohop train csbm --data-option homophily={homophily:g}",
+            f"--data-option splits={self.splits} --model {model}",
+            f"--lr {self.lr:g} --weight-decay {self.weight_decay:g} --epochs {self.epochs}",
+            *(f"--option {name}={value}" for name, value in self.options(model).items()),
+        ]
+        if model.endswith("+mmp"):
+            parts.append(f"--lam {','.join(f'{lam:g}' for lam in self.lambdas)}")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True)
+class Gates:
+    """Means over nodes, rounds and splits: what the gates of the memory let through.
+
+    They are those of the networks that were trained without the decoupling loss. The loss moves
+    the gates by itself, and its weight, chosen anew for each graph, would blur the comparison.
+
+    Attributes:
+        kept: Of a node's own hidden state.
+        absorbed: Of the message, into the hidden state.
+        passed_on: Of the message, into the memory that the neighbours read in the next round.
+    """
+
+    kept: float
+    absorbed: float
+    passed_on: float
+
+
+@dataclass(frozen=True)
+class DemoCell:
+    """One model on one graph, in percent.
+
+    Attributes:
+        homophily: Of the graph.
+        model: Its id.
+        lam: The weight of the decoupling loss that validation chose.
+        val: Mean validation accuracy over the splits.
+        mean: Mean test accuracy over the splits.
+        std: Sample standard deviation of the test accuracy over the splits (ddof=1).
+        gates: What the gates did, for `gcn+mmp`.
+    """
+
+    homophily: float
+    model: str
+    lam: float
+    val: float
+    mean: float
+    std: float
+    gates: Gates | None = None
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """All that the demo measured.
+
+    Attributes:
+        settings: What was asked for.
+        cells: One for each graph and model, in the order of the settings.
+        seconds: How long it took.
+        processes: How many processes shared the work.
+        versions: Of what it was computed with.
+    """
+
+    settings: DemoSettings
+    cells: tuple[DemoCell, ...]
+    seconds: float
+    processes: int
+    versions: tuple[tuple[str, str], ...]
+
+    @property
+    def classes(self) -> int:
+        """How many classes the graphs have; with one over that of homophily, arcs say nothing."""
+        return describe("csbm").classes
+
+    def cell(self, homophily: float, model: str) -> DemoCell:
+        """The one for this graph and model."""
+        return next(c for c in self.cells if (c.homophily, c.model) == (homophily, model))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Flat objects for JSON."""
+        protocol = {
+            "metric": "accuracy",
+            "unit": "percent",
+            "splits": self.settings.splits,
+            "ddof": 1,
+            "epochs": self.settings.epochs,
+            "lr": self.settings.lr,
+            "weight_decay": self.settings.weight_decay,
+        }
+        return [
+            {"dataset": "csbm", "homophily": cell.homophily, "model": cell.model, "lam": cell.lam}
+            | {name: round(getattr(cell, name), 4) for name in ("val", "mean", "std")}
+            | protocol
+            | self.settings.options(cell.model)
+            | {"version": dict(self.versions)["memohop"]}
+            for cell in self.cells
+        ]
+
+
+def run_demo(
+    settings: DemoSettings | None = None,
+    *,
+    processes: int | None = None,
+    progress: Progress | None = None,
+) -> DemoResult:
+    """Train every model on every graph.
+
+    Args:
+        settings: What to do; by default what `memohop demo` does.
+        processes: How many to share the work between; by default one for each core.
+        progress: Called as `progress(done, total)` after each piece of work.
+    """
+    settings = settings or DemoSettings()
+    start = time.perf_counter()
+    # The long ones first, so that no process is left alone with one at the end.
+    models = sorted(settings.models, key=_cost, reverse=True)
+    tasks = [(homophily, model) for model in models for homophily in settings.homophilies]
+    processes = min(processes or _cores(), len(tasks), _MOST_PROCESSES)
+    total = sum(_cost(model) * len(settings.lambdas_of(model)) for _, model in tasks)
+    done, cells = 0, {}
+    with _mapper(processes) as share_out:
+        for cell in share_out(partial(_measure, settings), tasks):
+            cells[cell.homophily, cell.model] = cell
+            done += _cost(cell.model) * len(settings.lambdas_of(cell.model))
+            if progress is not None:
+                progress(done, total)
+    ordered = [cells[h, model] for h in settings.homophilies for model in settings.models]
+    return DemoResult(settings, tuple(ordered), time.perf_counter() - start, processes, _versions())
+
+
+def _measure(settings: DemoSettings, task: tuple[float, str]) -> DemoCell:
+    import memohop
+
+    homophily, model = task
+    data = memohop.load("csbm", homophily=homophily, splits=settings.splits)
+    results: list[MemberResult] = []
+    for lam in settings.lambdas_of(model):
+        members = memohop.grid(
+            split=range(settings.splits),
+            lr=settings.lr,
+            weight_decay=settings.weight_decay,
+            lam=lam,
+        )
+        results += memohop.train(
+            data,
+            model,
+            members,
+            options=settings.options(model),
+            epochs=settings.epochs,
+            keep_models=model == "gcn+mmp",
+        )
+    chosen = memohop.select(results)
+    return DemoCell(
+        homophily,
+        model,
+        lam=chosen.setting["lam"],
+        val=100 * chosen.val,
+        mean=100 * chosen.mean,
+        std=100 * chosen.std,
+        gates=_gates(settings, data, results) if model == "gcn+mmp" else None,
+    )
+
+
+def _gates(settings: DemoSettings, data: Data, results: list[MemberResult]) -> Gates:
+    import torch
+
+    import memohop
+    from memohop.networks.memory import MemoryNetwork
+
+    classes, options = int(data.y.max()) + 1, settings.options("gcn+mmp")
+    network = memohop.build("gcn+mmp", data.num_features, classes, **options).eval()
+    assert isinstance(network, MemoryNetwork)
+    graph = network.prepare(data.edge_index, data.num_nodes)
+    means = []
+    for result in results:
+        if result.member.lam == 0 and result.state is not None:
+            network.load_state_dict(result.state)
+            with torch.no_grad():
+                kept, absorbed, passed_on = network.gates(data.x, graph).unbind(-1)
+            # What is passed on after the last round is read by nobody.
+            means.append([kept.mean(), absorbed.mean(), passed_on[:-1].mean()])
+    return Gates(*torch.tensor(means).mean(dim=0).tolist())
+
+
+@contextmanager
+def _mapper(processes: int) -> Iterator[Callable[..., Iterator[DemoCell]]]:
+    """A `map` whose results come as they are ready, in this process or in several."""
+    if processes == 1:
+        yield map
+        return
+    # Leaving the block ends the processes at once, an interrupted demo's too.
+    with get_context("spawn").Pool(processes, _start_process) as pool:
+        yield pool.imap_unordered
+
+
+def _start_process() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that shares out
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _cost(model: str) -> int:
+    return _COST.get(model, 1)
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this operating system
+        return os.cpu_count() or 1
+
+
+def _versions() -> tuple[tuple[str, str], ...]:
+    packages = ("memohop", "torch", "torch_geometric", "numpy")
+    found = [(package, version(package)) for package in packages]
+    return (*found, ("Python", platform.python_version()))

@@ -1,0 +1,156 @@
+"""Gates, hidden state and memory in one operation: Eqs. (8)-(10) with their own backward pass.
+
+Between them these equations read and write the same few matrices some thirty times when each
+product and sum is an operation of its own. Here they are one kernel on a GPU, and on a CPU a
+handful of passes in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from memohop.nn.fused import fold_members, kernels, use_kernels
+from memohop.nn.operation import Operation
+from memohop.nn.randomness import Draw, draw_masks, place_words
+
+Places = tuple[int, int]
+
+
+def gated_update(
+    hidden: Tensor,
+    message: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    draws: tuple[Draw, Draw] | None,
+    rate: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""The new hidden state and memory, and the gates ``[N, 3]``, which carry no gradient.
+
+    .. math::
+        (\alpha_h, \alpha_m, \alpha_c) &= \mathrm{sigmoid}(
+            \mathbf{W}\,\mathrm{drop}[\mathbf{H} \Vert \mathbf{M}] + \mathbf{b}) \\
+        \mathbf{H}' &= \alpha_h \mathbf{H} + \alpha_m \mathbf{M}, \quad
+        \mathbf{C}' = \alpha_c \mathbf{M}
+
+    Args:
+        hidden: ``[N, C]``.
+        message: ``[N, C]``.
+        weight: ``[3, 2 C]``.
+        bias: ``[3]``.
+        draws: the places of the masks of hidden and message, or None for no dropout.
+        rate: the rate of dropout, a scalar.
+    """
+    if draws is None:
+        key, places = torch.zeros(2, dtype=torch.int32, device=hidden.device), None
+    else:
+        key, places = draws[0].key, (draws[0].place, draws[1].place)
+    tensors = (hidden, message, weight, bias, key, rate.reshape(()))
+    found = _GatedUpdate.apply(*(tensor[None] for tensor in tensors), places)
+    return found[0].squeeze(0), found[1].squeeze(0), found[2].squeeze(0)
+
+
+class _GatedUpdate(Operation):
+    """Everything has a leading axis of members. The two masks are outputs for the backward."""
+
+    @staticmethod
+    def forward(
+        hidden: Tensor,
+        message: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        keys: Tensor,
+        rates: Tensor,
+        places: Places | None,
+    ) -> tuple[Tensor, ...]:
+        none = hidden.new_empty(len(hidden), 0)
+        if use_kernels(hidden):
+            assert kernels is not None
+            tensors = (t.contiguous() for t in (hidden, message, weight, bias))
+            return *kernels.gated_update(*tensors, _drop(keys, rates, places)), none, none
+        shape, dtype = tuple(hidden.shape[1:]), hidden.dtype
+        masks = [draw_masks(keys, rates, p, shape, dtype) for p in places or ()] or [none, none]
+        gates = bias[:, None]
+        for part, mask, of_part in zip(
+            (hidden, message), masks, weight.mT.split(hidden.shape[-1], dim=1), strict=True
+        ):
+            gates = torch.baddbmm(gates, part if places is None else part * mask, of_part)
+        gate_hidden, gate_message, gate_memory = gates.sigmoid_().split(1, dim=-1)
+        new_hidden = (hidden * gate_hidden).addcmul_(message, gate_message)
+        return new_hidden, message * gate_memory, gates, *masks
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        hidden, message, weight, _, keys, rates, ctx.places = inputs
+        ctx.save_for_backward(hidden, message, weight, keys, rates, *output[2:])
+        ctx.mark_non_differentiable(*output[2:])
+        ctx.set_materialize_grads(False)  # nobody reads the memory of the last layer
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        hidden, message, weight, keys, rates, gates, *masks = ctx.saved_tensors
+        of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
+        if use_kernels(hidden):
+            assert kernels is not None
+            of_memory = torch.zeros_like(hidden) if grads[1] is None else grads[1]
+            tensors = (t.contiguous() for t in (hidden, message, weight))
+            drop = _drop(keys, rates, ctx.places)
+            found = kernels.gated_update_backward(*tensors, gates, of_hidden, of_memory, drop)
+            return *found, None, None, None
+        if ctx.places is None:
+            masks = [None, None]
+        return *_backward(hidden, message, weight, gates, masks, of_hidden, grads[1]), *[None] * 3
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], *inputs: Any
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        found = _GatedUpdate.apply(*fold_members(info, in_dims, inputs[:6]), inputs[6])
+        return tuple(part.unsqueeze(1) for part in found), (0,) * len(found)
+
+
+def _backward(
+    hidden: Tensor,
+    message: Tensor,
+    weight: Tensor,
+    gates: Tensor,
+    masks: list[Tensor | None],
+    of_hidden: Tensor,
+    of_memory: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients in hidden, message, weight and bias, from those in the two results."""
+    gate_hidden, gate_message, gate_memory = gates.split(1, dim=-1)
+    vecdot = torch.linalg.vecdot
+    of_gates = [vecdot(of_hidden, hidden), vecdot(of_hidden, message)]
+    grad_hidden, grad_message = of_hidden * gate_hidden, of_hidden * gate_message
+    if of_memory is None:
+        of_gates.append(torch.zeros_like(of_gates[0]))
+    else:
+        of_gates.append(vecdot(of_memory, message))
+        grad_message.addcmul_(of_memory, gate_memory)
+    of_scores = torch.stack(of_gates, dim=-1).mul_(gates * (1 - gates))
+    grad_weight = []
+    for part, mask, grad, of_part in zip(
+        (hidden, message),
+        masks,
+        (grad_hidden, grad_message),
+        weight.split(hidden.shape[-1], dim=-1),
+        strict=True,
+    ):
+        through = of_scores @ of_part
+        if mask is None:
+            grad.add_(through)
+        else:
+            grad.addcmul_(through, mask)
+        grad_weight.append(of_scores.mT @ (part if mask is None else part * mask))
+    return grad_hidden, grad_message, torch.cat(grad_weight, dim=-1), of_scores.sum(1)
+
+
+def _drop(keys: Tensor, rates: Tensor, places: Places | None) -> Any:
+    """The arguments of the kernels' dropout."""
+    if places is None:
+        return None
+    first, second = places
+    return keys.contiguous(), rates.contiguous(), place_words(first), place_words(second)

@@ -1,0 +1,95 @@
+"""From the words of a command to values; what makes no sense is refused with a remedy."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from memohop.errors import UsageError, unknown_name
+
+
+def model_options(
+    model: str, known: dict[str, Any], given: list[str] | None, axes: dict[str, Any]
+) -> dict[str, Any]:
+    """The options asked for, checked; dropout rates that were not asked for become the model's."""
+    for name in ("dropout", "input_dropout"):
+        if axes[name] is None:
+            axes[name] = known.get(name)
+        elif name not in known:
+            raise UsageError(f"{model} has no {name}; leave out --{name.replace('_', '-')}")
+    if any(axes["lam"]) and "decoupling" not in known:
+        raise UsageError(
+            f"--lam weighs the decoupling loss, which {model} does not have; leave it out, or "
+            "take a model with memory, such as gcn+mmp"
+        )
+    options = {}
+    for name, text in name_value_pairs("option", given):
+        if name in axes:
+            raise UsageError(f"--option {name}={text}: give --{name.replace('_', '-')} {text}")
+        if name not in known:
+            raise unknown_name(f"option of {model}", name, known)
+        options[name] = value_of(name, text, like=known[name])
+    return options
+
+
+def name_value_pairs(flag: str, given: list[str] | None) -> list[tuple[str, str]]:
+    """What was given as `name=value`, once or several times."""
+    for text in given or ():
+        if "=" not in text:
+            raise UsageError(f"--{flag} {text}: give it as name=value")
+    return [(name, text) for name, _, text in (pair.partition("=") for pair in given or ())]
+
+
+def value_of(name: str, text: str, *, like: Any = None) -> Any:
+    """What the text means: of the type of `like`, or else what it looks like."""
+    words = {"true": True, "yes": True, "false": False, "no": False}
+    if isinstance(like, str):
+        return text
+    if isinstance(like, bool):
+        if text.lower() not in words:
+            raise UsageError(f"{name}={text}: give true or false")
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            found = [kind(part) for part in text.split(",")]
+        except ValueError:
+            continue
+        if like is not None and (len(found) > 1 or (isinstance(like, int) and kind is float)):
+            break
+        return tuple(found) if len(found) > 1 else found[0]
+    if like is not None:
+        raise UsageError(f"{name}={text}: give a {'whole ' * isinstance(like, int)}number")
+    return words.get(text.lower(), text)
+
+
+def number_list(flag: str, text: str) -> list[float]:
+    """Numbers with commas between them, each one once."""
+    try:
+        return list(dict.fromkeys(float(part) for part in text.split(",")))
+    except ValueError:
+        raise UsageError(
+            f"--{flag} {text}: give a number, or several with commas, such as 0,0.1"
+        ) from None
+
+
+def id_list(flag: str, text: str, *, count_alone: bool = False) -> list[int]:
+    """Whole numbers such as `0,3` or `0-4`; a number by itself may be how many of them."""
+    if count_alone and re.fullmatch(r"[1-9]\d*", text):
+        return list(range(int(text)))
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match else ()
+        if not numbers or (count_alone and text == "0"):
+            raise UsageError(f"--{flag} {text}: give whole numbers such as 0,3 or a range like 0-4")
+        found |= dict.fromkeys(numbers)
+    return list(found)
+
+
+def byte_count(text: str) -> int:
+    """An amount of memory such as `4GB`."""
+    units = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kmg]i?)?b?", text.lower())
+    if not match or not float(match[1]):
+        raise UsageError(f"--memory {text}: give an amount such as 4GB or 500MB")
+    return int(float(match[1]) * units[match[2] or ""])

@@ -1,0 +1,70 @@
+"""The speed table for the terminal, and the figure of how a step grows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.table import Table
+
+from memohop.bench.speed import Growth, Speed
+from memohop.report.svg import Axis, Series, line_chart
+
+_LOOKS = {  # colours that the colour-blind can tell apart, and shapes for everybody
+    "members": ("#0072b2", "circle"),
+    "arcs": ("#d55e00", "square"),
+    "width": ("#009e73", "triangle"),
+}
+
+
+def speed_table(rows: Sequence[Speed]) -> Table:
+    """One row per dataset and model, and the geometric mean of each model's ratios."""
+    table = Table(box=None, header_style="bold")
+    table.add_column("dataset")
+    table.add_column("model")
+    for name in ("stock ms", "ms", "ratio", "peak MB", "floor"):
+        table.add_column(name, justify="right")
+    for model, group in groupby(rows, key=lambda row: row.model):
+        listed = list(group)
+        for row in listed:
+            floor = "" if row.floor_share is None else f"{row.floor_share:.0%}"
+            table.add_row(
+                row.dataset,
+                model,
+                f"{row.stock_ms:.2f}",
+                f"{row.ms:.3f}",
+                f"{row.ratio:.1f}x",
+                f"{row.peak_mb:.0f}",
+                floor,
+            )
+        mean = math.exp(math.fsum(math.log(row.ratio) for row in listed) / len(listed))
+        table.add_row("geometric mean", model, "", "", f"{mean:.1f}x", style="bold")
+    return table
+
+
+def growth_chart(points: Sequence[Growth]) -> str:
+    """Doublings of a step's time against doublings of members, arcs or width, as SVG."""
+    lines = []
+    for axis, group in groupby(points, key=lambda point: point.axis):
+        listed = list(group)
+        colour, symbol = _LOOKS[axis]
+        lines.append(
+            Series(
+                label=axis,
+                colour=colour,
+                symbol=symbol,
+                x=tuple(math.log2(point.value / listed[0].value) for point in listed),
+                y=tuple(math.log2(point.step_ms / listed[0].step_ms) for point in listed),
+                titles=tuple(f"{p.value} {axis}: {p.step_ms:.2f} ms" for p in listed),
+            )
+        )
+    widest = math.ceil(max(max(line.x) for line in lines))
+    highest = max(1, math.ceil(max(max(line.y) for line in lines)))
+    lowest = min(0, math.floor(min(min(line.y) for line in lines)))
+    return line_chart(
+        lines,
+        title="How the time of a step grows with members, arcs and width",
+        x=Axis("doublings of the quantity", 0, widest, tuple(range(widest + 1))),
+        y=Axis("doublings of the time", lowest, highest, tuple(range(lowest, highest + 1))),
+    )

@@ -1,0 +1,165 @@
+"""Tables, facts and a progress bar for the terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:  # PyTorch takes seconds to import, and a listing needs none of it
+    from memohop.data.registry import DatasetInfo
+    from memohop.demo import DemoResult
+    from memohop.report.dataset import DatasetFacts
+    from memohop.report.training import TrainingReport
+
+_PLAIN_WIDTH = 120  # of a table that goes into a file or a pipe, which have no width
+
+
+def output_console() -> Console:
+    """Standard output."""
+    return Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH, highlight=False)
+
+
+@contextmanager
+def progress_bar(text: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left, on standard error; nothing where that is not a terminal."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        _TimeLeft(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    start = time.monotonic()
+
+    def update(done: int, total: int) -> None:
+        end = start + (time.monotonic() - start) * total / done
+        bar.update(task, completed=done, total=total, end=end)
+
+    with bar:
+        task = bar.add_task(text, total=None, end=None)
+        yield update
+
+
+class _TimeLeft(ProgressColumn):
+    """Counts down to the end that the work done so far promises.
+
+    Rich's own column looks at the last seconds alone, and goes wrong where pieces of work are
+    long and finish two at a time.
+    """
+
+    def render(self, task: Task) -> Text:
+        end = task.fields["end"]
+        if end is None:
+            return Text("starting")
+        minutes, seconds = divmod(max(0, round(end - time.monotonic())), 60)
+        return Text(f"{minutes}:{seconds:02} left")
+
+
+def listing(infos: Iterable[DatasetInfo]) -> Table:
+    """All datasets, one in a row."""
+    table = _table("dataset")
+    for name in ("nodes", "arcs", "features", "classes", "homophily"):
+        table.add_column(name, justify="right")
+    table.add_column("metric")
+    table.add_column("what it is", overflow="fold")
+    for info in infos:
+        counts = (info.nodes, info.arcs, info.features, info.classes)
+        table.add_row(
+            info.id,
+            *(str(count) for count in counts),
+            f"{info.homophily:.3f}",
+            info.metric,
+            info.description,
+        )
+    return table
+
+
+def facts_sheet(facts: DatasetFacts) -> Table:
+    """One dataset, a fact in a row."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    info = facts.info
+    arcs = "as published" if info.directed else "each edge both ways"
+    rows = {
+        "dataset": f"{info.id}: {info.description}",
+        "nodes": str(facts.nodes),
+        "arcs": f"{facts.arcs} ({'directed, ' if info.directed else 'undirected, '}{arcs})",
+        "features": str(facts.features),
+        "homophily": f"{facts.homophily:.3f} (measured: share of arcs within one class)",
+        "classes": f"{len(facts.class_sizes)}, with {_listed(facts.class_sizes)} nodes",
+        "splits": f"{len(facts.train)}",
+        "  train": _sizes(facts.train),
+        "  validation": _sizes(facts.val),
+        "  test": _sizes(facts.test),
+        "metric": info.metric,
+        "source": info.source,
+        "note": info.note or "none",
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def settings_table(report: TrainingReport) -> Table:
+    """One setting in a row; the test score of the one that validation chose, and no other."""
+    table = _table("")
+    names = {
+        "lr": "lr",
+        "weight_decay": "weight decay",
+        "lam": "lambda",
+        "dropout": "dropout",
+        "input_dropout": "input dropout",
+    }
+    for name in names.values():
+        table.add_column(name, justify="right")
+    table.add_column("validation", justify="right")
+    table.add_column("test", justify="right")
+    for selection in report.settings:
+        chosen = selection is report.chosen
+        test = report.score() if chosen else ""
+        table.add_row(
+            "chosen" if chosen else "",
+            *("-" if (v := selection.setting[name]) is None else f"{v:g}" for name in names),
+            f"{100 * selection.val:.2f}",
+            test,
+            style="bold" if chosen else None,
+        )
+    return table
+
+
+def demo_table(result: DemoResult) -> Table:
+    """Test accuracy, a graph in a row and a model in a column."""
+    table = _table("homophily", justify="right")
+    for model in result.settings.models:
+        table.add_column(model, justify="right")
+    for homophily in result.settings.homophilies:
+        cells = [result.cell(homophily, model) for model in result.settings.models]
+        table.add_row(f"{homophily:.2f}", *(f"{cell.mean:.1f} ± {cell.std:.1f}" for cell in cells))
+    return table
+
+
+def _table(first: str, **column: Any) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(first, no_wrap=True, **column)
+    return table
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(str(number) for number in numbers)
+
+
+def _sizes(sizes: tuple[int, ...]) -> str:
+    """One size where all splits agree."""
+    return f"{sizes[0]} nodes in each" if len(set(sizes)) == 1 else f"{_listed(sizes)} nodes"

@@ -1,0 +1,115 @@
+"""What came of `memohop train`, ready to be printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memohop import __version__
+from memohop.training import MemberResult, Selection, select
+from memohop.training.select import summarise
+
+_AXES = ("dropout", "input_dropout")  # options that are part of the setting
+
+
+@dataclass(frozen=True)
+class TrainingReport:
+    """A choice between settings, and how it was made.
+
+    Attributes:
+        dataset: Its id.
+        model: Its id.
+        metric: `accuracy` or `roc_auc`.
+        settings: Each setting with its scores, in the order of training.
+        chosen: The one with the best mean validation score.
+        options: Options of the model in force, its defaults included.
+        protocol: What else one needs to know to train the same again.
+        seconds: How long the training took.
+    """
+
+    dataset: str
+    model: str
+    metric: str
+    settings: tuple[Selection, ...]
+    chosen: Selection
+    options: Mapping[str, Any]
+    protocol: Mapping[str, Any]
+    seconds: float
+
+    @property
+    def splits(self) -> list[int]:
+        """The splits that were trained on."""
+        return sorted({result.member.split for result in self.chosen.results})
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of each split."""
+        return sorted({result.member.seed for result in self.chosen.results})
+
+    @property
+    def std(self) -> float | None:
+        """Sample standard deviation of the test score in percent; a single run has none."""
+        return _percent(self.chosen.std) if len(self.chosen.results) > 1 else None
+
+    def score(self) -> str:
+        """The test score of the chosen setting."""
+        mean = f"{100 * self.chosen.mean:.2f}"
+        return mean if self.std is None else f"{mean} ± {self.std:.2f}"
+
+    def legend(self) -> str:
+        """How to read the scores."""
+        splits, seeds = len(self.splits), len(self.seeds)
+        over = f"{splits} split{'s' * (splits > 1)}"
+        if seeds > 1:
+            over = f"{splits * seeds} runs ({over} x {seeds} seeds)"
+        name = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}[self.metric]
+        if self.std is None:
+            return f"{name} in percent, of one run"
+        return (
+            f"{name} in percent; validation: mean, test: mean ± sample standard deviation, "
+            f"ddof=1, over {over}"
+        )
+
+    def in_force(self) -> str:
+        """The options of the model, those of the graph first."""
+        first = [name for name in ("direction", "self_loops", "norm") if name in self.options]
+        names = first + [name for name in self.options if name not in (*first, *_AXES)]
+        return "options: " + ", ".join(f"{name}={self.options[name]}" for name in names)
+
+    def row(self) -> dict[str, Any]:
+        """A flat object for JSON, scores in percent."""
+        return {
+            "dataset": self.dataset,
+            "model": self.model,
+            "metric": self.metric,
+            "unit": "percent",
+            "splits": len(self.splits),
+            "split_ids": self.splits,
+            "seeds": len(self.seeds),
+            "seed_ids": self.seeds,
+            **self.chosen.setting,
+            "val": _percent(self.chosen.val),
+            "mean": _percent(self.chosen.mean),
+            "std": self.std,
+            "ddof": 1,
+            "settings_tried": len(self.settings),
+            **self.protocol,
+            **{name: value for name, value in self.options.items() if name not in _AXES},
+            "seconds": round(self.seconds, 3),
+            "version": __version__,
+        }
+
+
+def by_setting(results: Sequence[MemberResult]) -> tuple[tuple[Selection, ...], Selection]:
+    """The scores of each setting, and the setting chosen on validation."""
+    groups: dict[object, list[MemberResult]] = {}
+    for result in results:
+        groups.setdefault(result.member.setting, []).append(result)
+    settings = tuple(summarise(group) for group in groups.values())
+    chosen = select(results)
+    return settings, next(found for found in settings if found.setting == chosen.setting)
+
+
+def _percent(score: float) -> float:
+    return round(100 * score, 4)  # single precision has no more digits than that

@@ -1,0 +1,113 @@
+"""The line-chart writer."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+
+import pytest
+
+from memohop.report.svg import Axis, Series, VerticalMark, line_chart, round_ticks, spread_out
+
+SVG = "{http://www.w3.org/2000/svg}"
+X = Axis("across", 0, 1, (0, 0.5, 1))
+Y = Axis("up", 20, 100, (20, 60, 100))
+
+
+def series(label="one", y=(40.0, 60.0, 90.0), **more):
+    x = (0.1, 0.5, 0.9)
+    return Series(label, "#0072b2", x, y, tuple(f"{label} at {v}" for v in x), **more)
+
+
+def chart(*lines, **more):
+    return ET.fromstring(line_chart(lines or [series()], title="A chart", x=X, y=Y, **more))
+
+
+def texts(root):
+    return {text.text: text for text in root.iter(f"{SVG}text")}
+
+
+def places(root):
+    """Where the points of all lines were put."""
+    groups = [group for group in root.iter(f"{SVG}g") if group.get("class") == "point"]
+    found = [re.findall(r"-?[\d.]+", group.get("transform")) for group in groups]
+    return [(float(x), float(y)) for x, y in found]
+
+
+def test_points_land_where_the_ticks_say():
+    root = chart()
+    ticks = texts(root)
+    left, right = (float(ticks[name].get("x")) for name in ("0", "1"))
+    # The numbers beside the vertical axis are 4.5 below their lines, to be centred on them.
+    bottom, top = (float(ticks[name].get("y")) - 4.5 for name in ("20", "100"))
+    for (x, y), (at_x, at_y) in zip([(0.1, 40), (0.5, 60), (0.9, 90)], places(root), strict=True):
+        assert at_x == pytest.approx(left + x * (right - left), abs=0.02)
+        assert at_y == pytest.approx(bottom + (y - 20) / 80 * (top - bottom), abs=0.02)
+
+
+def test_the_line_goes_through_its_points():
+    root = chart()
+    line = next(p for p in root.iter(f"{SVG}path") if p.get("stroke-width") == "2.2")
+    numbers = [float(number) for number in re.findall(r"[\d.]+", line.get("d"))]
+    assert list(zip(numbers[::2], numbers[1::2], strict=True)) == places(root)
+
+
+def test_everything_stays_inside_the_drawing():
+    root = chart(series(), series("a longer name"), mark=VerticalMark(0.2, "here"), width=360)
+    for x, y in places(root):
+        assert 0 < x < 360
+        assert 0 < y < 420
+
+
+def test_what_users_write_is_escaped():
+    root = chart(series('<b> & "quotes"'), mark=VerticalMark(0.5, "a < b & c"))
+    assert '<b> & "quotes"' in texts(root)
+    assert "a < b & c" in texts(root)
+    titles = [title.text for title in root.iter(f"{SVG}title")]
+    assert titles[0] == '<b> & "quotes" at 0.1'
+
+
+def test_a_title_cannot_break_out_of_its_attribute():
+    root = ET.fromstring(line_chart([series()], title='x" onload="y', x=X, y=Y))
+    assert root.get("aria-label") == 'x" onload="y'
+    assert root.get("onload") is None
+
+
+def test_a_band_is_cut_off_at_the_axis():
+    root = chart(series(spread=(50.0, 5.0, 50.0)))
+    band = next(p for p in root.iter(f"{SVG}path") if p.get("fill-opacity") == "0.15")
+    heights = [float(n) for n in re.findall(r"[\d.]+", band.get("d"))][1::2]
+    ticks = texts(root)
+    assert max(heights) == pytest.approx(float(ticks["20"].get("y")) - 4.5, abs=0.02)
+    assert min(heights) == pytest.approx(float(ticks["100"].get("y")) - 4.5, abs=0.02)
+
+
+def test_labels_of_lines_that_end_together_do_not_overlap():
+    names = ("one", "two", "three", "four")
+    root = chart(*(series(name) for name in names))
+    heights = sorted(float(texts(root)[name].get("y")) for name in names)
+    assert all(b - a >= 15 for a, b in pairwise(heights))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([10, 50], [10, 50]),
+        ([10, 12, 14], [10, 20, 30]),
+        ([95, 98, 99], [80, 90, 100]),
+        ([], []),
+    ],
+)
+def test_spread_out(given, expected):
+    assert spread_out(given, gap=10, high=100) == expected
+
+
+def test_round_ticks():
+    assert round_ticks(0, 1, step=0.2) == (0, 0.2, 0.4, 0.6, 0.8, 1)
+    assert round_ticks(30, 100, step=10) == (30, 40, 50, 60, 70, 80, 90, 100)
+
+
+def test_ink_is_for_the_chart_as_a_file():
+    assert chart(ink="#797979").get("color") == "#797979"
+    assert chart().get("color") is None
