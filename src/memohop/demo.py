@@ -49,7 +49,7 @@ class DemoSettings:
         heads: Attention heads of the `gat` models.
     """
 
-    homophilies: tuple[float, ...] = (0.05, 0.2, 0.35, 0.5, 0.7, 0.95)
+    homophilies: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.95)
     models: tuple[str, ...] = ("mlp", "gcn", "gcn+mmp", "gat+mmp")
     lambdas: tuple[float, ...] = (0.0, 0.1)
     splits: int = 10

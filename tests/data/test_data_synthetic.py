@@ -152,3 +152,10 @@ def test_digits_arcs_go_to_the_nearest():
 def test_digits_neighbours_that_cannot_be(neighbours):
     with pytest.raises(UsageError, match=f"neighbours={neighbours}"):
         digits(neighbours=neighbours)
+
+
+def test_features_and_labels_do_not_depend_on_homophily():
+    one, other = (csbm(homophily=homophily, nodes=100) for homophily in (0.1, 0.9))
+    assert torch.equal(one.x, other.x)
+    assert torch.equal(one.y, other.y)
+    assert not torch.equal(one.edge_index, other.edge_index)

@@ -192,6 +192,8 @@ class WithNorm(Ordinary):
 
     def __init__(self):
         super().__init__()
+        # A bias before the norm would have a gradient of rounding errors, which Adam magnifies.
+        self.first = GCNConv(12, 8, bias=False)
         self.norm = nn.BatchNorm1d(8)
 
     def forward(self, x, edge_index):

@@ -56,6 +56,7 @@ def csbm(
     channels = whole_number("channels", channels, least=1)
     strength = real_number("strength", strength, least=0)
     generator = np.random.default_rng(whole_number("seed", seed, least=0))
+    of_features = np.random.default_rng([seed, 1])  # the same features at every homophily
     if nodes < classes:
         raise UsageError(f"classes={classes} is more than nodes={nodes}; ask for fewer classes")
 
@@ -69,8 +70,8 @@ def csbm(
         ),
         axis=1,
     )
-    means = generator.normal(scale=channels**-0.5, size=(classes, channels))
-    noise = generator.normal(scale=channels**-0.5, size=(nodes, channels))
+    means = of_features.normal(scale=channels**-0.5, size=(classes, channels))
+    noise = of_features.normal(scale=channels**-0.5, size=(nodes, channels))
     return graph_data(
         strength * means[y] + noise,
         y,

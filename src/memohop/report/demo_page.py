@@ -90,8 +90,8 @@ neighbours say nothing: a neighbour's class is then as good as random.</figcapti
 {_table(result)}
 <p class="soft">Test accuracy in percent, mean ± sample standard deviation (ddof=1) over
 {settings.splits} splits; λ is the weight of the decoupling loss that the mean validation accuracy
-chose. * Neighbours say nothing. Each homophily draws a new graph, and <code>mlp</code> sees its
-features alone: that its line is not quite flat shows how much these draws matter.</p>
+chose. * Neighbours say nothing. Labels, features and splits are the same at every homophily: only
+the arcs change, which <code>mlp</code> does not see.</p>
 {gates}
 <h2>How it was made</h2>
 <pre>memohop demo</pre>

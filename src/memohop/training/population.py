@@ -74,7 +74,9 @@ class Population:
         networks = [build_seeded(build, member.seed) for member in members]
         self.model = networks[0].train()
         self.eval_model = copy.deepcopy(self.model).eval()
-        self.params, self.buffers = _stack(networks, device)
+        params, self.buffers = _stack(networks, device)
+        self._shapes = {name: value.shape[1:] for name, value in params.items()}
+        self.params = torch.cat([value.reshape(len(value), -1) for value in params.values()], dim=1)
         self._set_rates()
 
         def per_member(values: Sequence[float], dtype: torch.dtype = torch.float32) -> Tensor:
@@ -96,22 +98,20 @@ class Population:
         self.best_epoch = per_member([0] * len(members), torch.int64)
         self.ran = per_member([0] * len(members), torch.int64)
         self.curves = torch.full((len(members), 2, epochs), torch.nan, device=device)
-        self.best_params = (
-            {name: value.clone() for name, value in self.params.items()} if keep_models else None
-        )
+        self.best_params = self.params.clone() if keep_models else None
 
     def step(self) -> None:
         """One epoch of every member: gradient, update, evaluation, keeping the best."""
-        loss, grads = self._loss_and_grads(epoch_key(self.seed, self.epoch))
-        self.adam.step(grads, self.epoch)
+        loss, grad = self._loss_and_grad(epoch_key(self.seed, self.epoch))
+        self.adam.step(grad, self.epoch)
         scores = SCORES[self.task.metric](self._logits(), self.task.y, self.masks)
         running = self.ran - self.best_epoch <= self.patience
         better = running & (scores[:, _VAL] > self.best_scores[:, _VAL])
         self.best_scores.copy_(torch.where(better[:, None], scores, self.best_scores))
         self.best_epoch.copy_(torch.where(better, self.epoch, self.best_epoch))
         if self.best_params is not None:
-            for name, best in self.best_params.items():
-                best.copy_(torch.where(_shaped(better, best), self.params[name], best))
+            best = torch.where(better[:, None], self.params, self.best_params)
+            self.best_params.copy_(best)
         point = torch.stack([loss, scores[:, _VAL]], dim=1)
         self.curves.index_copy_(2, self.epoch[None], point[:, :, None])
         self.ran += running
@@ -124,11 +124,11 @@ class Population:
     def select(self, index: Tensor) -> None:
         """Go on with these members alone."""
         self.members = [self.members[i] for i in index.tolist()]
-        self.params = {name: value[index] for name, value in self.params.items()}
+        self.params = self.params[index]
         self.buffers = {name: value[index] for name, value in self.buffers.items()}
         self.adam.select(self.params, index)
         if self.best_params is not None:
-            self.best_params = {name: v[index] for name, v in self.best_params.items()}
+            self.best_params = self.best_params[index]
         for name in _PER_MEMBER:
             setattr(self, name, getattr(self, name)[index])
 
@@ -154,7 +154,7 @@ class Population:
     def _state(self, place: int) -> dict[str, Tensor] | None:
         if self.best_params is None:
             return None
-        both = self.best_params | self.buffers
+        both = self._views(self.best_params) | self.buffers
         state = {name: value[place].detach().cpu().clone() for name, value in both.items()}
         return {name: state[first] for name, first in _first_names(self.model).items()}
 
@@ -198,9 +198,19 @@ class Population:
             model, (params, buffers), self.task.inputs, tie_weights=not self.is_ours
         )
 
-    def _loss_and_grads(self, key: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def _views(self, flat: Tensor) -> dict[str, Tensor]:
+        """Parameters by name, from rows that hold all of them: ``[B, P]``."""
+        sizes = [shape.numel() for shape in self._shapes.values()]
+        parts = flat.split(sizes, dim=1)
+        return {
+            name: part.unflatten(1, shape) if shape else part[:, 0]
+            for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
+        }
+
+    def _loss_and_grad(self, key: Tensor) -> tuple[Tensor, Tensor]:
         """Members share nothing, so the gradient of the sum is the gradient of each."""
-        params = {name: value.detach().requires_grad_() for name, value in self.params.items()}
+        views = self._views(self.params)
+        params = {name: value.detach().requires_grad_() for name, value in views.items()}
         arguments = (params, self.buffers, key, self.lam, self.masks[:, _TRAIN])
         if len(self.members) > 1:
             loss = vmap(self._loss)(*arguments)
@@ -208,7 +218,7 @@ class Population:
             with nullcontext() if self.is_ours else _torch_seed(key):
                 loss = self._loss(*(_only(argument) for argument in arguments))[None]
         found = torch.autograd.grad(loss.sum(), list(params.values()), materialize_grads=True)
-        return loss.detach(), dict(zip(params, found, strict=True))
+        return loss.detach(), torch.cat([grad.reshape(len(grad), -1) for grad in found], dim=1)
 
     @torch.no_grad()
     def _logits(self) -> Tensor:
@@ -216,9 +226,10 @@ class Population:
             output = self._call(self.eval_model, params, buffers)
             return output[0] if isinstance(output, tuple) else output
 
+        params = self._views(self.params)
         if len(self.members) > 1:
-            return vmap(one)(self.params, self.buffers)
-        return one(_only(self.params), _only(self.buffers))[None]
+            return vmap(one)(params, self.buffers)
+        return one(_only(params), _only(self.buffers))[None]
 
 
 def build_seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
@@ -253,10 +264,6 @@ def _torch_seed(key: Tensor) -> Iterator[None]:
     with torch.random.fork_rng(devices=[key.device] if key.is_cuda else []):
         torch.manual_seed(int(key.flatten()[0]))
         yield
-
-
-def _shaped(per_member: Tensor, like: Tensor) -> Tensor:
-    return per_member.view(-1, *[1] * (like.dim() - 1))
 
 
 def _only(stacked: Any) -> Any:
