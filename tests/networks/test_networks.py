@@ -47,6 +47,7 @@ def test_graphs_without_arcs_and_of_one_node(name):
         output = mode(features()[:1], mode.prepare(nothing, 1))
         logits = output[0] if isinstance(output, tuple) else output
         assert logits.isfinite().all()
+        logits.sum().backward()
 
 
 def test_mlp_equals_two_linear_maps():

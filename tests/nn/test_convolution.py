@@ -76,6 +76,18 @@ def test_attention_gradients():
     assert torch.autograd.gradcheck(lambda h: conv(h, graph().to(dtype=torch.float64)), (hidden,))
 
 
+def test_a_row_on_one_side_of_the_kink_has_exactly_no_gradient_in_its_receiver():
+    pattern = Pattern(torch.tensor([0, 0, 0, 1, 1]), torch.tensor([0, 1, 2, 1, 2]), (3, 3))
+    receive = torch.tensor([[5.0, -5.0, 0.0]], requires_grad=True)
+    send = torch.tensor([[0.3, -0.7, 0.11]], requires_grad=True)
+    weights = attend(receive, send, pattern, negative_slope=0.2)
+    of_receive, of_send = torch.autograd.grad(
+        (weights * torch.tensor([0.7, 0.1, -0.3, 0.9, 0.2])).sum(), (receive, send)
+    )
+    assert torch.equal(of_receive, torch.zeros(1, 3))
+    assert (of_send != 0).all()
+
+
 def test_attention_of_a_population_equals_its_members():
     pattern = Pattern(torch.tensor([0, 0, 1, 3]), torch.tensor([1, 2, 0, 3]), (4, 4))
     receive, send = torch.randn(5, 2, 4), torch.randn(5, 2, 4)

@@ -36,40 +36,67 @@ def attend(
     Returns:
         ``[heads, entries]``, adding up to 1 within each row that keeps an entry.
     """
-    scores = _Pair.apply(receive, send, pattern)
-    scores = F.leaky_relu(scores, negative_slope)
     if keep is not None:
-        scores = scores.masked_fill(keep == 0, -torch.inf)
-    weights: Tensor = _RowSoftmax.apply(scores, pattern)
+        keep = keep.expand(len(receive), len(pattern))
+    weights, _ = _Attention.apply(receive, send, keep, negative_slope, pattern)
     return weights
 
 
-class _Pair(Operation):
-    """``receive[:, i] + send[:, j]`` for each entry; sums in the backward, in a fixed order."""
+class _Attention(Operation):
+    """Weights ``[K, entries]`` from ``receive`` and ``send``; the signs are for the backward."""
 
     @staticmethod
-    def forward(receive: Tensor, send: Tensor, pattern: Pattern) -> Tensor:
+    def forward(
+        receive: Tensor, send: Tensor, keep: Tensor | None, negative_slope: float, pattern: Pattern
+    ) -> tuple[Tensor, Tensor]:
         scores = receive.index_select(1, pattern.row)
-        return scores.add_(send.index_select(1, pattern.col))
+        scores.add_(send.index_select(1, pattern.col))
+        negative = scores < 0
+        scores = F.leaky_relu(scores, negative_slope, inplace=True)
+        if keep is not None:
+            scores.masked_fill_(keep == 0, -torch.inf)
+        return pattern.row_softmax(scores), negative
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.pattern = inputs[2]
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        *_, ctx.negative_slope, ctx.pattern = inputs
+        ctx.save_for_backward(*output)
+        ctx.mark_non_differentiable(output[1])
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        weights, negative = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
-        swapped = grads[0].index_select(-1, pattern.order)
-        return _RowSums.apply(grads[0], pattern), _RowSums.apply(swapped, pattern.transpose), None
+        weighted = weights * grads[0]
+        sums = _RowSums.apply(weighted, pattern).index_select(-1, pattern.row)
+        of_scores = weighted - weights * sums
+        slope = torch.where(negative, ctx.negative_slope, 1.0).to(weights.dtype)
+        of_send = (slope * of_scores).index_select(-1, pattern.order)
+        # Within a row these gradients add up to 0, so that any constant may be taken from the
+        # slopes. Taking the slope of the row's first entry makes the gradient of a row that lies
+        # on one side of the kink exactly 0, and not a rounding error that Adam would magnify.
+        first = slope.index_select(-1, pattern.row_start)
+        of_receive = _RowSums.apply((slope - first) * of_scores, pattern)
+        return of_receive, _RowSums.apply(of_send, pattern.transpose), None, None, None
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], receive: Tensor, send: Tensor, pattern: Pattern
-    ) -> tuple[Tensor, int]:
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        receive: Tensor,
+        send: Tensor,
+        keep: Tensor | None,
+        negative_slope: float,
+        pattern: Pattern,
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
         receive = batch_first(receive, in_dims[0], info.batch_size)
         send = batch_first(send, in_dims[1], info.batch_size)
-        scores: Tensor = _Pair.apply(receive.flatten(0, 1), send.flatten(0, 1), pattern)
-        return scores.unflatten(0, receive.shape[:2]), 0
+        if keep is not None:
+            keep = batch_first(keep, in_dims[2], info.batch_size).flatten(0, 1)
+        folded = (receive.flatten(0, 1), send.flatten(0, 1), keep)
+        weights, negative = _Attention.apply(*folded, negative_slope, pattern)
+        shape = receive.shape[:2]
+        return (weights.unflatten(0, shape), negative.unflatten(0, shape)), (0, 0)
 
 
 class _RowSums(Operation):
@@ -92,32 +119,3 @@ class _RowSums(Operation):
         values = batch_first(values, in_dims[0], info.batch_size)
         sums = _RowSums.apply(values.flatten(0, 1), pattern)
         return sums.unflatten(0, values.shape[:2]), 0
-
-
-class _RowSoftmax(Operation):
-    """Softmax over the entries of each row; rows whose scores are all -inf give 0."""
-
-    @staticmethod
-    def forward(scores: Tensor, pattern: Pattern) -> Tensor:
-        return pattern.row_softmax(scores)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.pattern = inputs[1]
-        ctx.save_for_backward(output)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (weights,) = ctx.saved_tensors
-        pattern: Pattern = ctx.pattern
-        weighted = weights * grads[0]
-        sums = _RowSums.apply(weighted, pattern)
-        return weighted - weights * sums.index_select(-1, pattern.row), None
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], scores: Tensor, pattern: Pattern
-    ) -> tuple[Tensor, int]:
-        scores = batch_first(scores, in_dims[0], info.batch_size)
-        weights: Tensor = _RowSoftmax.apply(scores.flatten(0, 1), pattern)
-        return weights.unflatten(0, scores.shape[:2]), 0

@@ -46,6 +46,7 @@ class Pattern:
         self.order = order  # values[order] are the values of the transpose
         counts = torch.bincount(row, minlength=shape[0])
         self._pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(torch.int32)
+        self.row_start = self._pointers[row].long()  # for each entry, the first one of its row
         self._columns, self._rows = col.to(torch.int32), row.to(torch.int32)
         self._order = order.to(torch.int32)
         self._blocks: dict[int, tuple[Tensor, Tensor]] = {}
