@@ -198,6 +198,15 @@ class Population:
             model, (params, buffers), self.task.inputs, tie_weights=not self.is_ours
         )
 
+    def _vectorised(self) -> bool:
+        """Whether to go through vmap.
+
+        A single member is faster without on a CPU, and modules that vmap does not take can only
+        go without. On a GPU our own networks always go through it: libraries round differently
+        for one matrix and for a batch of them, and a member should not notice its company.
+        """
+        return len(self.members) > 1 or (self.is_ours and self.params.is_cuda)
+
     def _views(self, flat: Tensor) -> dict[str, Tensor]:
         """Parameters by name, from rows that hold all of them: ``[B, P]``."""
         sizes = [shape.numel() for shape in self._shapes.values()]
@@ -212,9 +221,9 @@ class Population:
         views = self._views(self.params)
         params = {name: value.detach().requires_grad_() for name, value in views.items()}
         arguments = (params, self.buffers, key, self.lam, self.masks[:, _TRAIN])
-        if len(self.members) > 1:
+        if self._vectorised():
             loss = vmap(self._loss)(*arguments)
-        else:  # faster without vmap, and open to modules that vmap does not take
+        else:
             with nullcontext() if self.is_ours else _torch_seed(key):
                 loss = self._loss(*(_only(argument) for argument in arguments))[None]
         found = torch.autograd.grad(loss.sum(), list(params.values()), materialize_grads=True)
@@ -227,7 +236,7 @@ class Population:
             return output[0] if isinstance(output, tuple) else output
 
         params = self._views(self.params)
-        if len(self.members) > 1:
+        if self._vectorised():
             return vmap(one)(params, self.buffers)
         return one(_only(params), _only(self.buffers))[None]
 
