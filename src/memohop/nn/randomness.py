@@ -51,7 +51,7 @@ def epoch_key(seed: Tensor, epoch: Tensor) -> Tensor:
     """The ``[..., 2]`` int32 key of one epoch of each seed (int64 tensors that broadcast)."""
     seed, epoch = torch.broadcast_tensors(seed, epoch)
     low, high = _to_int32(seed), _to_int32(seed >> 32)
-    first = _mix(_mix(low.clone(), high), _to_int32(epoch))
+    first = _mix(_mix(low, high), _to_int32(epoch))
     second = _mix(first ^ 0x3C6EF372, _to_int32(epoch) ^ low)
     return torch.stack([first, second], dim=-1)
 
@@ -86,7 +86,7 @@ def scaled_keep_mask(
 ) -> Tensor:
     """Zeros with probability ``rate``, else ``1 / (1 - rate)``."""
     if not torch._C._are_functorch_transforms_active():
-        return draw_masks(draw.key[None], rate.reshape(1), draw.place, shape, dtype)[0]
+        return draw_masks(draw.key[None], rate.reshape(1), (draw.place,), shape, dtype)[0, 0]
     return _KeepMask.apply(draw.key, rate, draw.place, shape, dtype)
 
 
@@ -97,7 +97,7 @@ class _KeepMask(Operation):
     def forward(
         key: Tensor, rate: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
     ) -> Tensor:
-        return draw_masks(key[None], rate.reshape(1), place, shape, dtype)[0]
+        return draw_masks(key[None], rate.reshape(1), (place,), shape, dtype)[0, 0]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -118,27 +118,37 @@ class _KeepMask(Operation):
         dtype: torch.dtype,
     ) -> tuple[Tensor, int]:
         key = key.expand(info.batch_size, 2) if in_dims[0] is None else key.movedim(in_dims[0], 0)
-        return draw_masks(key, rate.expand(info.batch_size), place, shape, dtype), 0
+        return draw_masks(key, rate.expand(info.batch_size), (place,), shape, dtype)[0], 0
 
 
 def draw_masks(
-    keys: Tensor, rates: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
+    keys: Tensor,
+    rates: Tensor,
+    places: tuple[int, ...],
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
 ) -> Tensor:
-    """The scaled masks ``[B, *shape]`` of several members at one place."""
+    """The scaled masks ``[places, B, *shape]`` of several members at several places."""
     count = torch.Size(shape).numel()
-    element = _numbers((count + 1) // 2, keys.device)
-    first, second = place_words(place)
-    bits = _mix(element ^ (keys[:, :1] ^ first), keys[:, 1:] ^ second)
-    halves = bits.view(torch.int16)[:, :count]
+    words = _words(places, keys.device)[:, None] ^ keys
+    # Hashing begins with a shift that can be done once for all numbers, and once for each key.
+    bits = _finish(_numbers((count + 1) // 2, keys.device) ^ _fold(words[..., :1]), words[..., 1:])
+    halves = bits.view(torch.int16)[..., :count]
     threshold = (rates * 65536 - 32768).round().clamp(max=32767).to(torch.int16)
     mask = torch.empty(halves.shape, dtype=dtype, device=keys.device)
     torch.ge(halves, threshold[:, None], out=mask)
-    return mask.mul_((1 / (1 - rates)).to(dtype)[:, None]).view(-1, *shape)
+    return mask.mul_((1 / (1 - rates)).to(dtype)[:, None]).unflatten(-1, shape)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _numbers(count: int, device: torch.device) -> Tensor:
-    return torch.arange(count, dtype=torch.int32, device=device)
+    return _fold(torch.arange(count, dtype=torch.int32, device=device))
+
+
+@lru_cache(maxsize=64)
+def _words(places: tuple[int, ...], device: torch.device) -> Tensor:
+    words = [place_words(place) for place in places]
+    return torch.tensor(words, dtype=torch.int32, device=device)
 
 
 def place_words(place: int) -> tuple[int, int]:
@@ -147,11 +157,18 @@ def place_words(place: int) -> tuple[int, int]:
 
 
 def _mix(value: Tensor, middle: Tensor) -> Tensor:
-    """The hash of int32 values, in their place; ``>>`` keeps the sign, hence the masks."""
-    spare = value >> 16
-    value ^= spare.bitwise_and_(0xFFFF)
+    """The hash of int32 values."""
+    return _finish(_fold(value), middle)
+
+
+def _fold(value: Tensor) -> Tensor:
+    return value ^ ((value >> 16) & 0xFFFF)  # `>>` keeps the sign, hence the mask
+
+
+def _finish(value: Tensor, middle: Tensor) -> Tensor:
+    """What is left of the hash after the first shift, in place."""
     value *= _FIRST
-    torch.bitwise_right_shift(value, 15, out=spare)
+    spare = value >> 15
     value ^= spare.bitwise_and_(0x1FFFF)
     value ^= middle
     value *= _SECOND

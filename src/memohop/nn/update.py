@@ -53,7 +53,10 @@ def gated_update(
 
 
 class _GatedUpdate(Operation):
-    """Everything has a leading axis of members. The two masks are outputs for the backward."""
+    """Everything has a leading axis of members.
+
+    On a CPU masks and masked inputs are outputs too, which the backward pass needs again.
+    """
 
     @staticmethod
     def forward(
@@ -65,21 +68,21 @@ class _GatedUpdate(Operation):
         rates: Tensor,
         places: Places | None,
     ) -> tuple[Tensor, ...]:
-        none = hidden.new_empty(len(hidden), 0)
+        kept: tuple[Tensor, ...] = (hidden.new_empty(len(hidden), 0),) * 4
         if use_kernels(hidden):
             assert kernels is not None
             tensors = (t.contiguous() for t in (hidden, message, weight, bias))
-            return *kernels.gated_update(*tensors, _drop(keys, rates, places)), none, none
-        shape, dtype = tuple(hidden.shape[1:]), hidden.dtype
-        masks = [draw_masks(keys, rates, p, shape, dtype) for p in places or ()] or [none, none]
-        gates = bias[:, None]
-        for part, mask, of_part in zip(
-            (hidden, message), masks, weight.mT.split(hidden.shape[-1], dim=1), strict=True
-        ):
-            gates = torch.baddbmm(gates, part if places is None else part * mask, of_part)
+            return *kernels.gated_update(*tensors, _drop(keys, rates, places)), *kept
+        parts = (hidden, message)
+        if places is not None:
+            masks = draw_masks(keys, rates, places, tuple(hidden.shape[1:]), hidden.dtype)
+            parts = (hidden * masks[0], message * masks[1])
+            kept = (*masks.unbind(), *parts)
+        of_hidden, of_message = weight.mT.split(hidden.shape[-1], dim=1)
+        gates = torch.baddbmm(bias[:, None], parts[0], of_hidden).baddbmm_(parts[1], of_message)
         gate_hidden, gate_message, gate_memory = gates.sigmoid_().split(1, dim=-1)
         new_hidden = (hidden * gate_hidden).addcmul_(message, gate_message)
-        return new_hidden, message * gate_memory, gates, *masks
+        return new_hidden, message * gate_memory, gates, *kept
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -90,7 +93,7 @@ class _GatedUpdate(Operation):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        hidden, message, weight, keys, rates, gates, *masks = ctx.saved_tensors
+        hidden, message, weight, keys, rates, gates, *kept = ctx.saved_tensors
         of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
         if use_kernels(hidden):
             assert kernels is not None
@@ -100,8 +103,8 @@ class _GatedUpdate(Operation):
             found = kernels.gated_update_backward(*tensors, gates, of_hidden, of_memory, drop)
             return *found, None, None, None
         if ctx.places is None:
-            masks = [None, None]
-        return *_backward(hidden, message, weight, gates, masks, of_hidden, grads[1]), *[None] * 3
+            kept = [None, None, hidden, message]
+        return *_backward(hidden, message, weight, gates, kept, of_hidden, grads[1]), *[None] * 3
 
     @staticmethod
     def vmap(
@@ -116,11 +119,14 @@ def _backward(
     message: Tensor,
     weight: Tensor,
     gates: Tensor,
-    masks: list[Tensor | None],
+    kept: list[Any],
     of_hidden: Tensor,
     of_memory: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients in hidden, message, weight and bias, from those in the two results."""
+    """The gradients in hidden, message, weight and bias, from those in the two results.
+
+    ``kept`` holds the masks of hidden and message, or None, and the two with masks applied.
+    """
     gate_hidden, gate_message, gate_memory = gates.split(1, dim=-1)
     vecdot = torch.linalg.vecdot
     of_gates = [vecdot(of_hidden, hidden), vecdot(of_hidden, message)]
@@ -132,9 +138,9 @@ def _backward(
         grad_message.addcmul_(of_memory, gate_memory)
     of_scores = torch.stack(of_gates, dim=-1).mul_(gates * (1 - gates))
     grad_weight = []
-    for part, mask, grad, of_part in zip(
-        (hidden, message),
-        masks,
+    for mask, part, grad, of_part in zip(
+        kept[:2],
+        kept[2:],
         (grad_hidden, grad_message),
         weight.split(hidden.shape[-1], dim=-1),
         strict=True,
@@ -144,7 +150,7 @@ def _backward(
             grad.add_(through)
         else:
             grad.addcmul_(through, mask)
-        grad_weight.append(of_scores.mT @ (part if mask is None else part * mask))
+        grad_weight.append(of_scores.mT @ part)
     return grad_hidden, grad_message, torch.cat(grad_weight, dim=-1), of_scores.sum(1)
 
 

@@ -25,7 +25,7 @@ from memohop.training.member import Member, MemberResult
 from memohop.training.score import SCORES
 
 _TRAIN, _VAL, _TEST = range(3)
-_PER_MEMBER = ("seed", "lam", "masks", "best_scores", "best_epoch", "ran", "curves")
+_PER_MEMBER = ("keys", "lam", "masks", "best_scores", "best_epoch", "ran", "curves")
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,14 @@ class Population:
         params, self.buffers = _stack(networks, device)
         self._shapes = {name: value.shape[1:] for name, value in params.items()}
         self.params = torch.cat([value.reshape(len(value), -1) for value in params.values()], dim=1)
+        self._leaves = self._views(self.params)
         self._set_rates()
 
         def per_member(values: Sequence[float], dtype: torch.dtype = torch.float32) -> Tensor:
             return torch.tensor(values, dtype=dtype, device=device)
 
-        self.seed = per_member([member.seed for member in members], torch.int64)
+        seeds = per_member([member.seed for member in members], torch.int64)
+        self.keys = epoch_key(seeds[:, None], torch.arange(epochs, device=device))
         self.adam = Adam(
             self.params,
             per_member([member.lr for member in members]),
@@ -102,7 +104,7 @@ class Population:
 
     def step(self) -> None:
         """One epoch of every member: gradient, update, evaluation, keeping the best."""
-        loss, grad = self._loss_and_grad(epoch_key(self.seed, self.epoch))
+        loss, grad = self._loss_and_grad(self.keys.index_select(1, self.epoch[None])[:, 0])
         self.adam.step(grad, self.epoch)
         scores = SCORES[self.task.metric](self._logits(), self.task.y, self.masks)
         running = self.ran - self.best_epoch <= self.patience
@@ -125,6 +127,7 @@ class Population:
         """Go on with these members alone."""
         self.members = [self.members[i] for i in index.tolist()]
         self.params = self.params[index]
+        self._leaves = self._views(self.params)
         self.buffers = {name: value[index] for name, value in self.buffers.items()}
         self.adam.select(self.params, index)
         if self.best_params is not None:
@@ -208,25 +211,24 @@ class Population:
         return len(self.members) > 1 or (self.is_ours and self.params.is_cuda)
 
     def _views(self, flat: Tensor) -> dict[str, Tensor]:
-        """Parameters by name, from rows that hold all of them: ``[B, P]``."""
+        """Parameters by name, as parts of rows that hold all of them: ``[B, P]``."""
         sizes = [shape.numel() for shape in self._shapes.values()]
         parts = flat.split(sizes, dim=1)
         return {
-            name: part.unflatten(1, shape) if shape else part[:, 0]
+            name: part.view(len(flat), *shape).detach().requires_grad_()
             for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
         }
 
     def _loss_and_grad(self, key: Tensor) -> tuple[Tensor, Tensor]:
         """Members share nothing, so the gradient of the sum is the gradient of each."""
-        views = self._views(self.params)
-        params = {name: value.detach().requires_grad_() for name, value in views.items()}
-        arguments = (params, self.buffers, key, self.lam, self.masks[:, _TRAIN])
+        arguments = (self._leaves, self.buffers, key, self.lam, self.masks[:, _TRAIN])
         if self._vectorised():
             loss = vmap(self._loss)(*arguments)
         else:
             with nullcontext() if self.is_ours else _torch_seed(key):
                 loss = self._loss(*(_only(argument) for argument in arguments))[None]
-        found = torch.autograd.grad(loss.sum(), list(params.values()), materialize_grads=True)
+        leaves = list(self._leaves.values())
+        found = torch.autograd.grad(loss.sum(), leaves, materialize_grads=True)
         return loss.detach(), torch.cat([grad.reshape(len(grad), -1) for grad in found], dim=1)
 
     @torch.no_grad()
@@ -235,10 +237,9 @@ class Population:
             output = self._call(self.eval_model, params, buffers)
             return output[0] if isinstance(output, tuple) else output
 
-        params = self._views(self.params)
         if self._vectorised():
-            return vmap(one)(params, self.buffers)
-        return one(_only(params), _only(self.buffers))[None]
+            return vmap(one)(self._leaves, self.buffers)
+        return one(_only(self._leaves), _only(self.buffers))[None]
 
 
 def build_seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
