@@ -342,6 +342,7 @@ def bench_speed(
     """
     import memohop
     from memohop.bench.speed import growth, measure
+    from memohop.bench.stock import twin_options
     from memohop.report.speed import growth_chart, speed_table
     from memohop.report.terminal import output_console, progress_bar
     from memohop.training.trainer import find_device
@@ -349,6 +350,8 @@ def bench_speed(
     names, ids = datasets.split(","), models.split(",")
     for name in names:
         describe(name)
+    for model in ids:
+        twin_options(model)
     if members is not None and members < 1:
         raise UsageError(f"--members {members}: give at least 1")
     place = find_device(device)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch_geometric.data import Data
 
-from memohop.bench.stock import OPTIONS, stock_epoch
+from memohop.bench.stock import stock_epoch, twin_options
 from memohop.data.synthetic import csbm
 from memohop.nn import Graph
 from memohop.nn.pattern import fixed_product
@@ -110,7 +110,7 @@ def growth(*, device: torch.device, epochs: int = 10) -> Iterator[Growth]:
 def _population(
     data: Data, model: str, members: int, device: torch.device, *, width: int = _WIDTH
 ) -> Population:
-    options = {**OPTIONS[model], "hidden_channels": width}
+    options = {**twin_options(model), "hidden_channels": width}
     build = make_builder(model, data, options)
     task = make_task(data, build(), device, features="auto")
     splits = data.train_mask.shape[1]

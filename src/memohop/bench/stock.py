@@ -61,10 +61,16 @@ class StockMemory(nn.Module):
         return self.classifier(hidden)
 
 
-def build_stock(name: str, in_channels: int, out_channels: int) -> nn.Module:
-    """The stock twin of a model."""
+def twin_options(name: str) -> dict[str, Any]:
+    """The options under which a model equals its stock twin."""
     if name not in OPTIONS:
         raise unknown_name("stock twin of a model", name, OPTIONS)
+    return OPTIONS[name]
+
+
+def build_stock(name: str, in_channels: int, out_channels: int) -> nn.Module:
+    """The stock twin of a model."""
+    twin_options(name)
     if name == "gcn":
         first = GCNConv(in_channels, 64, cached=True)
         return StockStack(first, GCNConv(64, out_channels, cached=True), F.relu)
