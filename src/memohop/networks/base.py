@@ -28,6 +28,9 @@ class NodeModel(nn.Module, ABC):
     penalised = True
     """The trainer sets this to False where lambda is 0 throughout: no penalty is computed."""
 
+    undecayed: tuple[str, ...] = ()
+    """Names of parameters that weight decay never touches, or prefixes of them."""
+
     @abstractmethod
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Any:
         """What ``forward`` takes as its graph; made once and reused in every step."""

@@ -9,5 +9,6 @@ from memohop.nn.features import SparseFeatures as SparseFeatures
 from memohop.nn.gate import MemoryGate as MemoryGate
 from memohop.nn.graph import Graph as Graph
 from memohop.nn.mmp import MMP as MMP
+from memohop.nn.normalisation import BatchNorm as BatchNorm
 from memohop.nn.randomness import epoch_key as epoch_key
 from memohop.nn.randomness import randomness as randomness
