@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memohop.nn import decoupling_loss as decoupling_loss
     from memohop.training import Member as Member
     from memohop.training import MemberResult as MemberResult
+    from memohop.training import Rules as Rules
     from memohop.training import grid as grid
     from memohop.training import select as select
     from memohop.training import train as train
@@ -42,6 +43,7 @@ _HOME = {
     "decoupling_loss": "memohop.nn",
     "Member": "memohop.training",
     "MemberResult": "memohop.training",
+    "Rules": "memohop.training",
     "grid": "memohop.training",
     "select": "memohop.training",
     "train": "memohop.training",

@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    roc_auc_score,
+)
 
-from memohop.training.score import accuracy, roc_auc
+from memohop.training.score import accuracy, average_precision, balanced_accuracy, roc_auc
 
 
 def population(classes, ties=False):
@@ -19,26 +24,40 @@ def population(classes, ties=False):
     return logits, y, masks
 
 
-def test_accuracy():
+@pytest.mark.parametrize(
+    ("score", "expected_score"),
+    [(accuracy, accuracy_score), (balanced_accuracy, balanced_accuracy_score)],
+)
+def test_scores_of_decisions(score, expected_score):
     logits, y, masks = population(4)
-    found = accuracy(logits, y, masks)
+    found = score(logits, y, masks)
     for b in range(3):
         for p in range(3):
             chosen = masks[b, p] > 0
-            expected = accuracy_score(y[chosen], logits[b].argmax(-1)[chosen])
+            expected = expected_score(y[chosen], logits[b].argmax(-1)[chosen])
             assert float(found[b, p]) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("ties", [False, True])
-def test_roc_auc(ties):
+@pytest.mark.parametrize(
+    ("score", "expected_score"),
+    [(roc_auc, roc_auc_score), (average_precision, average_precision_score)],
+)
+def test_scores_of_rankings(score, expected_score, ties):
     logits, y, masks = population(2, ties)
-    found = roc_auc(logits, y, masks)
+    found = score(logits, y, masks)
     for b in range(3):
         for p in range(3):
             chosen = masks[b, p] > 0
             margin = (logits[b, :, 1] - logits[b, :, 0])[chosen]
-            expected = roc_auc_score(y[chosen], margin)
+            expected = expected_score(y[chosen], margin)
             assert float(found[b, p]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_class_that_a_part_lacks_does_not_count():
+    logits = torch.eye(3)[None, [0, 1, 1, 2]]
+    y, masks = torch.tensor([0, 1, 0, 2]), torch.tensor([[[1.0, 1, 1, 0]]])
+    assert float(balanced_accuracy(logits, y, masks)) == pytest.approx(0.75)
 
 
 def test_a_member_that_diverged_scores_without_failing():

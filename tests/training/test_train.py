@@ -250,9 +250,7 @@ def test_an_ordinary_module_that_can_be_vectorised_is(data):
 def test_a_step_leaves_the_network_itself_alone(words):
     build = make_builder("gcn+mmp", words, {})
     task = make_task(words, build(), torch.device("cpu"), "sparse")
-    population = Population(
-        task, build, grid(seed=(0, 1)), epochs=2, patience=None, keep_models=False
-    )
+    population = Population(task, build, grid(seed=(0, 1)), epochs=2)
     before = {name: value.clone() for name, value in population.model.state_dict().items()}
     population.step()
     for model in (population.model, population.eval_model):

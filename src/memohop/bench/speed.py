@@ -115,7 +115,7 @@ def _population(
     task = make_task(data, build(), device, features="auto")
     splits = data.train_mask.shape[1]
     runs = [Member(split=i % splits, seed=i) for i in range(members)]
-    return Population(task, build, runs, epochs=1000, patience=None, keep_models=False)
+    return Population(task, build, runs, epochs=1000)
 
 
 def _take_turns(

@@ -19,13 +19,16 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from memohop.networks import NodeModel
-from memohop.nn import Dropout, epoch_key, randomness
-from memohop.training.adam import Adam
+from memohop.nn import Dropout, FeatureLinear, epoch_key, randomness
 from memohop.training.member import Member, MemberResult
+from memohop.training.optimiser import OPTIMISERS
+from memohop.training.rules import DEFAULT_RULES, Rules
+from memohop.training.schedule import Schedule
 from memohop.training.score import SCORES
+from memohop.training.watch import Watch
 
 _TRAIN, _VAL, _TEST = range(3)
-_PER_MEMBER = ("keys", "lam", "masks", "best_scores", "best_epoch", "ran", "curves")
+_PER_MEMBER = ("keys", "lam", "masks", "labelled", "curves")
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class Population:
         build: makes one network; it is called once per member, under the member's seed.
         members: the runs.
         epochs: how many steps will be taken, for the curves.
-        patience: epochs without a better validation score after which a member stops; None
-            for never.
+        patience: epochs without progress after which a member stops; None for never.
+        rules: optimiser, stop and so on.
         keep_models: whether to keep the parameters of the best epoch.
     """
 
@@ -65,12 +68,12 @@ class Population:
         members: Sequence[Member],
         *,
         epochs: int,
-        patience: int | None,
-        keep_models: bool,
+        patience: int | None = None,
+        rules: Rules = DEFAULT_RULES,
+        keep_models: bool = False,
     ) -> None:
         device = task.y.device
-        self.task, self.members = task, list(members)
-        self.patience = epochs if patience is None else patience
+        self.task, self.members, self.rules = task, list(members), rules
         networks = [build_seeded(build, member.seed) for member in members]
         self.model = networks[0].train()
         self.eval_model = copy.deepcopy(self.model).eval()
@@ -85,43 +88,47 @@ class Population:
 
         seeds = per_member([member.seed for member in members], torch.int64)
         self.keys = epoch_key(seeds[:, None], torch.arange(epochs, device=device))
-        self.adam = Adam(
+        self.optimiser = OPTIMISERS[rules.optimiser](
             self.params,
             per_member([member.lr for member in members]),
             per_member([member.weight_decay for member in members]),
+            self._decayed(),
         )
+        self.schedule = Schedule(rules, self.optimiser.lr)
         self.lam = per_member([member.lam for member in members])
         self.is_ours = isinstance(self.model, NodeModel)
         if isinstance(self.model, NodeModel):
             self.model.penalised = any(member.lam > 0 for member in members)
         self.masks = task.masks[per_member([m.split for m in members], torch.int64)]
+        self.labelled = self.masks[:, _TRAIN]
+        if rules.class_weight == "balanced":
+            self.labelled = balanced(self.labelled, task.y)
         self.epoch = torch.zeros((), dtype=torch.int64, device=device)
-        self.best_scores = per_member([[-1.0] * 3] * len(members))  # type: ignore[list-item]
-        self.best_epoch = per_member([0] * len(members), torch.int64)
-        self.ran = per_member([0] * len(members), torch.int64)
+        self.watch = Watch(rules, patience, len(members), epochs, device)
         self.curves = torch.full((len(members), 2, epochs), torch.nan, device=device)
-        self.best_params = self.params.clone() if keep_models else None
+        self.kept_params = self.params.clone() if keep_models else None
+        self.kept_buffers = {
+            name: value.clone() for name, value in self.buffers.items() if keep_models
+        }
 
     def step(self) -> None:
         """One epoch of every member: gradient, update, evaluation, keeping the best."""
         loss, grad = self._loss_and_grad(self.keys.index_select(1, self.epoch[None])[:, 0])
-        self.adam.step(grad, self.epoch)
-        scores = SCORES[self.task.metric](self._logits(), self.task.y, self.masks)
-        running = self.ran - self.best_epoch <= self.patience
-        better = running & (scores[:, _VAL] > self.best_scores[:, _VAL])
-        self.best_scores.copy_(torch.where(better[:, None], scores, self.best_scores))
-        self.best_epoch.copy_(torch.where(better, self.epoch, self.best_epoch))
-        if self.best_params is not None:
-            best = torch.where(better[:, None], self.params, self.best_params)
-            self.best_params.copy_(best)
+        self.optimiser.step(grad, self.epoch)
+        logits = self._logits()
+        scores = SCORES[self.task.metric](logits, self.task.y, self.masks)
+        val_loss = self._val_loss(logits) if self.rules.needs_loss else None
+        keep = self.watch.look(self.epoch, scores, val_loss)
+        if self.kept_params is not None:
+            self._keep(keep)
+        self.schedule.step(self.epoch, val_loss)
         point = torch.stack([loss, scores[:, _VAL]], dim=1)
         self.curves.index_copy_(2, self.epoch[None], point[:, :, None])
-        self.ran += running
         self.epoch += 1
 
     def running(self) -> Tensor:
         """Which members have not stopped, ``[B]``."""
-        return self.ran - self.best_epoch <= self.patience
+        return self.watch.running
 
     def select(self, index: Tensor) -> None:
         """Go on with these members alone."""
@@ -129,20 +136,23 @@ class Population:
         self.params = self.params[index]
         self._leaves = self._views(self.params)
         self.buffers = {name: value[index] for name, value in self.buffers.items()}
-        self.adam.select(self.params, index)
-        if self.best_params is not None:
-            self.best_params = self.best_params[index]
+        self.optimiser.select(self.params, index)
+        self.schedule.select(self.optimiser.lr, index)
+        self.watch.select(index)
+        if self.kept_params is not None:
+            self.kept_params = self.kept_params[index]
+            self.kept_buffers = {name: value[index] for name, value in self.kept_buffers.items()}
         for name in _PER_MEMBER:
             setattr(self, name, getattr(self, name)[index])
 
     def results(self, places: Sequence[int]) -> list[MemberResult]:
         """What the members at these places have reached."""
-        scores, curves = self.best_scores.tolist(), self.curves.cpu().numpy()
-        best_epoch, ran = self.best_epoch.tolist(), self.ran.tolist()
+        scores, curves = self.watch.kept_scores.tolist(), self.curves.cpu().numpy()
+        kept_epoch, ran = self.watch.kept_epoch.tolist(), self.watch.ran.tolist()
         return [
             MemberResult(
                 self.members[i],
-                best_epoch=best_epoch[i],
+                best_epoch=kept_epoch[i],
                 epochs=ran[i],
                 train=scores[i][_TRAIN],
                 val=scores[i][_VAL],
@@ -154,12 +164,41 @@ class Population:
             for i in places
         ]
 
+    def _keep(self, keep: Tensor) -> None:
+        """Remember the parameters and buffers of those for whom this is the best epoch."""
+        assert self.kept_params is not None
+        self.kept_params.copy_(torch.where(keep[:, None], self.params, self.kept_params))
+        for name, kept in self.kept_buffers.items():
+            chosen = keep.view(-1, *[1] * (kept.dim() - 1))
+            kept.copy_(torch.where(chosen, self.buffers[name], kept))
+
     def _state(self, place: int) -> dict[str, Tensor] | None:
-        if self.best_params is None:
+        if self.kept_params is None:
             return None
-        both = self._views(self.best_params) | self.buffers
+        both = self._views(self.kept_params) | self.kept_buffers
         state = {name: value[place].detach().cpu().clone() for name, value in both.items()}
         return {name: state[first] for name, first in _first_names(self.model).items()}
+
+    def _decayed(self) -> Tensor | None:
+        """Which parameters are decayed, ``[P]``; None for all."""
+        spared = self.model.undecayed if isinstance(self.model, NodeModel) else ()
+        if self.rules.decay == "all" and not spared:
+            return None
+        first = {
+            f"{name}.{part}"
+            for name, module in self.model.named_modules()
+            if isinstance(module, FeatureLinear)
+            for part, _ in module.named_parameters(recurse=False)
+        }
+        decayed = [
+            not name.startswith(spared) and (self.rules.decay == "all" or name in first)
+            for name in self._shapes
+        ]
+        flags = [
+            torch.full((shape.numel(),), float(flag))
+            for shape, flag in zip(self._shapes.values(), decayed, strict=True)
+        ]
+        return torch.cat(flags).to(self.params.device)
 
     def _set_rates(self) -> None:
         """Put each member's dropout rates where the network's own stand."""
@@ -221,7 +260,7 @@ class Population:
 
     def _loss_and_grad(self, key: Tensor) -> tuple[Tensor, Tensor]:
         """Members share nothing, so the gradient of the sum is the gradient of each."""
-        arguments = (self._leaves, self.buffers, key, self.lam, self.masks[:, _TRAIN])
+        arguments = (self._leaves, self.buffers, key, self.lam, self.labelled)
         if self._vectorised():
             loss = vmap(self._loss)(*arguments)
         else:
@@ -230,6 +269,15 @@ class Population:
         leaves = list(self._leaves.values())
         found = torch.autograd.grad(loss.sum(), leaves, materialize_grads=True)
         return loss.detach(), torch.cat([grad.reshape(len(grad), -1) for grad in found], dim=1)
+
+    def _val_loss(self, logits: Tensor) -> Tensor:
+        """Mean cross-entropy over the validation nodes, ``[B]``."""
+        classes_first = logits.transpose(1, 2).contiguous()
+        y = self.task.y.expand(len(logits), 1, -1)
+        per_node = F.log_softmax(classes_first, dim=1).gather(1, y)[:, 0]
+        mask = self.masks[:, _VAL]
+        loss = -(per_node * mask).sum(1) / mask.sum(1)
+        return loss + self.optimiser.penalty() if self.rules.loss_with_decay else loss
 
     @torch.no_grad()
     def _logits(self) -> Tensor:
@@ -240,6 +288,15 @@ class Population:
         if self._vectorised():
             return vmap(one)(self._leaves, self.buffers)
         return one(_only(self._leaves), _only(self.buffers))[None]
+
+
+def balanced(labelled: Tensor, y: Tensor) -> Tensor:
+    """Weights of labelled nodes ``[B, N]`` under which every class counts alike."""
+    members = F.one_hot(y).to(labelled.dtype)
+    counts = labelled @ members
+    present = (counts > 0).sum(1, keepdim=True)
+    per_class = labelled.sum(1, keepdim=True) / (counts * present).clamp(min=1)
+    return labelled * (per_class @ members.t())
 
 
 def build_seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:

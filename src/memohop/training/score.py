@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -31,4 +32,39 @@ def roc_auc(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
     return wins / (positive.sum(-1) * negative.sum(-1))
 
 
-SCORES = {"accuracy": accuracy, "roc_auc": roc_auc}
+def balanced_accuracy(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
+    """Mean over the classes of a part of the share of their nodes that are right.
+
+    Arguments as for :func:`accuracy`.
+    """
+    correct = (logits.argmax(-1) == y).to(logits.dtype)
+    of_class = F.one_hot(y, logits.shape[-1]).to(logits.dtype)
+    counts = masks @ of_class
+    right = (masks * correct[:, None]) @ of_class
+    present = (counts > 0).sum(-1)
+    return (right / counts.clamp(min=1)).sum(-1) / present
+
+
+def average_precision(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
+    """Mean precision at the nodes of class 1, going down the ranking; ties stand together.
+
+    Arguments as for :func:`accuracy`, with two classes.
+    """
+    margin = (logits[..., 1] - logits[..., 0]).nan_to_num()[:, None].expand_as(masks).contiguous()
+    positive = masks * (y == 1)
+
+    def at_least(part: Tensor) -> Tensor:
+        """How many nodes of the part are ranked no lower, for every node."""
+        ranked = torch.where(part > 0, margin, -torch.inf).sort(-1).values
+        return margin.shape[-1] - torch.searchsorted(ranked, margin)
+
+    precision = at_least(positive) / at_least(masks).clamp(min=1)
+    return (precision * positive).sum(-1) / positive.sum(-1)
+
+
+SCORES = {
+    "accuracy": accuracy,
+    "balanced_accuracy": balanced_accuracy,
+    "roc_auc": roc_auc,
+    "average_precision": average_precision,
+}

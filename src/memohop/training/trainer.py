@@ -20,6 +20,7 @@ from memohop.training.capture import CapturedStep
 from memohop.training.member import Member, MemberResult
 from memohop.training.memory import available_bytes, is_out_of_memory, peak_bytes
 from memohop.training.population import Population, Task, build_seeded
+from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.score import SCORES
 
 Progress = Callable[[int, int], None]
@@ -43,6 +44,7 @@ def train(
     options: Mapping[str, Any] | None = None,
     epochs: int = 500,
     patience: int | None = None,
+    rules: Rules = DEFAULT_RULES,
     device: torch.device | str = "cpu",
     memory: int | None = None,
     features: str = "auto",
@@ -64,7 +66,9 @@ def train(
         members: the runs, see :class:`Member` and :func:`grid`.
         options: options of the model, where it is an id.
         epochs: the most steps a member takes.
-        patience: a member stops after so many epochs without a better validation score.
+        patience: a member stops after so many epochs without a better validation score, or
+            as ``rules`` say.
+        rules: optimiser, schedule, stop and which epoch counts; see :class:`Rules`.
         device: ``"cpu"`` or ``"cuda"``.
         memory: bytes that the population may take; by default what the device can spare.
         features: ``"sparse"``, ``"dense"``, or ``"auto"`` to decide by density.
@@ -98,6 +102,7 @@ def train(
         build,
         epochs,
         patience,
+        rules,
         keep_models,
         progress,
         total=epochs * len(members),
@@ -126,13 +131,14 @@ class _Run:
         build: Callable[[], nn.Module],
         epochs: int,
         patience: int | None,
+        rules: Rules,
         keep_models: bool,
         progress: Progress | None,
         total: int,
         capture: bool,
     ) -> None:
         self.task, self.build, self.epochs, self.patience = task, build, epochs, patience
-        self.keep_models, self.progress = keep_models, progress
+        self.rules, self.keep_models, self.progress = rules, keep_models, progress
         self.done, self.total, self.capture = 0, total, capture
 
     def population(self, members: Sequence[Member]) -> Population:
@@ -142,6 +148,7 @@ class _Run:
             members,
             epochs=self.epochs,
             patience=self.patience,
+            rules=self.rules,
             keep_models=self.keep_models,
         )
 

@@ -1,0 +1,74 @@
+"""How a population is trained, apart from its members' numbers: rules that papers differ in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal, get_args, get_type_hints
+
+from memohop.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which optimiser, when to stop, and which epoch counts.
+
+    The defaults are those of this library. The others are what published tables were made
+    with: a row is only reproduced under its own rules.
+
+    Attributes:
+        optimiser: ``"adam"``, ``"adamw"`` (decay apart from the gradient) or ``"sgd"``
+            (without momentum).
+        schedule: the learning rate stays ``"constant"``; falls by ``schedule_amount`` every
+            ``schedule_epochs`` (``"steps"``, MixHop); or is multiplied by ``schedule_amount``
+            whenever the validation loss has not fallen for more than ``schedule_epochs``
+            (``"plateau"``, Geom-GCN).
+        schedule_epochs: see ``schedule``.
+        schedule_amount: see ``schedule``.
+        decay: weight decay touches ``"all"`` parameters, or those of the ``"first"`` layer,
+            the one on the features (H2GCN's runs of GCN).
+        stop: what has to improve for a member to go on. The validation ``"score"``; the
+            validation ``"loss"``; ``"either"`` of them, a tie counting (GAT); or ``"window"``:
+            stop when the validation loss is above its mean over the last ``patience`` epochs
+            (GCN, GPRGNN).
+        keep: the epoch whose weights and scores count. The ``"first"`` or the ``"latest"`` of
+            the best validation score (MMP; H2GCN); that of the lowest validation ``"loss"``
+            (GPRGNN); the latest at which score and loss are ``"both"`` at their best (GAT);
+            the ``"last"`` epoch before the stop (GCN). ``"leak-test"`` is MixHop's rule: of
+            equal validation scores, the one with the better *test* score. It is here to show
+            what it is worth; figures made with it are not honest.
+        loss_with_decay: whether the validation loss includes the L2 penalty (GCN).
+        class_weight: every labelled node counts alike (``"none"``), or every class
+            (``"balanced"``).
+    """
+
+    optimiser: Literal["adam", "adamw", "sgd"] = "adam"
+    schedule: Literal["constant", "steps", "plateau"] = "constant"
+    schedule_epochs: int = 50
+    schedule_amount: float = 0.8
+    decay: Literal["all", "first"] = "all"
+    stop: Literal["score", "loss", "either", "window"] = "score"
+    keep: Literal["first", "latest", "loss", "both", "last", "leak-test"] = "first"
+    loss_with_decay: bool = False
+    class_weight: Literal["none", "balanced"] = "none"
+
+    def __post_init__(self) -> None:
+        types = get_type_hints(type(self))
+        for field in fields(self):
+            choices, value = get_args(types[field.name]), getattr(self, field.name)
+            if choices and value not in choices:
+                raise UsageError(f"{field.name} must be one of {', '.join(choices)}, not {value!r}")
+        if self.schedule_epochs < 1:
+            raise UsageError(f"schedule_epochs must be at least 1, not {self.schedule_epochs}")
+
+    @property
+    def leaks(self) -> bool:
+        """Whether the test score takes part in a choice."""
+        return self.keep == "leak-test"
+
+    @property
+    def needs_loss(self) -> bool:
+        """Whether the validation loss plays a part."""
+        return self.stop != "score" or self.keep in ("loss", "both") or self.schedule == "plateau"
+
+
+DEFAULT_RULES = Rules()
