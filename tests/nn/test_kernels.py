@@ -8,6 +8,7 @@ if not torch.cuda.is_available():
     pytest.skip("there is no GPU here", allow_module_level=True)
 
 from memohop.nn import Graph, SparseFeatures, epoch_key, kernels
+from memohop.nn.dense_kernels import batched_product
 from memohop.nn.randomness import Draw, place_words, scaled_keep_mask
 
 MEMBERS, NODES, WORDS, WIDTH = 5, 37, 23, 12
@@ -99,3 +100,19 @@ def test_gated_update_forward_and_backward(dropout):
     parts = kernels.gated_update_backward(hidden, message, weight, found[2], *grads, drop)
     for part, slow in zip(parts, expected, strict=True):
         close(part, slow)
+
+
+SHAPES = [(37, 64, 64), (64, 2500, 5), (1, 1, 1), (5, 33, 70), (192, 40, 7)]
+
+
+@pytest.mark.parametrize(("rows", "inner", "columns"), SHAPES)
+def test_batched_products_do_not_depend_on_the_batch(rows, inner, columns):
+    generator = torch.Generator(device="cuda").manual_seed(0)
+    left = torch.randn(40, inner, rows, device="cuda", generator=generator).mT
+    right = torch.randn(40, inner, columns, device="cuda", generator=generator)
+    whole = batched_product(left, right)
+    torch.testing.assert_close(whole.double(), left.double() @ right.double(), rtol=1e-4, atol=1e-4)
+    for size in (1, 3, 17):
+        assert torch.equal(batched_product(left[:size], right[:size]), whole[:size])
+    shared = right[:1].expand(40, -1, -1)
+    assert torch.equal(batched_product(left, shared)[0], whole[0])

@@ -20,6 +20,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from memohop.networks import NodeModel
 from memohop.nn import Dropout, FeatureLinear, epoch_key, randomness
+from memohop.training.invariant import invariant_products
 from memohop.training.member import Member, MemberResult
 from memohop.training.optimiser import OPTIMISERS
 from memohop.training.rules import DEFAULT_RULES, Rules
@@ -113,9 +114,10 @@ class Population:
 
     def step(self) -> None:
         """One epoch of every member: gradient, update, evaluation, keeping the best."""
-        loss, grad = self._loss_and_grad(self.keys.index_select(1, self.epoch[None])[:, 0])
-        self.optimiser.step(grad, self.epoch)
-        logits = self._logits()
+        with invariant_products(self.params.device):
+            loss, grad = self._loss_and_grad(self.keys.index_select(1, self.epoch[None])[:, 0])
+            self.optimiser.step(grad, self.epoch)
+            logits = self._logits()
         scores = SCORES[self.task.metric](logits, self.task.y, self.masks)
         val_loss = self._val_loss(logits) if self.rules.needs_loss else None
         keep = self.watch.look(self.epoch, scores, val_loss)
