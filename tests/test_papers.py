@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 import memohop
+from memohop.networks.registry import entry
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+MODELS_PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -27,11 +29,32 @@ def test_readme_names_every_dataset_and_model():
         assert name in table
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in ROOT.glob("*.md")))
+def test_the_page_of_models_tells_of_every_model_and_of_no_other():
+    headings = re.findall(r"^###.*$", MODELS_PAGE, flags=re.MULTILINE)
+    told = [name for heading in headings for name in re.findall(r"`([^`]+)`", heading)]
+    assert sorted(told) == sorted(memohop.models())
+
+
+def test_the_page_of_models_says_what_each_makes_of_the_graph():
+    told = {}
+    for row in re.findall(r"^\| (`.*)$", MODELS_PAGE.split("## Backbones")[0], flags=re.MULTILINE):
+        names, *policies = row.split(" | ")
+        values = [policy.strip(" |") for policy in policies]
+        told |= dict.fromkeys(re.findall(r"`([^`]+)`", names), values)
+    for name in memohop.models():
+        options = entry(name).options()
+        policies = [options.get(key, "-") for key in ("direction", "self_loops", "norm")]
+        assert told.pop(name, ["-"] * 3) == policies, name
+    assert not told
+
+
+@pytest.mark.parametrize(
+    "page", sorted(path.relative_to(ROOT) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+)
 def test_links_inside_the_project_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
-        assert (ROOT / target).exists(), target
+        assert (ROOT / page).parent.joinpath(target).exists(), target
 
 
 def test_every_public_name_resolves_and_has_a_docstring():

@@ -24,3 +24,11 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(nearest)}?" if nearest else f"known: {', '.join(known)}."
     return UsageError(f"there is no {kind} named {name!r}; {hint}")
+
+
+def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
+    """Refuse a value that is not one of the choices."""
+    choices = tuple(choices)
+    if value not in choices:
+        listed = ", ".join(str(choice) for choice in choices)
+        raise UsageError(f"{name} must be one of {listed}, not {value!r}")

@@ -4,13 +4,25 @@ import math
 
 import pytest
 import torch
+from torch import nn
 from torch.func import vmap
-from torch_geometric.nn import GATConv, GCNConv
+from torch_geometric.nn import DirGNNConv, GATConv, GCN2Conv, GCNConv, GINConv, SAGEConv
 
 from memohop import Graph, UsageError
-from memohop.nn import GraphAttention, GraphConv
+from memohop.nn import (
+    DirectedConv,
+    GraphAttention,
+    GraphConv,
+    InitialResidualConv,
+    IsomorphismConv,
+    SageConv,
+    SparseFeatures,
+    epoch_key,
+    randomness,
+)
 from memohop.nn.attention import attend
 from memohop.nn.pattern import Pattern
+from memohop.nn.randomness import next_draw
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
 NODES = 5
@@ -30,6 +42,83 @@ def test_graph_convolution_equals_pyg():
     torch.testing.assert_close(
         conv(hidden, graph(direction="undirected", norm="symmetric")), pyg(hidden, undirected)
     )
+
+
+def test_sage_equals_pyg():
+    conv, pyg = SageConv(3, 4), SAGEConv(3, 4)
+    with torch.no_grad():
+        own, neighbours = conv.linear.weight.chunk(2)
+        pyg.lin_r.weight.copy_(own)
+        pyg.lin_l.weight.copy_(neighbours)
+        pyg.lin_l.bias.copy_(conv.bias.normal_())
+    hidden = torch.randn(NODES, 3)
+    found = conv(hidden, graph(self_loops="remove", norm="row"))
+    torch.testing.assert_close(found, pyg(hidden, ARCS))
+
+
+def test_isomorphism_layer_equals_pyg():
+    conv, maps = IsomorphismConv(3, 4), (nn.Linear(3, 3), nn.Linear(3, 4))
+    pyg = GINConv(nn.Sequential(maps[0], nn.ReLU(), maps[1]), train_eps=True)
+    with torch.no_grad():
+        maps[0].weight.copy_(conv.linear.weight)
+        maps[0].bias.copy_(conv.inner_bias.normal_())
+        maps[1].weight.copy_(conv.second.weight)
+        maps[1].bias.copy_(conv.bias.normal_())
+        pyg.eps.copy_(conv.epsilon.fill_(0.3))
+    hidden = torch.randn(NODES, 3)
+    found = conv(hidden, graph(self_loops="remove", norm="none"))
+    torch.testing.assert_close(found, pyg(hidden, ARCS))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_directed_layer_equals_pyg_with_means(alpha):
+    conv = DirectedConv(3, 4, alpha=alpha)
+    pyg = DirGNNConv(SAGEConv(3, 4, root_weight=False, bias=False), alpha, root_weight=False)
+    with torch.no_grad():
+        out, into = conv.linear.weight.chunk(2)
+        pyg.conv_out.lin_l.weight.copy_(out)
+        pyg.conv_in.lin_l.weight.copy_(into)
+        bias = conv.bias.normal_()
+    hidden = torch.randn(NODES, 3)
+    found = conv(hidden, graph(direction="out", self_loops="remove", norm="row"))
+    torch.testing.assert_close(found, pyg(hidden, ARCS) + bias)
+
+
+def test_directed_layer_equals_its_equation():
+    conv, hidden = DirectedConv(3, 4, alpha=0.3, bias=False), torch.randn(NODES, 3)
+    arcs = torch.zeros(NODES, NODES)
+    arcs[ARCS[0], ARCS[1]] = 1
+    scale = arcs.sum(1).clamp(min=1).rsqrt(), arcs.sum(0).clamp(min=1).rsqrt()
+    normalised = torch.diag(scale[0]) @ arcs @ torch.diag(scale[1])
+    out, into = conv.linear.weight.t().chunk(2, dim=1)
+    expected = 0.3 * normalised @ hidden @ out + 0.7 * normalised.t() @ hidden @ into
+    found = conv(hidden, graph(direction="out", self_loops="remove", norm="symmetric"))
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_initial_residual_layer_equals_pyg(shared):
+    conv = InitialResidualConv(4, 4, place=3, alpha=0.2, theta=1.5, shared_weights=shared)
+    pyg = GCN2Conv(4, alpha=0.2, theta=1.5, layer=3, shared_weights=shared)
+    with torch.no_grad():
+        pyg.weight1.copy_(conv.linear.weight.t())
+        if not shared:
+            pyg.weight2.copy_(conv.of_initial.weight.t())
+    hidden, initial = torch.randn(NODES, 4), torch.randn(NODES, 4)
+    undirected = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
+    found = conv(hidden, graph(direction="undirected", norm="symmetric"), initial)
+    torch.testing.assert_close(found, pyg(hidden, initial, undirected))
+
+
+@pytest.mark.parametrize("layer", [SageConv, IsomorphismConv, DirectedConv])
+def test_several_maps_of_the_features_see_one_mask(layer):
+    conv = layer(3, 4, features=True, input_dropout=0.5)
+    x = torch.rand(NODES, 3) + 0.1
+    with randomness(epoch_key(torch.tensor(0), torch.tensor(0))):
+        conv(x, graph(norm="row"))
+        assert next_draw().place == 2  # one was taken
+    sparse = conv.eval()(SparseFeatures(x), graph(norm="row"))
+    torch.testing.assert_close(sparse, conv(x, graph(norm="row")))
 
 
 @pytest.mark.parametrize("concat", [True, False])
@@ -103,3 +192,16 @@ def test_attention_of_a_population_equals_its_members():
 def test_heads_must_divide_the_width():
     with pytest.raises(UsageError, match="heads=3 must divide the width 64"):
         GraphAttention(8, 64, heads=3)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: DirectedConv(4, 4, alpha=1.2), "alpha=1.2 is out of range; give a number from 0"),
+        (lambda: InitialResidualConv(4, 4, alpha=-1), "alpha=-1 is out of range"),
+        (lambda: InitialResidualConv(4, 4, theta=-0.5), "theta=-0.5 is out of range"),
+    ],
+)
+def test_bad_shares_are_refused(make, words):
+    with pytest.raises(UsageError, match=words):
+        make()

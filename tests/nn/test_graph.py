@@ -103,6 +103,27 @@ def test_dropping_arcs_equals_building_the_smaller_graph(norm):
     torch.testing.assert_close(loops_only, hidden)
 
 
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_the_reversed_graph_is_that_of_the_turned_arcs(direction, norm):
+    turned = {"out": "in", "in": "out"}.get(direction, direction)
+    made = graph(direction, "keep", norm)
+    hidden = torch.randn(NODES, 2, dtype=torch.float64)
+    assert made.reversed.direction == turned
+    torch.testing.assert_close(made.reversed @ hidden, dense(turned, "keep", norm) @ hidden)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_arcs_that_are_dropped_are_dropped_from_the_reversed_graph_too(norm):
+    arcs = torch.tensor([[0, 1, 1, 2, 3], [1, 0, 2, 3, 0]])
+    whole = Graph(arcs, 5, direction="out", norm=norm)
+    gone = (whole.pattern.row == 1) & (whole.pattern.col == 2)
+    smaller = Graph(arcs[:, [0, 1, 3, 4]], 5, direction="in", norm=norm)
+    hidden = torch.randn(5, 3)
+    left = whole.reweighted((~gone).float()).reversed
+    torch.testing.assert_close(left @ hidden, smaller @ hidden)
+
+
 def test_a_graph_without_arcs_and_one_without_nodes():
     none = torch.empty(2, 0, dtype=torch.int64)
     lonely = Graph(none, 3, direction="undirected", norm="row")

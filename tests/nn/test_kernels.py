@@ -92,7 +92,7 @@ def test_gated_update_forward_and_backward(dropout):
     scores = torch.cat([h * one, m * two], -1) @ w.mT + b[:, None]
     keep, absorb, send = scores.sigmoid().split(1, dim=-1)
     new_hidden, memory = keep * h + absorb * m, send * m
-    found = kernels.gated_update(hidden, message, weight, bias, drop)
+    found = kernels.gated_update(hidden, message, weight, bias, drop, True)
     for part, expected in zip(found, (new_hidden, memory, scores.sigmoid()), strict=True):
         close(part, expected)
     grads = torch.randn(2, MEMBERS, NODES, WIDTH, device="cuda")
@@ -100,6 +100,23 @@ def test_gated_update_forward_and_backward(dropout):
     parts = kernels.gated_update_backward(hidden, message, weight, found[2], *grads, drop)
     for part, slow in zip(parts, expected, strict=True):
         close(part, slow)
+
+
+def test_gated_update_without_the_memory():
+    shapes = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
+    tensors = [torch.randn(MEMBERS, *shape, device="cuda") for shape in shapes]
+    whole = kernels.gated_update(*tensors, None, True)
+    part = kernels.gated_update(*tensors, None, False)
+    assert torch.equal(whole[0], part[0])
+    assert part[1].numel() == 0
+    grad = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
+    zeros = torch.zeros_like(grad)
+    for one, other in zip(
+        kernels.gated_update_backward(*tensors[:3], whole[2], grad, zeros, None),
+        kernels.gated_update_backward(*tensors[:3], whole[2], grad, None, None),
+        strict=True,
+    ):
+        assert torch.equal(one, other)
 
 
 SHAPES = [(37, 64, 64), (64, 2500, 5), (1, 1, 1), (5, 33, 70), (192, 40, 7)]

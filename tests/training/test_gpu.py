@@ -6,6 +6,7 @@ import torch
 
 import memohop
 from memohop import Member, train
+from memohop.training.capture import CapturedStep, EagerWarning
 
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU here", allow_module_level=True)
@@ -36,3 +37,21 @@ def test_early_stopping_with_capture():
     assert min(result.epochs for result in cut) < 200
     for whole, part in zip(full, cut, strict=True):
         np.testing.assert_array_equal(part.loss_curve, whole.loss_curve[: part.epochs])
+
+
+def test_a_step_that_cannot_be_captured_runs_eagerly_and_says_why():
+    counter, host = torch.zeros((), device="cuda"), []
+
+    def step():
+        counter.add_(1)
+        host.append(float(counter))  # reading back is what a capture does not allow
+
+    captured = CapturedStep(step)
+    for _ in range(3):  # warming up
+        captured()
+    with pytest.warns(EagerWarning, match="could not be captured"):
+        captured()
+    for _ in range(2):
+        captured()
+    assert float(counter) == 6
+    assert host[-1] == 6

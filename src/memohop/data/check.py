@@ -7,6 +7,7 @@ import warnings
 import torch
 from torch_geometric.data import Data
 
+from memohop.data.arcs import check_arcs
 from memohop.data.assemble import Masks
 from memohop.errors import UsageError
 
@@ -27,12 +28,26 @@ def check(data: Data, *, classes: int | None = None) -> None:
         data: A graph with `x`, `y`, `edge_index`, `train_mask`, `val_mask` and `test_mask`.
         classes: Number of classes, if known; the labels must be below it.
     """
-    _check_features(data)
-    _check_arcs(data)
+    check_graph(data)
     train, val, test = as_columns(data)
     _check_masks(train, val, test)
     _check_labels(data, train | val | test, classes)
     _warn_of_missing_classes(data.y, train)
+
+
+def check_graph(data: Data) -> None:
+    """Raises a `UsageError` unless `x`, `edge_index` and `y` are sound and fit each other.
+
+    A label may be negative: that node has none.
+    """
+    _check_features(data)
+    check_arcs(_tensor(data, "edge_index"), len(data.x))
+    y = _tensor(data, "y")
+    if y.dtype != torch.int64 or y.shape != (len(data.x),):
+        raise UsageError(
+            f"data.y has shape {list(y.shape)} and type {y.dtype}; give one int64 class for each "
+            f"of the {len(data.x)} nodes"
+        )
 
 
 def as_columns(data: Data) -> Masks:
@@ -72,29 +87,14 @@ def _check_features(data: Data) -> None:
             f"data.x has shape {list(x.shape)} and type {x.dtype}; give floating-point features "
             "of shape [nodes, features]"
         )
+    if x.sum().isfinite():  # the quick way, without another matrix of this size
+        return
     bad = (~x.isfinite()).nonzero()
     if len(bad):
         node, column = bad[0].tolist()
         raise UsageError(
             f"data.x holds {x[node, column].item()} at node {node}, column {column} "
             f"({len(bad)} such value(s) in all); replace what is not finite"
-        )
-
-
-def _check_arcs(data: Data) -> None:
-    arcs = _tensor(data, "edge_index")
-    if arcs.dim() != 2 or len(arcs) != 2 or arcs.dtype != torch.int64:
-        raise UsageError(
-            f"data.edge_index has shape {list(arcs.shape)} and type {arcs.dtype}; give an int64 "
-            "tensor of shape [2, arcs]"
-        )
-    outside = ((arcs < 0) | (arcs >= len(data.x))).any(dim=0).nonzero()
-    if len(outside):
-        place = int(outside[0])
-        source, target = arcs[:, place].tolist()
-        raise UsageError(
-            f"arc {place} of data.edge_index, {source} -> {target}, points outside the graph of "
-            f"{len(data.x)} nodes ({len(outside)} such arc(s) in all); number the nodes from 0"
         )
 
 
@@ -118,12 +118,7 @@ def _check_masks(train: torch.Tensor, val: torch.Tensor, test: torch.Tensor) -> 
 
 
 def _check_labels(data: Data, used: torch.Tensor, classes: int | None) -> None:
-    y = _tensor(data, "y")
-    if y.dtype != torch.int64 or y.shape != (len(data.x),):
-        raise UsageError(
-            f"data.y has shape {list(y.shape)} and type {y.dtype}; give one int64 class for each "
-            f"of the {len(data.x)} nodes"
-        )
+    y = data.y
     wrong = y < 0 if classes is None else (y < 0) | (y >= classes)
     wrong = (wrong & used.any(dim=1)).nonzero()
     if len(wrong):

@@ -1,44 +1,86 @@
-"""The layers that the plug-ins of the paper's table go round: ``gcn`` and ``gat``."""
+"""The convolutions that networks are stacked from and plug-ins go round."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.nn import GraphAttention, GraphConv
+from memohop.nn import (
+    DirectedConv,
+    DynamicGraphAttention,
+    GraphAttention,
+    GraphConv,
+    InitialResidualConv,
+    IsomorphismConv,
+    SageConv,
+)
 
 
 @dataclass(frozen=True)
 class Backbone:
-    """A kind of convolution: how to make a layer of it, and what follows the layer.
+    """A kind of convolution: how to make layers of it, and what follows a layer.
 
     Attributes:
         layer: from ``(in_channels, out_channels, *, features, input_dropout)`` to a module.
         activation: what comes between two layers.
         options: keyword arguments of a layer that a user may set.
         last: arguments with which the layer that gives the logits differs from the others.
+        policies: what the layer needs of the graph, where that is not what others need.
+        initial: whether a layer takes its ``place``, counted from 1, when it is made, and the
+            network's first hidden state when it is called. Such layers have one width, and do
+            not take features.
     """
 
     layer: Callable[..., nn.Module]
-    activation: Callable[[Tensor], Tensor]
-    options: tuple[str, ...]
+    activation: Callable[[Tensor], Tensor] = F.relu
+    options: tuple[str, ...] = ("bias",)
     last: Mapping[str, Any] = field(default_factory=dict)
+    policies: Mapping[str, str] = field(default_factory=dict)
+    initial: bool = False
 
     def having(self, **options: Any) -> Backbone:
         """The same kind with some options of its layers set."""
-        layer = partial(self.layer, **options)
-        return Backbone(layer, self.activation, self.options, self.last)
+        return replace(self, layer=partial(self.layer, **options))
+
+    def from_features(
+        self, widths: Sequence[int], *, input_dropout: float, logits: bool = True
+    ) -> list[nn.Module]:
+        """Layers from the features, of width ``widths[0]``, to logits or a hidden state."""
+        layers = []
+        for place, (width, after) in enumerate(pairwise(widths), start=1):
+            first, last = place == 1, place == len(widths) - 1
+            arguments = {"features": True, "input_dropout": input_dropout} if first else {}
+            special = self.last if last and logits else {}
+            layers.append(self.layer(width, after, **arguments, **special))
+        return layers
+
+    def between(self, channels: int, num_layers: int) -> list[nn.Module]:
+        """Layers of one width, for a network that has layers of its own at either end."""
+        places = ({"place": place} if self.initial else {} for place in range(1, num_layers + 1))
+        return [self.layer(channels, channels, **place) for place in places]
+
+    def beside(self, initial: Tensor) -> tuple[Tensor, ...]:
+        """What the layers take beside hidden state and graph."""
+        return (initial,) if self.initial else ()
 
 
-GCN = Backbone(GraphConv, F.relu, ("bias",))
-GAT = Backbone(
-    GraphAttention,
-    F.elu,
-    ("bias", "heads", "attention_dropout", "negative_slope"),
-    {"heads": 1, "concat": False},
+_ATTENTION = ("bias", "heads", "attention_dropout", "negative_slope")
+_ONE_HEAD = {"heads": 1, "concat": False}
+
+GCN = Backbone(GraphConv)
+GAT = Backbone(GraphAttention, F.elu, _ATTENTION, _ONE_HEAD)
+GATV2 = Backbone(DynamicGraphAttention, F.elu, _ATTENTION, _ONE_HEAD)
+SAGE = Backbone(SageConv, policies={"self_loops": "remove", "norm": "row"})
+GIN = Backbone(IsomorphismConv, policies={"self_loops": "remove", "norm": "none"})
+DIR_GCN = Backbone(
+    DirectedConv,
+    options=("bias", "alpha"),
+    policies={"direction": "out", "self_loops": "remove", "norm": "symmetric"},
 )
+GCNII = Backbone(InitialResidualConv, options=("alpha", "theta", "shared_weights"), initial=True)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
+from memohop.errors import UsageError
 from memohop.nn.features import SparseFeatures
 from memohop.nn.graph import Graph
 
@@ -31,30 +35,49 @@ class NodeModel(nn.Module, ABC):
     undecayed: tuple[str, ...] = ()
     """Names of parameters that weight decay never touches, or prefixes of them."""
 
+    per_node: tuple[str, ...] = ()
+    """Names of parameters with a row for each node.
+
+    A model that has some takes ``num_nodes``, and knows no other graph than the one it was
+    built for.
+    """
+
+    policies: ClassVar[Mapping[str, str]] = {}
+    """What the model makes of the arcs unless told otherwise: options of :class:`Graph`."""
+
     @abstractmethod
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Any:
         """What ``forward`` takes as its graph; made once and reused in every step."""
+
+    def prepare_data(self, data: Data, device: torch.device | str) -> Any:
+        """The same from a whole ``Data``, for models that need more of it than its arcs."""
+        return self.prepare(data.edge_index.to(device), data.num_nodes)
 
 
 class GraphModel(NodeModel):
     """A model on one :class:`~memohop.Graph`, whose policies are options of the model.
 
     Args:
-        direction: ``"out"``, ``"in"``, ``"both"`` or ``"undirected"``.
-        self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
-        norm: ``"row"``, ``"symmetric"`` or ``"none"``.
+        **policies: ``direction``, ``self_loops`` and ``norm``, see :class:`memohop.Graph`, where
+            they differ from the class's own :attr:`policies`.
     """
 
-    def __init__(self, *, direction: str, self_loops: str, norm: str) -> None:
+    policies: ClassVar[Mapping[str, str]] = {
+        "direction": "undirected",
+        "self_loops": "add",
+        "norm": "symmetric",
+    }
+
+    def __init__(self, **policies: str) -> None:
         super().__init__()
-        self.direction, self.self_loops, self.norm = direction, self_loops, norm
+        for name in policies:
+            if name not in self.policies:
+                raise UsageError(
+                    f"{type(self).__name__} has no option {name!r}; "
+                    f"of the graph it takes {', '.join(self.policies)}"
+                )
+        self.policies_in_force = {**self.policies, **policies}
 
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Graph:
         """The graph under this model's policies."""
-        return Graph(
-            edge_index,
-            num_nodes,
-            direction=self.direction,
-            self_loops=self.self_loops,
-            norm=self.norm,
-        )
+        return Graph(edge_index, num_nodes, **self.policies_in_force)

@@ -1,4 +1,4 @@
-"""Jumping knowledge as in the table's copied rows: ``gcn+jk`` and ``gat+jk``."""
+"""Jumping knowledge as in the table's copied rows: ``gcn+jk``, ``gat+jk`` and their kin."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class JumpingStack(GraphModel):
         num_layers: number of convolutions.
         dropout: rate of dropout on hidden layers and before the decision.
         input_dropout: rate of dropout on the features.
-        direction, self_loops, norm: see :class:`memohop.Graph`.
+        **policies: see :class:`GraphModel`.
     """
 
     def __init__(
@@ -44,22 +44,20 @@ class JumpingStack(GraphModel):
         num_layers: int = 2,
         dropout: float = 0.5,
         input_dropout: float = 0.5,
-        direction: str = "undirected",
-        self_loops: str = "add",
-        norm: str = "symmetric",
+        **policies: str,
     ) -> None:
-        super().__init__(direction=direction, self_loops=self_loops, norm=norm)
+        super().__init__(**policies)
+        self.backbone = backbone
         self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
-        self.convs = nn.ModuleList(
-            backbone.layer(hidden_channels, hidden_channels) for _ in range(num_layers)
-        )
-        self.activation = backbone.activation
+        self.convs = nn.ModuleList(backbone.between(hidden_channels, num_layers))
         self.dropout = Dropout(dropout)
         self.classifier = nn.Linear(hidden_channels * (num_layers + 1), out_channels)
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""
         layers = [F.relu(self.input(x))]
+        beside = self.backbone.beside(layers[0])
         for conv in self.convs:
-            layers.append(self.activation(conv(self.dropout(layers[-1]), graph)))
+            hidden = conv(self.dropout(layers[-1]), graph, *beside)
+            layers.append(self.backbone.activation(hidden))
         return self.classifier(self.dropout(torch.cat(layers, dim=-1)))

@@ -1,14 +1,15 @@
-"""The paper's network: ``gcn+mmp`` and ``gat+mmp``."""
+"""The paper's network, on any backbone: ``gcn+mmp``, ``gat+mmp``, ``sage+mmp``, ..."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.errors import UsageError
+from memohop.errors import check_choice
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import MMP, Dropout, FeatureLinear, Graph, MemoryGate
@@ -51,9 +52,15 @@ class MemoryNetwork(GraphModel):
         message_norm: ``"none"``, or ``"layer"`` for layer normalisation of the message.
         readout: decide by the ``"last"`` layer, or by all of them side by side, ``"jumping"``.
         decoupling: form of the penalty, see :func:`memohop.decoupling_loss`.
-        direction, self_loops, norm: see :class:`memohop.Graph`. Self-loops are left out by
-            default: a node keeps itself through its hidden state.
+        **policies: see :class:`GraphModel`. Self-loops are left out by default: a node keeps
+            itself through its hidden state.
     """
+
+    policies: ClassVar[Mapping[str, str]] = {
+        "direction": "undirected",
+        "self_loops": "remove",
+        "norm": "row",
+    }
 
     def __init__(
         self,
@@ -73,16 +80,14 @@ class MemoryNetwork(GraphModel):
         message_norm: str = "none",
         readout: str = "last",
         decoupling: str = "mean",
-        direction: str = "undirected",
-        self_loops: str = "remove",
-        norm: str = "row",
+        **policies: str,
     ) -> None:
-        super().__init__(direction=direction, self_loops=self_loops, norm=norm)
-        _check("gate_sharing", gate_sharing, ("shared", "layer"))
-        _check("message_norm", message_norm, ("none", "layer"))
-        _check("readout", readout, ("last", "jumping"))
-        _check("decoupling", decoupling, FORMS)
-        self.readout, self.decoupling = readout, decoupling
+        super().__init__(**policies)
+        check_choice("gate_sharing", gate_sharing, ("shared", "layer"))
+        check_choice("message_norm", message_norm, ("none", "layer"))
+        check_choice("readout", readout, ("last", "jumping"))
+        check_choice("decoupling", decoupling, FORMS)
+        self.backbone, self.readout, self.decoupling = backbone, readout, decoupling
         self.penalty_is_summed = decoupling == "paper"
         self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
         gates = [
@@ -90,8 +95,7 @@ class MemoryNetwork(GraphModel):
             for _ in range(1 if gate_sharing == "shared" else num_layers)
         ]
         self.rounds = nn.ModuleList()
-        for place in range(num_layers):
-            conv = backbone.layer(hidden_channels, hidden_channels)
+        for place, conv in enumerate(backbone.between(hidden_channels, num_layers)):
             if message_norm == "layer":
                 conv = Normalised(conv, hidden_channels)
             self.rounds.append(
@@ -110,7 +114,7 @@ class MemoryNetwork(GraphModel):
         if self.readout == "jumping":
             hidden = torch.cat([hidden for hidden, _ in pairs], dim=-1)
         logits = self.classifier(self.dropout(hidden))
-        if not (self.training and self.penalised):
+        if not self._has_penalty():
             return MemoryOutput(logits, None)
         return MemoryOutput(logits, network_decoupling_loss(pairs, form=self.decoupling))
 
@@ -121,14 +125,18 @@ class MemoryNetwork(GraphModel):
             [torch.stack([gate.mean(-1) for gate in of_round], dim=-1) for of_round in gates]
         )
 
+    def _has_penalty(self) -> bool:
+        return self.training and self.penalised
+
     def _pass_messages(
         self, x: Features, graph: Graph
     ) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, Tensor, Tensor]]]:
         hidden = memory = F.relu(self.input(x))
         pairs, gates = [(hidden, memory)], []
+        beside = self.backbone.beside(hidden)
         for mmp in self.rounds:
             assert isinstance(mmp, MMP)
-            hidden, memory, of_round = mmp.step(hidden, memory, graph)
+            hidden, memory, of_round = mmp.step(hidden, memory, graph, *beside)
             pairs.append((hidden, memory))
             gates.append(of_round)
         return pairs, gates
@@ -146,11 +154,6 @@ class Normalised(nn.Module):
         super().__init__()
         self.conv, self.norm = conv, nn.LayerNorm(channels)
 
-    def forward(self, hidden: Tensor, graph: Graph) -> Tensor:
+    def forward(self, hidden: Tensor, *conv_args: Any) -> Tensor:
         """The normalised result of the convolution."""
-        return self.norm(self.conv(hidden, graph))
-
-
-def _check(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise UsageError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        return self.norm(self.conv(hidden, *conv_args))

@@ -20,6 +20,9 @@ class MLP(NodeModel):
 
     without the rectifier in the last layer.
 
+    H2GCN's authors, whose row the paper copies, had no biases and tried it with and without the
+    rectifier; without, it is a linear map.
+
     Args:
         in_channels: number of features.
         out_channels: number of classes.
@@ -27,6 +30,8 @@ class MLP(NodeModel):
         num_layers: number of linear maps, at least 1.
         dropout: rate of dropout on hidden layers.
         input_dropout: rate of dropout on the features.
+        relu: whether hidden layers are rectified.
+        bias: whether layers add a learned vector.
     """
 
     def __init__(
@@ -38,12 +43,17 @@ class MLP(NodeModel):
         num_layers: int = 2,
         dropout: float = 0.5,
         input_dropout: float = 0.5,
+        relu: bool = True,
+        bias: bool = True,
     ) -> None:
         super().__init__()
+        self.relu = relu
         widths = [hidden_channels] * (num_layers - 1) + [out_channels]
-        self.first = FeatureLinear(in_channels, widths[0], dropout=input_dropout)
+        self.first = FeatureLinear(in_channels, widths[0], bias=bias, dropout=input_dropout)
         self.dropout = Dropout(dropout)
-        self.later = nn.ModuleList(nn.Linear(width, after) for width, after in pairwise(widths))
+        self.later = nn.ModuleList(
+            nn.Linear(width, after, bias=bias) for width, after in pairwise(widths)
+        )
 
     def prepare(self, edge_index: Tensor, num_nodes: int) -> None:
         """Nothing: the graph plays no part."""
@@ -52,5 +62,5 @@ class MLP(NodeModel):
         """Logits ``[N, out_channels]``."""
         hidden = self.first(x)
         for linear in self.later:
-            hidden = linear(self.dropout(F.relu(hidden)))
+            hidden = linear(self.dropout(F.relu(hidden) if self.relu else hidden))
         return hidden

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memohop.errors import UsageError, unknown_name
-from memohop.networks.backbone import GAT, GCN, Backbone
+from memohop.networks.acm_gcn import ACMGCN
+from memohop.networks.appnp import APPNP
+from memohop.networks.backbone import DIR_GCN, GAT, GATV2, GCN, GCNII, GIN, SAGE, Backbone
 from memohop.networks.base import NodeModel
+from memohop.networks.classic import TunedStack
+from memohop.networks.dir_gcn import ReadoutStack
+from memohop.networks.fagcn import FAGCN
+from memohop.networks.fsgnn import FSGNN
+from memohop.networks.gcnii import DeepStack
+from memohop.networks.geom_gcn import GeomGCN
+from memohop.networks.gprgnn import GPRGNN
+from memohop.networks.h2gcn import H2GCN
 from memohop.networks.jumping import JumpingStack
+from memohop.networks.linkx import LINKX
 from memohop.networks.memory import MemoryNetwork
+from memohop.networks.mixhop import MixHop
 from memohop.networks.mlp import MLP
+from memohop.networks.ordered_gnn import OrderedGNN
+from memohop.networks.sgc import SGC
 from memohop.networks.stack import Stack
 
 
@@ -20,33 +34,71 @@ from memohop.networks.stack import Stack
 class Entry:
     """A network class, the backbone it is built on, and defaults that differ from its own."""
 
-    network: Callable[..., NodeModel]
+    network: type[NodeModel]
     backbone: Backbone | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def options(self) -> dict[str, Any]:
         """Every option of the model with its default."""
         found = _keyword_defaults(self.network)
-        found.pop("backbone", None)
+        for filled_in in ("backbone", "num_nodes"):
+            found.pop(filled_in, None)
         if self.backbone is not None:
             layer = _keyword_defaults(self.backbone.layer)
             found |= {name: layer[name] for name in self.backbone.options}
-        return found | dict(self.defaults)
+        return {**self.network.policies, **found, **self.defaults}
 
 
-def _with_plugins(name: str, backbone: Backbone) -> dict[str, Entry]:
-    return {
-        name: Entry(Stack, backbone),
-        f"{name}+jk": Entry(JumpingStack, backbone),
-        f"{name}+de": Entry(Stack, backbone, {"edge_dropout": 0.5}),
-        f"{name}+mmp": Entry(MemoryNetwork, backbone),
-    }
+def _with_plugins(
+    backbones: Mapping[str, Backbone], plain: Mapping[str, type[NodeModel]]
+) -> dict[str, Entry]:
+    """Every backbone under every plug-in, which go round any of them.
+
+    Args:
+        backbones: by the name that the plug-in's suffix is put to.
+        plain: the network without a plug-in, where it is not a :class:`Stack`.
+    """
+    found = {}
+    for suffix, network, defaults in (
+        ("", Stack, {}),
+        ("+jk", JumpingStack, {}),
+        ("+de", Stack, {"edge_dropout": 0.5}),
+        ("+mmp", MemoryNetwork, {}),
+    ):
+        for name, backbone in backbones.items():
+            kind = plain.get(name, Stack) if network is Stack else network
+            found[name + suffix] = Entry(kind, backbone, {**backbone.policies, **defaults})
+    return found
+
+
+def _tuned(backbone: Backbone, **policies: str) -> Entry:
+    options = tuple(option for option in backbone.options if option != "bias")
+    return Entry(TunedStack, replace(backbone, options=options), policies)
 
 
 MODELS: dict[str, Entry] = {
+    # The rows of the paper's table
     "mlp": Entry(MLP),
-    **_with_plugins("gcn", GCN),
-    **_with_plugins("gat", GAT),
+    **_with_plugins({"gcn": GCN, "gat": GAT}, {}),
+    "mixhop": Entry(MixHop),
+    "h2gcn": Entry(H2GCN),
+    "geom-gcn": Entry(GeomGCN),
+    "gprgnn": Entry(GPRGNN),
+    "fagcn": Entry(FAGCN),
+    # What came after
+    **_with_plugins(
+        {"sage": SAGE, "gin": GIN, "gatv2": GATV2, "dir-gcn": DIR_GCN, "gcnii": GCNII},
+        {"dir-gcn": ReadoutStack, "gcnii": DeepStack},
+    ),
+    "gcn-res": _tuned(GCN),
+    "gat-res": _tuned(GAT),
+    "sage-res": _tuned(SAGE, norm="row"),
+    "sgc": Entry(SGC),
+    "appnp": Entry(APPNP),
+    "acm-gcn": Entry(ACMGCN),
+    "linkx": Entry(LINKX),
+    "fsgnn": Entry(FSGNN),
+    "ordered-gnn": Entry(OrderedGNN),
 }
 
 
@@ -62,13 +114,21 @@ def entry(name: str) -> Entry:
     return MODELS[name]
 
 
-def build(name: str, in_channels: int, out_channels: int, **options: Any) -> NodeModel:
+def build(
+    name: str,
+    in_channels: int,
+    out_channels: int,
+    *,
+    num_nodes: int | None = None,
+    **options: Any,
+) -> NodeModel:
     """A fresh network.
 
     Args:
         name: an id from :func:`models`.
         in_channels: number of features.
         out_channels: number of classes.
+        num_nodes: number of nodes, which only models with weights for each node need.
         **options: what the model's class documents, for example ``hidden_channels``,
             ``num_layers``, ``dropout``, ``direction``.
     """
@@ -83,6 +143,10 @@ def build(name: str, in_channels: int, out_channels: int, **options: Any) -> Nod
     for size in ("hidden_channels", "num_layers", "heads"):
         if size in chosen and not (isinstance(chosen[size], int) and chosen[size] >= 1):
             raise UsageError(f"{size} must be a whole number of at least 1, not {chosen[size]!r}")
+    if found.network.per_node:
+        if num_nodes is None:
+            raise UsageError(f"{name} has weights for each node: pass num_nodes")
+        chosen["num_nodes"] = num_nodes
     if found.backbone is not None:
         of_layer = {key: chosen.pop(key) for key in found.backbone.options if key in chosen}
         chosen["backbone"] = found.backbone.having(**of_layer)

@@ -1,4 +1,4 @@
-"""Plain stacks of convolutions, with and without DropEdge: ``gcn``, ``gat``, ``+de``."""
+"""Plain stacks of convolutions, with and without DropEdge: ``gcn``, ``sage``, ``gcn+de``, ..."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Stack(GraphModel):
         dropout: rate of dropout on hidden layers.
         input_dropout: rate of dropout on the features.
         edge_dropout: probability that an arc is dropped in a training step.
-        direction, self_loops, norm: see :class:`memohop.Graph`.
+        **policies: see :class:`GraphModel`.
     """
 
     def __init__(
@@ -65,27 +65,14 @@ class Stack(GraphModel):
         dropout: float = 0.5,
         input_dropout: float = 0.5,
         edge_dropout: float = 0.0,
-        direction: str = "undirected",
-        self_loops: str = "add",
-        norm: str = "symmetric",
+        **policies: str,
     ) -> None:
-        super().__init__(direction=direction, self_loops=self_loops, norm=norm)
+        super().__init__(**policies)
         widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
         self.drop_edge = DropEdge(edge_dropout)
         self.dropout = Dropout(dropout)
         self.activation = backbone.activation
-        self.convs = nn.ModuleList()
-        for place in range(num_layers):
-            first, last = place == 0, place == num_layers - 1
-            self.convs.append(
-                backbone.layer(
-                    widths[place],
-                    widths[place + 1],
-                    features=first,
-                    input_dropout=input_dropout if first else 0.0,
-                    **(backbone.last if last else {}),
-                )
-            )
+        self.convs = nn.ModuleList(backbone.from_features(widths, input_dropout=input_dropout))
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""

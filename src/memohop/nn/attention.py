@@ -67,9 +67,7 @@ class _Attention(Operation):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         weights, negative = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
-        weighted = weights * grads[0]
-        sums = _RowSums.apply(weighted, pattern).index_select(-1, pattern.row)
-        of_scores = weighted - weights * sums
+        of_scores = _softmax_backward(weights, grads[0], pattern)
         slope = torch.where(negative, ctx.negative_slope, 1.0).to(weights.dtype)
         of_send = (slope * of_scores).index_select(-1, pattern.order)
         # Within a row these gradients add up to 0, so that any constant may be taken from the
@@ -97,6 +95,42 @@ class _Attention(Operation):
         weights, negative = _Attention.apply(*folded, negative_slope, pattern)
         shape = receive.shape[:2]
         return (weights.unflatten(0, shape), negative.unflatten(0, shape)), (0, 0)
+
+
+def row_softmax(scores: Tensor, pattern: Pattern) -> Tensor:
+    """Softmax of scores ``[heads, entries]`` within rows; rows of -inf alone give 0."""
+    return _RowSoftmax.apply(scores, pattern)
+
+
+class _RowSoftmax(Operation):
+    @staticmethod
+    def forward(scores: Tensor, pattern: Pattern) -> Tensor:
+        return pattern.row_softmax(scores)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.pattern = inputs[1]
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (weights,) = ctx.saved_tensors
+        return _softmax_backward(weights, grads[0], ctx.pattern), None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], scores: Tensor, pattern: Pattern
+    ) -> tuple[Tensor, int]:
+        scores = batch_first(scores, in_dims[0], info.batch_size)
+        weights = _RowSoftmax.apply(scores.flatten(0, 1), pattern)
+        return weights.unflatten(0, scores.shape[:2]), 0
+
+
+def _softmax_backward(weights: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
+    """The gradient in the scores, from that in the weights."""
+    weighted = weights * grad
+    sums = _RowSums.apply(weighted, pattern).index_select(-1, pattern.row)
+    return weighted - weights * sums
 
 
 class _RowSums(Operation):

@@ -1,16 +1,23 @@
-"""The two convolutions of the paper, on the graph product of this library."""
+"""Convolutions whose weights are those of the graph, on the graph product of this library.
+
+None of them has an activation. Where a layer has several linear maps of one input they are one
+wider map: the input is read, and dropped out, once.
+"""
 
 from __future__ import annotations
 
+import math
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.errors import UsageError
-from memohop.nn.attention import attend
-from memohop.nn.dropout import Dropout
-from memohop.nn.features import FeatureLinear, SparseFeatures
+from memohop.data.arguments import real_number
+from memohop.nn.features import SparseFeatures, linear_map
 from memohop.nn.graph import Graph, ReweightedGraph
-from memohop.nn.pattern import weighted_product
+
+Hidden = Tensor | SparseFeatures
+Arcs = Graph | ReweightedGraph
 
 
 class GraphConv(nn.Module):
@@ -38,34 +45,26 @@ class GraphConv(nn.Module):
         input_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.linear = _linear(in_channels, out_channels, features, input_dropout)
+        self.linear = linear_map(
+            in_channels, out_channels, features=features, dropout=input_dropout
+        )
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
-    def forward(self, hidden: Tensor | SparseFeatures, graph: Graph | ReweightedGraph) -> Tensor:
+    def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
         return graph.propagate(self.linear(hidden), self.bias)
 
 
-class GraphAttention(nn.Module):
-    r"""Graph attention without activation (Velickovic et al., 2018).
+class SageConv(nn.Module):
+    r"""GraphSAGE's layer (Hamilton et al., 2017).
 
     .. math::
-        \mathbf{h}'_i = \sum_j \alpha_{ij} \mathbf{W}\mathbf{h}_j, \quad
-        \alpha_{ij} = \mathrm{softmax}_j\,
-            \mathrm{LeakyReLU}(\mathbf{a}^\top[\mathbf{W}\mathbf{h}_i \Vert \mathbf{W}\mathbf{h}_j])
+        \mathbf{H}' = \mathbf{H}\mathbf{W}_1 + \mathbf{A}\mathbf{H}\mathbf{W}_2 + \mathbf{b}
 
-    over the entries of row :math:`i` of the graph; the weights of the graph itself play no part.
+    with :math:`\mathbf{A}` the mean over the neighbours: ``norm="row"`` without self-loops.
 
     Args:
-        in_channels: width of the input.
-        out_channels: width of the output, all heads together where they are concatenated.
-        heads: number of attention heads.
-        concat: concatenate the heads, or average them.
-        bias: whether to add a learned vector.
-        dropout: rate of dropout on the values the heads collect.
-        attention_dropout: rate of dropout on the attention weights.
-        negative_slope: of the leaky rectifier.
-        features, input_dropout: as for :class:`GraphConv`.
+        in_channels, out_channels, bias, features, input_dropout: as for :class:`GraphConv`.
     """
 
     def __init__(
@@ -73,52 +72,143 @@ class GraphAttention(nn.Module):
         in_channels: int,
         out_channels: int,
         *,
-        heads: int = 8,
-        concat: bool = True,
         bias: bool = True,
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        negative_slope: float = 0.2,
         features: bool = False,
         input_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if concat and out_channels % heads:
-            raise UsageError(f"heads={heads} must divide the width {out_channels}")
-        self.heads, self.concat, self.negative_slope = heads, concat, negative_slope
-        self.width = out_channels // heads if concat else out_channels
-        self.linear = _linear(in_channels, heads * self.width, features, input_dropout)
-        self.receive = nn.Parameter(torch.empty(heads, self.width))
-        self.send = nn.Parameter(torch.empty(heads, self.width))
-        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
-        self.dropout = Dropout(dropout)
-        self.attention_dropout = Dropout(attention_dropout, role="attention")
-        nn.init.xavier_uniform_(self.receive)
-        nn.init.xavier_uniform_(self.send)
-
-    def forward(self, hidden: Tensor | SparseFeatures, graph: Graph | ReweightedGraph) -> Tensor:
-        """From ``[N, in_channels]`` to ``[N, out_channels]``."""
-        projected = self.linear(hidden).unflatten(-1, (self.heads, self.width)).transpose(0, 1)
-        receive = (projected * self.receive[:, None]).sum(-1)
-        send = (projected * self.send[:, None]).sum(-1)
-        keep = graph.keep if isinstance(graph, ReweightedGraph) else None
-        attention = attend(
-            receive, send, graph.pattern, negative_slope=self.negative_slope, keep=keep
+        self.linear = linear_map(
+            in_channels, out_channels, features=features, dropout=input_dropout, parts=2
         )
-        collected = self._collect(attention, projected, graph)
-        combined = collected.transpose(0, 1).flatten(1) if self.concat else collected.mean(0)
-        return combined if self.bias is None else combined + self.bias
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
-    def _collect(
-        self, attention: Tensor, projected: Tensor, graph: Graph | ReweightedGraph
-    ) -> Tensor:
-        weights = self.attention_dropout(attention)
-        return weighted_product(weights, self.dropout(projected), graph.pattern)
+    def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
+        """From ``[N, in_channels]`` to ``[N, out_channels]``."""
+        own, neighbours = self.linear(hidden).chunk(2, dim=-1)
+        return own + graph.propagate(neighbours, self.bias)
 
 
-def _linear(in_channels: int, out_channels: int, features: bool, dropout: float) -> nn.Module:
-    if features:
-        return FeatureLinear(in_channels, out_channels, bias=False, dropout=dropout)
-    linear = nn.Linear(in_channels, out_channels, bias=False)
-    nn.init.xavier_uniform_(linear.weight)
-    return linear
+class IsomorphismConv(nn.Module):
+    r"""The layer of graph isomorphism networks, GIN (Xu et al., 2019).
+
+    .. math::
+        \mathbf{H}' = \mathrm{ReLU}(((1 + \epsilon)\mathbf{H} + \mathbf{A}\mathbf{H})\mathbf{W}_1
+            + \mathbf{b}_1)\mathbf{W}_2 + \mathbf{b}_2
+
+    with a learned :math:`\epsilon` and :math:`\mathbf{A}` the sum over the neighbours:
+    ``norm="none"`` without self-loops. The first map goes before the product, which is the same.
+    It is as wide as the output in a layer on features, and as the input in later ones.
+
+    Args:
+        in_channels, out_channels, bias, features, input_dropout: as for :class:`GraphConv`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        bias: bool = True,
+        features: bool = False,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        width = out_channels if features else in_channels
+        self.linear = linear_map(in_channels, width, features=features, dropout=input_dropout)
+        self.inner_bias = nn.Parameter(torch.zeros(width)) if bias else None
+        self.second = linear_map(width, out_channels)
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        self.epsilon = nn.Parameter(torch.zeros(()))
+
+    def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
+        """From ``[N, in_channels]`` to ``[N, out_channels]``."""
+        first = self.linear(hidden)
+        first = (1 + self.epsilon) * first + graph.propagate(first, self.inner_bias)
+        second = self.second(F.relu(first))
+        return second if self.bias is None else second + self.bias
+
+
+class DirectedConv(nn.Module):
+    r"""Out- and in-neighbours apart: the layer of Dir-GCN (Rossi et al., 2023).
+
+    .. math::
+        \mathbf{H}' = \alpha\,\mathbf{A}\mathbf{H}\mathbf{W}_1
+            + (1 - \alpha)\,\mathbf{A}^\top\mathbf{H}\mathbf{W}_2 + \mathbf{b}
+
+    with :math:`\mathbf{A} = \mathbf{D}_{out}^{-1/2}\mathbf{E}\mathbf{D}_{in}^{-1/2}` over
+    out-neighbours: ``direction="out"`` and ``norm="symmetric"``, without self-loops.
+
+    Args:
+        in_channels, out_channels, bias, features, input_dropout: as for :class:`GraphConv`.
+        alpha: the share of the out-neighbours, from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        alpha: float = 0.5,
+        bias: bool = True,
+        features: bool = False,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.alpha = real_number("alpha", alpha, least=0, most=1)
+        self.linear = linear_map(
+            in_channels, out_channels, features=features, dropout=input_dropout, parts=2
+        )
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+
+    def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
+        """From ``[N, in_channels]`` to ``[N, out_channels]``."""
+        out, into = self.linear(hidden).chunk(2, dim=-1)
+        into = graph.reversed.propagate((1 - self.alpha) * into, self.bias)
+        return graph.propagate(self.alpha * out) + into
+
+
+class InitialResidualConv(nn.Module):
+    r"""The layer of GCNII (Chen et al., 2020), which keeps in touch with the first layer.
+
+    .. math::
+        \mathbf{Z} = (1 - \alpha)\mathbf{A}\mathbf{H} + \alpha\mathbf{H}^0, \quad
+        \mathbf{H}' = (1 - \beta_l)\mathbf{Z} + \beta_l\mathbf{Z}\mathbf{W}, \quad
+        \beta_l = \log(\theta / l + 1)
+
+    Without shared weights, the authors' GCNII*, the two terms of :math:`\mathbf{Z}` have a
+    matrix each.
+
+    Args:
+        in_channels: width of input and output.
+        out_channels: the same width.
+        place: the number :math:`l` of the layer, from 1.
+        alpha: the share of the first layer, from 0 to 1.
+        theta: how fast deeper layers approach the identity, at least 0.
+        shared_weights: whether both terms are multiplied by the same matrix.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        place: int = 1,
+        alpha: float = 0.1,
+        theta: float = 0.5,
+        shared_weights: bool = True,
+    ) -> None:
+        super().__init__()
+        self.alpha = real_number("alpha", alpha, least=0, most=1)
+        self.beta = math.log(real_number("theta", theta, least=0) / place + 1)
+        self.linear = linear_map(in_channels, out_channels)
+        self.of_initial = None if shared_weights else linear_map(in_channels, out_channels)
+
+    def forward(self, hidden: Tensor, graph: Arcs, initial: Tensor) -> Tensor:
+        """From ``[N, in_channels]`` to the same shape; ``initial`` is the first hidden state."""
+        received, kept = (1 - self.alpha) * (graph @ hidden), self.alpha * initial
+        combined = received + kept
+        if self.of_initial is None:
+            mapped = self.linear(combined)
+        else:
+            mapped = self.linear(received) + self.of_initial(kept)
+        return torch.lerp(combined, mapped, self.beta)

@@ -48,15 +48,22 @@ class FeatureLinear(nn.Module):
         out_channels: width of the result.
         bias: whether to add a learned vector.
         dropout: rate of dropout on the features.
+        parts: of how many maps side by side this one consists; each has Glorot weights.
     """
 
     bias: Tensor | None
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, bias: bool = True, dropout: float = 0.0
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        bias: bool = True,
+        dropout: float = 0.0,
+        parts: int = 1,
     ) -> None:
         super().__init__()
-        self.in_channels, self.out_channels = in_channels, out_channels
+        self.in_channels, self.out_channels, self.parts = in_channels, out_channels, parts
         self.dropout = Dropout(dropout, role="input")
         # [in, out]: rows are what a stored value selects
         self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
@@ -65,7 +72,7 @@ class FeatureLinear(nn.Module):
 
     def reset_parameters(self) -> None:
         """Glorot weights, zero bias."""
-        bound = math.sqrt(6 / (self.in_channels + self.out_channels))
+        bound = math.sqrt(6 / (self.in_channels + self.out_channels / self.parts))
         nn.init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
@@ -93,3 +100,29 @@ class FeatureLinear(nn.Module):
     def extra_repr(self) -> str:
         """The two widths."""
         return f"{self.in_channels}, {self.out_channels}, bias={self.bias is not None}"
+
+
+def linear_map(
+    in_channels: int,
+    out_channels: int,
+    *,
+    features: bool = False,
+    dropout: float = 0.0,
+    parts: int = 1,
+) -> nn.Linear | FeatureLinear:
+    """Linear maps without bias, side by side as one, each with Glorot weights.
+
+    Args:
+        in_channels: width of the input.
+        out_channels: width of each map's result.
+        features: whether the input is the node features, or a hidden state.
+        dropout: rate of dropout on node features.
+        parts: how many maps; the result is ``parts * out_channels`` wide.
+    """
+    width = parts * out_channels
+    if features:
+        return FeatureLinear(in_channels, width, bias=False, dropout=dropout, parts=parts)
+    linear = nn.Linear(in_channels, width, bias=False)
+    for part in linear.weight.detach().chunk(parts):
+        nn.init.xavier_uniform_(part)
+    return linear

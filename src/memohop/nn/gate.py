@@ -84,9 +84,12 @@ class MemoryGate(nn.Module):
         return plain and (in_stream() or not (self.training and self.dropout.active))
 
     def update(
-        self, hidden: Tensor, message: Tensor
+        self, hidden: Tensor, message: Tensor, wants_memory: bool = True
     ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
-        """The new hidden state and memory, and the gates, which carry no gradient."""
+        """The new hidden state and memory, and the gates, which carry no gradient.
+
+        The memory is left empty where nobody wants it.
+        """
         draws = self.dropout.draw(), self.dropout.draw()
         hidden, memory, gates = gated_update(
             hidden,
@@ -95,6 +98,7 @@ class MemoryGate(nn.Module):
             self.out.bias,
             None if draws[0] is None or draws[1] is None else (draws[0], draws[1]),
             self.dropout.rate,
+            wants_memory,
         )
         gate_hidden, gate_message, gate_memory = gates.chunk(3, dim=-1)
         return hidden, memory, (gate_hidden, gate_message, gate_memory)

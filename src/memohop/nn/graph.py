@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
-from memohop.errors import UsageError
+from memohop.data.arcs import check_arcs
+from memohop.errors import check_choice
 from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product, weighted_product
 
 DIRECTIONS = ("out", "in", "both", "undirected")
@@ -58,9 +61,9 @@ class Graph:
         self_loops: str = "keep",
         norm: str = "none",
     ) -> None:
-        _check_choice("direction", direction, DIRECTIONS)
-        _check_choice("self_loops", self_loops, SELF_LOOPS)
-        _check_choice("norm", norm, NORMS)
+        check_choice("direction", direction, DIRECTIONS)
+        check_choice("self_loops", self_loops, SELF_LOOPS)
+        check_choice("norm", norm, NORMS)
         check_arcs(edge_index, num_nodes)
         self.num_nodes, self.direction = num_nodes, direction
         self.self_loops, self.norm = self_loops, norm
@@ -94,6 +97,13 @@ class Graph:
         kept = torch.where(loop, torch.ones_like(keep), keep)
         return ReweightedGraph(self, kept, self._normalise((self.weight * kept)[None]))
 
+    @cached_property
+    def reversed(self) -> Graph:
+        """The graph with every arc turned round, under the same policies."""
+        turned = {"out": "in", "in": "out"}.get(self.direction, self.direction)
+        order = self.pattern.order
+        return self._like(self.pattern.transpose, self.weight[order], direction=turned)
+
     def _normalise(self, weight: Tensor) -> Tensor:
         """Weights ``[1, entries]`` divided as ``norm`` says."""
         if self.norm == "none":
@@ -113,11 +123,15 @@ class Graph:
         self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> Graph:
         """The same graph on another device or with another type of values."""
-        graph = object.__new__(Graph)
-        graph.num_nodes, graph.direction = self.num_nodes, self.direction
-        graph.self_loops, graph.norm = self.self_loops, self.norm
         device = self.weight.device if device is None else device
-        graph._place(self.pattern.to(device), self.weight.to(device=device, dtype=dtype))
+        weight = self.weight.to(device=device, dtype=dtype)
+        return self._like(self.pattern.to(device), weight, direction=self.direction)
+
+    def _like(self, pattern: Pattern, weight: Tensor, *, direction: str) -> Graph:
+        graph = object.__new__(Graph)
+        graph.num_nodes, graph.direction = self.num_nodes, direction
+        graph.self_loops, graph.norm = self.self_loops, self.norm
+        graph._place(pattern, weight)
         return graph
 
     def __repr__(self) -> str:
@@ -133,7 +147,7 @@ class ReweightedGraph:
     def __init__(self, graph: Graph, keep: Tensor, weight: Tensor) -> None:
         self.pattern, self.num_nodes = graph.pattern, graph.num_nodes
         self.keep = keep
-        self._weight = weight
+        self._graph, self._weight = graph, weight
 
     def __matmul__(self, hidden: Tensor) -> Tensor:
         """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
@@ -144,27 +158,10 @@ class ReweightedGraph:
         product = weighted_product(self._weight, hidden[None], self.pattern).squeeze(0)
         return product if bias is None else product + bias
 
-
-def check_arcs(edge_index: Tensor, num_nodes: int) -> None:
-    """Refuse arcs of a wrong shape or type, or to nodes that do not exist."""
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.int64:
-        raise UsageError(
-            f"edge_index must be an int64 tensor of shape [2, arcs], not {edge_index.dtype} "
-            f"{tuple(edge_index.shape)}"
-        )
-    outside = ((edge_index < 0) | (edge_index >= num_nodes)).any(dim=0)
-    if outside.any():
-        place = int(outside.nonzero()[0])
-        source, target = edge_index[:, place].tolist()
-        raise UsageError(
-            f"edge_index[:, {place}] is the arc {source} -> {target}, but nodes are numbered "
-            f"0 to {num_nodes - 1}: renumber the nodes or raise num_nodes"
-        )
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise UsageError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+    @cached_property
+    def reversed(self) -> ReweightedGraph:
+        """What is left of the arcs, every one of them turned round."""
+        return self._graph.reversed.reweighted(self.keep.index_select(-1, self.pattern.order))
 
 
 def _merge(edge_index: Tensor, num_nodes: int, direction: str) -> tuple[Tensor, Tensor, Tensor]:

@@ -268,7 +268,7 @@ def dropout(values: Tensor, keys: Tensor, rates: Tensor, word1: int, word2: int)
 def _gate_forward(
     hidden, message, weight, bias, keys, rates, out_hidden, out_memory, out_gates,
     nodes, width, w11, w12, w21, w22,
-    DROP: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+    DROP: tl.constexpr, MEMORY: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     member = tl.program_id(1)
     n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -293,7 +293,8 @@ def _gate_forward(
     tl.store(gates + 1, absorbed, mask=n < nodes)
     tl.store(gates + 2, passed, mask=n < nodes)
     tl.store(out_hidden + place, kept[:, None] * h + absorbed[:, None] * m, mask=inside)
-    tl.store(out_memory + place, passed[:, None] * m, mask=inside)
+    if MEMORY:
+        tl.store(out_memory + place, passed[:, None] * m, mask=inside)
 
 
 @triton.jit
@@ -309,7 +310,7 @@ def _gate_backward(
     hidden, message, weight, keys, rates, gates, grad_hidden, grad_memory,
     out_hidden, out_message, out_weight, out_bias,
     nodes, width, blocks, w11, w12, w21, w22,
-    DROP: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+    DROP: tl.constexpr, MEMORY: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     member = tl.program_id(1)
     n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -320,7 +321,9 @@ def _gate_backward(
     h = tl.load(hidden + place, mask=inside, other=0.0)
     m = tl.load(message + place, mask=inside, other=0.0)
     g_h = tl.load(grad_hidden + place, mask=inside, other=0.0)
-    g_c = tl.load(grad_memory + place, mask=inside, other=0.0)
+    g_c = tl.zeros_like(g_h)
+    if MEMORY:
+        g_c = tl.load(grad_memory + place, mask=inside, other=0.0)
     h_mask = inside.to(tl.float32)
     m_mask = h_mask
     if DROP:
@@ -371,7 +374,12 @@ Drop = tuple[Tensor, Tensor, tuple[int, int], tuple[int, int]]
 
 
 def gated_update(
-    hidden: Tensor, message: Tensor, weight: Tensor, bias: Tensor, drop: Drop | None
+    hidden: Tensor,
+    message: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    drop: Drop | None,
+    wants_memory: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Eqs. (8)-(10) for ``[B, N, C]``: hidden, memory, and the gates ``[B, N, 3]``.
 
@@ -380,16 +388,18 @@ def gated_update(
         weight: ``[B, 3, 2 C]``.
         bias: ``[B, 3]``.
         drop: keys ``[B, 2]``, rates ``[B]`` and the words of the places of the two masks.
+        wants_memory: False to leave the memory empty.
     """
     members, nodes, width = hidden.shape
-    out_hidden, out_memory = torch.empty_like(hidden), torch.empty_like(hidden)
+    out_hidden = torch.empty_like(hidden)
+    out_memory = torch.empty_like(hidden) if wants_memory else hidden.new_empty(members, 0)
     gates = hidden.new_empty(members, nodes, 3)
     block_c = triton.next_power_of_2(width)
     block_n = max(1, 2048 // block_c)
     _gate_forward[(triton.cdiv(nodes, block_n), members)](
         hidden, message, weight, bias, *_drop_arguments(drop, weight)[:2],
         out_hidden, out_memory, gates, nodes, width, *_drop_arguments(drop, weight)[2:],
-        DROP=drop is not None, BLOCK_N=block_n, BLOCK_C=block_c,
+        DROP=drop is not None, MEMORY=wants_memory, BLOCK_N=block_n, BLOCK_C=block_c,
     )  # fmt: skip
     return out_hidden, out_memory, gates
 
@@ -400,10 +410,11 @@ def gated_update_backward(
     weight: Tensor,
     gates: Tensor,
     grad_hidden: Tensor,
-    grad_memory: Tensor,
+    grad_memory: Tensor | None,
     drop: Drop | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of :func:`gated_update` in hidden, message, weight and bias."""
+    has_memory = grad_memory is not None
     members, nodes, width = hidden.shape
     block_c = triton.next_power_of_2(width)
     block_n = max(1, 2048 // block_c)
@@ -413,10 +424,10 @@ def gated_update_backward(
     out_bias = hidden.new_empty(members, blocks, 3)
     _gate_backward[(blocks, members)](
         hidden, message, weight, *_drop_arguments(drop, weight)[:2], gates,
-        grad_hidden.contiguous(), grad_memory.contiguous(),
+        grad_hidden.contiguous(), grad_hidden if grad_memory is None else grad_memory.contiguous(),
         out_hidden, out_message, out_weight, out_bias,
         nodes, width, blocks, *_drop_arguments(drop, weight)[2:],
-        DROP=drop is not None, BLOCK_N=block_n, BLOCK_C=block_c,
+        DROP=drop is not None, MEMORY=has_memory, BLOCK_N=block_n, BLOCK_C=block_c,
     )  # fmt: skip
     return out_hidden, out_message, out_weight.sum(1), out_bias.sum(1)
 

@@ -76,9 +76,13 @@ class MMP(nn.Module):
         return hidden, memory
 
     def step(
-        self, hidden: Tensor, memory: Tensor, *conv_args: Any
+        self, hidden: Tensor, memory: Tensor, *conv_args: Any, wants_memory: bool = True
     ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
-        """The same round, with the three gates beside the new pair."""
+        """The same round, with the three gates beside the new pair.
+
+        The memory may be left empty where nobody wants it: after the last round, unless the
+        regulariser reads it.
+        """
         message = self.conv(memory, *conv_args)  # Eq. (6)
         if message.shape != hidden.shape:
             raise UsageError(
@@ -87,7 +91,7 @@ class MMP(nn.Module):
                 f"{self.channels} output channels (several heads count together)"
             )
         if self.memory_from == "message" and self.gate.can_update():
-            return self.gate.update(hidden, message)  # Eqs. (8)-(10) in one pass
+            return self.gate.update(hidden, message, wants_memory)  # Eqs. (8)-(10) in one pass
         gates = self.gate(hidden, message)  # Eq. (8)
         gate_hidden, gate_message, gate_memory = gates
         hidden = torch.addcmul(gate_hidden * hidden, gate_message, message)  # Eq. (9)

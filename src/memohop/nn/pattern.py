@@ -12,6 +12,7 @@ stored, which is several times faster.
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -108,6 +109,16 @@ class Pattern:
         sums = self.row_sums(weights).clamp(min=torch.finfo(scores.dtype).tiny)
         return weights.div_(sums.index_select(1, self.row))
 
+    @cached_property
+    def incidence(self) -> tuple[Pattern, Pattern]:
+        """Rows against entries, and columns against entries: who gathers what entries hold."""
+        numbers = torch.arange(len(self), device=self.row.device)
+        rows, columns = self.shape
+        return (
+            Pattern(self.row, numbers, (rows, len(self))),
+            Pattern(self.transpose.row, self.order, (columns, len(self))),
+        )
+
     def block_csr(self, values: Tensor) -> Tensor:
         """A block-diagonal sparse tensor of several matrices, from ``[K, entries]``."""
         count, (rows, columns) = len(values), self.shape
@@ -161,6 +172,14 @@ def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
     return _Inner.apply(left, right, pattern)
 
 
+def _multiply(csr: Tensor, dense: Tensor, out: Tensor, bias: Tensor | None) -> None:
+    """``out = csr @ dense + bias``; a plain product would fill ``out`` with zeros and copy it."""
+    if bias is None:
+        torch.addmm(out, csr, dense, beta=0, out=out)
+    else:
+        torch.addmm(bias.expand_as(out), csr, dense, out=out)
+
+
 class _FixedProduct(Operation):
     @staticmethod
     def forward(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
@@ -170,11 +189,11 @@ class _FixedProduct(Operation):
         if dense.is_cuda:
             folded = dense.transpose(0, 1).reshape(columns, count * width)
             out = (matrix.csr @ folded).view(-1, count, width).transpose(0, 1)
-        else:
-            out = dense.new_empty(count, matrix.csr.shape[0], width)
-            for place, part in zip(out, dense, strict=True):  # one at a time stays in the cache
-                torch.mm(matrix.csr, part, out=place)
-        return out if bias is None else out.add_(bias[:, None])
+            return out if bias is None else out.add_(bias[:, None])
+        out = dense.new_empty(count, matrix.csr.shape[0], width)
+        for k in range(count):  # one at a time stays in the cache
+            _multiply(matrix.csr, dense[k], out[k], None if bias is None else bias[k])
+        return out
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -211,8 +230,8 @@ class _WeightedProduct(Operation):
             product = pattern.block_csr(values) @ dense.reshape(-1, width)
             return product.view(count, -1, width)
         out = dense.new_empty(count, pattern.shape[0], width)
-        for place, value, part in zip(out, values, dense, strict=True):
-            torch.mm(pattern.csr(value), part, out=place)
+        for k in range(count):
+            _multiply(pattern.csr(values[k]), dense[k], out[k], None)
         return out
 
     @staticmethod

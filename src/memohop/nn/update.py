@@ -26,6 +26,7 @@ def gated_update(
     bias: Tensor,
     draws: tuple[Draw, Draw] | None,
     rate: Tensor,
+    wants_memory: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""The new hidden state and memory, and the gates ``[N, 3]``, which carry no gradient.
 
@@ -42,13 +43,14 @@ def gated_update(
         bias: ``[3]``.
         draws: the places of the masks of hidden and message, or None for no dropout.
         rate: the rate of dropout, a scalar.
+        wants_memory: False where nobody reads the memory: it is then left empty.
     """
     if draws is None:
         key, places = torch.zeros(2, dtype=torch.int32, device=hidden.device), None
     else:
         key, places = draws[0].key, (draws[0].place, draws[1].place)
     tensors = (hidden, message, weight, bias, key, rate.reshape(()))
-    found = _GatedUpdate.apply(*(tensor[None] for tensor in tensors), places)
+    found = _GatedUpdate.apply(*(tensor[None] for tensor in tensors), places, wants_memory)
     return found[0].squeeze(0), found[1].squeeze(0), found[2].squeeze(0)
 
 
@@ -67,12 +69,15 @@ class _GatedUpdate(Operation):
         keys: Tensor,
         rates: Tensor,
         places: Places | None,
+        wants_memory: bool,
     ) -> tuple[Tensor, ...]:
-        kept: tuple[Tensor, ...] = (hidden.new_empty(len(hidden), 0),) * 4
+        nothing = hidden.new_empty(len(hidden), 0)
+        kept: tuple[Tensor, ...] = (nothing,) * 4
         if use_kernels(hidden):
             assert kernels is not None
             tensors = (t.contiguous() for t in (hidden, message, weight, bias))
-            return *kernels.gated_update(*tensors, _drop(keys, rates, places)), *kept
+            drop = _drop(keys, rates, places)
+            return *kernels.gated_update(*tensors, drop, wants_memory), *kept
         parts = (hidden, message)
         if places is not None:
             masks = draw_masks(keys, rates, places, tuple(hidden.shape[1:]), hidden.dtype)
@@ -82,11 +87,12 @@ class _GatedUpdate(Operation):
         gates = torch.baddbmm(bias[:, None], parts[0], of_hidden).baddbmm_(parts[1], of_message)
         gate_hidden, gate_message, gate_memory = gates.sigmoid_().split(1, dim=-1)
         new_hidden = (hidden * gate_hidden).addcmul_(message, gate_message)
-        return new_hidden, message * gate_memory, gates, *kept
+        memory = message * gate_memory if wants_memory else nothing
+        return new_hidden, memory, gates, *kept
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        hidden, message, weight, _, keys, rates, ctx.places = inputs
+        hidden, message, weight, _, keys, rates, ctx.places, _ = inputs
         ctx.save_for_backward(hidden, message, weight, keys, rates, *output[2:])
         ctx.mark_non_differentiable(*output[2:])
         ctx.set_materialize_grads(False)  # nobody reads the memory of the last layer
@@ -97,20 +103,19 @@ class _GatedUpdate(Operation):
         of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
         if use_kernels(hidden):
             assert kernels is not None
-            of_memory = torch.zeros_like(hidden) if grads[1] is None else grads[1]
             tensors = (t.contiguous() for t in (hidden, message, weight))
             drop = _drop(keys, rates, ctx.places)
-            found = kernels.gated_update_backward(*tensors, gates, of_hidden, of_memory, drop)
-            return *found, None, None, None
+            found = kernels.gated_update_backward(*tensors, gates, of_hidden, grads[1], drop)
+            return *found, *[None] * 4
         if ctx.places is None:
             kept = [None, None, hidden, message]
-        return *_backward(hidden, message, weight, gates, kept, of_hidden, grads[1]), *[None] * 3
+        return *_backward(hidden, message, weight, gates, kept, of_hidden, grads[1]), *[None] * 4
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], *inputs: Any
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        found = _GatedUpdate.apply(*fold_members(info, in_dims, inputs[:6]), inputs[6])
+        found = _GatedUpdate.apply(*fold_members(info, in_dims, inputs[:6]), *inputs[6:])
         return tuple(part.unsqueeze(1) for part in found), (0,) * len(found)
 
 
@@ -128,15 +133,15 @@ def _backward(
     ``kept`` holds the masks of hidden and message, or None, and the two with masks applied.
     """
     gate_hidden, gate_message, gate_memory = gates.split(1, dim=-1)
-    vecdot = torch.linalg.vecdot
-    of_gates = [vecdot(of_hidden, hidden), vecdot(of_hidden, message)]
+    work = torch.empty_like(hidden)  # one piece of memory that stays in the cache
+    of_gates = torch.zeros_like(gates)
+    torch.sum(torch.mul(of_hidden, hidden, out=work), -1, out=of_gates[..., 0])
+    torch.sum(torch.mul(of_hidden, message, out=work), -1, out=of_gates[..., 1])
     grad_hidden, grad_message = of_hidden * gate_hidden, of_hidden * gate_message
-    if of_memory is None:
-        of_gates.append(torch.zeros_like(of_gates[0]))
-    else:
-        of_gates.append(vecdot(of_memory, message))
+    if of_memory is not None:
+        torch.sum(torch.mul(of_memory, message, out=work), -1, out=of_gates[..., 2])
         grad_message.addcmul_(of_memory, gate_memory)
-    of_scores = torch.stack(of_gates, dim=-1).mul_(gates * (1 - gates))
+    of_scores = of_gates.mul_(gates * (1 - gates))
     grad_weight = []
     for mask, part, grad, of_part in zip(
         kept[:2],
@@ -145,7 +150,7 @@ def _backward(
         weight.split(hidden.shape[-1], dim=-1),
         strict=True,
     ):
-        through = of_scores @ of_part
+        through = torch.bmm(of_scores, of_part, out=work)
         if mask is None:
             grad.add_(through)
         else:

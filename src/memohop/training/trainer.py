@@ -205,7 +205,8 @@ def make_builder(
             raise UsageError("options are for model ids; let the function set its own")
         return model
     classes = int(data.y.max()) + 1
-    return lambda: build_model(model, data.x.shape[1], classes, **options)
+    channels, nodes = data.x.shape[1], data.num_nodes
+    return lambda: build_model(model, channels, classes, num_nodes=nodes, **options)
 
 
 def make_task(data: Data, network: nn.Module, device: torch.device, features: str) -> Task:
@@ -216,9 +217,10 @@ def make_task(data: Data, network: nn.Module, device: torch.device, features: st
     if metric not in SCORES:
         raise UsageError(f"data.metric must be one of {', '.join(SCORES)}, not {metric!r}")
     x: Tensor | SparseFeatures = data.x.to(device)
-    graph = data.edge_index.to(device)
-    if isinstance(network, NodeModel):
-        graph = network.prepare(graph, data.num_nodes)
+    if not isinstance(network, NodeModel):
+        graph = data.edge_index.to(device)
+    else:
+        graph = network.prepare_data(data, device)
         density = float((data.x != 0).float().mean())
         if features == "sparse" or (features == "auto" and density < _SPARSE_BELOW):
             x = SparseFeatures(data.x.to(device))

@@ -1,0 +1,108 @@
+"""From a column of labels to class numbers, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from memohop.data.text_columns import as_text
+from memohop.errors import DataError
+
+Class: TypeAlias = str | int
+_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # spelled as Python would
+
+
+class Labels(NamedTuple):
+    """Class numbers, -1 where there is no label, and what they stand for."""
+
+    y: NDArray[np.int64]
+    classes: list[Class]
+    notes: list[str]
+
+
+def encode_labels(
+    column: pa.ChunkedArray, name: str, classes: Sequence[Class] | None = None
+) -> Labels:
+    """Numbers the classes: whole numbers by size, other labels in the order of the alphabet.
+
+    Args:
+        column: The labels; missing ones are what is to be predicted.
+        name: The name of the column, for errors and notes.
+        classes: The classes of an earlier table. Without them there must be two classes, one of
+            them with two nodes; with them, a label that is not among them counts as missing.
+    """
+    text = as_text(_whole_if_possible(column, name))
+    known = text.drop_null()
+    if classes is None:
+        classes = _sorted(known)
+        _check_classes(known, classes, name)
+    spelled = pa.array([str(label) for label in classes], pa.string())
+    y = pc.fill_null(pc.index_in(text, value_set=spelled), -1).to_numpy().astype(np.int64)
+    notes = []
+    strange = len(known) - int((y >= 0).sum())
+    if strange:
+        notes.append(f"{strange} label(s) of a class that is not known count as missing")
+    return Labels(y, list(classes), notes + _sizes(y, classes, name))
+
+
+def spelled_whole(text: pa.ChunkedArray | pa.Array) -> bool:
+    """Whether all strings are whole numbers, each spelled in the one usual way."""
+    return bool(pc.all(pc.match_substring_regex(text, _WHOLE)).as_py())
+
+
+def _whole_if_possible(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Numbers such as 2.0 are whole: that is how tables with gaps store 2."""
+    if not pa.types.is_floating(column.type):
+        return column
+    column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowException as error:
+        raise DataError(
+            f"the label column {name!r} holds numbers that are not whole ({error}); a class is a "
+            "string or a whole number: group the values into classes first"
+        ) from error
+
+
+def _sorted(known: pa.ChunkedArray) -> list[Class]:
+    values = known.unique()
+    if spelled_whole(values):
+        return sorted(int(value) for value in values.to_pylist())
+    return sorted(values.to_pylist())
+
+
+def _check_classes(known: pa.ChunkedArray, classes: Sequence[Class], name: str) -> None:
+    if not classes:
+        raise DataError(
+            f"the label column {name!r} is empty in every row; give some nodes their label"
+        )
+    if len(classes) == 1:
+        raise DataError(
+            f"the label column {name!r} has one class, {classes[0]!r}; there is nothing to tell "
+            "apart: give labels of at least two classes"
+        )
+    if len(classes) == len(known):
+        raise DataError(
+            f"the label column {name!r} has {len(classes)} labels, all different, as an id has; "
+            "name the column with the classes"
+        )
+
+
+def _sizes(y: NDArray[np.int64], classes: Sequence[Class], name: str) -> list[str]:
+    sizes = np.bincount(y[y >= 0], minlength=len(classes))
+    small = [f"{label!r} ({size})" for label, size in zip(classes, sizes, strict=True) if size < 3]
+    notes = [
+        f"label {name!r}: {len(classes)} classes, {int(sizes.sum())} nodes with a label and "
+        f"{int((y < 0).sum())} without"
+    ]
+    if small:
+        notes.append(
+            "too few labelled nodes to be in training, validation and test at once: class "
+            + ", ".join(small)
+        )
+    return notes

@@ -1,0 +1,153 @@
+"""A quick look at who knows the labels: the features, the neighbours, or both together.
+
+A *probe* is a logistic regression with classes of equal weight, scored on three folds. It sees
+
+- of the *features*: the features themselves, or their 64 main directions if there are more;
+- of the *neighbours* in one direction: the mean of their features, the classes of those among them
+  that are in the training folds, how many there are, and who they are (the 32 main directions of
+  the links);
+- of both *together*: the product of the two probabilities, one of them raised to the power that
+  is best on the other folds.
+
+What a probe *says* is its balanced accuracy on the scale from chance, 0, to always right, 1. At
+most 10000 nodes are looked at, drawn at random, so that a large graph takes no longer.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.extmath import randomized_svd
+
+FOLDS = 3
+_NODES = 10_000
+_OF_FEATURES = 64
+_OF_LINKS = 32
+_SEED = 0
+
+
+class Said(NamedTuple):
+    """What a probe says, from 0 for chance to 1, and the standard error of that."""
+
+    score: float
+    error: float
+
+
+class Probes(NamedTuple):
+    """What the features say, and the neighbours alone and with them, by direction."""
+
+    features: Said
+    neighbours: dict[str, Said]
+    together: dict[str, Said]
+
+
+def probe(
+    x: NDArray[np.float32],
+    links: Mapping[str, sparse.csr_array],
+    y: NDArray[np.int64],
+    usable: NDArray[np.bool_],
+) -> Probes | None:
+    """Asks features and neighbours; None if fewer than two classes have three usable nodes.
+
+    Args:
+        x: Features.
+        links: For each direction, whom a node hears: a matrix of 0 and 1.
+        y: The class of every node.
+        usable: The nodes whose class may be looked at; all have one.
+    """
+    sizes = np.bincount(y[usable], minlength=1)
+    nodes = np.flatnonzero(usable)
+    nodes = nodes[sizes[y[nodes]] >= FOLDS]
+    if (sizes >= FOLDS).sum() < 2:
+        return None
+    if len(nodes) > _NODES:
+        nodes = np.sort(np.random.default_rng(_SEED).choice(nodes, _NODES, replace=False))
+        nodes = nodes[np.bincount(y[nodes])[y[nodes]] >= FOLDS]
+    classes = np.unique(y[nodes], return_inverse=True)[1]
+    folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=_SEED).split(nodes, classes))
+    main = x @ _main_directions(x[nodes], _OF_FEATURES) if x.shape[1] > _OF_FEATURES else x
+    of_features = _predict([main[nodes]] * FOLDS, classes, folds)
+    neighbours, together = {}, {}
+    for name, matrix in links.items():
+        of_neighbours = _predict(_heard(main, matrix, nodes, classes, folds), classes, folds)
+        neighbours[name] = _said(of_neighbours, classes)
+        together[name] = _said(_product(of_features, of_neighbours, classes, folds), classes)
+    return Probes(_said(of_features, classes), neighbours, together)
+
+
+def _heard(
+    main: NDArray[Any],
+    matrix: sparse.csr_array,
+    nodes: NDArray[np.int64],
+    classes: NDArray[np.int64],
+    folds: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+) -> list[NDArray[Any]]:
+    """What each of the nodes hears, for each fold: the classes of its test nodes are not told."""
+    rows = matrix[nodes]
+    degree = np.diff(rows.indptr)[:, None]
+    who = rows @ _main_directions(rows, min(_OF_LINKS, len(nodes)))
+    who /= np.linalg.norm(who, axis=1, keepdims=True) + 1e-9
+    always = np.hstack((rows @ main / np.maximum(degree, 1), np.log1p(degree), who))
+    heard = []
+    for train, _ in folds:
+        told = np.zeros((len(main), classes.max() + 1), dtype=np.float32)
+        told[nodes[train], classes[train]] = 1
+        counts = rows @ told
+        heard.append(np.hstack((always, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))))
+    return heard
+
+
+def _main_directions(matrix: Any, count: int) -> NDArray[Any]:
+    """The first right singular vectors, one in each column."""
+    if not sparse.issparse(matrix) and np.count_nonzero(matrix) < 0.2 * matrix.size:
+        matrix = sparse.csr_array(matrix)
+    return np.asarray(randomized_svd(matrix, count, random_state=_SEED)[2].T, dtype=np.float32)
+
+
+def _predict(
+    views: list[NDArray[Any]],
+    classes: NDArray[np.int64],
+    folds: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+) -> NDArray[Any]:
+    """The logarithm of each class's probability, for every node from the folds without it."""
+    found = np.zeros((len(classes), classes.max() + 1))
+    for view, (train, test) in zip(views, folds, strict=True):
+        scaler = StandardScaler().fit(view[train])
+        model = LogisticRegression(C=0.03, class_weight="balanced", max_iter=100, tol=1e-3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # roughly is enough here
+            model.fit(scaler.transform(view[train]), classes[train])
+        found[test] = model.predict_log_proba(scaler.transform(view[test]))
+    return found
+
+
+def _product(
+    first: NDArray[Any],
+    second: NDArray[Any],
+    classes: NDArray[np.int64],
+    folds: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+) -> NDArray[Any]:
+    """Both predictions joined, so that one that knows nothing does no harm."""
+    candidates = [(1 - share) * first + share * second for share in np.linspace(0, 1, 7)]
+    joined = np.empty_like(first)
+    for others, fold in folds:
+        best = max(candidates, key=lambda found: _said(found[others], classes[others]).score)
+        joined[fold] = best[fold]
+    return joined
+
+
+def _said(logarithms: NDArray[Any], classes: NDArray[np.int64]) -> Said:
+    sizes = np.bincount(classes)
+    right = np.bincount(classes[logarithms.argmax(axis=1) == classes], minlength=len(sizes)) / sizes
+    chance = 1 / len(sizes)
+    error = np.sqrt((right * (1 - right) / sizes).sum()) / len(sizes)
+    return Said(float((right.mean() - chance) / (1 - chance)), float(error / (1 - chance)))

@@ -1,0 +1,76 @@
+"""Nodes that are there twice, and test nodes that have a twin in training.
+
+Two nodes are *twins* if they point to exactly the same nodes, at least one. In an undirected graph
+that is: if they have the same neighbours. With one link in common that is often chance, with two or
+more (*close* twins) hardly ever. A test node with a close twin in training whose class is the same
+leaks: what tells its class is that twin, and not what a model has learnt. *Duplicates* are nodes
+that have the same features as an earlier node and point to the same nodes.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+
+class Twins(NamedTuple):
+    """Test nodes with a twin in training.
+
+    Attributes:
+        twins: How many there are.
+        close: How many of them have two links or more.
+        agreement: How often a close twin in training has the same class: the mean over these test
+            nodes of the share of their twins; None if there are none.
+    """
+
+    twins: int
+    close: int
+    agreement: float | None
+
+
+def twins(
+    links: sparse.csr_array,
+    y: NDArray[np.int64],
+    train: NDArray[np.bool_],
+    test: NDArray[np.bool_],
+) -> Twins:
+    """Counts the twins of one split.
+
+    Args:
+        links: What each node points to, without repetition.
+        y: The class of every node; training nodes have one.
+        train: The training nodes.
+        test: The test nodes.
+    """
+    degree = np.diff(links.indptr)
+    groups = np.unique(_row_keys(links), return_inverse=True)[1]
+    learnt = sparse.csr_array(
+        (np.ones(int(train.sum())), (groups[train], y[train])),
+        shape=(len(y), int(y.max()) + 1),
+    )
+    known = learnt.sum(axis=1)[groups]  # training nodes with the same links
+    found = np.flatnonzero(test & (degree > 0) & (known > 0))
+    close = found[(degree[found] > 1) & (y[found] >= 0)]
+    same = learnt[groups[close], y[close]] / known[close] if close.size else None
+    return Twins(len(found), len(close), None if same is None else float(same.mean()))
+
+
+def duplicates(links: sparse.csr_array, x: NDArray[Any]) -> int:
+    """How many nodes have the features and links of an earlier one."""
+    features = np.fromiter((hash((row + 0.0).tobytes()) for row in x), np.int64, len(x))  # -0 is 0
+    both = np.stack((_row_keys(links), features), axis=1)
+    return len(x) - len(np.unique(both, axis=0))
+
+
+def _row_keys(links: sparse.csr_array) -> NDArray[np.int64]:
+    """A number for each row; rows with the same columns have the same one."""
+    columns, ends = links.indices, links.indptr
+    return np.fromiter(
+        (hash(columns[start:end].tobytes()) for start, end in pairwise(ends)),
+        np.int64,
+        links.shape[0],
+    )

@@ -1,0 +1,134 @@
+"""Low-pass, high-pass and identity channels, mixed for each node: ``acm-gcn``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from memohop.errors import check_choice
+from memohop.networks.base import Features, GraphModel
+from memohop.nn import Dropout, Graph
+from memohop.nn.features import linear_map
+
+_CHANNELS = 3
+
+
+class MixedChannels(nn.Module):
+    r"""One layer of :class:`ACMGCN`.
+
+    Args:
+        in_channels: width of the input.
+        out_channels: width of the output.
+        order: ``"filter-first"`` (ACM) or ``"rectify-first"`` (ACMII).
+        features: whether the input is the node features, or a hidden state.
+        input_dropout: rate of dropout on node features.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        order: str,
+        features: bool = False,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.order = order
+        self.linear = linear_map(
+            in_channels, out_channels, features=features, dropout=input_dropout, parts=_CHANNELS
+        )
+        self.attention = nn.Parameter(torch.empty(_CHANNELS, out_channels))
+        self.mix = nn.Parameter(torch.empty(_CHANNELS, _CHANNELS))
+        nn.init.xavier_uniform_(self.attention)
+        nn.init.xavier_uniform_(self.mix)
+
+    def forward(self, hidden: Features, graph: Graph) -> Tensor:
+        """From ``[N, in_channels]`` to ``[N, out_channels]``."""
+        mapped = self.linear(hidden)
+        if self.order == "rectify-first":
+            mapped = F.relu(mapped)
+        width = mapped.shape[-1] // _CHANNELS
+        own = mapped[..., width:]
+        low, smoothed = (graph @ mapped[..., : 2 * width]).chunk(2, dim=-1)
+        high, identity = own.chunk(2, dim=-1)
+        channels = torch.stack([low, high - smoothed, identity], dim=-2)  # [N, 3, out_channels]
+        if self.order == "filter-first":
+            channels = F.relu(channels)
+        scores = (channels * self.attention).sum(-1).sigmoid()
+        shares = (scores @ self.mix / _CHANNELS).softmax(-1)
+        return _CHANNELS * (shares[..., None] * channels).sum(-2)
+
+
+class ACMGCN(GraphModel):
+    r"""Adaptive channel mixing.
+
+    From `"Revisiting Heterophily For Graph Neural Networks" <https://arxiv.org/abs/2210.07606>`_
+    (NeurIPS 2022). With :math:`\mathbf{A}` the mean over a node and its neighbours, a layer is
+
+    .. math::
+        \mathbf{H}_L &= \mathrm{ReLU}(\mathbf{A}\mathbf{H}\mathbf{W}_L), \quad
+        \mathbf{H}_H = \mathrm{ReLU}((\mathbf{I} - \mathbf{A})\mathbf{H}\mathbf{W}_H), \quad
+        \mathbf{H}_I = \mathrm{ReLU}(\mathbf{H}\mathbf{W}_I) \\
+        \boldsymbol\alpha &= \mathrm{softmax}(\mathrm{sigmoid}([\mathbf{H}_L\mathbf{a}_L \Vert
+            \mathbf{H}_H\mathbf{a}_H \Vert \mathbf{H}_I\mathbf{a}_I])\mathbf{W}_{mix} / 3) \\
+        \mathbf{H}' &= 3\,(\alpha_L\mathbf{H}_L + \alpha_H\mathbf{H}_H + \alpha_I\mathbf{H}_I)
+
+    or, rectified first, with the filters after the rectifier (ACMII). The two filters share one
+    product. As in the authors' code the last layer is rectified too, so that logits are at least
+    0. Their structure channel (the variants "+" and "++") is not here.
+
+    Args:
+        in_channels: number of features.
+        out_channels: number of classes.
+        hidden_channels: width of the hidden layers.
+        num_layers: number of layers, at least 1.
+        dropout: rate of dropout on hidden layers.
+        input_dropout: rate of dropout on the features.
+        order: ``"filter-first"`` (ACM) or ``"rectify-first"`` (ACMII).
+        **policies: see :class:`GraphModel`.
+    """
+
+    policies: ClassVar[Mapping[str, str]] = {
+        "direction": "undirected",
+        "self_loops": "add",
+        "norm": "row",
+    }
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        input_dropout: float = 0.5,
+        order: str = "filter-first",
+        **policies: str,
+    ) -> None:
+        super().__init__(**policies)
+        check_choice("order", order, ("filter-first", "rectify-first"))
+        widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
+        self.layers = nn.ModuleList(
+            MixedChannels(
+                widths[place],
+                widths[place + 1],
+                order=order,
+                features=place == 0,
+                input_dropout=input_dropout,
+            )
+            for place in range(num_layers)
+        )
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Features, graph: Graph) -> Tensor:
+        """Logits ``[N, out_channels]``."""
+        hidden = self.layers[0](x, graph)
+        for layer in self.layers[1:]:
+            hidden = layer(self.dropout(F.relu(hidden)), graph)
+        return hidden

@@ -1,0 +1,101 @@
+"""Classic convolutions as they are tuned today: ``gcn-res``, ``gat-res`` and ``sage-res``."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from memohop.errors import check_choice
+from memohop.networks.backbone import Backbone
+from memohop.networks.base import Features, GraphModel
+from memohop.nn import BatchNorm, Dropout, FeatureLinear, Graph
+from memohop.nn.features import linear_map
+
+
+class TunedStack(GraphModel):
+    r"""Convolutions with residual connections and normalisation.
+
+    From `"Classic GNNs are Strong Baselines" <https://arxiv.org/abs/2406.08993>`_ (NeurIPS 2024):
+
+    .. math::
+        \mathbf{H}^l = \mathrm{drop}(\mathrm{ReLU}(\mathrm{norm}(
+            \mathrm{conv}(\mathbf{H}^{l-1}) + \mathbf{H}^{l-1}\mathbf{W}^l))), \quad
+        \mathbf{Z} = \mathbf{H}^L\mathbf{W} + \mathbf{b}
+
+    with :math:`\mathbf{H}^0` the features, or a linear map of them. Layers have no bias where
+    batch normalisation would take it away again. The authors drop no features; where a member
+    does, convolution and residual draw a mask each.
+
+    Args:
+        in_channels: number of features.
+        out_channels: number of classes.
+        backbone: the kind of convolution.
+        hidden_channels: width of the hidden layers.
+        num_layers: number of convolutions, at least 1.
+        dropout: rate of dropout on hidden layers.
+        input_dropout: rate of dropout on the features.
+        projection: whether a linear map of the features comes first.
+        residual: whether each layer adds a linear map of its input.
+        hidden_norm: ``"batch"``, ``"layer"`` or ``"none"``.
+        readout: decide by the ``"last"`` layer, or by the ``"sum"`` of all.
+        **policies: see :class:`GraphModel`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        backbone: Backbone,
+        hidden_channels: int = 64,
+        num_layers: int = 4,
+        dropout: float = 0.5,
+        input_dropout: float = 0.0,
+        projection: bool = False,
+        residual: bool = True,
+        hidden_norm: str = "batch",
+        readout: str = "last",
+        **policies: str,
+    ) -> None:
+        super().__init__(**policies)
+        check_choice("hidden_norm", hidden_norm, ("batch", "layer", "none"))
+        check_choice("readout", readout, ("last", "sum"))
+        self.readout = readout
+        backbone = backbone.having(bias=hidden_norm != "batch")
+        widths = [in_channels, *[hidden_channels] * num_layers]
+        self.projection = None
+        if projection:
+            self.projection = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
+            self.convs = nn.ModuleList(backbone.between(hidden_channels, num_layers))
+        else:
+            self.convs = nn.ModuleList(
+                backbone.from_features(widths, input_dropout=input_dropout, logits=False)
+            )
+        self.residuals = nn.ModuleList()
+        for place in range(num_layers if residual else 0):
+            on_features = place == 0 and not projection
+            width = in_channels if on_features else hidden_channels
+            residual_map = linear_map(
+                width, hidden_channels, features=on_features, dropout=input_dropout
+            )
+            # PyTorch's own start, as the authors have it: the convolution has the greater say.
+            bound = width**-0.5
+            nn.init.uniform_(residual_map.weight, -bound, bound)
+            self.residuals.append(residual_map)
+        norm = {"batch": BatchNorm, "layer": nn.LayerNorm, "none": nn.Identity}[hidden_norm]
+        self.norms = nn.ModuleList(norm(hidden_channels) for _ in range(num_layers))
+        self.dropout = Dropout(dropout)
+        self.classifier = nn.Linear(hidden_channels, out_channels)
+
+    def forward(self, x: Features, graph: Graph) -> Tensor:
+        """Logits ``[N, out_channels]``."""
+        first = x if self.projection is None else self.projection(x)
+        layers: list[Tensor] = []
+        for place, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
+            hidden = layers[-1] if layers else first
+            received = conv(hidden, graph)
+            if self.residuals:
+                received = received + self.residuals[place](hidden)
+            layers.append(self.dropout(F.relu(norm(received))))
+        return self.classifier(torch.stack(layers).sum(0) if self.readout == "sum" else layers[-1])

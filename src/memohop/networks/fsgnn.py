@@ -1,0 +1,112 @@
+"""Soft selection among features of several hops: ``fsgnn``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from memohop.data.arguments import whole_number
+from memohop.networks.base import Features, GraphModel
+from memohop.nn import Dropout, Graph
+from memohop.nn.features import linear_map
+
+
+class WithAndWithoutLoops(NamedTuple):
+    """The two graphs of :class:`FSGNN`."""
+
+    plain: Graph
+    looped: Graph
+
+
+class FSGNN(GraphModel):
+    r"""A map of its own for each hop, and one weight per hop.
+
+    From `"Improving Graph Neural Networks with Simple Architecture Design"
+    <https://arxiv.org/abs/2105.07634>`_ (2021). With :math:`\mathbf{A}` the graph without
+    self-loops, :math:`\hat{\mathbf{A}}` that with them, and :math:`\mathbf{X}_0, \dots,
+    \mathbf{X}_{2K}` the features :math:`\mathbf{X}, \mathbf{A}^k\mathbf{X},
+    \hat{\mathbf{A}}^k\mathbf{X}` for :math:`k = 1, \dots, K`:
+
+    .. math::
+        \mathbf{H}_i &= \mathrm{softmax}(\boldsymbol\alpha)_i\,
+            \mathrm{norm}(\mathbf{X}_i\mathbf{W}_i + \mathbf{b}_i) \\
+        \mathbf{Z} &= \mathrm{drop}(\mathrm{ReLU}([\mathbf{H}_0 \Vert \dots \Vert
+            \mathbf{H}_{2K}]))\mathbf{W} + \mathbf{b}
+
+    where *norm* divides each row by its length. The maps come before the products, which is the
+    same, so that a hop is one product of hidden width. The authors train
+    :math:`\boldsymbol\alpha` with a learning rate of its own.
+
+    Args:
+        in_channels: number of features.
+        out_channels: number of classes.
+        hidden_channels: width of the map of each hop.
+        hops: the number :math:`K`.
+        dropout: rate of dropout before the decision.
+        input_dropout: rate of dropout on the features.
+        normalise: whether rows are divided by their lengths.
+        **policies: ``direction`` and ``norm``, see :class:`GraphModel`.
+    """
+
+    policies: ClassVar[Mapping[str, str]] = {"direction": "undirected", "norm": "symmetric"}
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 64,
+        hops: int = 3,
+        dropout: float = 0.5,
+        input_dropout: float = 0.0,
+        normalise: bool = True,
+        **policies: str,
+    ) -> None:
+        super().__init__(**policies)
+        self.hops, self.normalise = whole_number("hops", hops, least=1), normalise
+        count = 2 * hops + 1
+        self.linear = linear_map(
+            in_channels, hidden_channels, features=True, dropout=input_dropout, parts=count
+        )
+        self.bias = nn.Parameter(torch.empty(count, hidden_channels))
+        self.selection = nn.Parameter(torch.ones(count))
+        self.dropout = Dropout(dropout)
+        self.classifier = nn.Linear(count * hidden_channels, out_channels)
+        # Not 0: a node without neighbours has a row of biases alone, divided by its length.
+        bound = 1 / math.sqrt(in_channels)
+        nn.init.uniform_(self.bias, -bound, bound)
+
+    def prepare(self, edge_index: Tensor, num_nodes: int) -> WithAndWithoutLoops:  # type: ignore[override]
+        """The graph without and with self-loops."""
+        return WithAndWithoutLoops(
+            *(
+                Graph(edge_index, num_nodes, self_loops=self_loops, **self.policies_in_force)
+                for self_loops in ("remove", "add")
+            )
+        )
+
+    def forward(self, x: Features, graphs: WithAndWithoutLoops) -> Tensor:
+        """Logits ``[N, out_channels]``."""
+        own, plain, looped = self.linear(x).split(
+            [len(self.bias[0]), *[self.hops * len(self.bias[0])] * 2], dim=-1
+        )
+        maps = [own, *self._walk(plain, graphs.plain), *self._walk(looped, graphs.looped)]
+        hidden = torch.stack(maps, dim=-2) + self.bias  # [N, 2 K + 1, hidden_channels]
+        if self.normalise:
+            hidden = F.normalize(hidden, dim=-1)
+        hidden = hidden * self.selection.softmax(0)[:, None]
+        return self.classifier(self.dropout(F.relu(hidden.flatten(-2))))
+
+    def _walk(self, maps: Tensor, graph: Graph) -> list[Tensor]:
+        """The first of ``hops`` maps taken one step, the second two, and so on."""
+        width, found = maps.shape[-1] // self.hops, []
+        for _ in range(self.hops):
+            maps = graph @ maps
+            found.append(maps[..., :width])
+            maps = maps[..., width:]
+        return found

@@ -1,0 +1,186 @@
+"""Neighbours by their relative position: ``geom-gcn``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from memohop.data.latent import EMBEDDINGS, LatentNeighbours, computed
+from memohop.errors import UsageError, check_choice
+from memohop.networks.base import Features, GraphModel
+from memohop.nn import Dropout, Graph, SparseFeatures
+from memohop.nn.features import linear_map
+from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product
+
+DIVISIONS = 9  # four quadrants in each of two spaces, and the node itself
+_LATENT, _SELF = 4, 8
+
+
+class DivisionConv(nn.Module):
+    r"""A map of its own for each division of the neighbours, without activation.
+
+    .. math::
+        \mathbf{e}_{vr} = \frac{1}{\sqrt{d_v}} \sum_{u \in N_r(v)} \frac{1}{\sqrt{d_u}}
+            \mathbf{W}_r\mathbf{h}_u
+
+    for the divisions :math:`r`, side by side or averaged; :math:`d_v` is the number of all
+    neighbours of :math:`v`.
+
+    Args:
+        in_channels: width of the input.
+        out_channels: width of each division's output.
+        concat: put the divisions side by side, or average them.
+        features: whether the input is the node features, or a hidden state.
+        input_dropout: rate of dropout on node features.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        concat: bool,
+        features: bool = False,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.linear = linear_map(
+            in_channels, out_channels, features=features, dropout=input_dropout, parts=DIVISIONS
+        )
+        self.concat = concat
+
+    def forward(self, hidden: Tensor | SparseFeatures, matrix: FixedMatrix) -> Tensor:
+        """From ``[N, in_channels]``, and what :func:`divide` made."""
+        projected = self.linear(hidden).unflatten(-1, (DIVISIONS, -1)).transpose(0, 1)
+        collected = fixed_product(projected.flatten(0, 1)[None], matrix).squeeze(0)
+        divisions = collected.unflatten(0, (DIVISIONS, -1))
+        return divisions.transpose(0, 1).flatten(1) if self.concat else divisions.mean(0)
+
+
+class GeomGCN(GraphModel):
+    r"""Neighbours in the graph and in a latent space, told apart by their relative position.
+
+    From `"Geom-GCN: Geometric Graph Convolutional Networks" <https://arxiv.org/abs/2002.05287>`_
+    (ICLR 2020):
+
+    .. math::
+        \mathbf{h}^l_v = \mathrm{ReLU}\Big(\big\Vert_r \frac{1}{\sqrt{d_v}}
+            \sum_{u \in N_r(v)} \frac{1}{\sqrt{d_u}}
+            \mathbf{W}^l_r\,\mathrm{drop}(\mathbf{h}^{l-1}_u)\Big)
+
+    and in the last layer the mean over :math:`r` instead of the nine side by side, without the
+    rectifier. The divisions :math:`r` are the four quadrants in which a neighbour in the graph
+    may lie, the same for a neighbour in the latent space, and the node itself. A neighbour in
+    both spaces counts as one in the latent space. There are no biases.
+
+    This is the authors' network. Where the latent neighbours are not the published ones they are
+    computed, see :func:`memohop.data.latent.computed`: then neighbours are such of each other,
+    while most arcs of the published lists go one way. PyTorch Geometric has no such operator.
+
+    The network is equivariant to permutations of the nodes together with their latent
+    neighbours. Computed coordinates are not: they are found up to mirroring, and Poincaré's
+    start from random places.
+
+    Args:
+        in_channels: number of features.
+        out_channels: number of classes.
+        hidden_channels: width of each division; a hidden layer is nine times as wide.
+        num_layers: number of layers.
+        dropout: rate of dropout on hidden layers.
+        input_dropout: rate of dropout on the features.
+        embedding: where latent neighbours come from: ``"isomap"`` or ``"poincare"`` to compute
+            them, or ``"auto"`` for those of the data (``data.latent``, see
+            :func:`memohop.data.latent.published`) and Isomap where it has none.
+        **policies: ``direction`` of the neighbours in the graph, see :class:`GraphModel`; each
+            counts once.
+    """
+
+    policies: ClassVar[Mapping[str, str]] = {"direction": "undirected"}
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 32,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        input_dropout: float = 0.5,
+        embedding: str = "auto",
+        **policies: str,
+    ) -> None:
+        super().__init__(**policies)
+        check_choice("embedding", embedding, ("auto", *EMBEDDINGS))
+        self.embedding = embedding
+        self.dropout = Dropout(dropout)
+        self.convs = nn.ModuleList()
+        for place in range(num_layers):
+            first, last = place == 0, place == num_layers - 1
+            self.convs.append(
+                DivisionConv(
+                    in_channels if first else DIVISIONS * hidden_channels,
+                    out_channels if last else hidden_channels,
+                    concat=not last,
+                    features=first,
+                    input_dropout=input_dropout if first else 0.0,
+                )
+            )
+
+    def prepare_data(self, data: Data, device: torch.device | str) -> FixedMatrix:
+        """The divisions, with the latent neighbours that come with the data where wanted."""
+        latent = data.latent if self.embedding == "auto" and "latent" in data else None
+        return self.prepare(data.edge_index.to(device), data.num_nodes, latent)
+
+    def prepare(  # type: ignore[override]
+        self, edge_index: Tensor, num_nodes: int, latent: LatentNeighbours | None = None
+    ) -> FixedMatrix:
+        """The divisions of every node's neighbours; without ``latent`` it is computed."""
+        if latent is None:
+            embedding = "isomap" if self.embedding == "auto" else self.embedding
+            latent = computed(edge_index, num_nodes, embedding=embedding)
+        graph = Graph(edge_index, num_nodes, self_loops="remove", **self.policies_in_force)
+        return divide(graph, latent)
+
+    def forward(self, x: Features, graph: FixedMatrix) -> Tensor:
+        """Logits ``[N, out_channels]``."""
+        hidden = self.convs[0](x, graph)
+        for conv in self.convs[1:]:
+            hidden = conv(self.dropout(F.relu(hidden)), graph)
+        return hidden
+
+
+def divide(graph: Graph, latent: LatentNeighbours) -> FixedMatrix:
+    """The matrices of all divisions, ``[N, N]`` each, along the diagonal of one.
+
+    Args:
+        graph: who receives from whom in the graph, without self-loops.
+        latent: the division of each of these arcs, and the arcs of the latent space.
+    """
+    count, device = graph.num_nodes, graph.pattern.row.device
+    source, target = latent.arcs.to(device)
+    division = latent.division.to(device)
+    arcs = target * count + source
+    in_graph = graph.pattern.row * count + graph.pattern.col
+    unknown = ~torch.isin(in_graph, arcs)
+    if unknown.any():
+        to, start = divmod(int(in_graph[unknown][0]), count)
+        raise UsageError(
+            f"the latent neighbours know no arc {start} -> {to}, so they are those of another "
+            "graph: leave them out, or give embedding='isomap' or 'poincare' to compute them"
+        )
+    wanted = (division >= _LATENT) | torch.isin(arcs, in_graph)
+    node = torch.arange(count, device=device)
+    row, col = torch.cat([target[wanted], node]), torch.cat([source[wanted], node])
+    division = torch.cat([division[wanted], torch.full_like(node, _SELF)])
+    degree = torch.bincount(row, minlength=count).to(torch.get_default_dtype())
+    values = (degree[row] * degree[col]).rsqrt()
+    block_row, block_col = division * count + row, division * count + col
+    order = torch.argsort(block_row * count + col)
+    size = DIVISIONS * count
+    pattern = Pattern(block_row[order], block_col[order], (size, size))
+    return FixedMatrix(pattern, values[order])

@@ -1,0 +1,139 @@
+"""Features and rows of the adjacency matrix, each through a perceptron: ``linkx``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from memohop.data.arguments import whole_number
+from memohop.errors import UsageError
+from memohop.networks.base import Features, GraphModel
+from memohop.nn import BatchNorm, Dropout, FeatureLinear, Graph
+
+
+class AdjacencyLinear(nn.Module):
+    r"""A linear map of the rows of the adjacency matrix: :math:`\mathbf{A}\mathbf{W} + \mathbf{b}`.
+
+    Args:
+        num_nodes: number of nodes, and of rows of the weight.
+        out_channels: width of the result.
+    """
+
+    def __init__(self, num_nodes: int, out_channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_nodes, out_channels))
+        self.bias = nn.Parameter(torch.zeros(out_channels))
+        nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, graph: Graph) -> Tensor:
+        """Embeddings ``[N, out_channels]``."""
+        return graph.propagate(self.weight, self.bias)
+
+
+class LaterLayers(nn.Module):
+    r"""What follows the first linear map of a perceptron: ReLU, batch norm, dropout, linear, ...
+
+    Args:
+        widths: of the first map's result and of each further one.
+        dropout: rate of dropout, or None for no dropout.
+    """
+
+    def __init__(self, widths: list[int], *, dropout: float | None = None) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList(BatchNorm(width) for width in widths[:-1])
+        self.linears = nn.ModuleList(nn.Linear(width, after) for width, after in pairwise(widths))
+        self.dropout = nn.Identity() if dropout is None else Dropout(dropout)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """From the first width to the last."""
+        for norm, linear in zip(self.norms, self.linears, strict=True):
+            hidden = linear(self.dropout(norm(F.relu(hidden))))
+        return hidden
+
+
+class LINKX(GraphModel):
+    r"""A perceptron on features and neighbour lists, which passes no messages.
+
+    From `"Large Scale Learning on Non-Homophilous Graphs" <https://arxiv.org/abs/2110.14446>`_
+    (NeurIPS 2021):
+
+    .. math::
+        \mathbf{H}_A = \mathrm{MLP}_A(\mathbf{A}), \quad
+        \mathbf{H}_X = \mathrm{MLP}_X(\mathbf{X}), \quad
+        \mathbf{Z} = \mathrm{MLP}_f(\mathrm{ReLU}([\mathbf{H}_A \Vert \mathbf{H}_X]\mathbf{W}
+            + \mathbf{b} + \mathbf{H}_A + \mathbf{H}_X))
+
+    The first map of :math:`\mathrm{MLP}_A` has a row for each node: the network knows no other
+    graph than the one it is built for. Perceptrons of several layers have ReLU, batch
+    normalisation and dropout between them, in this order; only the last one drops.
+
+    Args:
+        in_channels: number of features.
+        out_channels: number of classes.
+        num_nodes: number of nodes of the graph.
+        hidden_channels: width of every layer.
+        num_layers: number of layers of the last perceptron.
+        edge_layers: number of layers of the perceptron on neighbours.
+        node_layers: number of layers of the perceptron on features.
+        dropout: rate of dropout between the last layers.
+        input_dropout: rate of dropout on the features.
+        **policies: see :class:`GraphModel`.
+    """
+
+    policies: ClassVar[Mapping[str, str]] = {
+        "direction": "undirected",
+        "self_loops": "keep",
+        "norm": "none",
+    }
+    per_node = ("neighbours.weight",)
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        num_nodes: int,
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        edge_layers: int = 1,
+        node_layers: int = 1,
+        dropout: float = 0.5,
+        input_dropout: float = 0.0,
+        **policies: str,
+    ) -> None:
+        super().__init__(**policies)
+        edge_layers = whole_number("edge_layers", edge_layers, least=1)
+        node_layers = whole_number("node_layers", node_layers, least=1)
+        self.num_nodes = whole_number("num_nodes", num_nodes, least=1)
+        self.neighbours = AdjacencyLinear(num_nodes, hidden_channels)
+        self.features = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
+        self.later_neighbours = LaterLayers([hidden_channels] * edge_layers)
+        self.later_features = LaterLayers([hidden_channels] * node_layers)
+        self.combine = nn.Linear(2 * hidden_channels, hidden_channels)
+        widths = [hidden_channels] * (num_layers - 1) + [out_channels]
+        self.decide = nn.Linear(hidden_channels, widths[0])
+        self.later = LaterLayers(widths, dropout=dropout)
+
+    def prepare(self, edge_index: Tensor, num_nodes: int) -> Graph:
+        """The graph, if it is the one the network was built for."""
+        if num_nodes != self.num_nodes:
+            raise UsageError(
+                f"this linkx was built for num_nodes={self.num_nodes}, and the graph has "
+                f"{num_nodes}: it has a row of weights for each node and cannot be used on "
+                "another graph; build it anew, or take a model that can, such as gcn+mmp"
+            )
+        return super().prepare(edge_index, num_nodes)
+
+    def forward(self, x: Features, graph: Graph) -> Tensor:
+        """Logits ``[N, out_channels]``."""
+        of_neighbours = self.later_neighbours(self.neighbours(graph))
+        of_features = self.later_features(self.features(x))
+        for_neighbours, for_features = self.combine.weight.chunk(2, dim=1)
+        combined = F.linear(of_neighbours, for_neighbours, self.combine.bias)
+        combined = combined + F.linear(of_features, for_features) + of_neighbours + of_features
+        return self.later(self.decide(F.relu(combined)))

@@ -1,0 +1,169 @@
+"""Convolutions that learn the weights of the arcs: graph attention and its second version."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from memohop.errors import UsageError
+from memohop.nn.attention import attend
+from memohop.nn.convolution import Arcs, Hidden
+from memohop.nn.dropout import Dropout
+from memohop.nn.dynamic_attention import attend_dynamically
+from memohop.nn.features import linear_map
+from memohop.nn.graph import ReweightedGraph
+from memohop.nn.pattern import weighted_product
+
+
+class _Attention(nn.Module):
+    """What the two versions have in common: linear maps, heads, and how these collect.
+
+    Args:
+        parts: number of linear maps of the input.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        parts: int,
+        heads: int,
+        concat: bool,
+        bias: bool,
+        dropout: float,
+        attention_dropout: float,
+        negative_slope: float,
+        features: bool,
+        input_dropout: float,
+    ) -> None:
+        super().__init__()
+        if concat and out_channels % heads:
+            raise UsageError(f"heads={heads} must divide the width {out_channels}")
+        self.heads, self.concat, self.negative_slope = heads, concat, negative_slope
+        self.width = out_channels // heads if concat else out_channels
+        self.linear = linear_map(
+            in_channels, heads * self.width, features=features, dropout=input_dropout, parts=parts
+        )
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        self.dropout = Dropout(dropout)
+        self.attention_dropout = Dropout(attention_dropout, role="attention")
+
+    def _by_head(self, mapped: Tensor) -> Tensor:
+        return mapped.unflatten(-1, (self.heads, self.width)).transpose(0, 1)
+
+    def _collect(self, attention: Tensor, values: Tensor, graph: Arcs) -> Tensor:
+        weights = self.attention_dropout(attention)
+        collected = weighted_product(weights, self.dropout(values), graph.pattern)
+        combined = collected.transpose(0, 1).flatten(1) if self.concat else collected.mean(0)
+        return combined if self.bias is None else combined + self.bias
+
+
+class GraphAttention(_Attention):
+    r"""Graph attention without activation (Velickovic et al., 2018).
+
+    .. math::
+        \mathbf{h}'_i = \sum_j \alpha_{ij} \mathbf{W}\mathbf{h}_j, \quad
+        \alpha_{ij} = \mathrm{softmax}_j\,
+            \mathrm{LeakyReLU}(\mathbf{a}^\top[\mathbf{W}\mathbf{h}_i \Vert \mathbf{W}\mathbf{h}_j])
+
+    over the entries of row :math:`i` of the graph; the weights of the graph itself play no part.
+
+    Args:
+        in_channels: width of the input.
+        out_channels: width of the output, all heads together where they are concatenated.
+        heads: number of attention heads.
+        concat: concatenate the heads, or average them.
+        bias: whether to add a learned vector.
+        dropout: rate of dropout on the values the heads collect.
+        attention_dropout: rate of dropout on the attention weights.
+        negative_slope: of the leaky rectifier.
+        features, input_dropout: as for :class:`GraphConv`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        heads: int = 8,
+        concat: bool = True,
+        bias: bool = True,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        negative_slope: float = 0.2,
+        features: bool = False,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, parts=1, heads=heads, concat=concat, bias=bias,
+            dropout=dropout, attention_dropout=attention_dropout, negative_slope=negative_slope,
+            features=features, input_dropout=input_dropout,
+        )  # fmt: skip
+        self.receive = nn.Parameter(torch.empty(heads, self.width))
+        self.send = nn.Parameter(torch.empty(heads, self.width))
+        nn.init.xavier_uniform_(self.receive)
+        nn.init.xavier_uniform_(self.send)
+
+    def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
+        """From ``[N, in_channels]`` to ``[N, out_channels]``."""
+        projected = self._by_head(self.linear(hidden))
+        receive = (projected * self.receive[:, None]).sum(-1)
+        send = (projected * self.send[:, None]).sum(-1)
+        attention = attend(
+            receive, send, graph.pattern, negative_slope=self.negative_slope, keep=_kept(graph)
+        )
+        return self._collect(attention, projected, graph)
+
+
+class DynamicGraphAttention(_Attention):
+    r"""GATv2 without activation (Brody et al., 2022): each node can rank its neighbours its way.
+
+    .. math::
+        \mathbf{h}'_i = \sum_j \alpha_{ij} \mathbf{W}_2\mathbf{h}_j, \quad
+        \alpha_{ij} = \mathrm{softmax}_j\,
+            \mathbf{a}^\top\mathrm{LeakyReLU}(\mathbf{W}_1\mathbf{h}_i + \mathbf{W}_2\mathbf{h}_j)
+
+    Args:
+        in_channels, out_channels, heads, concat, bias, dropout, attention_dropout,
+            negative_slope, features, input_dropout: as for :class:`GraphAttention`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        heads: int = 8,
+        concat: bool = True,
+        bias: bool = True,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        negative_slope: float = 0.2,
+        features: bool = False,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, parts=2, heads=heads, concat=concat, bias=bias,
+            dropout=dropout, attention_dropout=attention_dropout, negative_slope=negative_slope,
+            features=features, input_dropout=input_dropout,
+        )  # fmt: skip
+        self.score = nn.Parameter(torch.empty(heads, self.width))
+        nn.init.xavier_uniform_(self.score)
+
+    def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
+        """From ``[N, in_channels]`` to ``[N, out_channels]``."""
+        receive, send = (self._by_head(part) for part in self.linear(hidden).chunk(2, dim=-1))
+        attention = attend_dynamically(
+            receive,
+            send,
+            self.score,
+            graph.pattern,
+            negative_slope=self.negative_slope,
+            keep=_kept(graph),
+        )
+        return self._collect(attention, send, graph)
+
+
+def _kept(graph: Arcs) -> Tensor | None:
+    return graph.keep if isinstance(graph, ReweightedGraph) else None

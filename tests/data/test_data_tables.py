@@ -1,0 +1,478 @@
+"""Tables of nodes and edges, and other graphs of one's own, against what they literally say."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from memohop.data.check import check
+from memohop.data.splits import class_wise_splits
+from memohop.data.tables import from_arrays, from_networkx, read_graph
+from memohop.errors import DataError, UsageError
+
+NODES = "id,age,kind\na,1,x\nb,2,y\nc,3,x\nd,,\n"
+EDGES = "source,target\na,b\nb,c\nd,a\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Writes a node and an edge file, and gives their paths."""
+
+    def write(nodes=NODES, edges=EDGES, suffix=".csv"):
+        paths = tmp_path / f"nodes{suffix}", tmp_path / f"edges{suffix}"
+        for path, text in zip(paths, (nodes, edges), strict=True):
+            content = text.encode() if isinstance(text, str) else text
+            path.write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
+        return paths
+
+    return write
+
+
+def arcs(graph):
+    return sorted(map(tuple, graph.data.edge_index.T.tolist()))
+
+
+def test_ids_labels_features_and_arcs_are_those_of_the_files(files):
+    graph = read_graph(*files(), label="kind")
+    spread = (2 / 3) ** 0.5
+    assert graph.ids.tolist() == ["a", "b", "c", "d"]
+    assert graph.classes == ["x", "y"]
+    assert graph.data.y.tolist() == [0, 1, 0, -1]
+    assert graph.encoder.feature_names == ["age", "age is missing"]
+    torch.testing.assert_close(
+        graph.data.x, torch.tensor([[-1 / spread, 0], [0, 0], [1 / spread, 0], [0, 1]])
+    )
+    assert arcs(graph) == [(0, 1), (0, 3), (1, 0), (1, 2), (2, 1), (3, 0)]
+    assert graph.data.y.dtype == graph.data.edge_index.dtype == torch.int64
+    assert graph.data.x.dtype == torch.float32
+
+
+def test_directed_edges_are_one_arc_each(files):
+    graph = read_graph(*files(), label="kind", directed=True)
+    assert arcs(graph) == [(0, 1), (1, 2), (3, 0)]
+    assert "3 edges, one arc for each" in graph.notes
+
+
+def test_the_graph_can_be_split_and_checked(files):
+    rows = "".join(f"{n},{n * n % 7},{'xy'[n % 2]}\n" for n in range(40))
+    pairs = "".join(f"{n},{(n * 3 + 1) % 40}\n" for n in range(40))
+    data = read_graph(*files("id,v,kind\n" + rows, "a,b\n" + pairs), label="kind").data
+    data.train_mask, data.val_mask, data.test_mask = class_wise_splits(data.y, splits=2)
+    check(data, classes=2)
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "csv.gz", "semicolon", "bar", "bom", "crlf"])
+def test_every_form_of_text_gives_the_same_graph(form, files):
+    expected = read_graph(*files(), label="kind")
+    separator = {"tsv": "\t", "semicolon": ";", "bar": "|"}.get(form, ",")
+    nodes, edges = (text.replace(",", separator) for text in (NODES, EDGES))
+    if form == "bom":
+        nodes = "\ufeff" + nodes
+    if form == "crlf":
+        nodes, edges = nodes.replace("\n", "\r\n"), edges.replace("\n", "\r\n")
+    suffix = f".{form}" if form in ("tsv", "csv.gz") else ".csv"
+    graph = read_graph(*files(nodes, edges, suffix), label="kind")
+    same(graph, expected)
+    assert any("separated by" in note for note in graph.notes) == (form in ("semicolon", "bar"))
+
+
+@pytest.mark.parametrize(("cell", "number"), [("1,5", True), ("1.5", True), ("1,5,5", False)])
+def test_a_decimal_comma_goes_with_semicolons(cell, number, files):
+    nodes = f"id;v;k\na;{cell};x\nb;2;y\nc;3;x\nd;2;y\n"
+    graph = read_graph(*files(nodes, "s;t\na;b\n"), label="k")
+    expected = np.array([1.5, 2, 3, 2])
+    if number:
+        expected = (expected - expected.mean()) / expected.std()
+        np.testing.assert_allclose(graph.data.x[:, 0].numpy(), expected, rtol=1e-6)
+    else:
+        assert graph.encoder.feature_names == ["v=2", "v=other"]
+    assert any("the decimal point is a comma" in note for note in graph.notes) == (cell == "1,5")
+
+
+def test_parquet_tables_in_memory_and_whatever_speaks_arrow_give_the_same_graph(files, tmp_path):
+    expected = read_graph(*files(), label="kind")
+    nodes = {"id": ["a", "b", "c", "d"], "age": [1, 2, 3, None], "kind": ["x", "y", "x", None]}
+    edges = {"source": ["a", "b", "d"], "target": ["b", "c", "a"]}
+    tables = pa.table(nodes), pa.table(edges)
+
+    class Frame:
+        """As a frame of pandas or polars is seen from here."""
+
+        def __init__(self, table):
+            self.__arrow_c_stream__ = table.__arrow_c_stream__
+
+    same(read_graph(*tables, label="kind"), expected)
+    same(read_graph(*map(Frame, tables), label="kind"), expected)
+    same(read_graph(nodes, edges, label="kind"), expected)
+    for name, table in zip(("n.parquet", "e.parquet"), tables, strict=True):
+        pa.parquet.write_table(table, tmp_path / name)
+    same(read_graph(tmp_path / "n.parquet", str(tmp_path / "e.parquet"), label="kind"), expected)
+
+
+def same(graph, expected):
+    assert graph.ids.tolist() == expected.ids.tolist()
+    assert graph.classes == expected.classes
+    assert graph.encoder == expected.encoder
+    for key in ("x", "y", "edge_index"):
+        assert torch.equal(graph.data[key], expected.data[key])
+
+
+def test_whole_numbers_are_ids_and_labels_as_numbers_but_leading_zeros_are_kept(files):
+    plain = read_graph(*files("id,k\n10,3\n9,20\n11,3\n", "s,t\n10,9\n"), label="k")
+    assert plain.ids.tolist() == [10, 9, 11]
+    assert plain.ids.dtype == np.int64
+    assert plain.classes == [3, 20]
+    padded = read_graph(*files("id,k\n010,3\n9,20\n11,3\n", "s,t\n010,9\n"), label="k")
+    assert padded.ids.tolist() == ["010", "9", "11"]
+
+
+def test_ids_match_whatever_their_type():
+    nodes = {"id": pa.array([1, 2, 3], pa.uint8()), "k": [1.0, 2.0, 2.0]}
+    graph = read_graph(nodes, {"from": [1.0, 2.0], "to": ["2", "3"]}, label="k")
+    assert (graph.ids.tolist(), graph.classes) == ([1, 2, 3], [1, 2])
+    assert arcs(graph) == [(0, 1), (1, 0), (1, 2), (2, 1)]
+    with pytest.raises(DataError, match="ids must be strings or whole numbers"):
+        read_graph(nodes, {"from": [1.5], "to": [2]}, label="k")
+    with pytest.raises(DataError, match="'k' holds numbers that are not whole"):
+        read_graph(nodes | {"k": [1.5, 2.0, 2.0]}, {"from": [1], "to": [2]}, label="k")
+
+
+def test_columns_are_found_by_name_and_then_by_place(files):
+    nodes = "kind,v,ID\nx,1,a\ny,2,b\nx,3,c\n"
+    edges = "weight,to,from\n9,b,a\n9,c,b\n"
+    graph = read_graph(*files(nodes, edges), label="kind", directed=True)
+    assert graph.ids.tolist() == ["a", "b", "c"]
+    assert arcs(graph) == [(0, 1), (1, 2)]
+    named = read_graph(
+        *files(nodes, edges), label="kind", source="to", target="from", directed=True
+    )
+    assert arcs(named) == [(1, 0), (2, 1)]
+    by_place = read_graph(
+        *files("name,kind\na,x\nb,y\nc,x\n", "p,q\na,b\n"), label="kind", id="name"
+    )
+    assert by_place.ids.tolist() == ["a", "b", "c"]
+
+
+def test_repeated_edges_count_once_and_loops_stay(files):
+    edges = "s,t\na,b\nb,a\na,b\nc,c\n"
+    undirected = read_graph(*files(edges=edges), label="kind")
+    assert arcs(undirected) == [(0, 1), (1, 0), (2, 2)]
+    assert (
+        "2 edge(s) come again, the other way round included; each counts once" in undirected.notes
+    )
+    assert "1 edge(s) from a node to itself, kept" in undirected.notes
+    directed = read_graph(*files(edges=edges), label="kind", directed=True)
+    assert arcs(directed) == [(0, 1), (1, 0), (2, 2)]
+    assert "1 edge(s) come again; each counts once" in directed.notes
+
+
+def test_edges_that_name_unknown_nodes(files):
+    edges = "s,t\na,b\nq,b\na,z z\nq,\n"
+    with pytest.raises(DataError, match=r"3 of 4 edges .* 'q' \(row 2\), 'z z' \(row 3\).*drop"):
+        read_graph(*files(edges=edges), label="kind")
+    graph = read_graph(*files(edges=edges), label="kind", drop_unknown=True)
+    assert arcs(graph) == [(0, 1), (1, 0)]
+    assert any(note.startswith("3 edge(s) dropped") for note in graph.notes)
+    with pytest.raises(DataError, match="1 of 1 edges name a node"):
+        read_graph(*files(edges="s,t\nq,r\n"), label="kind", drop_unknown=True)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "complaint"),
+    [
+        ("id,v,k\na,1,x\nb,2,y\na,3,x\nb,1,y\n", r"2 id\(s\) in column 'id'.*'a', 'b'"),
+        ("id,v,k\na,1,x\n,2,y\nc,3,x\n", "no id in row 2"),
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("id,v,k\n", "column names and no rows"),
+        ("id,v,k\na,1,x\nb,2,x\n", "'k' has one class, 'x'"),
+        ("id,v,k\na,1,x\nb,2,y\nc,3,z\n", "3 labels, all different"),
+        ("id,v,k\na,1,\nb,2,NA\n", "'k' is empty in every row"),
+        ("id,v,k\na,1,x\nb,inf,y\nc,3,x\n", "'v' holds inf in row 2"),
+        ("id,v,k\na,1,x\nb,2,y\nc,-1e31,x\n", r"'v' holds -1e\+31 in row 3"),
+        ("id,v,k\na,1,x\nb,1e999,y\nc,3,x\n", "'v' holds inf in row 2"),
+        ("id,v,v,k\na,1,1,x\n", "several columns named 'v'"),
+        ("id,v,k\na,1,x\nb,2\n", "Expected 3 columns, got 2"),
+        ("id,näme,k\na,Zoë,x\nb,b,y\n".encode("latin-1"), "not text in UTF-8"),
+        (b"id,name,k\na," + b"z" * 2_000_000 + b"\xe4,x\nb,b,y\n", "not text in UTF-8"),
+        ("id,v,k\na,1,x\nb,2,y\n".encode("utf-16"), "not text in UTF-8"),
+    ],
+)
+def test_node_files_that_cannot_be_used(nodes, complaint, files):
+    with pytest.raises(DataError, match=complaint):
+        read_graph(*files(nodes, "s,t\na,b\n"), label="k")
+
+
+@pytest.mark.parametrize(
+    ("edges", "complaint"),
+    [
+        ("", "is empty"),
+        ("s,t\n", "column names and no rows"),
+        ("a b\nb c\n", "has one column, 'a b'"),
+        ("a,b\nb,c\n", "first line of .* is an edge, from 'a' to 'b'"),
+    ],
+)
+def test_edge_files_that_cannot_be_used(edges, complaint, files):
+    with pytest.raises(DataError, match=complaint):
+        read_graph(*files(edges=edges), label="kind")
+
+
+def test_a_class_of_one_node_is_told_and_no_error(files):
+    graph = read_graph(*files("id,k\na,x\nb,x\nc,y\nd,x\n", "s,t\na,b\n"), label="k")
+    assert graph.data.y.tolist() == [0, 0, 1, 0]
+    assert any(
+        note.startswith("too few labelled nodes") and "'y' (1)" in note for note in graph.notes
+    )
+
+
+@pytest.mark.parametrize("left", [0.5, 0.999])
+def test_a_gzip_that_ends_early(left, files, tmp_path):
+    nodes = "id,k\n" + "".join(f"n{n},{n % 3}\n" for n in range(100_000))
+    paths = files(nodes, EDGES, ".csv.gz")
+    whole = paths[0].read_bytes()
+    paths[0].write_bytes(whole[: int(left * len(whole))])
+    with pytest.raises(DataError, match=r"nodes\.csv\.gz ends early"):
+        read_graph(*paths, label="k")
+
+
+def test_files_that_are_not_there_or_not_what_they_say(files, tmp_path):
+    paths = files()
+    with pytest.raises(DataError, match=r"there is no file .*nowhere\.csv"):
+        read_graph(tmp_path / "nowhere.csv", paths[1], label="kind")
+    with pytest.raises(DataError, match=r"there is no file .*nowhere\.parquet"):
+        read_graph(tmp_path / "nowhere.parquet", paths[1], label="kind")
+    (tmp_path / "false.parquet").write_text(NODES)
+    with pytest.raises(DataError, match=r"false\.parquet cannot be read"):
+        read_graph(tmp_path / "false.parquet", paths[1], label="kind")
+    (tmp_path / "false.csv.gz").write_text(NODES)
+    with pytest.raises(DataError, match=r"false\.csv\.gz cannot be read"):
+        read_graph(tmp_path / "false.csv.gz", paths[1], label="kind")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_graph(tmp_path, paths[1], label="kind")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"label": "kint"}, r"no column of .*nodes.csv for label named 'kint'; did you mean kind"),
+        ({"label": "kind", "id": "idd"}, "for id named 'idd'"),
+        ({"label": "kind", "source": "from"}, "for source named 'from'"),
+        ({"label": "kind", "target": "source"}, "'source' of .* cannot be both ends"),
+        ({"label": None}, "label=None"),
+    ],
+)
+def test_columns_that_are_not_there(arguments, complaint, files):
+    with pytest.raises(UsageError, match=complaint):
+        read_graph(*files(), **arguments)
+
+
+def test_things_that_are_no_table():
+    with pytest.raises(UsageError, match="nodes is of type int and no table"):
+        read_graph(7, EDGES, label="kind")
+
+
+class TestASecondTable:
+    """With the encoder and the classes of a first one."""
+
+    @pytest.fixture
+    def first(self, files):
+        nodes = "id,v,city,k\n" + "".join(
+            f"{n},{n},{('Rome', 'Bonn')[n % 2]},{'xyx'[n % 3]}\n" for n in range(12)
+        )
+        return read_graph(*files(nodes, "s,t\n0,1\n"), label="k")
+
+    def read(self, files, nodes, first, **more):
+        paths = files(nodes, "s,t\np,q\n")
+        return read_graph(*paths, encoder=first.encoder, classes=first.classes, **more)
+
+    def test_is_encoded_as_the_first_was_whatever_the_order_of_its_columns(self, files, first):
+        nodes = "city,id,v,k\nBonn,p,3,y\nRome,q,4,x\n"
+        graph = self.read(files, nodes, first, label="k")
+        assert torch.equal(graph.data.x, first.data.x[[3, 4]])
+        assert graph.data.y.tolist() == [1, 0]
+        assert graph.encoder is first.encoder
+
+    def test_needs_no_labels(self, files, first):
+        graph = self.read(files, "id,city,v\np,Bonn,3\nq,Rome,4\n", first, label="k")
+        assert graph.data.y.tolist() == [-1, -1]
+        assert graph.classes == ["x", "y"]
+        assert "no node has a label" in graph.notes
+
+    def test_with_strange_values(self, files, first):
+        nodes = "id,city,v,k,new\np,Ulm,1000,z,1\nq,Rome,,x,2\n"
+        graph = self.read(files, nodes, first, label="k")
+        names = first.encoder.feature_names
+        assert names == ["v", "city=Bonn", "city=Rome"]
+        assert graph.data.x.tolist() == [[10, 0, 0], [0, 0, 1]]
+        assert graph.data.y.tolist() == [-1, 0]
+        told = "\n".join(graph.notes)
+        assert "'city': 1 row with a value that has no feature, such as 'Ulm': all" in told
+        assert "'v': 1 value more than 10 standard deviations" in told
+        assert "'v': 1 value missing, where none was" in told
+        assert "1 label(s) of a class that is not known" in told
+        assert "column 'new' is not used" in told
+
+    def test_without_a_column(self, files, first):
+        with pytest.raises(UsageError, match=r"lacks the column\(s\) 'v'"):
+            self.read(files, "id,city\np,Bonn\nq,Rome\n", first, label=None)
+
+    def test_with_words_where_numbers_were(self, files, first):
+        with pytest.raises(DataError, match=r"'v' held numbers .* such as 'many'"):
+            self.read(files, "id,city,v\np,Bonn,many\nq,Rome,4\n", first, label=None)
+
+    def test_with_categories_that_look_like_numbers(self, files):
+        nodes = "id,zip,k\n" + "".join(f"{n},{('01', 'x')[n % 2]},{n % 2}\n" for n in range(6))
+        first = read_graph(*files(nodes, "s,t\n0,1\n"), label="k")
+        graph = self.read(files, "id,zip\np,01\nq,01\n", first, label=None)
+        assert graph.data.x.tolist() == [[1, 0], [1, 0]]
+
+
+class TestNetworkX:
+    def test_attributes_are_columns(self):
+        graph = nx.DiGraph()
+        graph.add_node(("p", 1), kind="x", v=1.0, on=True)
+        graph.add_node("q", kind="y", v=3.0, on=False)
+        graph.add_node("r", v=2.0)
+        graph.add_node("s", kind="x", v=2.0, on=True)
+        graph.add_edges_from([(("p", 1), "q"), ("q", "r"), ("r", "r")])
+        own = from_networkx(graph, label="kind")
+        assert own.ids.tolist() == [("p", 1), "q", "r", "s"]
+        assert own.data.y.tolist() == [0, 1, -1, 0]
+        assert own.encoder.feature_names == ["v", "on", "on is missing"]
+        assert own.data.x[:, 1:].tolist() == [[1, 0], [0, 0], [0, 1], [1, 0]]
+        assert arcs(own) == [(0, 1), (1, 2), (2, 2)]
+
+    def test_an_undirected_multigraph_is_an_arc_each_way_and_once(self):
+        graph = nx.MultiGraph([(0, 1), (0, 1), (1, 2)])
+        nx.set_node_attributes(graph, {0: "x", 1: "x", 2: "y"}, "kind")
+        own = from_networkx(graph, label="kind")
+        assert arcs(own) == [(0, 1), (1, 0), (1, 2), (2, 1)]
+        assert own.data.x.tolist() == [[1], [1], [1]]
+
+    def test_a_second_graph_needs_no_label(self):
+        graph = nx.path_graph(4)
+        nx.set_node_attributes(graph, dict(enumerate([1, 2, 3, 4])), "v")
+        nx.set_node_attributes(graph, dict(enumerate("xyxy")), "kind")
+        first = from_networkx(graph, label="kind")
+        other = nx.path_graph(2)
+        nx.set_node_attributes(other, {0: 2, 1: 4}, "v")
+        own = from_networkx(other, label="kind", encoder=first.encoder, classes=first.classes)
+        assert torch.equal(own.data.x, first.data.x[[1, 3]])
+        assert own.data.y.tolist() == [-1, -1]
+
+    def test_mistakes(self):
+        with pytest.raises(UsageError, match="no nodes"):
+            from_networkx(nx.Graph(), label="kind")
+        graph = nx.path_graph(3)
+        nx.set_node_attributes(graph, {0: 1, 1: "x", 2: []}, "v")
+        nx.set_node_attributes(graph, {0: "x", 1: "x", 2: "y"}, "kind")
+        with pytest.raises(UsageError, match="no node attribute named 'kidn'"):
+            from_networkx(graph, label="kidn")
+        with pytest.raises(DataError, match="'v' has values of several types"):
+            from_networkx(graph, label="kind")
+
+
+class TestArrays:
+    X = np.array([[0.5, 1], [1, 0], [2, 2], [0, 0]])
+
+    @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.coo_matrix])
+    def test_what_is_not_zero_is_an_edge(self, form):
+        matrix = np.zeros((4, 4))
+        matrix[0, 1] = matrix[2, 3] = 2.5
+        matrix[3, 3] = 1
+        own = from_arrays(form(matrix), form(self.X), ["x", "y", None, "x"])
+        assert arcs(own) == [(0, 1), (1, 0), (2, 3), (3, 2), (3, 3)]
+        assert torch.equal(own.data.x, torch.tensor(self.X, dtype=torch.float32))
+        assert (own.data.y.tolist(), own.classes) == ([0, 1, -1, 0], ["x", "y"])
+        assert own.ids.tolist() == [0, 1, 2, 3]
+        assert "the weights of the edges are not used" in own.notes
+        directed = from_arrays(form(matrix), form(self.X), [0, 1, -1, 0], directed=True, ids="abcd")
+        assert arcs(directed) == [(0, 1), (2, 3), (3, 3)]
+        assert (directed.data.y.tolist(), directed.classes) == ([0, 1, -1, 0], [0, 1])
+
+    def test_labels_with_gaps_or_none_at_all(self):
+        empty = sparse.csr_array((4, 4))
+        assert from_arrays(empty, self.X, [2.0, np.nan, 5.0, 2.0]).data.y.tolist() == [0, -1, 1, 0]
+        own = from_arrays(empty, self.X, classes=["x", "y"])
+        assert (own.data.y.tolist(), own.classes) == ([-1] * 4, ["x", "y"])
+
+    @pytest.mark.parametrize(
+        ("change", "complaint"),
+        [
+            ({"adjacency": np.eye(3)}, r"adjacency has shape \[3, 3\]"),
+            ({"features": np.ones(4)}, r"features has shape \[4\]"),
+            ({"features": np.array([["a"]] * 4)}, "features has shape"),
+            ({"features": np.full((4, 2), np.nan)}, "holds nan at node 0, column 0"),
+            ({"labels": [0, 1]}, "labels has 2 entries"),
+            ({"ids": "abc"}, "ids has 3 entries"),
+        ],
+    )
+    def test_mistakes(self, change, complaint):
+        arguments = {"adjacency": np.eye(4), "features": self.X, "labels": [0, 1, 0, 1]} | change
+        with pytest.raises(UsageError, match=complaint):
+            from_arrays(**arguments)
+
+
+IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+LABELS = st.sampled_from(["x", "y y", 'q"', "ü,;", None])
+
+
+@st.composite
+def tables(draw):
+    """Nodes with odd ids, a number that may be missing and a label that may be; and edges."""
+    ids = draw(st.lists(IDS, min_size=4, max_size=12, unique=True))
+    numbers = st.none() | st.integers(-(10**6), 10**6)
+    values = draw(st.lists(numbers, min_size=len(ids), max_size=len(ids)))
+    labels = draw(st.lists(LABELS, min_size=len(ids), max_size=len(ids)))
+    labels[:3] = ["x", "y y", "x"]
+    ends = st.tuples(st.sampled_from(ids), st.sampled_from(ids))
+    return ids, values, labels, draw(st.lists(ends, min_size=1, max_size=20))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(tables(), st.sampled_from([",", ";", "\t"]), st.booleans())
+def test_a_round_trip_through_a_text_file_keeps_every_id_value_label_and_edge(
+    tmp_path, table, separator, directed
+):
+    ids, values, labels, edges = table
+    for name, header, rows in (
+        ("nodes.csv", ("the id", "number", "label"), zip(ids, values, labels, strict=True)),
+        ("edges.csv", ("an end", "another end"), edges),
+    ):
+        with (tmp_path / name).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter=separator)
+            writer.writerow(header)
+            writer.writerows(["" if cell is None else cell for cell in row] for row in rows)
+    graph = read_graph(
+        tmp_path / "nodes.csv", tmp_path / "edges.csv", label="label", directed=directed
+    )
+    assert [str(found) for found in graph.ids] == ids
+    known = sorted({label for label in labels if label is not None})
+    assert graph.classes == known
+    assert graph.data.y.tolist() == [
+        -1 if label is None else known.index(label) for label in labels
+    ]
+    position = {name: row for row, name in enumerate(ids)}
+    expected = {(position[u], position[v]) for u, v in edges}
+    if not directed:
+        expected |= {(v, u) for u, v in expected}
+    assert arcs(graph) == sorted(expected)
+    there = np.array([value for value in values if value is not None], dtype=float)
+    if there.size and there.min() < there.max():
+        feature = [0 if v is None else (v - there.mean()) / there.std() for v in values]
+        np.testing.assert_allclose(graph.data.x[:, 0].numpy(), feature, rtol=1e-5, atol=1e-6)
+        assert graph.data.x.shape[1] == 1 + (None in values)
+        if None in values:
+            assert graph.data.x[:, 1].tolist() == [float(value is None) for value in values]
+    else:
+        assert graph.data.x.tolist() == [[1]] * len(ids)

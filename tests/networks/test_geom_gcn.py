@@ -1,0 +1,103 @@
+"""Geom-GCN against loops over arcs."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from memohop import UsageError, build
+from memohop.data.latent import LatentNeighbours, computed
+
+ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])  # with a self-loop
+NODES, FEATURES, CLASSES = 6, 5, 3
+DIVISIONS = {  # of arcs from, to
+    (0, 1): 0, (1, 0): 3, (1, 2): 1, (2, 1): 2, (0, 2): 2, (2, 0): 5,  # the last in both spaces
+    (1, 3): 0, (3, 1): 3, (3, 4): 4, (4, 3): 7, (5, 0): 6,
+}  # fmt: skip
+
+
+def latent(divisions=DIVISIONS):
+    return LatentNeighbours(torch.tensor(list(divisions)).t(), torch.tensor([*divisions.values()]))
+
+
+def logits_by_loops(network, x, divisions):
+    """Receivers collect from senders, division by division; a node itself is the ninth."""
+    divisions = divisions | {(node, node): 8 for node in range(NODES)}
+    degree = [sum(target == node for _, target in divisions) for node in range(NODES)]
+    hidden = x
+    for place, conv in enumerate(network.convs):
+        weight = conv.linear.weight if place == 0 else conv.linear.weight.t()
+        maps = weight.chunk(9, dim=1)
+        sums = torch.zeros(NODES, 9, maps[0].shape[1])
+        for (source, target), division in divisions.items():
+            share = (degree[source] * degree[target]) ** -0.5
+            sums[target, division] += share * (hidden[source] @ maps[division])
+        last = place == len(network.convs) - 1
+        hidden = sums.mean(1) if last else sums.flatten(1).clamp(min=0)
+    return hidden
+
+
+@pytest.mark.parametrize("num_layers", [1, 2, 3])
+def test_geom_gcn_equals_loops_over_the_arcs(num_layers):
+    torch.manual_seed(0)
+    network = build("geom-gcn", FEATURES, CLASSES, hidden_channels=4, num_layers=num_layers).eval()
+    x = torch.rand(NODES, FEATURES)
+    with torch.no_grad():
+        expected = logits_by_loops(network, x, DIVISIONS)
+        found = network(x, network.prepare(ARCS, NODES, latent()))
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("direction", ["out", "in"])
+def test_direction_leaves_out_arcs_of_the_graph_but_none_of_the_latent_space(direction):
+    torch.manual_seed(0)
+    network = build("geom-gcn", FEATURES, CLASSES, direction=direction).eval()
+    x = torch.rand(NODES, FEATURES)
+    arcs = ARCS if direction == "in" else ARCS.flip(0)  # who sends, who receives
+    sent = {tuple(arc) for arc in arcs.t().tolist()}
+    left = {arc: part for arc, part in DIVISIONS.items() if part >= 4 or arc in sent}
+    assert len(left) < len(DIVISIONS)
+    with torch.no_grad():
+        found = network(x, network.prepare(ARCS, NODES, latent()))
+        torch.testing.assert_close(found, logits_by_loops(network, x, left))
+
+
+def test_the_order_of_the_nodes_does_not_matter_given_the_latent_neighbours():
+    torch.manual_seed(0)
+    network, x = build("geom-gcn", FEATURES, CLASSES).eval(), torch.rand(NODES, FEATURES)
+    order = torch.tensor([3, 1, 5, 0, 2, 4])
+    place = order.argsort()
+    moved = LatentNeighbours(place[latent().arcs], latent().division)
+    found = network(x, network.prepare(ARCS, NODES, latent()))
+    other = network(x[order], network.prepare(place[ARCS], NODES, moved))
+    torch.testing.assert_close(other, found[order])
+
+
+def same(one, other):
+    return torch.equal(one.csr.to_dense(), other.csr.to_dense())
+
+
+def test_latent_neighbours_come_from_the_data_or_are_computed():
+    plain, carrying = Data(edge_index=ARCS, num_nodes=NODES), Data(edge_index=ARCS, latent=latent())
+    carrying.num_nodes = NODES
+    names = ("auto", "isomap", "poincare")
+    networks = {name: build("geom-gcn", 1, 1, embedding=name) for name in names}
+    for name, network in networks.items():
+        kind = "isomap" if name == "auto" else name
+        expected = network.prepare(ARCS, NODES, computed(ARCS, NODES, embedding=kind))
+        assert same(network.prepare_data(plain, "cpu"), expected)
+        if name != "auto":
+            assert same(network.prepare_data(carrying, "cpu"), expected)
+    auto = networks["auto"]
+    assert same(auto.prepare_data(carrying, "cpu"), auto.prepare(ARCS, NODES, latent()))
+    assert not same(auto.prepare_data(carrying, "cpu"), auto.prepare_data(plain, "cpu"))
+
+
+def test_latent_neighbours_of_another_graph_are_refused():
+    without = {arc: part for arc, part in DIVISIONS.items() if arc != (3, 1)}
+    with pytest.raises(UsageError, match="know no arc 3 -> 1, so they are those of another graph"):
+        build("geom-gcn", 1, 1).prepare(ARCS, NODES, latent(without))
+
+
+def test_an_unknown_embedding_is_refused():
+    with pytest.raises(UsageError, match="embedding must be one of auto, isomap, poincare"):
+        build("geom-gcn", 1, 1, embedding="struc2vec")

@@ -1,0 +1,105 @@
+"""GPRGNN against powers of a dense matrix, and against PyTorch Geometric's APPNP."""
+
+import pytest
+import torch
+from torch_geometric.nn import APPNP
+
+from memohop import UsageError, build
+from memohop.nn import epoch_key, randomness
+
+ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
+UNDIRECTED = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
+NODES, FEATURES, CLASSES = 6, 5, 3
+
+
+def network_and_decision(**options):
+    torch.manual_seed(0)
+    network, x = build("gprgnn", FEATURES, CLASSES, **options), torch.rand(NODES, FEATURES)
+    with torch.no_grad():
+        network.input.bias.normal_()
+        network.output.bias.normal_()
+    hidden = (x @ network.input.weight + network.input.bias).clamp(min=0)
+    return network, x, hidden @ network.output.weight.t() + network.output.bias
+
+
+def test_gprgnn_equals_a_sum_of_powers_of_a_dense_matrix():
+    network, x, decision = network_and_decision(hops=4)
+    adjacency = torch.eye(NODES)
+    adjacency[UNDIRECTED[0], UNDIRECTED[1]] = 1
+    degree = adjacency.sum(1)
+    adjacency /= (degree[:, None] * degree[None]).sqrt()
+    with torch.no_grad():
+        network.coefficients.normal_()
+    expected = sum(
+        network.coefficients[power] * torch.linalg.matrix_power(adjacency, power) @ decision
+        for power in range(5)
+    )
+    torch.testing.assert_close(network.eval()(x, network.prepare(ARCS, NODES)), expected)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_it_starts_as_appnp(alpha):
+    network, x, decision = network_and_decision(alpha=alpha)
+    expected = APPNP(10, alpha)(decision, UNDIRECTED)
+    torch.testing.assert_close(network.eval()(x, network.prepare(ARCS, NODES)), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"alpha": 0.1}, [0.1, 0.09, 0.081, 0.729]),
+        ({"alpha": 1.0}, [1.0, 0, 0, 0]),
+        ({"alpha": 0.0}, [0, 0, 0, 1.0]),
+        ({"init": "sgc"}, [0, 0, 0, 1.0]),
+        ({"init": "nppr", "alpha": 0.5}, [8 / 15, 4 / 15, 2 / 15, 1 / 15]),
+        ({"init": "nppr", "alpha": -0.5}, [8 / 15, -4 / 15, 2 / 15, -1 / 15]),
+    ],
+)
+def test_how_the_coefficients_start(options, expected):
+    network = build("gprgnn", FEATURES, CLASSES, hops=3, **options)
+    torch.testing.assert_close(network.coefficients.detach(), torch.tensor(expected))
+
+
+def test_random_coefficients_come_from_the_seed_of_the_network():
+    networks = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        networks.append(build("gprgnn", FEATURES, CLASSES, init="random").coefficients.detach())
+    assert torch.equal(networks[0], networks[1])
+    assert not torch.equal(networks[0], networks[2])
+    assert float(networks[0].abs().sum()) == pytest.approx(1)
+    assert networks[0].min() < 0 < networks[0].max()
+
+
+def test_dropout_comes_between_the_decision_and_the_steps():
+    network, x, decision = network_and_decision(
+        hops=1, init="sgc", dropout=0.0, input_dropout=0.0, self_loops="keep"
+    )
+    graph = network.prepare(torch.stack([torch.arange(NODES)] * 2), NODES)  # each to itself
+    with randomness(epoch_key(torch.tensor(1), torch.tensor(0))):
+        found = network.train()(x, graph)
+    dropped = found == 0
+    assert 0 < int(dropped.sum()) < dropped.numel()
+    torch.testing.assert_close(found[~dropped], 2 * decision[~dropped])
+
+
+def test_weight_decay_spares_the_coefficients_alone():
+    network = build("gprgnn", FEATURES, CLASSES)
+    spared = [name for name, _ in network.named_parameters() if name.startswith(network.undecayed)]
+    assert spared == ["coefficients"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"init": "ws"}, "init must be one of ppr, nppr, sgc, random, not 'ws'"),
+        ({"alpha": 1.5}, r"alpha=1.5 is out of range; give a number from 0 to 1"),
+        ({"init": "nppr", "alpha": -2}, r"alpha=-2 is out of range; give a number from -1 to 1"),
+        ({"hops": 0}, "hops=0 is too small"),
+        ({"hops": 2.5}, "hops=2.5 is not a whole number"),
+        ({"propagation_dropout": 1.0}, "below 1, not 1.0"),
+    ],
+)
+def test_bad_options_are_refused(options, words):
+    with pytest.raises(UsageError, match=words):
+        build("gprgnn", FEATURES, CLASSES, **options)

@@ -1,0 +1,73 @@
+"""H2GCN against loops over nodes."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memohop import build
+
+ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])
+FEATURES, CLASSES = 5, 3
+
+
+def neighbourhoods(arcs, nodes, direction):
+    """For each node whom one step reaches, and whom two steps reach and no fewer."""
+    near = [set() for _ in range(nodes)]
+    for source, target in arcs:
+        if direction in ("out", "undirected"):
+            near[source].add(target)
+        if direction in ("in", "undirected"):
+            near[target].add(source)
+    near = [friends - {node} for node, friends in enumerate(near)]
+    far = []
+    for node, friends in enumerate(near):
+        reached = set().union(*(near[friend] for friend in friends)) if friends else set()
+        far.append(reached - friends - {node})
+    return near, far
+
+
+def average(sets, hidden):
+    """Row i: the sum over its set of what each sends, divided by the roots of both degrees."""
+    sent = [sum(node in friends for friends in sets) for node in range(len(sets))]
+    rows = []
+    for friends in sets:
+        row = torch.zeros(hidden.shape[1])
+        for friend in friends:
+            row = row + hidden[friend] / (len(friends) * sent[friend]) ** 0.5
+        rows.append(row)
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("direction", ["undirected", "out", "in"])
+@pytest.mark.parametrize(("num_layers", "relu"), [(1, True), (2, True), (2, False)])
+def test_h2gcn_equals_loops_over_the_nodes(direction, num_layers, relu):
+    torch.manual_seed(0)
+    network = build(
+        "h2gcn", FEATURES, CLASSES, hidden_channels=4, num_layers=num_layers, relu=relu,
+        direction=direction,
+    ).eval()  # fmt: skip
+    x = torch.rand(6, FEATURES)
+    near, far = neighbourhoods(ARCS.t().tolist(), 6, direction)
+    rounds = [x @ network.input.weight]
+    if relu:
+        rounds = [rounds[0].clamp(min=0)]
+    for _ in range(num_layers):
+        both = [average(near, rounds[-1]), average(far, rounds[-1])]
+        rounds.append(torch.cat(both, dim=1))
+    expected = torch.cat(rounds, dim=1) @ network.classifier.weight.t()
+    torch.testing.assert_close(network(x, network.prepare(ARCS, 6)), expected)
+    assert not any("bias" in name for name, _ in network.named_parameters())
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), nodes=st.integers(1, 9))
+def test_the_second_neighbourhood_is_strict(data, nodes):
+    end = st.integers(0, nodes - 1)
+    arcs = data.draw(st.lists(st.tuples(end, end), max_size=20))
+    direction = data.draw(st.sampled_from(["out", "in", "undirected"]))
+    edge_index = torch.tensor(arcs, dtype=torch.int64).reshape(-1, 2).t()
+    found = build("h2gcn", 1, 1, direction=direction).prepare(edge_index, nodes)
+    for graph, expected in zip(found, neighbourhoods(arcs, nodes, direction), strict=True):
+        pairs = zip(graph.pattern.row.tolist(), graph.pattern.col.tolist(), strict=True)
+        assert set(pairs) == {(node, other) for node in range(nodes) for other in expected[node]}

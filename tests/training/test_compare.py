@@ -1,0 +1,41 @@
+"""The corrected interval against the ordinary one and against the test that belongs to it."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from memohop.bench.statistics import corrected_t_test
+from memohop.training.compare import corrected_interval
+
+DIFFERENCES = [0.031, -0.012, 0.044, 0.02, 0.008, 0.027, -0.003, 0.019, 0.036, 0.011]
+
+
+def test_without_overlap_it_is_students_interval():
+    found = corrected_interval(DIFFERENCES, test_to_train=0)
+    expected = stats.t.interval(0.95, 9, np.mean(DIFFERENCES), stats.sem(DIFFERENCES))
+    assert (found.low, found.high) == pytest.approx(expected)
+    assert found.mean == pytest.approx(np.mean(DIFFERENCES))
+
+
+def test_overlap_widens_it_as_nadeau_and_bengio_say():
+    plain = corrected_interval(DIFFERENCES, test_to_train=0)
+    wide = corrected_interval(DIFFERENCES, test_to_train=1 / 3)
+    ratio = (wide.high - wide.low) / (plain.high - plain.low)
+    assert ratio == pytest.approx(math.sqrt((1 / 10 + 1 / 3) / (1 / 10)))
+
+
+@pytest.mark.parametrize("shift", np.linspace(-0.06, 0.06, 13))
+def test_zero_is_outside_exactly_where_the_corrected_test_says_so(shift):
+    sample = [difference + shift for difference in DIFFERENCES]
+    found = corrected_interval(sample, test_to_train=20 / 48)
+    p = corrected_t_test(sample, test_to_train=20 / 48)
+    assert (found.above_zero or found.below_zero) == (p < 0.05)
+
+
+def test_a_single_split_says_nothing_and_equal_ones_everything():
+    single = corrected_interval([0.1], test_to_train=0.5)
+    assert not single.above_zero
+    assert not single.below_zero
+    assert corrected_interval([0.1, 0.1, 0.1], test_to_train=0.5).above_zero
