@@ -12,9 +12,11 @@ import pytest
 import torch
 
 import memohop
-from memohop import cli, parsing
+from memohop import parsing
 from memohop.bench.speed import Growth
+from memohop.cli import data as data_commands
 from memohop.cli import main
+from memohop.cli import train as train_command
 
 FAST = ["--epochs", "5", "--splits", "0,1", "--option", "hidden_channels=8"]
 CSBM = ["train", "csbm", "--data-option", "nodes=200"]
@@ -92,7 +94,7 @@ class TestHelp:
     def test_examples_name_what_exists(self):
         from memohop.networks.registry import models
 
-        for line in cli._TRAIN_EXAMPLES.splitlines()[1:]:
+        for line in train_command._EXAMPLES.splitlines()[1:]:
             words = line.split()
             assert words[2] in memohop.datasets()
             assert words[words.index("--model") + 1] in models()
@@ -248,7 +250,7 @@ class TestEnds:
         def interrupted():
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(cli, "datasets", interrupted)
+        monkeypatch.setattr(data_commands, "datasets", interrupted)
         assert "interrupted" in fails(capsys, "data", "list", code=130)
 
     def test_a_reader_that_has_read_enough(self):

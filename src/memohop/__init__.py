@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from memohop.data.audit import audit as audit
     from memohop.data.load import load as load
     from memohop.data.registry import datasets as datasets
     from memohop.errors import DataError as DataError
     from memohop.errors import MemohopError as MemohopError
     from memohop.errors import UsageError as UsageError
+    from memohop.estimator import MMPClassifier as MMPClassifier
     from memohop.networks import build as build
     from memohop.networks import models as models
     from memohop.nn import MMP as MMP
@@ -30,11 +32,13 @@ if TYPE_CHECKING:
     from memohop.training import train as train
 
 _HOME = {
+    "audit": "memohop.data.audit",
     "load": "memohop.data.load",
     "datasets": "memohop.data.registry",
     "DataError": "memohop.errors",
     "MemohopError": "memohop.errors",
     "UsageError": "memohop.errors",
+    "MMPClassifier": "memohop.estimator",
     "build": "memohop.networks",
     "models": "memohop.networks",
     "MMP": "memohop.nn",

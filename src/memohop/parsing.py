@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memohop.errors import UsageError, unknown_name
 
 
 def model_options(
-    model: str, known: dict[str, Any], given: list[str] | None, axes: dict[str, Any]
+    model: str,
+    known: dict[str, Any],
+    given: list[str] | None,
+    numbers: Mapping[str, Sequence[Any]],
 ) -> dict[str, Any]:
-    """The options asked for, checked; dropout rates that were not asked for become the model's."""
+    """The options asked for, checked; so are the numbers that only some models have a use for."""
     for name in ("dropout", "input_dropout"):
-        if axes[name] is None:
-            axes[name] = known.get(name)
-        elif name not in known:
+        if name in numbers and name not in known:
             raise UsageError(f"{model} has no {name}; leave out --{name.replace('_', '-')}")
-    if any(axes["lam"]) and "decoupling" not in known:
+    if any(numbers.get("lam", ())) and "decoupling" not in known:
         raise UsageError(
             f"--lam weighs the decoupling loss, which {model} does not have; leave it out, or "
             "take a model with memory, such as gcn+mmp"
         )
     options = {}
     for name, text in name_value_pairs("option", given):
-        if name in axes:
+        if name in ("dropout", "input_dropout"):
             raise UsageError(f"--option {name}={text}: give --{name.replace('_', '-')} {text}")
         if name not in known:
             raise unknown_name(f"option of {model}", name, known)
@@ -38,6 +40,20 @@ def name_value_pairs(flag: str, given: list[str] | None) -> list[tuple[str, str]
         if "=" not in text:
             raise UsageError(f"--{flag} {text}: give it as name=value")
     return [(name, text) for name, _, text in (pair.partition("=") for pair in given or ())]
+
+
+def conditions(given: list[str] | None) -> dict[str, list[str]]:
+    """What was given as `dataset=texas,cora,model=gcn`: some values for each name."""
+    found: dict[str, list[str]] = {}
+    for text in given or ():
+        name = ""
+        for part in text.split(","):
+            before, equals, value = part.rpartition("=")
+            name = before if equals else name
+            if not name or not value:
+                raise UsageError(f"--only {text}: give it as dataset=texas,cora,model=gcn")
+            found.setdefault(name, []).append(value)
+    return found
 
 
 def value_of(name: str, text: str, *, like: Any = None) -> Any:

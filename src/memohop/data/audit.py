@@ -15,7 +15,7 @@ from memohop.data.arguments import whole_number
 from memohop.data.check import as_columns, check_graph
 from memohop.data.homophily import homophily, informativeness_of_a_neighbour
 from memohop.data.probes import FOLDS, probe
-from memohop.data.twins import duplicates, twins
+from memohop.data.twins import duplicates, link_keys, twins
 from memohop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -131,7 +131,11 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
     said = probe(x, links, y, (y >= 0) & ~test)
     direction = best_direction(said.neighbours) if said else "undirected"
     neighbours = said.neighbours if said else {}
-    of_twins = twins(pointing, y, train & (y >= 0), test)
+    keys = link_keys(pointing)
+    of_twins = twins(keys, np.diff(pointing.indptr), y, train & (y >= 0), test)
+    informativeness = [
+        informativeness_of_a_neighbour(links[name], y) for name in ("out", "in") if name in links
+    ] or 2 * [informativeness_of_a_neighbour(links["undirected"], y)]
     return Audit(
         nodes=len(y),
         arcs=arcs.shape[1],
@@ -146,16 +150,14 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
         small_classes=tuple(
             name for name, size in zip(names, sizes, strict=True) if 0 < size < FOLDS
         ),
-        duplicates=duplicates(pointing, x),
+        duplicates=duplicates(keys, x),
         edge_homophily=agreement.edge,
         node_homophily=agreement.node,
         class_homophily=agreement.class_insensitive,
         adjusted_homophily=agreement.adjusted,
         label_informativeness=agreement.informativeness,
-        informativeness_out=informativeness_of_a_neighbour(
-            links.get("out", links["undirected"]), y
-        ),
-        informativeness_in=informativeness_of_a_neighbour(links.get("in", links["undirected"]), y),
+        informativeness_out=informativeness[0],
+        informativeness_in=informativeness[1],
         features_say=said.features.score if said else None,
         out_say=neighbours["out"].score if "out" in neighbours else None,
         in_say=neighbours["in"].score if "in" in neighbours else None,

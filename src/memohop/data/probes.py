@@ -94,7 +94,8 @@ def _heard(
     """What each of the nodes hears, for each fold: the classes of its test nodes are not told."""
     rows = matrix[nodes]
     degree = np.diff(rows.indptr)[:, None]
-    who = rows @ _main_directions(rows, min(_OF_LINKS, len(nodes)))
+    shared = rows[:, np.bincount(rows.indices, minlength=rows.shape[1]) > 1]
+    who = shared @ _main_directions(shared, min(_OF_LINKS, *shared.shape))
     who /= np.linalg.norm(who, axis=1, keepdims=True) + 1e-9
     always = np.hstack((rows @ main / np.maximum(degree, 1), np.log1p(degree), who))
     heard = []
@@ -108,6 +109,8 @@ def _heard(
 
 def _main_directions(matrix: Any, count: int) -> NDArray[Any]:
     """The first right singular vectors, one in each column."""
+    if not count:
+        return np.zeros((matrix.shape[1], 0), dtype=np.float32)
     if not sparse.issparse(matrix) and np.count_nonzero(matrix) < 0.2 * matrix.size:
         matrix = sparse.csr_array(matrix)
     return np.asarray(randomized_svd(matrix, count, random_state=_SEED)[2].T, dtype=np.float32)

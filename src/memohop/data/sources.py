@@ -10,7 +10,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null")
 """What counts as a missing value in a text file, in every column but those of ids."""
 
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
+_INDEX = "__index_level_"  # how pandas stores an index without a name
 _SAMPLE = 1 << 20  # bytes looked at before a file is read
 _COMMA = re.compile(r"[;\n]-?\d+,\d+[;\r\n]")  # a number with a decimal comma between semicolons
 _POINT = re.compile(r"[;\n]-?\d+\.\d+[;\r\n]")
@@ -81,6 +82,10 @@ def _unique_columns(source: Source) -> Source:
     return source
 
 
+def _without_index(names: Iterable[str]) -> list[str]:
+    return [name for name in names if not name.startswith(_INDEX)]
+
+
 @dataclass(frozen=True)
 class _MemorySource:
     table: pa.Table
@@ -88,7 +93,7 @@ class _MemorySource:
 
     @property
     def columns(self) -> list[str]:
-        return list(self.table.column_names)
+        return _without_index(self.table.column_names)
 
     @property
     def notes(self) -> list[str]:
@@ -106,7 +111,7 @@ class _ParquetSource:
     @classmethod
     def open(cls, path: Path) -> _ParquetSource:
         with _as_data_errors(path):
-            return cls(path, list(pa.parquet.read_schema(path).names))
+            return cls(path, _without_index(pa.parquet.read_schema(path).names))
 
     @property
     def name(self) -> str:

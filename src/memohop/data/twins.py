@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.assemble import distinct
+
 
 class Twins(NamedTuple):
     """Test nodes with a twin in training.
@@ -32,8 +34,19 @@ class Twins(NamedTuple):
     agreement: float | None
 
 
+def link_keys(links: sparse.csr_array) -> NDArray[np.int64]:
+    """A number for each row, which is the same for rows with the same columns."""
+    columns = links.indices
+    return np.fromiter(
+        (hash(columns[start:end].tobytes()) for start, end in pairwise(links.indptr)),
+        np.int64,
+        links.shape[0],
+    )
+
+
 def twins(
-    links: sparse.csr_array,
+    keys: NDArray[np.int64],
+    degree: NDArray[np.int64],
     y: NDArray[np.int64],
     train: NDArray[np.bool_],
     test: NDArray[np.bool_],
@@ -41,13 +54,13 @@ def twins(
     """Counts the twins of one split.
 
     Args:
-        links: What each node points to, without repetition.
-        y: The class of every node; training nodes have one.
-        train: The training nodes.
+        keys: What `link_keys` gives for the nodes that each node points to.
+        degree: How many these are.
+        y: The class of every node, negative where it is not known.
+        train: The training nodes; all have a class.
         test: The test nodes.
     """
-    degree = np.diff(links.indptr)
-    groups = np.unique(_row_keys(links), return_inverse=True)[1]
+    groups = np.unique(keys, return_inverse=True)[1]
     learnt = sparse.csr_array(
         (np.ones(int(train.sum())), (groups[train], y[train])),
         shape=(len(y), int(y.max()) + 1),
@@ -59,18 +72,7 @@ def twins(
     return Twins(len(found), len(close), None if same is None else float(same.mean()))
 
 
-def duplicates(links: sparse.csr_array, x: NDArray[Any]) -> int:
-    """How many nodes have the features and links of an earlier one."""
+def duplicates(keys: NDArray[np.int64], x: NDArray[Any]) -> int:
+    """How many nodes have the links and features of an earlier one."""
     features = np.fromiter((hash((row + 0.0).tobytes()) for row in x), np.int64, len(x))  # -0 is 0
-    both = np.stack((_row_keys(links), features), axis=1)
-    return len(x) - len(np.unique(both, axis=0))
-
-
-def _row_keys(links: sparse.csr_array) -> NDArray[np.int64]:
-    """A number for each row; rows with the same columns have the same one."""
-    columns, ends = links.indices, links.indptr
-    return np.fromiter(
-        (hash(columns[start:end].tobytes()) for start, end in pairwise(ends)),
-        np.int64,
-        links.shape[0],
-    )
+    return len(x) - len(distinct(keys ^ features))

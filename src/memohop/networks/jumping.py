@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
-from memohop.nn import Dropout, FeatureLinear, Graph
+from memohop.nn import Dropout, Graph
+from memohop.nn.features import linear_map
 
 
 class JumpingStack(GraphModel):
@@ -19,9 +20,10 @@ class JumpingStack(GraphModel):
         \mathbf{H}^l &= \sigma(\mathrm{conv}(\mathrm{drop}(\mathbf{H}^{l-1}))) \\
         \mathbf{Z} &= \mathrm{drop}([\mathbf{H}^0 \Vert \dots \Vert \mathbf{H}^L])\mathbf{W}
 
-    This is the network that H2GCN's authors ran for the row which the paper copies. It carries
-    the branch :math:`\mathbf{H}^0`, unlike ``JumpingKnowledge`` (Xu et al., 2018) on top of
-    convolutions alone, and is much better for it where neighbours disagree.
+    This is the network that H2GCN's authors ran for the row which the paper copies, without
+    biases outside the convolutions. It carries the branch :math:`\mathbf{H}^0`, unlike
+    ``JumpingKnowledge`` (Xu et al., 2018) on top of convolutions alone, and is much better for
+    it where neighbours disagree.
 
     Args:
         in_channels: number of features.
@@ -48,10 +50,10 @@ class JumpingStack(GraphModel):
     ) -> None:
         super().__init__(**policies)
         self.backbone = backbone
-        self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
+        self.input = linear_map(in_channels, hidden_channels, features=True, dropout=input_dropout)
         self.convs = nn.ModuleList(backbone.between(hidden_channels, num_layers))
         self.dropout = Dropout(dropout)
-        self.classifier = nn.Linear(hidden_channels * (num_layers + 1), out_channels)
+        self.classifier = linear_map(hidden_channels * (num_layers + 1), out_channels)
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""

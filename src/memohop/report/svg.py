@@ -6,6 +6,7 @@ has no colour of its own is drawn in `currentColor`, the colour of the text arou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -112,10 +113,8 @@ def line_chart(
     """
     names = max(len(line.label) for line in series)
     plot = _Plot(x, y, left=40, right=width - names * _LETTER - 24, top=48, bottom=height - 46)
-    colour = f' color="{escape(ink)}"' if ink else ""
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{escape(title)}" font-family="{_FONT}" font-size="13"{colour}>',
+        opening(title, width=width, height=height, ink=ink),
         *_axes(plot),
         *(_mark(plot, mark) if mark else ()),
         *(_band(plot, line) for line in series if line.spread),
@@ -134,16 +133,16 @@ def _axes(plot: _Plot) -> Iterable[str]:
             f'<path d="M{plot.left:.2f} {place:.2f}H{plot.right:.2f}" stroke="currentColor" '
             'stroke-opacity="0.2"/>'
         )
-        yield _text(plot.left - 7, place + 4.5, f"{tick:g}", anchor="end")
+        yield text_at(plot.left - 7, place + 4.5, f"{tick:g}", anchor="end")
     for tick in plot.x.ticks:
         place = plot.across(tick)
         yield (
             f'<path d="M{place:.2f} {plot.bottom:.2f}v5" stroke="currentColor" '
             'stroke-opacity="0.6"/>'
         )
-        yield _text(place, plot.bottom + 19, f"{tick:g}", anchor="middle")
-    yield _text(4, 14, plot.y.label)
-    yield _text((plot.left + plot.right) / 2, plot.bottom + 39, plot.x.label, anchor="middle")
+        yield text_at(place, plot.bottom + 19, f"{tick:g}", anchor="middle")
+    yield text_at(4, 14, plot.y.label)
+    yield text_at((plot.left + plot.right) / 2, plot.bottom + 39, plot.x.label, anchor="middle")
     yield "</g>"
 
 
@@ -153,7 +152,7 @@ def _mark(plot: _Plot, mark: VerticalMark) -> Iterable[str]:
         f'<path d="M{place:.2f} {plot.top - 8:.2f}V{plot.bottom:.2f}" stroke="currentColor" '
         'stroke-dasharray="2 4"/>'
     )
-    yield _text(place - 4, plot.top - 14, mark.text, more='fill="currentColor"')
+    yield text_at(place - 4, plot.top - 14, mark.text, more='fill="currentColor"')
 
 
 def _band(plot: _Plot, line: Series) -> str:
@@ -197,7 +196,7 @@ def _labels(plot: _Plot, series: Sequence[Series]) -> Iterable[str]:
             f'<path d="M{end + 7:.2f} {ends[i]:.2f}L{plot.right + 14:.2f} {place:.2f}" '
             'stroke="currentColor" stroke-opacity="0.5"/>'
         )
-        yield _text(plot.right + 18, place + 4.5, line.label)
+        yield text_at(plot.right + 18, place + 4.5, line.label)
         yield "</g>"
 
 
@@ -219,5 +218,29 @@ def round_ticks(low: float, high: float, *, step: float) -> tuple[float, ...]:
     return tuple(round(i * step, 10) for i in range(first, last + 1))
 
 
-def _text(x: float, y: float, text: str, *, anchor: str = "start", more: str = "") -> str:
+def panels(charts: Sequence[str], *, title: str, columns: int, ink: str | None = None) -> str:
+    """Charts of one size beside and below one another, as one `<svg>` element."""
+    found = re.search(r'viewBox="0 0 (\d+) (\d+)"', charts[0])
+    assert found
+    width, height = int(found[1]), int(found[2])
+    rows = -(-len(charts) // columns)
+    parts = [opening(title, width=width * columns, height=height * rows, ink=ink)]
+    for i, chart in enumerate(charts):
+        row, column = divmod(i, columns)
+        place = f'<svg x="{column * width}" y="{row * height}" width="{width}" height="{height}" '
+        parts.append(chart.replace("<svg ", place, 1))
+    return "\n".join([*parts, "</svg>"])
+
+
+def opening(title: str, *, width: int, height: int, ink: str | None = None) -> str:
+    """The tag that begins a drawing."""
+    colour = f' color="{escape(ink)}"' if ink else ""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{escape(title)}" font-family="{_FONT}" font-size="13"{colour}>'
+    )
+
+
+def text_at(x: float, y: float, text: str, *, anchor: str = "start", more: str = "") -> str:
+    """A text; `anchor` is the part of it that is put there: `start`, `middle` or `end`."""
     return f'<text x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}" {more}>{escape(text)}</text>'

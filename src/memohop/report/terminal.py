@@ -28,8 +28,11 @@ def output_console() -> Console:
 
 
 @contextmanager
-def progress_bar(text: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left, on standard error; nothing where that is not a terminal."""
+def progress_bar(text: str) -> Iterator[Callable[..., None]]:
+    """A bar with the time left, on standard error; nothing where that is not a terminal.
+
+    It is called as `update(done, total)`, or `update(done, total, text)` to change the text.
+    """
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}", markup=False),
@@ -42,9 +45,9 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None]]:
     )
     start = time.monotonic()
 
-    def update(done: int, total: int) -> None:
-        end = start + (time.monotonic() - start) * total / done
-        bar.update(task, completed=done, total=total, end=end)
+    def update(done: float, total: float, text: str | None = None) -> None:
+        end = start + (time.monotonic() - start) * total / done if done else None
+        bar.update(task, completed=done, total=total, end=end, description=text)
 
     with bar:
         task = bar.add_task(text, total=None, end=None)
@@ -62,8 +65,14 @@ class _TimeLeft(ProgressColumn):
         end = task.fields["end"]
         if end is None:
             return Text("starting")
-        minutes, seconds = divmod(max(0, round(end - time.monotonic())), 60)
-        return Text(f"{minutes}:{seconds:02} left")
+        return Text(f"{clock(end - time.monotonic())} left")
+
+
+def clock(seconds: float) -> str:
+    """A time as `5:07` or `1:05:07`."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def listing(infos: Iterable[DatasetInfo]) -> Table:
@@ -115,15 +124,10 @@ def facts_sheet(facts: DatasetFacts) -> Table:
 def settings_table(report: TrainingReport) -> Table:
     """One setting in a row; the test score of the one that validation chose, and no other."""
     table = _table("")
-    names = {
-        "lr": "lr",
-        "weight_decay": "weight decay",
-        "lam": "lambda",
-        "dropout": "dropout",
-        "input_dropout": "input dropout",
-    }
-    for name in names.values():
-        table.add_column(name, justify="right")
+    words = {"weight_decay": "weight decay", "lam": "lambda", "input_dropout": "input dropout"}
+    names = list(report.chosen.setting)
+    for name in names:
+        table.add_column(words.get(name, name), justify="right")
     table.add_column("validation", justify="right")
     table.add_column("test", justify="right")
     for selection in report.settings:
@@ -131,7 +135,7 @@ def settings_table(report: TrainingReport) -> Table:
         test = report.score() if chosen else ""
         table.add_row(
             "chosen" if chosen else "",
-            *("-" if (v := selection.setting[name]) is None else f"{v:g}" for name in names),
+            *(_value(selection.setting[name]) for name in names),
             f"{100 * selection.val:.2f}",
             test,
             style="bold" if chosen else None,
@@ -154,6 +158,12 @@ def _table(first: str, **column: Any) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(first, no_wrap=True, **column)
     return table
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from memohop import __version__
-from memohop.training import MemberResult, Selection, select
+from memohop.bench.execute import Outcome
+from memohop.training import MemberResult, Rules, Selection
 from memohop.training.select import summarise
 
-_AXES = ("dropout", "input_dropout")  # options that are part of the setting
+_NUMBERS = ("lr", "weight_decay", "lam", "dropout", "input_dropout")  # of every setting
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class TrainingReport:
         settings: Each setting with its scores, in the order of training.
         chosen: The one with the best mean validation score.
         options: Options of the model in force, its defaults included.
+        rules: Optimiser, schedule, stop, and which epoch counts.
         protocol: What else one needs to know to train the same again.
         seconds: How long the training took.
     """
@@ -34,6 +36,7 @@ class TrainingReport:
     settings: tuple[Selection, ...]
     chosen: Selection
     options: Mapping[str, Any]
+    rules: Rules
     protocol: Mapping[str, Any]
     seconds: float
 
@@ -72,10 +75,23 @@ class TrainingReport:
         )
 
     def in_force(self) -> str:
-        """The options of the model, those of the graph first."""
-        first = [name for name in ("direction", "self_loops", "norm") if name in self.options]
-        names = first + [name for name in self.options if name not in (*first, *_AXES)]
-        return "options: " + ", ".join(f"{name}={self.options[name]}" for name in names)
+        """The options of the model, those of the graph first, and rules that are not ours."""
+        options = self._fixed_options()
+        first = [name for name in ("direction", "self_loops", "norm") if name in options]
+        names = dict.fromkeys([*first, *options])
+        lines = ["options: " + ", ".join(f"{name}={options[name]}" for name in names)]
+        default = asdict(Rules())
+        unlike = {name: v for name, v in asdict(self.rules).items() if v != default[name]}
+        if unlike:
+            lines.append("rules: " + ", ".join(f"{name}={v}" for name, v in unlike.items()))
+        if self.rules.leaks:
+            lines.append("beware: the test score takes part in the choice of the epoch")
+        return "\n".join(lines)
+
+    def _fixed_options(self) -> dict[str, Any]:
+        """Options that are the same in every setting."""
+        chosen = self.chosen.setting
+        return {name: value for name, value in self.options.items() if name not in chosen}
 
     def row(self) -> dict[str, Any]:
         """A flat object for JSON, scores in percent."""
@@ -88,27 +104,31 @@ class TrainingReport:
             "split_ids": self.splits,
             "seeds": len(self.seeds),
             "seed_ids": self.seeds,
-            **self.chosen.setting,
             "val": _percent(self.chosen.val),
             "mean": _percent(self.chosen.mean),
             "std": self.std,
             "ddof": 1,
             "settings_tried": len(self.settings),
             **self.protocol,
-            **{name: value for name, value in self.options.items() if name not in _AXES},
+            **asdict(self.rules),
+            **self._fixed_options(),
+            **self.chosen.setting,
             "seconds": round(self.seconds, 3),
             "version": __version__,
         }
 
 
-def by_setting(results: Sequence[MemberResult]) -> tuple[tuple[Selection, ...], Selection]:
-    """The scores of each setting, and the setting chosen on validation."""
-    groups: dict[object, list[MemberResult]] = {}
-    for result in results:
-        groups.setdefault(result.member.setting, []).append(result)
-    settings = tuple(summarise(group) for group in groups.values())
-    chosen = select(results)
-    return settings, next(found for found in settings if found.setting == chosen.setting)
+def by_setting(outcomes: Sequence[Outcome]) -> tuple[tuple[Selection, ...], Selection]:
+    """The scores of each setting, and the setting with the best mean validation score."""
+    groups: dict[tuple[tuple[str, Any], ...], list[MemberResult]] = {}
+    for outcome in outcomes:
+        content = outcome.run.recipe.content
+        setting = {name: content[name] for name in _NUMBERS} | outcome.run.setting
+        groups.setdefault(tuple(setting.items()), []).append(outcome.result)
+    settings = tuple(
+        replace(summarise(group), setting=dict(setting)) for setting, group in groups.items()
+    )
+    return settings, max(settings, key=lambda selection: selection.val)
 
 
 def _percent(score: float) -> float:

@@ -1,0 +1,153 @@
+"""A cell of an experiment: the runs between which validation chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from memohop.bench.settings import Scalar, Settings, digest
+from memohop.data.registry import describe
+from memohop.training import Member
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is trained, apart from split and seed: a model on a dataset, and how."""
+
+    dataset: str
+    model: str
+    settings: Settings
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """Everything that results depend on, apart from rounding by machines and versions.
+
+        Defaults are spelled out, so that a recipe stays what it was when a default changes.
+        """
+        from memohop.networks.registry import entry
+
+        settings = self.settings
+        options = entry(self.model).options() | settings.options
+        rates = {name: getattr(settings, name) for name in ("dropout", "input_dropout")}
+        for name, rate in rates.items():
+            own = options.pop(name, None)
+            rates[name] = own if rate is None else rate
+        return {
+            "data": settings.data_key(self.dataset),
+            "model": self.model,
+            "options": options,
+            "rules": asdict(settings.rules),
+            "epochs": settings.epochs,
+            "patience": settings.patience,
+            "lr": settings.lr,
+            "weight_decay": settings.weight_decay,
+            "lam": settings.lam,
+            **rates,
+        }
+
+    @cached_property
+    def id(self) -> str:
+        """The digest of the content."""
+        return digest(self.content)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One network to train.
+
+    Attributes:
+        recipe: How.
+        setting: Which of its numbers and options are to be chosen on validation.
+        split: The column of the masks.
+        seed: The seed of the member.
+    """
+
+    recipe: Recipe
+    setting: dict[str, Scalar]
+    split: int
+    seed: int
+
+    @cached_property
+    def id(self) -> str:
+        """The digest of the content: equal runs of two experiments are trained once."""
+        return digest([self.recipe.id, self.split, self.seed])
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """All that one needs to repeat it."""
+        return self.recipe.content | {"split": self.split, "seed": self.seed}
+
+    @property
+    def member(self) -> Member:
+        """The member of a population that this run is."""
+        return self.recipe.settings.member(split=self.split, seed=self.seed)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model on one dataset at one point of the axes, under one protocol.
+
+    Attributes:
+        experiment: Its id.
+        protocol: Its name.
+        dataset: Its id.
+        model: Its id.
+        axes: What the experiment varies, with the values of this cell.
+        settings: How networks are trained.
+        search: What is chosen on validation, and from which values.
+        seeds: Seeds of each split and setting.
+    """
+
+    experiment: str
+    protocol: str
+    dataset: str
+    model: str
+    axes: dict[str, Scalar]
+    settings: Settings
+    search: dict[str, list[Scalar]]
+    seeds: tuple[int, ...]
+
+    @cached_property
+    def id(self) -> str:
+        """The digest of its place in the experiment."""
+        return digest([self.experiment, self.protocol, self.dataset, self.model, self.axes])
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """All settings, and for each of them all seeds and splits."""
+        found = []
+        for setting in combinations(self.search):
+            recipe = Recipe(self.dataset, self.model, self.settings.having(setting))
+            splits = range(recipe.settings.splits(self.dataset))
+            found += [
+                Run(recipe, setting, split, seed) for seed, split in product(self.seeds, splits)
+            ]
+        return tuple(found)
+
+    @cached_property
+    def content(self) -> str:
+        """The digest of its runs: another one if the experiment file was changed."""
+        return digest([[run.id, run.setting] for run in self.runs])
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        axes = (f"{name}={value}" for name, value in self.axes.items())
+        return " ".join((self.protocol, self.dataset, self.model, *axes))
+
+
+def combinations(values: dict[str, list[Scalar]]) -> list[dict[str, Scalar]]:
+    """One value of each name, in all ways; the last name changes fastest."""
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+
+
+def cost(runs: Iterable[Run]) -> float:
+    """What training takes, in units that mean nothing by themselves: to guess the time left."""
+    total = 0.0
+    for run in runs:
+        info, settings = describe(run.recipe.dataset), run.recipe.settings
+        total += settings.epochs * (info.nodes + info.arcs * (1 + settings.noise / 100))
+    return total

@@ -1,0 +1,92 @@
+"""Who works on which cell, so that processes on one store do not do the same work twice."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import time
+from threading import Event, Thread
+from types import TracebackType
+from typing import Self
+
+from memohop.bench.store import Store
+
+_BEAT = 10.0  # seconds between two signs of life
+_STALE = 60.0  # seconds without one after which a claim is void
+
+
+class Claims:
+    """The cells that this process works on, while the `with` block lasts.
+
+    A thread gives signs of life. A claim without them is void, and so is, at once, that of a
+    process of this machine that is gone. Should a claim be lost to another process after all,
+    both write the same, and nothing is spoilt but time.
+
+    Args:
+        store: The store of the cells.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._stop = store, Event()
+        self._me = (socket.gethostname(), os.getpid())
+        self._thread = Thread(target=self._give_signs_of_life, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._store.db.execute("DELETE FROM claims WHERE host = ? AND pid = ?", self._me)
+
+    def take(self, cell: str) -> bool:
+        """Whether the cell is ours now."""
+        with self._store.transaction():
+            found = self._store.db.execute(
+                "SELECT host, pid, alive FROM claims WHERE cell = ?", (cell,)
+            ).fetchone()
+            if found is not None and self._is_valid(*found):
+                return False
+            self._store.db.execute(
+                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)", (cell, *self._me, time.time())
+            )
+        return True
+
+    def drop(self, cell: str) -> None:
+        """We are done with it."""
+        self._store.db.execute(
+            "DELETE FROM claims WHERE cell = ? AND host = ? AND pid = ?", (cell, *self._me)
+        )
+
+    def _is_valid(self, host: str, pid: int, alive: float) -> bool:
+        if host == self._me[0] and not _is_running(pid):
+            return False
+        return time.time() - alive < _STALE
+
+    def _give_signs_of_life(self) -> None:
+        db = sqlite3.connect(self._store.path, timeout=60, isolation_level=None)
+        while not self._stop.wait(_BEAT):
+            db.execute(
+                "UPDATE claims SET alive = ? WHERE host = ? AND pid = ?", (time.time(), *self._me)
+            )
+        db.close()
+
+
+def _is_running(pid: int) -> bool:
+    """Whether there is a process of that number; where one cannot ask, there may be."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

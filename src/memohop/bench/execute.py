@@ -1,0 +1,128 @@
+"""Trains runs: those that differ only as members may differ are one population."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+from torch_geometric.data import Data
+
+from memohop.bench.cell import Recipe, Run
+from memohop.bench.settings import Settings
+from memohop.data.latent import published
+from memohop.data.load import load
+from memohop.data.noise import add_noise
+from memohop.errors import UsageError
+from memohop.training import MemberResult, train
+
+Progress = Callable[[int, int], None]
+
+_OF_DATA = ("features", "split", "data", "noise", "draw", "noise_policy")
+_OF_MEMBERS = {"lr": 0.0, "weight_decay": 0.0, "lam": 0.0, "dropout": None, "input_dropout": None}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run and what came of it.
+
+    Attributes:
+        run: The run.
+        result: Its scores and curves.
+        seconds: Its share of the time that its population took.
+    """
+
+    run: Run
+    result: MemberResult
+    seconds: float
+
+
+def execute(
+    runs: Sequence[Run],
+    *,
+    root: Path | None = None,
+    device: str = "cpu",
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> list[Outcome]:
+    """Train runs of one model on one dataset, in as few populations as can be.
+
+    Args:
+        runs: The runs, each one once.
+        root: A local folder with the data files.
+        device: `cpu` or `cuda`.
+        memory: The most bytes to use.
+        progress: Called as `progress(done, total)` with counts of member-epochs.
+
+    Returns:
+        One outcome for each run, in their order.
+    """
+    done: dict[str, Outcome] = {}
+    total = sum(run.recipe.settings.epochs for run in runs)
+    finished = 0
+    for population in _populations(runs):
+        recipe, start = population[0].recipe, time.perf_counter()
+        settings = recipe.settings
+        results = train(
+            _data_for(recipe, root),
+            recipe.model,
+            [run.member for run in population],
+            options=settings.options,
+            rules=settings.rules,
+            epochs=settings.epochs,
+            patience=settings.patience,
+            device=device,
+            memory=memory,
+            progress=None if progress is None else _shifted(progress, finished, total),
+        )
+        finished += settings.epochs * len(population)
+        seconds = (time.perf_counter() - start) / len(population)
+        for run, result in zip(population, results, strict=True):
+            done[run.id] = Outcome(run, result, seconds)
+    return [done[run.id] for run in runs]
+
+
+def load_data(dataset: str, settings: Settings, root: Path | None = None) -> Data:
+    """The data that the settings ask for; the last two graphs are kept at hand."""
+    of_data = {name: getattr(settings, name) for name in _OF_DATA}
+    return _load(dataset, msgspec.json.encode(Settings(**of_data)), root)
+
+
+@lru_cache(maxsize=2)
+def _load(dataset: str, of_data: bytes, root: Path | None) -> Data:
+    settings = msgspec.json.decode(of_data, type=Settings)
+    split = None if settings.split == "published" else settings.split
+    graph = load(dataset, root=root, features=settings.features, split=split, **settings.data)
+    if not settings.noise:
+        return graph
+    return add_noise(graph, settings.noise, draw=settings.draw, policy=settings.noise_policy)
+
+
+def _data_for(recipe: Recipe, root: Path | None) -> Data:
+    """The data, with the neighbours that were published where a model asks for those."""
+    graph = load_data(recipe.dataset, recipe.settings, root)
+    if recipe.content["options"].get("embedding") != "auto" or recipe.settings.noise:
+        return graph
+    graph = copy.copy(graph)
+    with suppress(UsageError):  # none were: the model has them computed
+        graph.latent = published(recipe.dataset, root=root)
+    return graph
+
+
+def _populations(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs with the same settings, apart from those that each member has for itself."""
+    groups: dict[bytes, list[Run]] = {}
+    for run in runs:
+        shared = msgspec.structs.replace(run.recipe.settings, **_OF_MEMBERS)
+        groups.setdefault(msgspec.json.encode(shared), []).append(run)
+    return list(groups.values())
+
+
+def _shifted(progress: Progress, before: int, total: int) -> Progress:
+    """Progress of a part, told as progress of the whole."""
+    return lambda done, _: progress(before + done, total)

@@ -1,0 +1,182 @@
+"""What the gates of a memory network do where neighbours agree, and where they do not.
+
+The measured means are one small file beside the results of the experiments. Reading it needs no
+PyTorch; measuring does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from memohop.bench.results import Source
+from memohop.errors import DataError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from memohop.bench.cell import Recipe
+    from memohop.nn.graph import Graph
+
+BINS = 5
+
+
+class GateBin(msgspec.Struct, frozen=True):
+    """Nodes of a like local homophily: the share of a node's neighbours that are of its class.
+
+    Attributes:
+        low: The least local homophily of the bin.
+        high: The greatest.
+        nodes: How many nodes there are.
+        kept: Mean over rounds, nodes and splits of the gate on a node's own state.
+        absorbed: The same of the gate on the message into the state.
+        passed_on: The same of the gate on the message into the memory that neighbours read; what
+            is passed on after the last round is read by nobody and does not count.
+        kept_std: Sample standard deviation of the mean over the splits (ddof=1).
+        absorbed_std: The same.
+        passed_on_std: The same.
+    """
+
+    low: float
+    high: float
+    nodes: int
+    kept: float
+    absorbed: float
+    passed_on: float
+    kept_std: float
+    absorbed_std: float
+    passed_on_std: float
+
+
+class GateCurve(msgspec.Struct, frozen=True):
+    """The bins of one model on one dataset; bins without nodes are left out.
+
+    Attributes:
+        protocol: How it was trained.
+        dataset: Its id.
+        model: Its id.
+        lam: The weight of the decoupling loss.
+        splits: How many networks were trained, one for each split.
+        bins: By rising local homophily.
+    """
+
+    protocol: str
+    dataset: str
+    model: str
+    lam: float
+    splits: int
+    bins: tuple[GateBin, ...]
+
+
+class Gates(msgspec.Struct, frozen=True):
+    """All curves, where they were made, and the command that makes them."""
+
+    command: str
+    source: Source
+    curves: tuple[GateCurve, ...]
+
+    @classmethod
+    def load(cls, path: Path) -> Gates:
+        """Read the file."""
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except OSError as error:
+            raise DataError(f"cannot read the gates {path}: {error.strerror}") from error
+        except msgspec.MsgspecError as error:
+            raise DataError(
+                f"{path} is not a file of gates ({error}); write it anew with memohop bench gates"
+            ) from error
+
+    def save(self, path: Path) -> None:
+        """Write the file."""
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+
+
+def measure_gates(
+    recipe: Recipe, *, protocol: str, root: Path | None = None, device: str = "cpu"
+) -> GateCurve:
+    """Train one network for each split, and read its gates at every node.
+
+    Args:
+        recipe: A model with memory, a dataset, and how to train.
+        protocol: What to call that.
+        root: A local folder with the data files.
+        device: `cpu` or `cuda`.
+    """
+    import torch
+
+    from memohop.bench.execute import load_data
+    from memohop.networks import build
+    from memohop.networks.memory import MemoryNetwork
+    from memohop.training import train
+
+    settings = recipe.settings
+    data = load_data(recipe.dataset, settings, root)
+    splits = range(settings.splits(recipe.dataset))
+    results = train(
+        data,
+        recipe.model,
+        [settings.member(split=split, seed=0) for split in splits],
+        options=settings.options,
+        rules=settings.rules,
+        epochs=settings.epochs,
+        patience=settings.patience,
+        device=device,
+        keep_models=True,
+    )
+    classes = int(data.y.max()) + 1
+    network = build(recipe.model, data.num_features, classes, **settings.options).eval()
+    assert isinstance(network, MemoryNetwork)
+    graph = network.prepare(data.edge_index, data.num_nodes)
+    found = []
+    for result in results:
+        assert result.state is not None
+        network.load_state_dict(result.state)
+        with torch.no_grad():
+            found.append(network.gates(data.x, graph))
+    return GateCurve(
+        protocol,
+        recipe.dataset,
+        recipe.model,
+        lam=settings.lam,
+        splits=len(splits),
+        bins=by_homophily(torch.stack(found), local_homophily(graph, data.y)),
+    )
+
+
+def local_homophily(graph: Graph, classes: Tensor) -> Tensor:
+    """The share of the nodes that a node receives from, itself apart, which are of its class.
+
+    NaN for a node that receives from no other.
+    """
+    row, col = graph.pattern.row, graph.pattern.col
+    other = row != col
+    row, col = row[other], col[other]
+    same = (classes[row] == classes[col]).double()
+    count = row.bincount(minlength=graph.num_nodes)
+    return same.new_zeros(graph.num_nodes).index_add(0, row, same) / count
+
+
+def by_homophily(gates: Tensor, homophily: Tensor) -> tuple[GateBin, ...]:
+    """Gates `[splits, rounds, nodes, 3]` in bins of equal width; empty ones are left out."""
+    kept, absorbed, passed_on = gates.unbind(-1)
+    per_node = [kept.mean(1), absorbed.mean(1), passed_on[:, :-1].mean(1)]  # [splits, nodes]
+    place = (homophily * BINS).floor().clamp(max=BINS - 1)
+    bins = []
+    for i in range(BINS):
+        inside = place == i
+        if not inside.any():
+            continue
+        means = [gate[:, inside].mean(-1) for gate in per_node]
+        bins.append(
+            GateBin(
+                i / BINS,
+                (i + 1) / BINS,
+                int(inside.sum()),
+                *(round(float(mean.mean()), 5) for mean in means),
+                *(round(float(mean.std()), 5) if len(mean) > 1 else 0.0 for mean in means),
+            )
+        )
+    return tuple(bins)

@@ -1,0 +1,63 @@
+"""Which code on which machine made a score."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+import memohop
+from memohop.bench.results import Source
+
+COMMIT = "MEMOHOP_COMMIT"
+_PACKAGES = ("torch", "torch_geometric", "numpy", "scipy")
+
+
+@cache
+def source(device: str) -> Source:
+    """What trains on a device in this process."""
+    versions = {"memohop": memohop.__version__, "python": platform.python_version()}
+    versions |= {name: version(name) for name in _PACKAGES}
+    name = torch.cuda.get_device_name() if device == "cuda" else _processor()
+    return Source(versions=versions, device=name, commit=commit())
+
+
+def commit() -> str | None:
+    """The commit of the checkout that the package lies in, marked where files were changed.
+
+    A copy without its history may say by the environment variable `MEMOHOP_COMMIT` what it is.
+    """
+    if os.environ.get(COMMIT):
+        return os.environ[COMMIT]
+    package = Path(memohop.__file__).parent
+    if not (package.parents[1] / ".git").exists():  # installed, perhaps below someone else's
+        return None
+    command = [
+        "git",
+        "-C",
+        str(package),
+        "describe",
+        "--always",
+        "--abbrev=40",
+        "--dirty",
+        "--exclude=*",
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())

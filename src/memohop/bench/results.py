@@ -1,0 +1,162 @@
+"""What an experiment gave, in one compact file: every member's scores, and where they come from.
+
+The files lie in the package, one for each experiment, and tables and figures are made from them
+without training anything. Needs no PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+import msgspec
+
+from memohop.errors import DataError, UsageError, unknown_name
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True):
+    """One member: a network that was trained.
+
+    Attributes:
+        protocol: `paper`, `official` or another one of the experiment.
+        dataset: Its id.
+        model: Its id.
+        axes: What the experiment varies, for example `{"noise": 25, "draw": 0}`.
+        setting: What is to be chosen on validation, for example `{"lam": 0.1}`.
+        split: The column of the masks.
+        seed: The seed of the member.
+        val: Validation score at the best epoch, in [0, 1].
+        test: Test score at the same epoch.
+        best_epoch: Counted from 0.
+        epochs: How many were run.
+        seconds: Its share of the time that its population took.
+        source: Place in `Results.sources`.
+    """
+
+    protocol: str
+    dataset: str
+    model: str
+    axes: dict[str, Any]
+    setting: dict[str, Any]
+    split: int
+    seed: int
+    val: float
+    test: float
+    best_epoch: int
+    epochs: int
+    seconds: float
+    source: int
+
+    @property
+    def cell(self) -> tuple[Any, ...]:
+        """What the rows between which validation chooses have in common."""
+        return self.protocol, self.dataset, self.model, *sorted(self.axes.items())
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where rows were made.
+
+    Attributes:
+        versions: Of Python and of the packages that the scores depend on.
+        device: The name of the processor or GPU.
+        commit: Of the checkout that ran, where it was one.
+        datasets: The digest of each dataset.
+    """
+
+    versions: dict[str, str]
+    device: str
+    commit: str | None = None
+    datasets: dict[str, str] = {}
+
+
+class Results(msgspec.Struct, frozen=True):
+    """All rows of one experiment.
+
+    Attributes:
+        experiment: Its id.
+        sources: Where the rows were made.
+        rows: One for each member, in the order of the experiment.
+    """
+
+    experiment: str
+    sources: tuple[Source, ...]
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def load(cls, name: str | Path) -> Results:
+        """The results of an experiment.
+
+        Args:
+            name: The id of an experiment whose results come with the package, or the path of a
+                file that `memohop store export` wrote.
+        """
+        path = Path(name) if str(name).endswith(".json") else _packaged(str(name))
+        remedy = "write it anew with memohop store export"
+        try:
+            found = msgspec.json.decode(path.read_bytes(), type=_File)
+        except OSError as error:
+            raise DataError(f"cannot read the results {path}: {error.strerror}") from error
+        except msgspec.MsgspecError as error:
+            raise DataError(f"{path} is not a file of results ({error}); {remedy}") from error
+        if found.columns != Row.__struct_fields__:
+            raise DataError(
+                f"{path} has the columns {', '.join(found.columns)}, and this version of memohop "
+                f"reads {', '.join(Row.__struct_fields__)}; {remedy}"
+            )
+        return cls(found.experiment, found.sources, found.rows)
+
+    def cells(self) -> dict[tuple[Any, ...], list[Row]]:
+        """The rows of each cell, in the order of the experiment."""
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault(row.cell, []).append(row)
+        return groups
+
+    def save(self, path: Path) -> None:
+        """Write the file, one row in a line so that differences can be read."""
+        head = {
+            "experiment": self.experiment,
+            "sources": self.sources,
+            "columns": Row.__struct_fields__,
+        }
+        lines = b",\n".join(msgspec.json.encode(row) for row in self.rows)
+        path.write_bytes(msgspec.json.encode(head)[:-1] + b',"rows":[\n' + lines + b"\n]}\n")
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    experiment: str
+    sources: tuple[Source, ...]
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> list[Row]:
+    """The rows of the setting whose mean validation score is best; the first of equals.
+
+    Args:
+        rows: Those of one cell.
+        by: `leak-test` chooses by the test score, as some published rows did; what it gives is
+            no estimate of anything, and is there for comparison alone.
+    """
+    if by not in ("val", "leak-test"):
+        raise UsageError(f"by must be val or leak-test, not {by!r}")
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(sorted(row.setting.items())), []).append(row)
+    if not groups:
+        raise UsageError("rows is empty: pass those of one cell")
+    score = "val" if by == "val" else "test"
+    return max(groups.values(), key=lambda group: fmean(getattr(row, score) for row in group))
+
+
+def _packaged(name: str) -> Path:
+    folder = Path(str(resources.files("memohop"))) / "results"
+    path = folder / f"{name}.json"
+    if not path.is_file():
+        raise unknown_name(
+            "file of results", name, sorted(found.stem for found in folder.glob("*.json"))
+        )
+    return path

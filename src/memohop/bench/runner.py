@@ -1,0 +1,181 @@
+"""Runs what is missing of an experiment, cell by cell."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memohop.bench.cell import Cell, Run, cost
+from memohop.bench.claims import Claims
+from memohop.bench.execute import Outcome, Progress, execute
+from memohop.bench.provenance import source
+from memohop.bench.results import Source
+from memohop.bench.store import Store
+from memohop.data.check import MissingClassWarning
+from memohop.errors import DataError
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell with its runs that are missing."""
+
+    cell: Cell
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of a job: the outcomes and where they were made, or the traceback."""
+
+    outcomes: tuple[Outcome, ...] = ()
+    source: Source | None = None
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to train: a local folder with the data files, and a device."""
+
+    root: Path | None = None
+    device: str = "cpu"
+
+
+@dataclass
+class Tally:
+    """How far a run of cells has come.
+
+    Attributes:
+        cells: How many were asked for.
+        there: Those that were in the store before, or that another process has put there.
+        given_up: Those that had failed before and were not to be tried again.
+        done: Those that were finished now.
+        failed: Those that failed now.
+        elsewhere: Those that another process works on.
+    """
+
+    cells: int = 0
+    there: int = 0
+    given_up: int = 0
+    done: int = 0
+    failed: list[Cell] = field(default_factory=list)
+    elsewhere: int = 0
+
+
+Inner = Callable[[Job, float], None]
+Engine = Callable[[Iterator[Job], Place, Inner], Iterator[tuple[Job, Attempt]]]
+Watcher = Callable[[Tally, Cell, float], None]
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    store: Store,
+    *,
+    place: Place,
+    engine: Engine | None = None,
+    retry: bool = False,
+    limit: int | None = None,
+    watcher: Watcher | None = None,
+) -> Tally:
+    """Train what is missing, and write each cell when it is whole.
+
+    Args:
+        cells: Those that should be in the store in the end.
+        store: The store.
+        place: Where to train.
+        engine: What trains, from jobs to attempts in any order; this process by default.
+        retry: Whether to try again what has failed before.
+        limit: The most cells to train.
+        watcher: Called as `watcher(tally, cell, share)` with the share of all the work that is
+            done, whenever a cell is finished and often in between.
+    """
+    tally = Tally(cells=len(cells))
+    todo = _plan(cells, store, retry, tally)[:limit]
+    work = _work(todo, store)
+    total, finished = sum(work.values()), 0.0
+
+    def inner(job: Job, share: float) -> None:
+        if watcher is not None and total:
+            watcher(tally, job.cell, (finished + share * work[job.cell.id]) / total)
+
+    with Claims(store) as claims:
+        jobs = _jobs(todo, store, claims, tally)
+        for job, attempt in (engine or local_engine)(jobs, place, inner):
+            if attempt.failure is None:
+                store.write(job.cell, attempt.outcomes, attempt.source)
+                tally.done += 1
+            else:
+                store.write_failure(job.cell, attempt.failure)
+                tally.failed.append(job.cell)
+            claims.drop(job.cell.id)
+            inner(job, 1.0)
+            finished += work[job.cell.id]
+    return tally
+
+
+def local_engine(jobs: Iterator[Job], place: Place, inner: Inner) -> Iterator[tuple[Job, Attempt]]:
+    """Trains in this process, one job after the other."""
+    for job in jobs:
+
+        def progress(done: int, total: int, job: Job = job) -> None:
+            inner(job, done / total)
+
+        yield job, attempt(job, place, progress)
+
+
+def attempt(job: Job, place: Place, progress: Progress | None = None) -> Attempt:
+    """Train the runs of a job. Missing data is for the user to see to, and ends everything."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MissingClassWarning)  # the splits are as published
+            outcomes = execute(job.runs, root=place.root, device=place.device, progress=progress)
+    except DataError:
+        raise
+    except Exception:
+        return Attempt(failure=traceback.format_exc())
+    return Attempt(tuple(outcomes), source(place.device))
+
+
+def _plan(cells: Sequence[Cell], store: Store, retry: bool, tally: Tally) -> list[Cell]:
+    """The cells that the store does not have, or has with other runs than those wanted now."""
+    known, todo = store.cells(), []
+    for cell in cells:
+        found = known.get(cell.id)
+        if found is None or found.content != cell.content or (retry and found.failure):
+            todo.append(cell)
+        elif found.failure:
+            tally.given_up += 1
+        else:
+            tally.there += 1
+    return todo
+
+
+def _work(todo: Sequence[Cell], store: Store) -> dict[str, float]:
+    """What each cell costs, by id; a run that several cells have costs once."""
+    counted: set[str] = set()
+    work = {}
+    for cell in todo:
+        new = [run for run in store.missing(cell.runs) if run.id not in counted]
+        counted.update(run.id for run in new)
+        work[cell.id] = cost(new)
+    return work
+
+
+def _jobs(todo: Sequence[Cell], store: Store, claims: Claims, tally: Tally) -> Iterator[Job]:
+    """Claims one cell after the other, when it is asked for the next."""
+    for cell in todo:
+        if not claims.take(cell.id):
+            tally.elsewhere += 1
+            continue
+        found = store.cell(cell.id)
+        if found is not None and found.content == cell.content and not found.failure:
+            tally.there += 1
+        elif runs := store.missing(cell.runs):
+            yield Job(cell, tuple(runs))
+            continue
+        else:
+            store.write(cell)
+            tally.done += 1
+        claims.drop(cell.id)

@@ -1,0 +1,107 @@
+"""How networks are trained, down to the last number: what an experiment file decides."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from memohop.data.fetch import known_digests
+from memohop.data.noise import NoisePolicy
+from memohop.data.registry import describe
+from memohop.errors import UsageError
+from memohop.training import Member, Rules
+
+Scalar = bool | int | float | str
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Data, model options, rules and numbers of one training.
+
+    Attributes:
+        features: `raw` as published, or `row` with each row divided by its sum.
+        split: `published`; `public`, `random` or `class-wise` as in `memohop.load`.
+        data: Further options of `memohop.load`.
+        noise: Arcs to add, in percent; see `memohop.data.noise`.
+        draw: Seed of the noise.
+        noise_policy: `undirected` or `directed`.
+        epochs: The most epochs.
+        patience: See `Rules.stop`; never by default.
+        lr: Learning rate.
+        weight_decay: L2 penalty.
+        lam: Weight of the decoupling loss.
+        dropout: Rate of the hidden layers; the model's own by default.
+        input_dropout: Rate of the features; the model's own by default.
+        options: Options of the model.
+        rules: Optimiser, schedule, stop, and which epoch counts.
+    """
+
+    features: Literal["raw", "row"] = "raw"
+    split: Literal["published", "public", "random", "class-wise"] = "published"
+    data: dict[str, Any] = {}
+    noise: float = 0.0
+    draw: int = 0
+    noise_policy: NoisePolicy = "undirected"
+    epochs: int = 500
+    patience: int | None = None
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+    lam: float = 0.0
+    dropout: float | None = None
+    input_dropout: float | None = None
+    options: dict[str, Any] = {}
+    rules: Rules = Rules()
+
+    def having(self, values: Mapping[str, Any]) -> Settings:
+        """The same with some values: those of its own attributes, or else of model options."""
+        raw = msgspec.to_builtins(self)
+        for name, value in values.items():
+            if name in self.__struct_fields__:
+                raw[name] = value
+            else:
+                raw["options"][name] = value
+        try:
+            return msgspec.convert(raw, Settings)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{error} of the settings") from error
+
+    def member(self, *, split: int, seed: int) -> Member:
+        """The member of a population that these settings make."""
+        return Member(
+            split=split,
+            seed=seed,
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            lam=self.lam,
+            dropout=self.dropout,
+            input_dropout=self.input_dropout,
+        )
+
+    def splits(self, dataset: str) -> int:
+        """How many splits the data has."""
+        if self.split == "public":
+            return 1
+        default = describe(dataset).splits if self.split == "published" else 10
+        return int(self.data.get("splits", default))
+
+    def data_key(self, dataset: str) -> dict[str, Any]:
+        """What decides the data, down to the digests of its files."""
+        key: dict[str, Any] = {
+            "dataset": dataset,
+            "files": {path: known_digests()[path] for path in describe(dataset).files},
+            "features": self.features,
+            "split": self.split,
+            "options": self.data,
+        }
+        if self.noise:
+            key["noise"] = [self.noise_policy, self.noise, self.draw]
+        return key
+
+
+def digest(content: Any) -> str:
+    """A short name for some content that JSON can hold; equal content has equal names."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,184 @@
+"""Which differences between models are more than noise.
+
+Over several datasets, after J. Demšar, *Statistical comparisons of classifiers over multiple data
+sets* (JMLR 2006), and A. Benavoli, G. Corani and F. Mangili, *Should we really use post-hoc tests
+based on mean-ranks?* (JMLR 2016): the Friedman test says whether the models differ at all, and
+Wilcoxon's signed-rank test with Holm's correction says which pairs do. The critical difference of
+Nemenyi's test is given beside them: two average ranks that are further apart differ, where
+
+    CD = q / sqrt(2) * sqrt(k (k + 1) / (6 n))
+
+with q the quantile of the studentised range for k models, over n datasets.
+
+Within one dataset the splits overlap, so that their scores are not independent and an ordinary
+t-test finds differences where there are none. C. Nadeau and Y. Bengio, *Inference for the
+generalization error* (Machine Learning 2003), correct the variance of the mean of n differences d:
+
+    t = mean(d) / sqrt((1 / n + n_test / n_train) * var(d)),   with n - 1 degrees of freedom.
+
+Every standard deviation is that of a sample (ddof=1). So are those that the paper prints: on its
+small datasets most of them can be had from ten whole numbers of nodes with ddof=1 alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+ALPHA = 0.05
+TEST_TO_TRAIN = 20 / 48  # of the published splits, whose files are named 0.6_0.2
+_DIGITS = 9  # beyond these, scores differ by rounding alone
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models compared over datasets.
+
+    Attributes:
+        models: The best average rank first.
+        datasets: How many there are.
+        ranks: The average rank of each model; 1 is best, and equals share theirs.
+        friedman: Friedman's chi-square, corrected for ties.
+        friedman_p: Its p-value.
+        p: For each pair of places in `models`, Wilcoxon's p-value after Holm's correction.
+        smallest_p: The least that `p` can be for any pair, whatever the scores.
+        critical_difference: Nemenyi's.
+        cliques: The longest runs of models, two or more that follow one another by rank, in which
+            no pair differs by `p`.
+    """
+
+    models: tuple[str, ...]
+    datasets: int
+    ranks: tuple[float, ...]
+    friedman: float
+    friedman_p: float
+    p: Mapping[tuple[int, int], float]
+    smallest_p: float
+    critical_difference: float
+    cliques: tuple[tuple[str, ...], ...]
+
+    def differ(self) -> list[tuple[str, str]]:
+        """The pairs that differ by Wilcoxon's test, the better one first."""
+        return [(self.models[i], self.models[j]) for (i, j), p in self.p.items() if p < ALPHA]
+
+    def apart(self) -> list[tuple[str, str]]:
+        """The pairs that differ by Nemenyi's test, the better one first."""
+        return [
+            (self.models[i], self.models[j])
+            for i, j in self.p
+            if self.ranks[j] - self.ranks[i] > self.critical_difference
+        ]
+
+
+def compare(scores: Mapping[str, Sequence[float]]) -> Comparison:
+    """Compare three models or more over the same datasets.
+
+    Args:
+        scores: Of each model, one for each dataset, in the same order; a higher one is better.
+    """
+    ranks = average_ranks(scores)
+    models = sorted(scores, key=lambda model: ranks[model])
+    table = np.array([scores[model] for model in models]).round(_DIGITS)
+    count, datasets = table.shape
+    friedman = stats.friedmanchisquare(*table)
+    pairs = list(combinations(range(count), 2))
+    p = dict(zip(pairs, holm([_wilcoxon(table[i] - table[j]) for i, j in pairs]), strict=True))
+    return Comparison(
+        models=tuple(models),
+        datasets=datasets,
+        ranks=tuple(ranks[model] for model in models),
+        friedman=float(friedman.statistic),
+        friedman_p=float(friedman.pvalue),
+        p=p,
+        smallest_p=min(1.0, len(pairs) * 2 / 2**datasets),
+        critical_difference=critical_difference(count, datasets),
+        cliques=tuple(tuple(models[i:j]) for i, j in _runs(count, p)),
+    )
+
+
+def average_ranks(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The mean over datasets of each model's rank; 1 is best, and equals share theirs."""
+    table = np.array(list(scores.values())).round(_DIGITS)
+    ranks = stats.rankdata(-table, axis=0).mean(axis=1)
+    return dict(zip(scores, ranks.tolist(), strict=True))
+
+
+def critical_difference(models: int, datasets: int, *, alpha: float = ALPHA) -> float:
+    """Nemenyi's: how far apart two average ranks must be."""
+    quantile = stats.studentized_range.ppf(1 - alpha, models, np.inf) / math.sqrt(2)
+    return float(quantile * math.sqrt(models * (models + 1) / (6 * datasets)))
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Holm's correction: the least of m p-values times m, the next times m - 1, never falling."""
+    adjusted, highest = [0.0] * len(p), 0.0
+    for place, i in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        highest = max(highest, min(1.0, (len(p) - place) * p[i]))
+        adjusted[i] = highest
+    return adjusted
+
+
+def corrected_t_test(
+    differences: Sequence[float], *, test_to_train: float = TEST_TO_TRAIN
+) -> float:
+    """The two-sided p-value of Nadeau and Bengio's corrected resampled t-test.
+
+    Args:
+        differences: Of the scores of two models, one for each split.
+        test_to_train: Test nodes for each training node.
+    """
+    sample: Array = np.asarray(differences, dtype=float).round(_DIGITS)
+    if np.ptp(sample) == 0:  # the same difference on every split
+        return 0.0 if sample[0] else 1.0
+    error = math.sqrt((1 / len(sample) + test_to_train) * sample.var(ddof=1))
+    return float(2 * stats.t.sf(abs(sample.mean()) / error, len(sample) - 1))
+
+
+def against(scores: Mapping[str, Sequence[float]], reference: str) -> dict[str, float]:
+    """How likely each model's distance to a reference is by chance, within one dataset.
+
+    p-values of the corrected resampled t-test after Holm's correction for the number of models;
+    1 for the reference itself.
+
+    Args:
+        scores: Of each model, one for each split, in the same order; two splits or more.
+        reference: One of the models.
+    """
+    others = [model for model in scores if model != reference]
+    own = np.asarray(scores[reference])
+    p = holm([corrected_t_test((own - scores[model]).tolist()) for model in others])
+    found = dict(zip(others, p, strict=True))
+    return {model: found.get(model, 1.0) for model in scores}
+
+
+def against_the_best(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The same with the best mean as the reference.
+
+    What is not below `ALPHA` is no worse than the best, as far as one can tell.
+    """
+    return against(scores, max(scores, key=lambda model: np.mean(scores[model])))
+
+
+def _wilcoxon(differences: Array) -> float:
+    """The two-sided p-value; ranks of zero differences are split evenly, as Demšar does."""
+    return float(stats.wilcoxon(differences.round(_DIGITS), zero_method="zsplit").pvalue)
+
+
+def _runs(count: int, p: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
+    """First place and end of each longest run without a pair that differs."""
+    runs: list[tuple[int, int]] = []
+    for start in range(count):
+        end = start + 1
+        while end < count and all(p[i, end] >= ALPHA for i in range(start, end)):
+            end += 1
+        if end - start > 1 and (not runs or end > runs[-1][1]):
+            runs.append((start, end))
+    return runs

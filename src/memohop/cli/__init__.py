@@ -1,0 +1,16 @@
+"""The command line: parse, call, print. PyTorch is imported where a command needs it, not here.
+
+There is one file for each group of commands, and importing it adds them to the app.
+"""
+
+from memohop.cli import audit as audit
+from memohop.cli import bench as bench
+from memohop.cli import data as data
+from memohop.cli import demo as demo
+from memohop.cli import gates as gates
+from memohop.cli import own as own
+from memohop.cli import report as report
+from memohop.cli import run as run
+from memohop.cli import store as store
+from memohop.cli import train as train
+from memohop.cli.app import main as main

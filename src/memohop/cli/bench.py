@@ -1,0 +1,80 @@
+"""`memohop bench`: measure speed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+from cyclopts import App
+
+from memohop.cli.app import Folder, Json, app, print_json, remark
+from memohop.data.registry import describe
+from memohop.errors import UsageError
+
+_SPEED_EXAMPLES = """Examples:
+  memohop bench speed --datasets cora,squirrel
+  memohop bench speed --device cuda --models gcn+mmp,gat+mmp --figure growth.svg
+  memohop bench speed --members 1 --json"""
+
+bench_app = App(name="bench", help="Measure speed.", help_epilogue=_SPEED_EXAMPLES)
+app.command(bench_app)
+
+
+@bench_app.command(name="speed", help_epilogue=_SPEED_EXAMPLES)
+def bench_speed(
+    *,
+    datasets: str = "texas,wisconsin,cornell-legacy,actor,chameleon,squirrel,cora,citeseer,pubmed",
+    models: str = "gcn+mmp,gat+mmp,gcn",
+    members: int | None = None,
+    device: Literal["cpu", "cuda"] = "cpu",
+    data: Folder = None,
+    figure: Path | None = None,
+    json: Json = False,
+) -> None:
+    """Time a population against stock PyG, one model at a time, in one run.
+
+    Milliseconds per model-epoch (a training step and an evaluation), their ratio,
+    the population's peak memory, and the floor: the share of its step that the
+    graph products alone take.
+
+    Args:
+        datasets: Ids of datasets, with commas.
+        models: Ids of models, with commas: gcn, gat, gcn+mmp, gat+mmp.
+        members: Networks in the population; by default 70 on a GPU and 10 on a CPU.
+        device: Where to run.
+        data: A local folder with the files, instead of a download.
+        figure: Also draw how a step grows with members, arcs and width, into this SVG file.
+        json: Print a list of objects instead of the table.
+    """
+    import memohop
+    from memohop.bench.speed import growth, measure
+    from memohop.bench.stock import twin_options
+    from memohop.report.speed import growth_chart, speed_table
+    from memohop.report.terminal import output_console, progress_bar
+    from memohop.training.trainer import find_device
+
+    names, ids = datasets.split(","), models.split(",")
+    for name in names:
+        describe(name)
+    for model in ids:
+        twin_options(model)
+    if members is not None and members < 1:
+        raise UsageError(f"--members {members}: give at least 1")
+    place = find_device(device)
+    count = members or (70 if device == "cuda" else 10)
+    rows = []
+    with progress_bar("measuring") as progress:
+        for model in ids:
+            for name in names:
+                graph = memohop.load(name, root=data, features="row")
+                rows.append(measure(graph, model, members=count, device=place))
+                progress(len(rows), len(ids) * len(names))
+    if json:
+        print_json([asdict(row) for row in rows])
+    else:
+        output_console().print(speed_table(rows))
+        output_console().print(f"\n{count} member(s) on {device}; ms per model-epoch, medians.")
+    if figure is not None:
+        figure.write_text(growth_chart(list(growth(device=place))), encoding="utf-8")
+        remark(f"wrote {figure}")

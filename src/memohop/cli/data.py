@@ -1,0 +1,98 @@
+"""`memohop data`: list, fetch, show."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from cyclopts import App
+
+from memohop.cli.app import Folder, Json, app, print_json
+from memohop.data.registry import DatasetInfo, datasets, describe
+from memohop.errors import UsageError
+
+_DATA_EXAMPLES = """Examples:
+  memohop data list
+  memohop data fetch texas
+  memohop data show texas"""
+_LIST_EXAMPLES = """Examples:
+  memohop data list
+  memohop data list --json"""
+_FETCH_EXAMPLES = """Examples:
+  memohop data fetch texas cora
+  memohop data fetch all
+  memohop data fetch all --data my/folder"""
+_SHOW_EXAMPLES = """Examples:
+  memohop data show squirrel
+  memohop data show texas --data my/folder --json"""
+
+data_app = App(
+    name="data", help="List, download and look at datasets.", help_epilogue=_DATA_EXAMPLES
+)
+app.command(data_app)
+
+
+@data_app.command(name="list", help_epilogue=_LIST_EXAMPLES)
+def data_list(*, json: Json = False) -> None:
+    """List the datasets.
+
+    Args:
+        json: Print a list of objects instead of the table.
+    """
+    from memohop.report.terminal import listing, output_console
+
+    infos = [describe(name) for name in datasets()]
+    if json:
+        print_json([_listed(info) for info in infos])
+    else:
+        output_console().print(listing(infos))
+
+
+@data_app.command(name="fetch", help_epilogue=_FETCH_EXAMPLES)
+def data_fetch(*names: str, data: Folder = None) -> None:
+    """Download datasets, or check those that are there; every file is checked by its SHA-256.
+
+    Args:
+        names: Ids of datasets, or all.
+        data: A folder that has the files already: they are checked and nothing is downloaded.
+    """
+    from memohop.data.fetch import locate
+
+    if not names:
+        raise UsageError("name the datasets to fetch, or all; see memohop data list")
+    wanted = datasets() if "all" in names else list(dict.fromkeys(names))
+    for info in [describe(name) for name in wanted]:
+        if not info.files:
+            print(f"{info.id}: made on the spot, nothing to fetch")
+            continue
+        folder = locate(info.files, root=data, progress=sys.stderr.isatty())
+        print(f"{info.id}: {len(info.files)} file(s) in {folder}, as published")
+
+
+@data_app.command(name="show", help_epilogue=_SHOW_EXAMPLES)
+def data_show(name: str, *, data: Folder = None, json: Json = False) -> None:
+    """Show what a dataset holds: counts, classes, splits, and what to beware of.
+
+    Args:
+        name: The id of a dataset.
+        data: A local folder with the files, instead of a download.
+        json: Print a list with one object instead of the sheet.
+    """
+    info = describe(name)  # before the imports, which take seconds: a wrong name fails at once
+    import memohop
+    from memohop.report.dataset import dataset_facts
+    from memohop.report.terminal import facts_sheet, output_console
+
+    graph = memohop.load(name, root=data, progress=sys.stderr.isatty())
+    facts = dataset_facts(graph, info)
+    if json:
+        print_json([facts.row()])
+    else:
+        output_console().print(facts_sheet(facts))
+
+
+def _listed(info: DatasetInfo) -> dict[str, Any]:
+    row = asdict(info)
+    files = row.pop("files")
+    return {"dataset": row.pop("id"), **row, "files": len(files)}

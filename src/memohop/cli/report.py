@@ -1,0 +1,105 @@
+"""`memohop table`, `figure` and `report`: what experiments gave, without training anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from memohop.cli.app import app, print_json, remark
+from memohop.errors import UsageError
+
+_TABLE_EXAMPLES = """Examples:
+  memohop table table1
+  memohop table table1 --protocol paper --format latex
+  memohop table table1 --results results/table1.json --format json"""
+_FIGURE_EXAMPLES = """Examples:
+  memohop figure noise
+  memohop figure lambda --output my-lambda.svg
+  memohop figure noise --results results/noise.json"""
+_REPORT_EXAMPLES = """Examples:
+  memohop report
+  memohop report --results results --output my-report.html"""
+
+_Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+
+
+@app.command(help_epilogue=_TABLE_EXAMPLES)
+def table(
+    name: Literal["table1"],
+    *,
+    protocol: str | None = None,
+    format: Literal["md", "latex", "csv", "json"] = "md",
+    results: Path | None = None,
+) -> None:
+    """Print a table of the paper, measured and printed.
+
+    Args:
+        name: table1.
+        protocol: One of the protocols of the results; all of them by default.
+        format: Markdown, LaTeX, CSV, or a list of JSON objects.
+        results: A file that memohop store export wrote; the results that come with the package
+            by default.
+    """
+    from memohop.bench.measured import measured
+    from memohop.bench.results import Results
+    from memohop.bench.table1 import table1
+    from memohop.report.table import comma_separated, latex, markdown
+
+    tables = table1(measured(Results.load(results or name)), protocol=protocol)
+    rows = [row for found in tables for row in found.rows()]
+    if format == "json":
+        print_json(rows)
+    elif format == "csv":
+        print(comma_separated(rows), end="")
+    else:
+        print((markdown if format == "md" else latex)(tables), end="")
+
+
+@app.command(help_epilogue=_FIGURE_EXAMPLES)
+def figure(
+    name: Literal["noise", "lambda"], *, output: _Output = None, results: Path | None = None
+) -> None:
+    """Draw a figure of the paper from results.
+
+    Args:
+        name: noise (accuracy against added edges) or lambda (accuracy against lambda).
+        output: The SVG file to write; NAME.svg by default.
+        results: A file that memohop store export wrote; the results that come with the package
+            by default.
+    """
+    from memohop.bench.results import Results
+    from memohop.report.figure import figure_svg
+
+    output = _checked(output or Path(f"{name}.svg"), ".svg")
+    output.write_text(figure_svg(name, Results.load(results or name)), encoding="utf-8")
+    remark(f"wrote {output}")
+
+
+@app.command(help_epilogue=_REPORT_EXAMPLES)
+def report(*, output: _Output = None, results: Path | None = None) -> None:
+    """Write one page with all tables and figures, which needs no network.
+
+    What was not measured yet is named on the page, with the command that measures it.
+
+    Args:
+        output: The page to write; memohop-report.html by default.
+        results: A folder with table1.json, noise.json, lambda.json and gates.json, as far as they
+            are there; the results that come with the package by default.
+    """
+    from memohop.report.page import Findings, report_page
+
+    output = _checked(output or Path("memohop-report.html"), ".html")
+    if results is not None and not results.is_dir():
+        raise UsageError(f"--results {results}: there is no such folder; give one with results")
+    output.write_text(report_page(Findings.load(results)), encoding="utf-8")
+    remark(f"wrote {output}; open it in a browser")
+
+
+def _checked(output: Path, ending: str) -> Path:
+    if output.suffix != ending:
+        raise UsageError(f"--output {output}: give a name that ends in {ending}")
+    if not output.absolute().parent.is_dir():
+        raise UsageError(f"--output {output}: there is no folder {output.parent}; make it first")
+    return output

@@ -1,0 +1,183 @@
+"""`memohop run`: an experiment, as far as it is not in the store yet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from memohop.cli.app import Folder, Json, app, print_json, remark
+from memohop.data.registry import describe
+from memohop.errors import MemohopError, UsageError, unknown_name
+from memohop.parsing import conditions
+
+if TYPE_CHECKING:
+    from memohop.bench.cell import Cell
+    from memohop.bench.experiment import Experiment
+    from memohop.bench.runner import Engine, Tally, Watcher
+
+STORE = Path("memohop-runs.sqlite")
+
+_EXAMPLES = """Examples:
+  memohop run table1 --device cuda
+  memohop run table1 --protocol paper --only dataset=texas,wisconsin,model=gcn+mmp
+  memohop run my/experiment.toml --store my-runs.sqlite --limit 10
+  memohop run noise --engine ray --ray auto"""
+
+
+@app.command(help_epilogue=_EXAMPLES)
+def run(
+    experiment: str,
+    *,
+    protocol: list[str] | None = None,
+    only: list[str] | None = None,
+    store: Path = STORE,
+    data: Folder = None,
+    device: Literal["cpu", "cuda"] = "cpu",
+    engine: Literal["local", "ray"] = "local",
+    ray: str | None = None,
+    retry: bool = False,
+    limit: int | None = None,
+    json: Json = False,
+) -> None:
+    """Run what is missing of an experiment, cell by cell.
+
+    A cell is one model on one dataset, with all its splits and settings. What is in the store
+    is not run again. The command may be stopped at any moment and given again: it goes on
+    where it was. Several may work on one store at the same time.
+
+    Args:
+        experiment: table1, noise or lambda, or a file of your own that ends in .toml.
+        protocol: One of the experiment's protocols; all of them by default. May be repeated.
+        only: Cells to run, such as dataset=texas,cora,model=gcn or noise=100; may be repeated.
+        store: The SQLite file with the runs; it is made if need be.
+        data: A local folder with the data files, instead of a download.
+        device: Where to train.
+        engine: This process, or the workers of a Ray cluster.
+        ray: Address of the cluster, or auto; one is started on this machine by default.
+        retry: Try again what has failed before.
+        limit: The most cells to run.
+        json: Print a list with one object in the end.
+    """
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit}: give at least 1")
+    if ray is not None and engine != "ray":
+        raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
+
+    from memohop.bench.experiment import Experiment
+    from memohop.bench.runner import Place, run_cells
+    from memohop.bench.store import Store
+    from memohop.data.fetch import locate
+    from memohop.training.trainer import find_device
+
+    found = Experiment(experiment)
+    cells = _wanted(found, protocol, conditions(only))
+    if engine == "local":
+        find_device(device)
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        if files := describe(dataset).files:
+            locate(files, root=data, progress=sys.stderr.isatty())
+    opened = Store(store)
+    try:
+        with _watching(found.id) as watcher:
+            tally = run_cells(
+                cells,
+                opened,
+                place=Place(data and data.absolute(), device),
+                engine=_engine(engine, ray),
+                retry=retry,
+                limit=limit,
+                watcher=watcher,
+            )
+    finally:
+        opened.close()
+    if json:
+        print_json([_row(tally)])
+    else:
+        print(_sentence(tally))
+    if failed := len(tally.failed) + tally.given_up:
+        raise MemohopError(
+            f"{failed} cell(s) have failed; memohop store show {store} tells why, and --retry "
+            "tries them again"
+        )
+
+
+def _wanted(
+    found: Experiment, protocols: list[str] | None, only: dict[str, list[str]]
+) -> list[Cell]:
+    """The cells that fit all conditions, each of which names something."""
+    for name in protocols or ():
+        if name not in found.protocols:
+            raise unknown_name(f"protocol of {found.id}", name, found.protocols)
+    cells = list(found.cells(protocols))
+    for name, values in only.items():
+        names = {"dataset": None, "model": None} | cells[0].axes
+        if name not in names:
+            raise unknown_name(f"part of a cell of {found.id}", name, names)
+        known = {_text(cell, name): None for cell in cells}
+        for value in values:
+            if value not in known:
+                raise unknown_name(f"{name} left in {found.id}", value, known)
+        cells = [cell for cell in cells if _text(cell, name) in values]
+    return cells
+
+
+def _text(cell: Cell, name: str) -> str:
+    """What one types for a part of a cell."""
+    if name in ("dataset", "model"):
+        return str(getattr(cell, name))
+    value = cell.axes[name]
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _engine(name: str, address: str | None) -> Engine:
+    if name == "local":
+        from memohop.bench.runner import local_engine
+
+        return local_engine
+    from memohop.bench.ray_engine import ray_engine
+
+    return ray_engine(address)
+
+
+@contextmanager
+def _watching(name: str) -> Iterator[Watcher]:
+    """A bar on a terminal, and elsewhere a line for each cell."""
+    from memohop.report.terminal import clock, progress_bar
+
+    start, told = time.monotonic(), 0
+
+    with progress_bar(name) as update:
+
+        def watcher(tally: Tally, cell: Cell, share: float) -> None:
+            nonlocal told
+            state = f"{tally.there + tally.done} of {tally.cells} cells"
+            update(share, 1.0, f"{name}: {state}, {cell.name}")
+            finished = tally.done + len(tally.failed)
+            if finished > told and not sys.stderr.isatty():
+                spent = time.monotonic() - start
+                left = clock(spent / share - spent) if share else "?"
+                remark(f"{state}, {clock(spent)} spent, about {left} left, {cell.name}")
+            told = finished
+
+        yield watcher
+
+
+def _row(tally: Tally) -> dict[str, int]:
+    return asdict(tally) | {"failed": len(tally.failed)}
+
+
+def _sentence(tally: Tally) -> str:
+    parts = {
+        "were there": tally.there,
+        "done": tally.done,
+        "failed": len(tally.failed),
+        "had failed before": tally.given_up,
+        "with another process": tally.elsewhere,
+    }
+    counts = (f"{count} {words}" for words, count in parts.items() if count)
+    return f"{tally.cells} cells: {', '.join(counts) or 'none run'}"

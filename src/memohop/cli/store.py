@@ -1,0 +1,102 @@
+"""`memohop store`: look at run stores, join them, and export what they hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cyclopts import App
+
+from memohop.cli.app import Json, app, print_json, remark
+from memohop.errors import UsageError
+
+_SHOW_EXAMPLES = """Examples:
+  memohop store show memohop-runs.sqlite
+  memohop store show memohop-runs.sqlite --failures
+  memohop store show memohop-runs.sqlite --json"""
+_MERGE_EXAMPLES = """Examples:
+  memohop store merge memohop-runs.sqlite from-another-machine.sqlite"""
+_EXPORT_EXAMPLES = """Examples:
+  memohop store export memohop-runs.sqlite table1
+  memohop store export memohop-runs.sqlite table1 --output my-table1.json"""
+
+store_app = App(
+    name="store",
+    help="Look at run stores, join them, and export what they hold.",
+    help_epilogue=f"{_SHOW_EXAMPLES}\n{_MERGE_EXAMPLES.partition(chr(10))[2]}",
+)
+app.command(store_app)
+
+
+@store_app.command(name="show", help_epilogue=_SHOW_EXAMPLES)
+def store_show(path: Path, *, failures: bool = False, json: Json = False) -> None:
+    """Show what a store holds: cells and runs of each experiment and protocol.
+
+    Args:
+        path: The store.
+        failures: Show the tracebacks of the cells that have failed.
+        json: Print a list of objects instead of the table.
+    """
+    from memohop.bench.store import Store
+    from memohop.report.store import failure_text, store_table, summary
+    from memohop.report.terminal import output_console
+
+    store = Store(path, must_exist=True)
+    cells = list(store.cells().values())
+    store.close()
+    if json:
+        print_json(summary(cells))
+        return
+    output_console().print(store_table(summary(cells)))
+    for cell in cells:
+        if cell.failure is not None:
+            output_console().print("\n" + failure_text(cell, whole=failures), markup=False)
+
+
+@store_app.command(name="merge", help_epilogue=_MERGE_EXAMPLES)
+def store_merge(into: Path, *others: Path) -> None:
+    """Join stores: the first one takes over what the others have and it has not.
+
+    Args:
+        into: The store that grows.
+        others: Stores that stay as they are.
+    """
+    from memohop.bench.store import Store
+
+    if not others:
+        raise UsageError("name two stores: one that grows, and one to take from")
+    for other in others:
+        if not other.is_file():
+            raise UsageError(f"there is no store {other}; memohop run makes one")
+    store = Store(into)
+    for other in others:
+        runs, cells = store.merge(other)
+        print(f"{into}: {runs} new run(s) and {cells} new cell(s) from {other}")
+    store.close()
+
+
+@store_app.command(name="export", help_epilogue=_EXPORT_EXAMPLES)
+def store_export(path: Path, experiment: str, *, output: Path | None = None) -> None:
+    """Write all members of an experiment into one file, for tables and figures.
+
+    Args:
+        path: The store.
+        experiment: table1, noise or lambda, or a file of your own that ends in .toml.
+        output: The file to write; results/EXPERIMENT.json by default.
+    """
+    from memohop.bench.experiment import Experiment
+    from memohop.bench.export import export
+    from memohop.bench.store import Store
+
+    found = Experiment(experiment)
+    output = output or Path("results") / f"{found.id}.json"
+    if not output.absolute().parent.is_dir():
+        raise UsageError(f"--output {output}: there is no folder {output.parent}; make it first")
+    store = Store(path, must_exist=True)
+    results, missing = export(store, found)
+    store.close()
+    if not results.rows:
+        raise UsageError(f"{path} has no cell of {found.id}; memohop run {experiment} makes them")
+    results.save(output)
+    print(f"wrote {output}: {len(results.cells())} cells, {len(results.rows)} members")
+    if missing:
+        remark(f"{len(missing)} cell(s) are not there, the first of them {missing[0].name}")

@@ -1,0 +1,173 @@
+"""`memohop train`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from itertools import product
+from typing import TYPE_CHECKING, Any, Literal
+
+from memohop.cli.app import Folder, Json, app, print_json, warnings_as_remarks
+from memohop.data.registry import describe
+from memohop.errors import unknown_name
+from memohop.parsing import (
+    byte_count,
+    id_list,
+    model_options,
+    name_value_pairs,
+    number_list,
+    value_of,
+)
+
+if TYPE_CHECKING:
+    from memohop.bench.experiment import Search
+    from memohop.bench.settings import Settings
+
+_EXAMPLES = """Examples:
+  memohop train texas --model gcn+mmp --lam 0,0.1,0.2
+  memohop train texas --model gcn+mmp --protocol official
+  memohop train squirrel --model gcn+mmp --option direction=out --features row
+  memohop train cora --model gat --splits 0-4 --seeds 3 --lr 0.005,0.01
+  memohop train csbm --data-option homophily=0.1 --model mlp --json"""
+
+
+@app.command(help_epilogue=_EXAMPLES)
+def train(
+    dataset: str,
+    *,
+    model: str,
+    protocol: str | None = None,
+    lam: str | None = None,
+    splits: str = "all",
+    seeds: str = "1",
+    lr: str | None = None,
+    weight_decay: str | None = None,
+    dropout: str | None = None,
+    input_dropout: str | None = None,
+    epochs: int | None = None,
+    patience: int | None = None,
+    option: list[str] | None = None,
+    features: Literal["raw", "row"] | None = None,
+    data: Folder = None,
+    data_option: list[str] | None = None,
+    device: Literal["cpu", "cuda"] = "cpu",
+    memory: str | None = None,
+    json: Json = False,
+) -> None:
+    """Train a model on a dataset, on all splits at once.
+
+    Where numbers are given as lists with commas, each combination is a setting.
+    The setting with the best mean validation score is chosen, and its test score
+    alone is shown: test scores play no part in the choice.
+
+    Args:
+        dataset: The id of a dataset; see memohop data list.
+        model: The id of a model, for example gcn+mmp, gat+mmp, gcn, gat or mlp.
+        protocol: Train as a protocol of table1 does, paper or official; what else is given counts
+            on top.
+        lam: Weights of the decoupling loss (lambda), for the +mmp models; 0 by default.
+        splits: all, or some of them, such as 0-4 or 0,3.
+        seeds: How many seeds, counted from 0, or which ones, such as 3,7 or 5-5.
+        lr: Learning rates; 0.01 by default.
+        weight_decay: L2 penalties; 5e-4 by default.
+        dropout: Dropout rates of the hidden layers; the model's own by default.
+        input_dropout: Dropout rates of the features; the model's own by default.
+        epochs: The most epochs, 500 by default; the one with the best validation score counts.
+        patience: Stop after so many epochs without a better validation score; never by default.
+        option: An option of the model as name=value, such as direction=out; may be repeated.
+        features: As published (raw, the default), or with each row divided by its sum (row).
+        data: A local folder with the files, instead of a download.
+        data_option: An option of the dataset as name=value, such as homophily=0.1; may be repeated.
+        device: Where to train.
+        memory: The most memory to use, such as 4GB; what the device can spare by default.
+        json: Print a list with one object instead of the table.
+    """
+    info = describe(dataset)  # before the imports, which take seconds: a wrong name fails at once
+    numbers = {
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "lam": lam,
+        "dropout": dropout,
+        "input_dropout": input_dropout,
+    }
+    given: Search = {
+        name: [*number_list(name.replace("_", "-"), text)]
+        for name, text in numbers.items()
+        if text is not None
+    }
+    seed_ids = id_list("seeds", seeds, count_alone=True)
+    split_ids = None if splits == "all" else id_list("splits", splits)
+    limit = None if memory is None else byte_count(memory)
+    of_data = {
+        name: value_of(name, text) for name, text in name_value_pairs("data-option", data_option)
+    }
+
+    from memohop.bench.cell import Recipe, Run, combinations
+    from memohop.bench.execute import execute, load_data
+    from memohop.data.fetch import locate
+    from memohop.networks.registry import entry
+    from memohop.report.terminal import output_console, progress_bar, settings_table
+    from memohop.report.training import TrainingReport, by_setting
+
+    known = entry(model).options()
+    options = model_options(model, known, option, given)
+    settings, search = _start(protocol, model, dataset)
+    split = of_data.pop("split", None)
+    values: dict[str, Any] = {"epochs": epochs, "patience": patience, "features": features}
+    values |= {"split": split, "data": of_data or None}
+    values = {name: value for name, value in values.items() if value is not None} | options
+    settings = settings.having(values)
+    search = {name: search[name] for name in search if name not in values} | given
+    if info.files:
+        locate(info.files, root=data, progress=sys.stderr.isatty())
+    columns = split_ids or range(load_data(dataset, settings, data).train_mask.shape[1])
+    runs = [
+        Run(recipe, setting, split, seed)
+        for setting in combinations(search)
+        for recipe in [Recipe(dataset, model, settings.having(setting))]
+        for seed, split in product(seed_ids, columns)
+    ]
+    start = time.perf_counter()
+    with warnings_as_remarks(), progress_bar(f"{model} on {dataset}") as progress:
+        outcomes = execute(runs, root=data, device=device, memory=limit, progress=progress)
+    selections, chosen = by_setting(outcomes)
+    report = TrainingReport(
+        dataset=dataset,
+        model=model,
+        metric=info.metric,
+        settings=selections,
+        chosen=chosen,
+        options=known | settings.options,
+        rules=settings.rules,
+        protocol={
+            "protocol": protocol,
+            "epochs": settings.epochs,
+            "patience": settings.patience,
+            "features": settings.features,
+            "device": device,
+            **{f"data_{name}": value for name, value in settings.data.items()},
+            **({} if split is None else {"data_split": split}),
+        },
+        seconds=time.perf_counter() - start,
+    )
+    if json:
+        print_json([report.row()])
+        return
+    console = output_console()
+    console.print(f"{model} on {dataset}", style="bold")
+    console.print(settings_table(report))
+    console.print(report.legend())
+    console.print(report.in_force())
+
+
+def _start(protocol: str | None, model: str, dataset: str) -> tuple[Settings, Search]:
+    """What counts unless something else is given."""
+    from memohop.bench.experiment import Experiment
+    from memohop.bench.settings import Settings
+
+    if protocol is None:
+        return Settings(), {}
+    table = Experiment("table1")
+    if model not in table.models:
+        raise unknown_name("model of table1", model, table.models)
+    return table.row(protocol, model, dataset)

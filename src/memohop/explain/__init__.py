@@ -1,0 +1,7 @@
+"""Which nodes listen to their neighbours, and to which of them."""
+
+from memohop.explain.gates import GateReadout as GateReadout
+from memohop.explain.gates import read_gates as read_gates
+from memohop.explain.node import NodeExplanation as NodeExplanation
+from memohop.explain.node import explain_node as explain_node
+from memohop.explain.pyg import as_pyg as as_pyg

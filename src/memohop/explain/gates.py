@@ -1,0 +1,181 @@
+"""The gates of every node, against its degree, its local homophily and whether it was right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch_geometric.data import Data
+
+from memohop.own.inference import adjacency, read_out
+
+if TYPE_CHECKING:
+    from memohop.estimator import MMPClassifier
+
+Numbers = NDArray[np.float64]
+
+_HOMOPHILY_ENDS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nodes that have something in common.
+
+    Attributes:
+        name: What it is.
+        middle: Where it is on the axis of the groups.
+        nodes: How many there are.
+        kept, absorbed, passed_on: Means of their gates.
+        tested: How many of them were ever held out.
+        right: The share of those that were then labelled rightly; NaN where none was.
+    """
+
+    name: str
+    middle: float
+    nodes: int
+    kept: float
+    absorbed: float
+    passed_on: float
+    tested: int
+    right: float
+
+
+@dataclass(frozen=True, eq=False)
+class GateReadout:
+    """One number for each node, means over rounds and networks where these are several.
+
+    Attributes:
+        ids: What the nodes are called.
+        kept: How much a node kept of its own hidden state.
+        absorbed: How much it took of the message from its neighbours.
+        passed_on: How much of that message its neighbours could read in the next round; NaN
+            where there is no next round.
+        degree: Its neighbours, whatever the direction, without itself.
+        homophily: The share of its labelled neighbours with its own label; NaN where it has no
+            label, or no labelled neighbour.
+        predicted: The place in `classes` of what is predicted, by all networks together.
+        probability: Of that class.
+        label: The place in `classes` of its label; -1 where it has none.
+        right: Whether the networks that had not seen its label were right; NaN where there was no
+            such network.
+        classes: The classes.
+    """
+
+    ids: NDArray[Any]
+    kept: Numbers
+    absorbed: Numbers
+    passed_on: Numbers
+    degree: NDArray[np.int64]
+    homophily: Numbers
+    predicted: NDArray[np.int64]
+    probability: Numbers
+    label: NDArray[np.int64]
+    right: Numbers
+    classes: NDArray[Any]
+
+    def by_degree(self) -> list[Group]:
+        """Nodes with 0, 1, 2 to 3, 4 to 7, ... neighbours."""
+        groups, low = [self._group("0", 0, self.degree == 0)], 1
+        while low <= self.degree.max():
+            high = 2 * low - 1
+            name = str(low) if low == high else f"{low} to {high}"
+            inside = (self.degree >= low) & (self.degree <= high)
+            groups.append(self._group(name, (low + high) / 2, inside))
+            low = high + 1
+        return [group for group in groups if group.nodes]
+
+    def by_homophily(self) -> list[Group]:
+        """Nodes whose share of like neighbours is from 0 to 0.2, and so on up to 1."""
+        groups = []
+        for low, high in pairwise(_HOMOPHILY_ENDS):
+            inside = (self.homophily >= low) & (self.homophily < high)
+            if high == 1:
+                inside |= self.homophily == 1
+            groups.append(self._group(f"{low:g} to {high:g}", (low + high) / 2, inside))
+        return [group for group in groups if group.nodes]
+
+    def by_correctness(self) -> list[Group]:
+        """Nodes that were right when they were held out, and nodes that were wrong."""
+        return [
+            self._group("right", 1, self.right == 1),
+            self._group("wrong", 0, self.right == 0),
+        ]
+
+    def overall(self) -> Group:
+        """All nodes."""
+        return self._group("all nodes", 0, np.ones(len(self.ids), dtype=bool))
+
+    def _group(self, name: str, middle: float, inside: NDArray[np.bool_]) -> Group:
+        def mean(values: Numbers) -> float:
+            values = values[~np.isnan(values)]
+            return float(values.mean()) if len(values) else float("nan")
+
+        right = self.right[inside]
+        return Group(
+            name,
+            middle,
+            nodes=int(inside.sum()),
+            kept=mean(self.kept[inside]),
+            absorbed=mean(self.absorbed[inside]),
+            passed_on=mean(self.passed_on[inside]),
+            tested=int((~np.isnan(right)).sum()),
+            right=mean(right),
+        )
+
+
+def read_gates(classifier: MMPClassifier, graph: Data | None = None) -> GateReadout:
+    """Read the gates out, of the graph of `fit` or of another one.
+
+    Args:
+        classifier: A fitted classifier.
+        graph: Another graph with the same features. None of its labels has been learned from,
+            so that all of its labelled nodes count as held out.
+    """
+    own = graph is None
+    data = classifier.own_graph() if graph is None else graph
+    label = data.y.numpy()
+    total = torch.zeros(len(data.x), len(classifier.classes_))
+    unseen, gates = torch.zeros_like(total), []
+    networks = classifier.model_.networks()
+    for place, found in enumerate(read_out(networks, data.x, data.edge_index)):
+        total += found.probabilities
+        held_out = data.test_mask[:, place] if own else torch.from_numpy(label >= 0)
+        unseen += found.probabilities * held_out[:, None]
+        gates.append(found.gates)
+    kept, absorbed, passed_on = torch.stack(gates).double().mean(0).unbind(-1)
+    probability, predicted = (total / len(networks)).max(dim=1)
+    right = (unseen.argmax(1).numpy() == label).astype(float)
+    right[unseen.sum(1).numpy() == 0] = np.nan
+    neighbours = adjacency(
+        data.edge_index, len(label), direction="undirected", self_loops="remove", norm="none"
+    )
+    last = float("nan") if len(passed_on) == 1 else passed_on[:-1].mean(0).numpy()
+    return GateReadout(
+        ids=classifier.ids_ if own else np.arange(len(label)),
+        kept=kept.mean(0).numpy(),
+        absorbed=absorbed.mean(0).numpy(),
+        passed_on=np.broadcast_to(last, len(label)).copy(),
+        degree=np.diff(neighbours.indptr).astype(np.int64),
+        homophily=local_homophily(neighbours, label),
+        predicted=predicted.numpy(),
+        probability=probability.double().numpy(),
+        label=label,
+        right=right,
+        classes=classifier.classes_,
+    )
+
+
+def local_homophily(neighbours: sparse.csr_array, label: NDArray[np.int64]) -> Numbers:
+    """The share of each node's labelled neighbours that have its own label; NaN for none."""
+    row = np.repeat(np.arange(len(label)), np.diff(neighbours.indptr))
+    both = (label[row] >= 0) & (label[neighbours.indices] >= 0)
+    same = both & (label[row] == label[neighbours.indices])
+    known, alike = (np.bincount(row[where], minlength=len(label)) for where in (both, same))
+    share = np.full(len(label), np.nan)
+    np.divide(alike, known, out=share, where=known > 0)
+    return share

@@ -1,0 +1,223 @@
+r"""For one node, what spoke for its class: itself, and the memory of each neighbour.
+
+With the gates at the values that they took, the logits of node :math:`i` are a sum that can be
+taken apart exactly:
+
+.. math::
+    \mathbf{h}_i^L = \Big(\prod_l \alpha_h^l\Big)\,\mathbf{h}_i^0 + \sum_l
+        \Big(\prod_{k>l} \alpha_h^k\Big)\,\alpha_m^l
+        \Big(\sum_j a_{ij}\,\mathbf{c}_j^{l-1}\mathbf{W}^l + \mathbf{b}^l\Big)
+
+times the difference of the classifier's weights for two classes. Each neighbour :math:`j` thus has
+a share of the margin in each round, and so have the node's own features, and what is constant (the
+biases). The shares add up to the margin. Layer normalisation of a message divides by a standard
+deviation, which is held at its value like the gates. Nothing is approximated; but a gate or a
+standard deviation would itself change if a neighbour were taken away, which is not in the shares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from memohop.errors import unknown_name
+from memohop.explain.gates import local_homophily
+from memohop.networks.memory import MemoryNetwork, Normalised
+from memohop.nn import MMP, GraphConv
+from memohop.own.inference import COLLECTED, adjacency
+
+if TYPE_CHECKING:
+    from memohop.estimator import MMPClassifier
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A node whose memory was read.
+
+    Attributes:
+        id: What it is called.
+        label: Its label; None where it has none.
+        shares: Of the margin, one for each round.
+        share: Their sum.
+    """
+
+    id: Any
+    label: Any
+    shares: tuple[float, ...]
+    share: float
+
+
+@dataclass(frozen=True)
+class NodeExplanation:
+    """Why a node was given its class rather than the next best one.
+
+    Attributes:
+        id: What it is called.
+        label: Its label; None where it has none.
+        predicted: The class that is predicted, by all networks together.
+        probability: Of that class.
+        runner_up: The next best class.
+        runner_up_probability: Of that class.
+        margin: Logit of the predicted class minus that of the next best one, mean over networks.
+        own: The share of its own features in the margin.
+        constant: The share of the biases.
+        neighbours: Those whose memory was read, the largest share, either way, first.
+        gates: Kept, absorbed and passed on in each round, means over networks.
+        degree: How many neighbours were listened to.
+        homophily: The share of labelled neighbours with its own label; NaN where not known.
+    """
+
+    id: Any
+    label: Any
+    predicted: Any
+    probability: float
+    runner_up: Any
+    runner_up_probability: float
+    margin: float
+    own: float
+    constant: float
+    neighbours: tuple[Neighbour, ...]
+    gates: tuple[tuple[float, float, float], ...]
+    degree: int
+    homophily: float
+
+
+class _Shares(NamedTuple):
+    """What one network says; shares are for every class, so that any two can be compared."""
+
+    logits: Tensor  # [classes]
+    own: Tensor  # [classes]
+    neighbours: Tensor  # [rounds, neighbours, classes]
+    constant: Tensor  # [classes]
+    gates: Tensor  # [rounds, 3]
+
+
+def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
+    """Take apart what is predicted for a node of the graph of `fit`.
+
+    Args:
+        classifier: A fitted classifier.
+        node: The id of the node.
+    """
+    graph = classifier.own_graph()
+    place = _place(classifier.ids_, node)
+    networks = classifier.model_.networks()
+    matrix = adjacency(graph.edge_index, len(graph.x), **networks[0].policies_in_force)
+    ball = _ball(matrix, place, rounds=len(networks[0].rounds))
+    inside = matrix[ball][:, ball]
+    shares = [_take_apart(network, graph.x[ball], inside) for network in networks]
+    mean = torch.stack([found.logits.softmax(0) for found in shares]).mean(0)
+    first, second = mean.topk(2).indices.tolist()
+
+    def margin(per_class: Tensor) -> Tensor:
+        return (per_class[..., first] - per_class[..., second]).double()
+
+    whole = torch.stack([margin(found.logits) for found in shares]).mean()
+    own = torch.stack([margin(found.own) for found in shares]).mean()
+    of_neighbours = torch.stack([margin(found.neighbours) for found in shares]).mean(0)
+    readers = ball[inside[[0]].indices]
+    label, ids = graph.y.numpy(), classifier.ids_.tolist()
+    neighbours = [
+        Neighbour(
+            id=ids[j],
+            label=_name(classifier, label[j]),
+            shares=tuple(of_rounds.tolist()),
+            share=float(of_rounds.sum()),
+        )
+        for j, of_rounds in zip(readers.tolist(), of_neighbours.T, strict=True)
+    ]
+    around = adjacency(
+        graph.edge_index, len(label), direction="undirected", self_loops="remove", norm="none"
+    )
+    return NodeExplanation(
+        id=ids[place],
+        label=_name(classifier, label[place]),
+        predicted=_name(classifier, first),
+        probability=float(mean[first]),
+        runner_up=_name(classifier, second),
+        runner_up_probability=float(mean[second]),
+        margin=float(whole),
+        own=float(own),
+        constant=float(torch.stack([margin(found.constant) for found in shares]).mean()),
+        neighbours=tuple(sorted(neighbours, key=lambda n: abs(n.share), reverse=True)),
+        gates=tuple(
+            (kept, absorbed, passed_on)
+            for kept, absorbed, passed_on in torch.stack([found.gates for found in shares])
+            .mean(0)
+            .tolist()
+        ),
+        degree=len(readers),
+        homophily=float(local_homophily(around, label)[place]),
+    )
+
+
+@torch.no_grad()
+def _take_apart(network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array) -> _Shares:
+    """The shares of one network; the node is the first row of the features and of the matrix."""
+    arcs = torch.from_numpy(matrix.toarray())
+    weights = torch.from_numpy(matrix[[0]].data)[:, None]
+    neighbours = torch.from_numpy(matrix[[0]].indices.astype(np.int64))
+    hidden = memory = F.relu(network.input(x))
+    own, constant = hidden[0], torch.zeros_like(hidden[0])
+    received: list[Tensor] = []
+    gates = []
+    for mmp in network.rounds:
+        assert isinstance(mmp, MMP)
+        parts, biases = _message_parts(mmp.conv, weights * memory[neighbours])
+        hidden, memory, of_round = mmp.step(hidden, arcs @ memory, COLLECTED)
+        kept, absorbed, _ = (gate[0] for gate in of_round)
+        own, received = kept * own, [*(kept * earlier for earlier in received), absorbed * parts]
+        constant = kept * constant + absorbed * biases
+        gates.append(torch.stack([gate[0].mean() for gate in of_round]))
+    decide = network.classifier.weight.T
+    return _Shares(
+        logits=network.classifier(hidden[0]),
+        own=own @ decide,
+        neighbours=torch.stack(received) @ decide,
+        constant=constant @ decide + network.classifier.bias,
+        gates=torch.stack(gates),
+    )
+
+
+def _message_parts(conv: Any, sent: Tensor) -> tuple[Tensor, Tensor]:
+    """What each neighbour adds to the message, `[neighbours, channels]`, and what the biases do."""
+    inner = conv.conv if isinstance(conv, Normalised) else conv
+    assert isinstance(inner, GraphConv)
+    parts = inner.linear(sent)
+    bias = torch.zeros(parts.shape[-1]) if inner.bias is None else inner.bias
+    if not isinstance(conv, Normalised):
+        return parts, bias
+    deviation = ((parts.sum(0) + bias).var(correction=0) + conv.norm.eps).sqrt()
+    scale = conv.norm.weight / deviation
+    centred = (parts - parts.mean(-1, keepdim=True)) * scale
+    return centred, (bias - bias.mean()) * scale + conv.norm.bias
+
+
+def _ball(matrix: sparse.csr_array, place: int, *, rounds: int) -> NDArray[np.int64]:
+    """The node, and all whose features reach it in so many rounds."""
+    found = np.array([place])
+    for _ in range(rounds):
+        reached = np.unique(matrix[found].indices)
+        found = np.concatenate([found, np.setdiff1d(reached, found)])
+    return found
+
+
+def _place(ids: NDArray[Any], node: Any) -> int:
+    places = np.flatnonzero(ids == node)
+    if len(places) == 0:
+        names = [str(name) for name in ids.tolist()]
+        if str(node) not in names:
+            raise unknown_name("node", str(node), names)
+        return names.index(str(node))
+    return int(places[0])
+
+
+def _name(classifier: MMPClassifier, code: int) -> Any:
+    return None if code < 0 else classifier.classes_.tolist()[code]

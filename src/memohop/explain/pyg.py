@@ -1,0 +1,97 @@
+"""A fitted classifier as a plain PyG module, for PyG's own explainers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GCNConv
+
+from memohop.networks.memory import MemoryNetwork, Normalised
+from memohop.nn import MMP, Graph, GraphConv
+
+if TYPE_CHECKING:
+    from memohop.estimator import MMPClassifier
+
+
+class PyGClassifier(nn.Module):
+    """The networks of a classifier with PyG's convolutions in place of this library's.
+
+    PyG's explainers put a mask on every arc of modules that pass messages its way, and ours do
+    not. `forward(x, edge_index)` gives the logarithm of the mean probability of each class, the
+    very thing that `MMPClassifier` decides by. The arcs must be those of :meth:`arcs`.
+    """
+
+    def __init__(self, networks: list[MemoryNetwork]) -> None:
+        super().__init__()
+        self.policies = networks[0].policies_in_force
+        self.networks = nn.ModuleList(networks)
+        for network in networks:
+            for mmp in network.rounds:
+                assert isinstance(mmp, MMP)
+                if isinstance(mmp.conv, Normalised):
+                    mmp.conv.conv = _PyGConv(mmp.conv.conv, self.policies["norm"])
+                else:
+                    mmp.conv = _PyGConv(mmp.conv, self.policies["norm"])
+
+    def arcs(self, edge_index: Tensor, num_nodes: int) -> Tensor:
+        """The arcs along which messages go, from sender to receiver, self-loops included."""
+        graph = Graph(
+            edge_index,
+            num_nodes,
+            direction=self.policies["direction"],
+            self_loops=self.policies["self_loops"],
+        )
+        times = graph.weight.long()  # an arc that counts twice is there twice
+        ends = torch.stack([graph.pattern.col, graph.pattern.row])
+        return ends.repeat_interleave(times, dim=1)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logarithms of probabilities, `[nodes, classes]`."""
+        found = [network(x, edge_index).logits.softmax(-1) for network in self.networks]
+        return torch.stack(found).mean(0).log()
+
+
+class _PyGConv(nn.Module):
+    """The same convolution, on PyG's message passing."""
+
+    def __init__(self, conv: object, norm: str) -> None:
+        super().__init__()
+        assert isinstance(conv, GraphConv)
+        assert isinstance(conv.linear, nn.Linear)
+        width = conv.linear.out_features
+        self.norm = norm
+        self.conv = GCNConv(width, width, normalize=False, bias=conv.bias is not None)
+        self.conv.lin.weight = conv.linear.weight
+        if conv.bias is not None:
+            self.conv.bias = conv.bias
+
+    def forward(self, memory: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(memory, edge_index, self._weights(edge_index, len(memory)))
+
+    def _weights(self, edge_index: Tensor, num_nodes: int) -> Tensor:
+        sender, receiver = edge_index
+        if self.norm == "none":
+            return torch.ones(len(sender), device=sender.device)
+        received = torch.bincount(receiver, minlength=num_nodes).clamp(min=1)
+        if self.norm == "row":
+            return 1 / received[receiver].float()
+        sent = torch.bincount(sender, minlength=num_nodes).clamp(min=1)
+        return (received[receiver] * sent[sender]).float().rsqrt()
+
+
+def as_pyg(classifier: MMPClassifier) -> PyGClassifier:
+    """The classifier as a module that `torch_geometric.explain.Explainer` can look into.
+
+    Example:
+        >>> module = as_pyg(classifier)  # doctest: +SKIP
+        >>> graph = classifier.own_graph()  # doctest: +SKIP
+        >>> arcs = module.arcs(graph.edge_index, graph.num_nodes)  # doctest: +SKIP
+        >>> explainer = Explainer(  # doctest: +SKIP
+        ...     module, GNNExplainer(epochs=100), explanation_type="model",
+        ...     edge_mask_type="object", model_config=dict(
+        ...         mode="multiclass_classification", task_level="node", return_type="log_probs"))
+        >>> explainer(graph.x, arcs, index=7).edge_mask  # doctest: +SKIP
+    """
+    return PyGClassifier(classifier.model_.networks())

@@ -1,0 +1,1 @@
+"""Your own graph: what to search, how to choose, and a model that can be kept and used."""

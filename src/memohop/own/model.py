@@ -1,0 +1,43 @@
+"""What a fit leaves behind: networks that can be built again from options and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from memohop.networks import MemoryNetwork, build
+from memohop.own.space import MODELS
+
+MODEL = MODELS[0]
+
+
+@dataclass(frozen=True, eq=False)
+class OwnModel:
+    """The networks of the chosen setting, one for each split; their mean opinion counts.
+
+    Each network has learned from other nodes, so that together they have seen every label.
+
+    Attributes:
+        features: How many features a node has.
+        classes: How many classes there are.
+        options: Options of `gcn+mmp`.
+        states: Parameters and buffers of each network.
+    """
+
+    features: int
+    classes: int
+    options: Mapping[str, Any]
+    states: tuple[Mapping[str, Tensor], ...]
+
+    def networks(self) -> list[MemoryNetwork]:
+        """The networks, in evaluation mode."""
+        found = []
+        for state in self.states:
+            network = build(MODEL, self.features, self.classes, **self.options)
+            assert isinstance(network, MemoryNetwork)
+            network.load_state_dict(dict(state))
+            found.append(network.eval())
+        return found

@@ -1,0 +1,242 @@
+"""What came of a fit: scores, what they were compared with, and what that says of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from memohop.own.model import MODEL
+from memohop.own.search import Search, Stop
+from memohop.training.compare import Interval, corrected_interval
+
+METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "roc_auc": "area under the ROC curve",
+    "average_precision": "average precision",
+}
+
+
+@dataclass(frozen=True)
+class ModelScore:
+    """The setting of a model that validation chose, and its scores between 0 and 1.
+
+    Attributes:
+        model: Its id.
+        options: Options of the model.
+        numbers: Learning rate, weight decay, dropout rates and lambda.
+        val: Mean validation score over the splits.
+        test: The test score of each split.
+        mean: Their mean.
+        std: Their sample standard deviation (ddof=1); 0 for a single split.
+    """
+
+    model: str
+    options: Mapping[str, Any]
+    numbers: Mapping[str, float]
+    val: float
+    test: tuple[float, ...]
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """How a classifier was made, and how good it is on nodes that it has not seen.
+
+    Attributes:
+        nodes: Of the graph.
+        arcs: Of the graph.
+        labelled: Nodes with a label.
+        class_sizes: Labelled nodes of each class.
+        metric: What the scores are.
+        scores: Of `gcn+mmp`, `mlp` and `gcn`, as far as time allowed.
+        differences: Of `gcn+mmp` to each of the others: mean test score and interval.
+        trials: How many settings of each model were tried.
+        splits: How many splits of the labelled nodes.
+        train, val, test: Nodes in each part of a split.
+        epochs: The most epochs of a trial.
+        stopped: Whether all `trials` were made, the `time` was over, or it was `interrupted`.
+        seconds: How long the search took.
+    """
+
+    nodes: int
+    arcs: int
+    labelled: int
+    class_sizes: Mapping[str, int]
+    metric: str
+    scores: tuple[ModelScore, ...]
+    differences: Mapping[str, Interval]
+    trials: int
+    splits: int
+    train: int
+    val: int
+    test: int
+    epochs: int
+    stopped: Stop
+    seconds: float
+
+    def score(self, model: str = MODEL) -> ModelScore:
+        """The score of a model."""
+        return next(score for score in self.scores if score.model == model)
+
+    def verdict(self) -> str:
+        """Whether the graph helps at all, in a sentence or two."""
+        if self.arcs == 0:
+            return "There are no arcs, so the features alone decide."
+        if "mlp" not in self.differences:
+            return "There was no time to compare with mlp: whether the graph helps is not known."
+        against = self.differences["mlp"]
+        if against.above_zero:
+            text = f"The graph helps: {MODEL} is {_apart(against)} mlp, which does not see it."
+        elif against.below_zero:
+            text = (
+                f"The graph hurts: {MODEL} is {_apart(against)} mlp, which does not see it; use "
+                "the features alone."
+            )
+        else:
+            text = (
+                f"It is not clear that the graph helps: {MODEL} is {_apart(against)} mlp, which "
+                "does not see it, and that may be chance."
+            )
+        return f"{text} {self._against_gcn()}".strip()
+
+    def _against_gcn(self) -> str:
+        if "gcn" not in self.differences:
+            return ""
+        against = self.differences["gcn"]
+        sure = against.above_zero or against.below_zero
+        tail = "." if sure else "; that may be chance."
+        return f"It is {_apart(against)} gcn, which has no memory{tail}"
+
+    def legend(self) -> str:
+        """How to read the scores."""
+        return (
+            f"{METRIC_NAMES[self.metric]} in percent on test nodes, mean and sample standard "
+            f"deviation (ddof=1) over {self.splits} splits of {self.train} training, {self.val} "
+            f"validation and {self.test} test nodes; the best of {self.trials} setting(s) of each "
+            "model by mean validation score"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Flat objects for JSON, one for each model, scores in percent."""
+        return [
+            {
+                "model": score.model,
+                "metric": self.metric,
+                "unit": "percent",
+                "val": _percent(score.val),
+                "mean": _percent(score.mean),
+                "std": _percent(score.std),
+                "ddof": 1,
+                "splits": self.splits,
+                "trials": self.trials,
+                "epochs": self.epochs,
+                "stopped": self.stopped,
+                **score.numbers,
+                **score.options,
+                **self._difference_row(score.model),
+            }
+            for score in self.scores
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary, from which `from_json` makes the same report."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The report that `to_json` was called on."""
+        scores = (ModelScore(**{**s, "test": tuple(s["test"])}) for s in value["scores"])
+        differences = {model: Interval(**d) for model, d in value["differences"].items()}
+        return cls(**{**value, "scores": tuple(scores), "differences": differences})
+
+    def _difference_row(self, model: str) -> dict[str, float]:
+        if model not in self.differences:
+            return {}
+        found = self.differences[model]
+        ends = {"difference": found.mean, "low": found.low, "high": found.high}
+        return {name: _percent(value) for name, value in ends.items()}
+
+
+def make_report(search: Search, graph: Data, classes: NDArray[Any]) -> FitReport:
+    """What a search says of the models and of the graph that it was made on.
+
+    Args:
+        search: The search.
+        graph: With class numbers, masks and metric.
+        classes: What the class numbers stand for.
+    """
+    scores = make_scores(search)
+    sizes = torch.bincount(graph.y[graph.y >= 0], minlength=len(classes)).tolist()
+    masks = (graph.train_mask, graph.val_mask, graph.test_mask)
+    train, val, test = (int(mask[:, 0].sum()) for mask in masks)
+    names = [str(name) for name in classes.tolist()]
+    return FitReport(
+        nodes=len(graph.y),
+        arcs=graph.num_edges,
+        labelled=sum(sizes),
+        class_sizes=dict(zip(names, sizes, strict=True)),
+        metric=graph.metric,
+        scores=scores,
+        differences=make_differences(scores, test_to_train=test / train),
+        trials=len(search.tried[MODEL]),
+        splits=graph.train_mask.shape[1],
+        train=train,
+        val=val,
+        test=test,
+        epochs=search.epochs,
+        stopped=search.stopped,
+        seconds=search.seconds,
+    )
+
+
+def make_scores(search: Search) -> tuple[ModelScore, ...]:
+    """The score of what validation chose, for each model that was tried."""
+    found = []
+    for model in search.tried:
+        best = search.best(model)
+        found.append(
+            ModelScore(
+                model=model,
+                options=best.trial.options,
+                numbers=best.trial.numbers,
+                val=best.selection.val,
+                test=tuple(result.test for result in best.selection.results),
+                mean=best.selection.mean,
+                std=best.selection.std,
+            )
+        )
+    return tuple(found)
+
+
+def make_differences(
+    scores: tuple[ModelScore, ...], *, test_to_train: float
+) -> dict[str, Interval]:
+    """How far the first model is from each of the others, on the same splits."""
+    first, *others = scores
+    return {
+        other.model: corrected_interval(
+            [one - two for one, two in zip(first.test, other.test, strict=True)],
+            test_to_train=test_to_train,
+        )
+        for other in others
+    }
+
+
+def _apart(interval: Interval) -> str:
+    better = "better" if interval.mean >= 0 else "worse"
+    low, high = 100 * interval.low, 100 * interval.high
+    return (
+        f"{100 * abs(interval.mean):.1f} points {better} (95 % interval {low:+.1f} to {high:+.1f}) "
+        "than"
+    )
+
+
+def _percent(score: float) -> float:
+    return round(100 * score, 4)  # single precision has no more digits than that

@@ -1,0 +1,139 @@
+"""What the gates of a fitted model did, and what decided one node: a page without a network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from memohop.report.svg import Axis, Series, line_chart, round_ticks
+
+if TYPE_CHECKING:
+    from memohop.explain import GateReadout, NodeExplanation
+    from memohop.explain.gates import Group
+    from memohop.own.report import FitReport
+
+_LINES = (
+    ("kept", "kept", "var(--blue)", "circle"),
+    ("absorbed", "absorbed", "var(--orange)", "square"),
+    ("passed_on", "passed on", "var(--green)", "triangle"),
+    ("right", "right", "var(--grey)", "diamond"),
+)
+_SHOWN_NEIGHBOURS = 20
+_SHOWN_NODES = 8
+
+
+def explain_page(report: FitReport, gates: GateReadout, node: NodeExplanation) -> str:
+    """The whole page as text.
+
+    Args:
+        report: How the model was made.
+        gates: The gates of every node.
+        node: One node, taken apart.
+    """
+    environment = Environment(
+        loader=PackageLoader("memohop.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests["unknown"] = math.isnan
+    by_homophily = gates.by_homophily()
+    style = resources.files("memohop.report") / "templates" / "explain.css"
+    return environment.get_template("explain.html").render(
+        style=Markup(style.read_text(encoding="utf-8")),  # our own
+        report=report,
+        overall=gates.overall(),
+        by_correctness=[group for group in gates.by_correctness() if group.nodes],
+        by_homophily=by_homophily,
+        charts=_charts(by_homophily) if len(by_homophily) > 1 else None,
+        by_degree=gates.by_degree(),
+        node=node,
+        shares=_shares(node),
+        extremes=_extremes(gates),
+    )
+
+
+def _charts(groups: Sequence[Group]) -> dict[str, Markup]:
+    """A drawing for screens and paper, and one for phones, whose text would shrink otherwise."""
+    sizes = {"wide": (720, 340), "narrow": (360, 320)}
+    return {
+        name: Markup(_chart(groups, *size).replace("<svg ", f'<svg class="{name}" ', 1))
+        for name, size in sizes.items()
+    }
+
+
+def _chart(groups: Sequence[Group], width: int, height: int) -> str:
+    series = []
+    for name, label, colour, symbol in _LINES:
+        points = [(group, getattr(group, name)) for group in groups]
+        points = [(group, value) for group, value in points if not math.isnan(value)]
+        if points:
+            series.append(
+                Series(
+                    label=label,
+                    colour=colour,
+                    x=tuple(group.middle for group, _ in points),
+                    y=tuple(value for _, value in points),
+                    titles=tuple(
+                        f"{label}, like neighbours {group.name}: {value:.2f} ({group.nodes} nodes)"
+                        for group, value in points
+                    ),
+                    symbol=symbol,
+                    dashed=name == "right",
+                )
+            )
+    return line_chart(
+        series,
+        title="Gates and share of right answers against local homophily",
+        x=Axis("share of like neighbours", 0, 1, round_ticks(0, 1, step=0.2)),
+        y=Axis("mean", 0, 1, round_ticks(0, 1, step=0.2)),
+        width=width,
+        height=height,
+    )
+
+
+def _shares(node: NodeExplanation) -> list[dict[str, Any]]:
+    """Rows of the table that takes the margin apart, with the length of each bar."""
+    shown, rest = node.neighbours[:_SHOWN_NEIGHBOURS], node.neighbours[_SHOWN_NEIGHBOURS:]
+    rows = [_row("its own features", node.own)]
+    rows += [_row(one.id, one.share, is_node=True, label=one.label) for one in shown]
+    if rest:
+        rows.append(_row(f"{len(rest)} more nodes", sum(one.share for one in rest)))
+    rows.append(_row("constant (biases)", node.constant))
+    most = max(abs(row["share"]) for row in rows) or 1
+    return [row | {"part": abs(row["share"]) / most} for row in rows]
+
+
+def _row(name: Any, share: float, *, is_node: bool = False, label: Any = None) -> dict[str, Any]:
+    return {"name": name, "share": share, "is_node": is_node, "label": label}
+
+
+def _extremes(gates: GateReadout) -> dict[str, list[dict[str, object]]]:
+    """The nodes that listened most and least; those without a neighbour had nobody to listen to."""
+    heard = np.flatnonzero(gates.degree > 0)
+    order = heard[np.argsort(gates.absorbed[heard], kind="stable")]
+    chosen = {"most": order[::-1][:_SHOWN_NODES], "least": order[:_SHOWN_NODES]}
+
+    def name(code: int) -> object:
+        return None if code < 0 else gates.classes[code]
+
+    return {
+        title: [
+            {
+                "id": gates.ids[place],
+                "label": name(gates.label[place]),
+                "predicted": name(gates.predicted[place]),
+                "absorbed": gates.absorbed[place],
+                "degree": gates.degree[place],
+            }
+            for place in places
+        ]
+        for title, places in chosen.items()
+    }

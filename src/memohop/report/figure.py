@@ -1,0 +1,161 @@
+"""The paper's two figures: accuracy against added edges, and against lambda."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from memohop.bench.curves import Curve, Point, curves
+from memohop.bench.measured import measured, with_setting
+from memohop.bench.results import Results
+from memohop.report.svg import Axis, Series, line_chart, panels, round_ticks
+from memohop.report.table import score
+
+INK_FOR_ANY_BACKGROUND = "#797979"  # as far from white as from a dark page
+_LOOKS = {  # colours that most colour-blind people can tell apart, and shapes for everybody
+    "mlp": ("#797979", "diamond"),
+    "gcn": ("#d55e00", "square"),
+    "gat": ("#b07a00", "triangle"),
+    "gcn+jk": ("#b0548a", "diamond"),
+    "gcn+de": ("#7a5195", "square"),
+    "gcn+mmp": ("#0072b2", "circle"),
+    "gat+mmp": ("#009e73", "triangle"),
+}
+_OTHER = ("#797979", "circle")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve with its name in the figure, and whether it is dashed."""
+
+    label: str
+    curve: Curve
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart of a figure."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+def noise_panels(results: Results) -> list[Panel]:
+    """A panel for each dataset and protocol; models with lambda also without it."""
+    found = [Line(_name(curve), curve) for curve in curves(measured(results), "noise")]
+    choices = {(r.model, r.setting["lam"]) for r in results.rows if "lam" in r.setting}
+    searched = {model for model, lam in choices if (model, 0) in choices and lam > 0}
+    found += [
+        Line(f"{_name(curve)}, λ 0", curve, dashed=True)
+        for curve in curves(measured(with_setting(results, "lam", 0)), "noise")
+        if curve.model in searched
+    ]
+    several = len({line.curve.protocol for line in found}) > 1
+    return _grouped(
+        found,
+        lambda curve: _panel(curve) + (f" ({curve.protocol})" if several else ""),
+    )
+
+
+def lambda_panels(results: Results) -> list[Panel]:
+    """A panel for each dataset."""
+    found = curves(measured(results), "lam")
+    protocols = list(dict.fromkeys(curve.protocol for curve in found))
+
+    def line(curve: Curve) -> Line:
+        name = _name(curve) + (f", {curve.protocol}" if len(protocols) > 1 else "")
+        return Line(name, curve, dashed=curve.protocol != protocols[0])
+
+    return _grouped([line(curve) for curve in found], _panel)
+
+
+def noise_chart(panel: Panel, *, width: int = 480, height: int = 400) -> str:
+    """One panel of the noise figure as an `<svg>` element."""
+    most = max(line.curve.points[-1].x for line in panel.lines)
+    x = Axis("added edges, %", 0, most, round_ticks(0, most, step=100))
+    return _chart(panel, x, width=width, height=height)
+
+
+def lambda_chart(panel: Panel, *, width: int = 480, height: int = 300) -> str:
+    """One panel of the lambda figure as an `<svg>` element."""
+    most = max(1, *(line.curve.points[-1].x for line in panel.lines))
+    x = Axis("λ, weight of the decoupling loss", 0, most, round_ticks(0, most, step=most / 5))
+    return _chart(panel, x, width=width, height=height)
+
+
+FIGURES: dict[str, tuple[Callable[[Results], list[Panel]], Callable[..., str], str]] = {
+    "noise": (noise_panels, noise_chart, "Test accuracy against added edges"),
+    "lambda": (lambda_panels, lambda_chart, "Test accuracy against lambda"),
+}
+
+
+def figure_svg(name: str, results: Results) -> str:
+    """A whole figure as a file of its own, legible on white and on dark."""
+    find, chart, title = FIGURES[name]
+    charts = [chart(panel) for panel in find(results)]
+    columns = min(2, len(charts))
+    return panels(charts, title=title, columns=columns, ink=INK_FOR_ANY_BACKGROUND) + "\n"
+
+
+def _panel(curve: Curve) -> str:
+    """The dataset, and the axes of the experiment whose values are words."""
+    words = [value for value in curve.axes.values() if isinstance(value, str)]
+    return ", ".join([curve.dataset, *words])
+
+
+def _name(curve: Curve) -> str:
+    """The model, and the axes whose values are numbers."""
+    numbers = [f"{k} {v:g}" for k, v in curve.axes.items() if not isinstance(v, str)]
+    return ", ".join([curve.model, *numbers])
+
+
+def _grouped(lines: Iterable[Line], title: Callable[[Curve], str]) -> list[Panel]:
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        groups.setdefault(title(line.curve), []).append(line)
+    return [Panel(name, tuple(group)) for name, group in groups.items()]
+
+
+def _chart(panel: Panel, x: Axis, **size: Any) -> str:
+    points = [point for line in panel.lines for point in line.curve.points]
+    low = min(point.mean - (point.std or 0) for point in points)
+    high = max(point.mean + (point.std or 0) for point in points)
+    return line_chart(
+        [_series(line, x.label) for line in panel.lines],
+        title=f"{panel.title}: test accuracy against {x.label}",
+        x=x,
+        y=_accuracy_axis(f"{panel.title}: test accuracy, %", low, high),
+        **size,
+    )
+
+
+def _series(line: Line, along: str) -> Series:
+    colour, symbol = _LOOKS.get(line.curve.model, _OTHER)
+    points = line.curve.points
+    return Series(
+        label=line.label,
+        colour=colour,
+        symbol=symbol,
+        dashed=line.dashed,
+        x=tuple(point.x for point in points),
+        y=tuple(point.mean for point in points),
+        spread=tuple(point.std or 0.0 for point in points),
+        titles=tuple(_tooltip(line.label, point, along) for point in points),
+    )
+
+
+def _tooltip(label: str, point: Point, along: str) -> str:
+    name = along.split(",")[0]
+    return (
+        f"{label}, {name} {point.x:g}: {score(point.mean, point.std)} % (n = {len(point.scores)})"
+    )
+
+
+def _accuracy_axis(label: str, low: float, high: float) -> Axis:
+    """An axis with round numbers that has room for all points and bands."""
+    step = next((s for s in (1, 2, 5, 10) if (high - low) / s <= 7), 20)
+    low, high = max(0, math.floor(low / step) * step), min(100, math.ceil(high / step) * step)
+    return Axis(label, low, high, round_ticks(low, high, step=step))

@@ -1,0 +1,234 @@
+"""The report: one page that needs no network, with every figure and the command behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from memohop import __version__
+from memohop.bench.gates import Gates
+from memohop.bench.measured import measured
+from memohop.bench.results import Results
+from memohop.bench.statistics import ALPHA, Comparison
+from memohop.bench.table1 import Table1, printed_comparison, table1
+from memohop.report import page_tables
+from memohop.report.figure import FIGURES
+from memohop.report.gates import gates_chart
+from memohop.report.ranks import rank_diagram
+from memohop.report.table import legend
+
+_SECTIONS = (
+    ("table1", "Table 1"),
+    ("ranks", "Ranks"),
+    ("leads", "Differences"),
+    ("noise", "Added edges"),
+    ("lambda", "Lambda"),
+    ("gates", "Gates"),
+    ("timings", "Timings"),
+    ("data", "Data and software"),
+    ("errata", "Errata"),
+)
+_THEME = {  # what a chart is drawn in, and the page's name for it, which changes in the dark
+    "#797979": "var(--grey)",
+    "#d55e00": "var(--orange)",
+    "#0072b2": "var(--blue)",
+    "#009e73": "var(--green)",
+    "#b07a00": "var(--amber)",
+    "#b0548a": "var(--pink)",
+    "#7a5195": "var(--purple)",
+}
+_REFERENCES = ("gcn+mmp", "gat+mmp")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What there is to report; None for what was not measured yet."""
+
+    table1: Results | None = None
+    noise: Results | None = None
+    lambda_: Results | None = None
+    gates: Gates | None = None
+
+    @classmethod
+    def load(cls, folder: Path | None = None) -> Findings:
+        """Read what lies in a folder, by default the results that come with the package."""
+        folder = folder or Path(str(resources.files("memohop"))) / "results"
+        files = {name: folder / f"{name}.json" for name in ("table1", "noise", "lambda", "gates")}
+        found = {name: path for name, path in files.items() if path.is_file()}
+        results = {name: Results.load(path) for name, path in found.items() if name != "gates"}
+        return cls(
+            table1=results.get("table1"),
+            noise=results.get("noise"),
+            lambda_=results.get("lambda"),
+            gates=Gates.load(found["gates"]) if "gates" in found else None,
+        )
+
+    @property
+    def results(self) -> list[Results]:
+        """The results of experiments that are there."""
+        return [found for found in (self.table1, self.noise, self.lambda_) if found]
+
+
+def report_page(findings: Findings) -> str:
+    """The whole page as text."""
+    environment = Environment(
+        loader=PackageLoader("memohop.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    tables = table1(measured(findings.table1)) if findings.table1 else []
+    printed = printed_comparison()
+    return environment.get_template("report.html").render(
+        version=__version__,
+        style=Markup(_resource("report.css")),
+        script=Markup(_resource("report.js")),
+        sections=_SECTIONS,
+        alpha=ALPHA,
+        percent=f"{100 * ALPHA:g}\N{NO-BREAK SPACE}%",
+        words={"cliques": page_tables.cliques_in_words, "pairs": page_tables.pairs_in_words},
+        summary=[_summary(table) for table in tables],
+        commands=_commands(),
+        table1=[_table1_part(table) for table in tables],
+        printed={"comparison": printed, "diagram": _diagram(printed, "the printed means")},
+        noise=_noise_part(findings.noise),
+        lambda_=_lambda_part(findings.lambda_),
+        gates=_gates_part(findings.gates),
+        timings=page_tables.timing_table(findings.results) if findings.results else None,
+        data=page_tables.data_table(findings.results) if findings.results else None,
+        sources=_sources(findings.results),
+        errata=_errata(),
+    )
+
+
+def _commands() -> dict[str, list[str]]:
+    """What makes the results of each experiment, and then the figure from them."""
+    return {
+        "table1": _from_the_start("table1", "table table1"),
+        "noise": _from_the_start("noise", "figure noise"),
+        "lambda": _from_the_start("lambda", "figure lambda"),
+        "gates": ["memohop bench gates --output results/gates.json"],
+    }
+
+
+def _from_the_start(experiment: str, command: str, protocol: str = "") -> list[str]:
+    return [
+        f"memohop run {experiment}{protocol}",
+        f"memohop store export memohop-runs.sqlite {experiment}",
+        f"memohop {command}{protocol} --results results/{experiment}.json",
+    ]
+
+
+def _table1_part(table: Table1) -> dict[str, Any]:
+    there = [model for model in _REFERENCES if model in table.models]
+    return {
+        "table": table,
+        "scores": page_tables.scores_table(table),
+        "legend": legend(table),
+        "ranks": page_tables.ranks_table(table),
+        "leads": [(model, page_tables.lead_table(table, model)) for model in there],
+        "diagram": _diagram(table.comparison, f"protocol {table.protocol}")
+        if table.comparison
+        else None,
+        "commands": _from_the_start("table1", "table table1", f" --protocol {table.protocol}"),
+    }
+
+
+def _summary(table: Table1) -> str:
+    """How near the measured means are to the printed ones."""
+    near = {
+        key: abs(entry.difference_in_stds) <= 1
+        for key, entry in table.entries.items()
+        if entry.difference_in_stds is not None
+    }
+    parts = [f"{sum(near.values())} of the {len(near)} cells that have one"]
+    for model in _REFERENCES:
+        own = [within for (name, _), within in near.items() if name == model]
+        if own:
+            parts.append(f"{model} on {sum(own)} of {len(own)} datasets")
+    return (
+        f"Protocol {table.protocol}, {len(table.entries)} cells. Within one printed standard "
+        f"deviation of the printed mean: {', '.join(parts)}."
+    )
+
+
+def _diagram(found: Comparison, whose: str) -> dict[str, Markup]:
+    title = f"Average ranks of {whose}, and which of them may be equal"
+    return {
+        name: Markup(
+            rank_diagram(found, title=title, width=width).replace(
+                "<svg ", f'<svg class="ranks {name}" ', 1
+            )
+        )
+        for name, width in (("wide", 720), ("narrow", 370))
+    }
+
+
+def _noise_part(results: Results | None) -> dict[str, Any] | None:
+    if results is None:
+        return None
+    find, chart, _ = FIGURES["noise"]
+    panels = find(results)
+    return {
+        "charts": [_themed(chart(panel)) for panel in panels],
+        "tables": [page_tables.noise_table(panel) for panel in panels],
+    }
+
+
+def _lambda_part(results: Results | None) -> dict[str, Any] | None:
+    if results is None:
+        return None
+    find, chart, _ = FIGURES["lambda"]
+    panels = find(results)
+    return {
+        "charts": [_themed(chart(panel)) for panel in panels],
+        "table": page_tables.lambda_table(panels),
+    }
+
+
+def _gates_part(gates: Gates | None) -> dict[str, Any] | None:
+    if gates is None:
+        return None
+    charts = [_themed(gates_chart(curve)) for curve in gates.curves if curve.bins]
+    return {"charts": charts, "command": gates.command}
+
+
+def _sources(results: list[Results]) -> list[str]:
+    texts = []
+    for found in results:
+        for source in found.sources:
+            versions = ", ".join(f"{name} {version}" for name, version in source.versions.items())
+            commit = f", commit {source.commit[:12]}" if source.commit else ""
+            texts.append(f"{found.experiment}: {source.device}; {versions}{commit}")
+    return texts
+
+
+def _themed(chart: str) -> Markup:
+    for colour, variable in _THEME.items():
+        chart = chart.replace(colour, variable)
+    return Markup(chart)
+
+
+def _errata() -> Markup:
+    """The errata as HTML, one heading lower and without their title."""
+    installed = Path(str(resources.files("memohop"))) / "ERRATA.md"
+    checkout = Path(__file__).parents[3] / "ERRATA.md"
+    text = (installed if installed.is_file() else checkout).read_text(encoding="utf-8")
+    body = text.partition("\n")[2].replace("\n## ", "\n### ")
+    html = MarkdownIt("commonmark", {"xhtmlOut": True, "html": False}).enable("table").render(body)
+    return Markup(
+        html.replace("<table>", '<div class="scroll" tabindex="0"><table>').replace(
+            "</table>", "</table></div>"
+        )
+    )
+
+
+def _resource(name: str) -> str:
+    return (resources.files("memohop.report") / "templates" / name).read_text(encoding="utf-8")

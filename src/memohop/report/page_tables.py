@@ -1,0 +1,243 @@
+"""The tables of the report, ready to be written as HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from memohop.bench.curves import Point
+from memohop.bench.printed import printed_ranks, printed_table1
+from memohop.bench.results import Results
+from memohop.bench.statistics import ALPHA, Comparison
+from memohop.bench.table1 import Entry, Table1, printed_comparison, ranks_of
+from memohop.data.registry import describe
+from memohop.report.figure import Panel
+from memohop.report.table import distance, printed_rank, score
+
+_NOTHING = "-"
+_MINUS = "\N{MINUS SIGN}"
+
+
+@dataclass(frozen=True)
+class HtmlCell:
+    """One cell.
+
+    Attributes:
+        text: What it says.
+        notes: What stands below, smaller.
+        value: What it is sorted by; its text if None.
+        strong: Whether it is bold.
+        beside: What stands beside the text, smaller.
+    """
+
+    text: str
+    notes: tuple[str, ...] = ()
+    value: float | None = None
+    strong: bool = False
+    beside: str = ""
+
+
+@dataclass(frozen=True)
+class HtmlTable:
+    """Names of columns, rows whose first cell is their name, and an id on the page."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[HtmlCell, ...], ...]
+    id: str
+
+    def is_text(self, column: int) -> bool:
+        """Whether a column holds words."""
+        cells = [row[column] for row in self.rows]
+        return all(c.value is None for c in cells) and any(c.text != _NOTHING for c in cells)
+
+
+def scores_table(table: Table1) -> HtmlTable:
+    """In each cell the measured score, the printed one and their difference; a model in a row."""
+    return HtmlTable(
+        head=("model", *table.datasets, "average rank"),
+        rows=tuple(
+            (
+                HtmlCell(model),
+                *(_score(table.entries.get((model, d)), model, d) for d in table.datasets),
+                _rank_beside_printed(table.ranks.get(model), model),
+            )
+            for model in table.models
+        ),
+        id=f"scores-{table.protocol}",
+    )
+
+
+def lead_table(table: Table1, reference: str) -> HtmlTable:
+    """How far a model is ahead of each other one, a dataset in a column."""
+    leads = {dataset: table.against(reference, dataset) for dataset in table.datasets}
+    rows = []
+    for model in table.models:
+        if model == reference:
+            continue
+        cells = [HtmlCell(model)]
+        for dataset in table.datasets:
+            found = leads[dataset].get(model)
+            cells.append(_lead(*found) if found else HtmlCell(_NOTHING))
+        rows.append(tuple(cells))
+    return HtmlTable(("model", *table.datasets), tuple(rows), f"lead-{reference}-{table.protocol}")
+
+
+def ranks_table(table: Table1) -> HtmlTable:
+    """Average ranks: measured, recomputed from the printed means, and printed; the best first."""
+    rows = [
+        (
+            HtmlCell(model),
+            _rank(rank),
+            _rank(ranks_of(printed_comparison()).get(model)),
+            _rank(printed_ranks().get(model), digits=1),
+        )
+        for model, rank in sorted(table.ranks.items(), key=lambda pair: pair[1])
+    ]
+    head = ("model", "measured", "recomputed", "printed")
+    return HtmlTable(head, tuple(rows), f"ranks-{table.protocol}")
+
+
+def noise_table(panel: Panel) -> HtmlTable:
+    """The numbers of a noise panel, a line of the figure in a row."""
+    levels = sorted({point.x for line in panel.lines for point in line.curve.points})
+    rows = []
+    for line in panel.lines:
+        points = {point.x: point for point in line.curve.points}
+        cells = [_mean(p) if (p := points.get(level)) else HtmlCell(_NOTHING) for level in levels]
+        rows.append((HtmlCell(line.label), *cells))
+    head = (panel.title, *(f"+{level:g} %" for level in levels))
+    return HtmlTable(head, tuple(rows), "noise-" + re.sub(r"\W+", "-", panel.title))
+
+
+def lambda_table(panels: Sequence[Panel]) -> HtmlTable:
+    """What each lambda changes against the least one, a dataset and model in a row."""
+    lines = [(panel.title, line) for panel in panels for line in panel.lines]
+    levels = sorted({point.x for _, line in lines for point in line.curve.points})
+    rows = []
+    for dataset, line in lines:
+        first, *further = line.curve.points
+        changes = dict(
+            zip((point.x for point in further), line.curve.against_the_first(), strict=True)
+        )
+        cells = [
+            _lead(*changes[level]) if level in changes else HtmlCell(_NOTHING)
+            for level in levels[1:]
+        ]
+        rows.append((HtmlCell(dataset, (line.label,)), _mean(first), *cells))
+    head = ("dataset", f"λ {levels[0]:g}", *(f"λ {level:g}" for level in levels[1:]))
+    return HtmlTable(head, tuple(rows), "lambda-changes")
+
+
+def timing_table(results: Iterable[Results]) -> HtmlTable:
+    """What the training took, an experiment, protocol, dataset and device in a row."""
+    sums: dict[tuple[str, str, str, str], list[float]] = {}
+    for found in results:
+        for row in found.rows:
+            key = found.experiment, row.protocol, row.dataset, found.sources[row.source].device
+            total = sums.setdefault(key, [0, 0, 0.0])
+            total[0] += 1
+            total[1] += row.epochs
+            total[2] += row.seconds
+    rows = tuple(
+        (
+            HtmlCell(experiment),
+            *(HtmlCell(text) for text in (protocol, dataset, device)),
+            *(HtmlCell(f"{value:,.0f}", value=value) for value in (networks, epochs)),
+            HtmlCell(_duration(seconds), value=seconds),
+            HtmlCell(f"{1000 * seconds / epochs:.3f}", value=seconds / epochs),
+        )
+        for (experiment, protocol, dataset, device), (networks, epochs, seconds) in sums.items()
+    )
+    head = ("experiment", "protocol", "dataset", "device", "networks", "epochs", "time", "ms each")
+    return HtmlTable(head, rows, "timing-list")
+
+
+def data_table(results: Iterable[Results]) -> HtmlTable:
+    """Which version of each dataset was used, by the digest of its files."""
+    digests: dict[tuple[str, str], None] = {}
+    for found in results:
+        for dataset in dict.fromkeys(row.dataset for row in found.rows):
+            of_sources = {source.datasets.get(dataset, "") for source in found.sources}
+            digests |= dict.fromkeys((dataset, digest) for digest in sorted(of_sources - {""}))
+            if of_sources == {""}:
+                digests[dataset, ""] = None
+    rows = []
+    for dataset, digest in digests:
+        info = describe(dataset)
+        rows.append(
+            (
+                HtmlCell(dataset),
+                HtmlCell(digest[:12] or "not recorded"),
+                HtmlCell(f"{info.nodes:,}", value=info.nodes),
+                HtmlCell(f"{info.arcs:,}", value=info.arcs),
+                HtmlCell(f"{info.homophily:.2f}", value=info.homophily),
+                HtmlCell(info.source, (info.note,) if info.note else ()),
+            )
+        )
+    head = ("dataset", "digest", "nodes", "arcs", "homophily", "source")
+    return HtmlTable(head, tuple(rows), "data-versions")
+
+
+def pairs_in_words(pairs: Sequence[tuple[str, str]]) -> str:
+    """Pairs of models, the better one first, gathered by the better one."""
+    if not pairs:
+        return "no pair"
+    by_first: dict[str, list[str]] = {}
+    for better, worse in pairs:
+        by_first.setdefault(better, []).append(worse)
+    return "; ".join(f"{better} from {', '.join(worse)}" for better, worse in by_first.items())
+
+
+def cliques_in_words(found: Comparison) -> str:
+    """The runs of models between which there is no difference."""
+    if not found.cliques:
+        return "every pair of neighbours differs"
+    if len(found.cliques[0]) == len(found.models):
+        return f"all {len(found.models)} models together"
+    return "; ".join(f"{clique[0]} to {clique[-1]} ({len(clique)})" for clique in found.cliques)
+
+
+def _score(entry: Entry | None, model: str, dataset: str) -> HtmlCell:
+    printed = printed_table1().get((model, dataset))
+    was = score(printed.mean, printed.std) if printed else "not printed"
+    if entry is None:
+        return HtmlCell(_NOTHING, (was,))
+    notes = [was]
+    if entry.difference is not None:
+        notes.append(distance(entry.difference, entry.difference_in_stds).replace("-", _MINUS))
+    return HtmlCell(
+        f"{entry.cell.mean:.2f}",
+        tuple(notes),
+        value=entry.cell.mean,
+        strong=entry.among_the_best,
+        beside=_plus_minus(entry.cell.std),
+    )
+
+
+def _lead(points: float, p: float) -> HtmlCell:
+    text = f"{points:+.1f}".replace("-", _MINUS)
+    return HtmlCell(text, (f"p {p:.2g}" if p >= 0.001 else "p < 0.001",), points, strong=p < ALPHA)
+
+
+def _mean(point: Point) -> HtmlCell:
+    return HtmlCell(f"{point.mean:.1f}", value=point.mean, beside=_plus_minus(point.std))
+
+
+def _rank(rank: float | None, digits: int = 2) -> HtmlCell:
+    return HtmlCell(_NOTHING) if rank is None else HtmlCell(f"{rank:.{digits}f}", value=rank)
+
+
+def _rank_beside_printed(rank: float | None, model: str) -> HtmlCell:
+    return replace(_rank(rank), notes=(printed_rank(model),))
+
+
+def _plus_minus(std: float | None) -> str:
+    return "" if std is None else f"± {std:.2f}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes = seconds / 60
+    return f"{minutes:.1f} min" if minutes < 60 else f"{minutes / 60:.1f} h"

@@ -1,0 +1,54 @@
+"""What a run store holds, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.table import Table
+
+from memohop.bench.stored import StoredCell
+
+
+def summary(cells: Iterable[StoredCell]) -> list[dict[str, Any]]:
+    """One flat object for each experiment and protocol."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for cell in cells:
+        row = rows.setdefault(
+            (cell.experiment, cell.protocol),
+            {
+                "experiment": cell.experiment,
+                "protocol": cell.protocol,
+                "cells": 0,
+                "failed": 0,
+                "runs": 0,
+                "finished": "",
+            },
+        )
+        row["cells"] += cell.failure is None
+        row["failed"] += cell.failure is not None
+        row["runs"] += cell.runs
+        row["finished"] = max(row["finished"], cell.finished)
+    return list(rows.values())
+
+
+def store_table(rows: list[dict[str, Any]]) -> Table:
+    """The same as a table."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("experiment", "protocol"):
+        table.add_column(name, no_wrap=True)
+    for name in ("cells", "failed", "runs"):
+        table.add_column(name, justify="right")
+    table.add_column("last finished")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    return table
+
+
+def failure_text(cell: StoredCell, *, whole: bool) -> str:
+    """Why a cell has failed: the last line of the traceback, or all of it."""
+    assert cell.failure is not None
+    axes = (f"{name}={value}" for name, value in cell.axes.items())
+    name = " ".join((cell.experiment, cell.protocol, cell.dataset, cell.model, *axes))
+    lines = cell.failure.strip().splitlines()
+    return f"{name} failed:\n" + "\n".join(lines if whole else lines[-1:])

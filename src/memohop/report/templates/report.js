@@ -1,0 +1,35 @@
+"use strict";
+// A click on the name of a column sorts by it; another click turns the order round. Numbers begin
+// with the greatest, words with the first; cells without a number stay at the end.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = Array.from(table.tHead.rows[0].cells);
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.title = "sort by this column";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const before = head.getAttribute("aria-sort");
+      const rows = Array.from(table.tBodies[0].rows);
+      const cells = new Map(rows.map((row) => [row, row.cells[column]]));
+      const value = (row) => parseFloat(cells.get(row).dataset.value);
+      const numeric = rows.some((row) => !Number.isNaN(value(row)));
+      const first = numeric ? "descending" : "ascending";
+      const second = numeric ? "ascending" : "descending";
+      const order = before === first ? second : first;
+      const sign = order === "ascending" ? 1 : -1;
+      const last = sign * Infinity;
+      rows.sort((a, b) => {
+        if (!numeric) {
+          return sign * cells.get(a).textContent.localeCompare(cells.get(b).textContent);
+        }
+        const [x, y] = [a, b].map((row) => (Number.isNaN(value(row)) ? last : value(row)));
+        return x === y ? 0 : sign * (x - y);
+      });
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", order);
+      table.tBodies[0].append(...rows);
+    });
+  });
+}

@@ -1,0 +1,74 @@
+"""Prediction in blocks of rows against the plain network, and its matrix against `Graph`."""
+
+from itertools import product
+
+import pytest
+import torch
+from scipy import sparse
+
+from memohop import Graph, build
+from memohop.nn.graph import DIRECTIONS, NORMS, SELF_LOOPS
+from memohop.own import inference
+from memohop.own.inference import adjacency, probabilities, read_out
+
+NODES = 9
+ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 4, 4, 4, 0], [1, 0, 2, 0, 2, 1, 4, 5, 5, 1]])
+
+
+def networks(**options):
+    found = []
+    for seed in range(2):
+        torch.manual_seed(seed)
+        network = build("gcn+mmp", 5, 3, hidden_channels=8, **options).eval()
+        for parameter in network.parameters():
+            torch.nn.init.normal_(parameter)
+        found.append(network)
+    return found
+
+
+def features():
+    x = torch.rand(NODES, 5, generator=torch.Generator().manual_seed(0))
+    return x * (x > 0.4)
+
+
+@pytest.mark.parametrize(
+    ("direction", "self_loops", "norm"), [*product(DIRECTIONS, SELF_LOOPS, NORMS)]
+)
+def test_the_matrix_is_that_of_the_graph(direction, self_loops, norm):
+    policies = {"direction": direction, "self_loops": self_loops, "norm": norm}
+    graph = Graph(ARCS, NODES, **policies)
+    found = torch.from_numpy(adjacency(ARCS, NODES, **policies).toarray())
+    torch.testing.assert_close(found, graph @ torch.eye(NODES))
+
+
+@pytest.mark.parametrize("rows", [1, 4, 100])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"direction": "out", "message_norm": "layer", "num_layers": 3, "gate_sharing": "layer"},
+        {"self_loops": "add", "norm": "symmetric", "num_layers": 1},
+        {"gate": "gru", "per": "channel", "memory_from": "hidden", "bias": False},
+    ],
+)
+def test_blocks_of_rows_give_what_the_whole_network_gives(monkeypatch, options, rows):
+    monkeypatch.setattr(inference, "_ROWS", rows)
+    x, found = features(), networks(**options)
+    with torch.no_grad():
+        outputs = [network(x, network.prepare(ARCS, NODES)).logits for network in found]
+        gates = [network.gates(x, network.prepare(ARCS, NODES)) for network in found]
+    expected = torch.stack(outputs).softmax(-1).mean(0)
+    torch.testing.assert_close(torch.from_numpy(probabilities(found, x, ARCS)), expected)
+    for one, of_network in zip(read_out(found, x, ARCS), gates, strict=True):
+        torch.testing.assert_close(one.gates, of_network)
+
+
+def test_sparse_features_and_no_arcs(monkeypatch):
+    monkeypatch.setattr(inference, "_ROWS", 4)
+    x, found = features(), networks()
+    nothing = torch.empty(2, 0, dtype=torch.int64)
+    dense = probabilities(found, x, nothing)
+    stored = probabilities(found, sparse.csr_array(x.numpy()), nothing)
+    assert dense == pytest.approx(stored)
+    alone = probabilities(found, x[:1], nothing)
+    assert alone[0] == pytest.approx(dense[0])

@@ -1,0 +1,223 @@
+"""Gates, shares of neighbours, and PyG's explainers, against slow second computations."""
+
+import copy
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.explain import Explainer, GNNExplainer
+
+import memohop
+from memohop import MMPClassifier, UsageError
+from memohop.explain import as_pyg, explain_node, read_gates
+from memohop.own.model import OwnModel
+from memohop.report.explain_page import explain_page
+
+NODES = 60
+KINDS = [
+    {},
+    {"direction": "out", "message_norm": "layer", "num_layers": 3, "gate_sharing": "layer"},
+    {"self_loops": "add", "norm": "symmetric", "num_layers": 1},
+    {"direction": "both", "norm": "none", "per": "channel", "memory_from": "hidden"},
+]
+
+
+def with_networks(classifier, **options):
+    """The classifier with other networks, their parameters far from where they begin."""
+    states = []
+    for seed in range(2):
+        torch.manual_seed(seed)
+        network = memohop.build("gcn+mmp", 6, 3, hidden_channels=5, **options)
+        for parameter in network.parameters():
+            torch.nn.init.normal_(parameter)
+        states.append(network.state_dict())
+    classifier = copy.copy(classifier)
+    classifier.model_ = OwnModel(6, 3, {"hidden_channels": 5, **options}, tuple(states))
+    return classifier
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    data = memohop.load("csbm", nodes=NODES, classes=3, channels=6, degree=4, homophily=0.7)
+    data.y[::6] = -1
+    arcs = data.edge_index[:, ::3]  # so that direction matters
+    return MMPClassifier(trials=1, splits=2, epochs=4).fit(
+        Data(x=data.x, y=data.y, edge_index=arcs)
+    )
+
+
+class TestGates:
+    def test_means_over_rounds_and_networks(self, fitted):
+        graph = fitted.graph_
+        every = [
+            network.gates(graph.x, network.prepare(graph.edge_index, NODES)).detach()
+            for network in fitted.model_.networks()
+        ]
+        mean = torch.stack(every).mean(0)
+        found = read_gates(fitted)
+        assert found.kept == pytest.approx(mean[:, :, 0].mean(0).numpy(), abs=1e-6)
+        assert found.absorbed == pytest.approx(mean[:, :, 1].mean(0).numpy(), abs=1e-6)
+        # What is passed on after the last round is read by nobody.
+        assert found.passed_on == pytest.approx(mean[:-1, :, 2].mean(0).numpy(), abs=1e-6)
+
+    def test_degree_and_local_homophily_counted_by_hand(self, fitted):
+        graph, found = fitted.graph_, read_gates(fitted)
+        neighbours = [set() for _ in range(NODES)]
+        for u, v in graph.edge_index.T.tolist():
+            neighbours[u].add(v)
+            neighbours[v].add(u)
+        y = graph.y.tolist()
+        for node in range(NODES):
+            others = neighbours[node] - {node}
+            known = [y[other] for other in others if y[other] >= 0]
+            assert found.degree[node] == len(others)
+            if y[node] >= 0 and known:
+                assert found.homophily[node] == pytest.approx(
+                    np.mean([k == y[node] for k in known])
+                )
+            else:
+                assert np.isnan(found.homophily[node])
+
+    def test_right_goes_by_networks_that_had_not_seen_the_label(self, fitted):
+        graph, found = fitted.graph_, read_gates(fitted)
+        opinions = [
+            network(graph.x, network.prepare(graph.edge_index, NODES)).logits.softmax(-1)
+            for network in fitted.model_.networks()
+        ]
+        for node in range(NODES):
+            unseen = [p[node] for p, split in zip(opinions, range(2), strict=True)
+                      if graph.test_mask[node, split]]  # fmt: skip
+            if unseen:
+                chosen = torch.stack(unseen).mean(0).argmax()
+                assert found.right[node] == float(chosen == graph.y[node])
+            else:
+                assert np.isnan(found.right[node])
+
+    def test_groups_hold_every_node_once(self, fitted):
+        found = read_gates(fitted)
+        assert sum(group.nodes for group in found.by_degree()) == NODES
+        assert sum(g.nodes for g in found.by_homophily()) == (~np.isnan(found.homophily)).sum()
+        right, wrong = found.by_correctness()
+        assert right.nodes + wrong.nodes == right.tested + wrong.tested == (found.right >= 0).sum()
+        mean = np.average([g.kept for g in (right, wrong)], weights=[right.nodes, wrong.nodes])
+        assert mean == pytest.approx(found.kept[found.right >= 0].mean())
+
+
+class TestShares:
+    @torch.no_grad()
+    @pytest.mark.parametrize("options", KINDS)
+    @pytest.mark.parametrize("node", [0, 17, 44])
+    def test_shares_add_up_to_the_margin_of_the_whole_network(self, fitted, options, node):
+        classifier = with_networks(fitted, **options)
+        graph, found = classifier.graph_, explain_node(classifier, node)
+        logits = [
+            network(graph.x, network.prepare(graph.edge_index, NODES)).logits[node]
+            for network in classifier.model_.networks()
+        ]
+        mean = torch.stack(logits).softmax(-1).mean(0)
+        assert found.probability == pytest.approx(float(mean.max()), abs=1e-5)
+        margin = torch.stack([one[found.predicted] - one[found.runner_up] for one in logits]).mean()
+        assert found.margin == pytest.approx(float(margin), rel=1e-4, abs=1e-4)
+        shares = found.own + found.constant + sum(n.share for n in found.neighbours)
+        assert shares == pytest.approx(found.margin, rel=1e-4, abs=1e-4)
+
+    @torch.no_grad()
+    @pytest.mark.parametrize("options", [{"num_layers": 1}, {"num_layers": 1, "direction": "in"}])
+    def test_a_share_is_what_is_missing_when_the_neighbour_sends_nothing(self, fitted, options):
+        """In one round, with the gates held: the margin with and without one memory."""
+        classifier = with_networks(fitted, **options)
+        graph = classifier.graph_
+        place = int(read_gates(classifier).degree.argmax())
+        found = explain_node(classifier, place)
+        expected = {neighbour.id: 0.0 for neighbour in found.neighbours}
+        for network in classifier.model_.networks():
+            arcs = network.prepare(graph.edge_index, NODES)
+            (mmp,) = network.rounds
+            start = torch.relu(network.input(graph.x))
+            gates = mmp.step(start, start, arcs)[2]
+            weight = network.classifier.weight[found.predicted]
+            weight = weight - network.classifier.weight[found.runner_up]
+
+            def margin(memory, mmp=mmp, arcs=arcs, gates=gates, start=start, weight=weight):
+                message = mmp.conv(memory, arcs)
+                return float((gates[0] * start + gates[1] * message)[place] @ weight)
+
+            for neighbour in expected:
+                silent = start.clone()
+                silent[neighbour] = 0
+                expected[neighbour] += (margin(start) - margin(silent)) / 2
+        assert expected
+        for neighbour in found.neighbours:
+            assert neighbour.share == pytest.approx(expected[neighbour.id], rel=1e-3, abs=1e-4)
+
+    def test_an_unknown_node_is_named(self, fitted):
+        with pytest.raises(UsageError, match="no node named '600'; did you mean"):
+            explain_node(fitted, "600")
+
+
+class TestPyG:
+    @pytest.mark.parametrize("options", KINDS)
+    def test_the_module_says_what_the_classifier_says(self, fitted, options):
+        classifier = with_networks(fitted, **options)
+        module, graph = as_pyg(classifier), classifier.graph_
+        found = module(graph.x, module.arcs(graph.edge_index, NODES))
+        assert found.exp().detach().numpy() == pytest.approx(classifier.predict_proba(), abs=1e-5)
+
+    def test_gnn_explainer_and_the_shares_find_the_neighbour_that_tells(self, planted):
+        classifier, tellers = planted
+        module, graph = as_pyg(classifier), classifier.graph_
+        arcs = module.arcs(graph.edge_index, graph.num_nodes)
+        explainer = Explainer(
+            module,
+            GNNExplainer(epochs=40, lr=0.1),
+            explanation_type="model",
+            edge_mask_type="object",
+            model_config={
+                "mode": "multiclass_classification",
+                "task_level": "node",
+                "return_type": "log_probs",
+            },
+        )
+        torch.manual_seed(0)
+        for node in range(20, 26):
+            mask = explainer(graph.x, arcs, index=node).edge_mask
+            into = (arcs[1] == node).nonzero().flatten()
+            assert arcs[0, into[mask[into].argmax()]] == tellers[node]
+            assert explain_node(classifier, node).neighbours[0].id == tellers[node]
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """Ten nodes of each class know it; the others know nothing and hear one of these and three of
+    their own kind.
+    """
+    generator = np.random.default_rng(0)
+    y = np.concatenate([np.arange(20) % 2, generator.integers(2, size=100)])
+    x = generator.normal(scale=0.1, size=(120, 2))
+    x[np.arange(20), y[:20]] += 2
+    tellers = {node: int(2 * generator.integers(10) + y[node]) for node in range(20, 120)}
+    arcs = list({(teller, node) for node, teller in tellers.items()})
+    arcs += [
+        (int(other), node) for node in tellers for other in generator.integers(20, 120, size=3)
+    ]
+    classifier = MMPClassifier(trials=1, splits=2, epochs=60)
+    return classifier.fit(x, y, edges=np.array(arcs).T), tellers
+
+
+class TestPage:
+    def test_it_stands_alone_and_escapes_what_it_shows(self, fitted):
+        classifier = MMPClassifier(trials=1, splits=2, epochs=2).fit(fitted.graph_)
+        classifier.ids_ = np.array([f"<b>{place}</b>" for place in range(NODES)])
+        classifier.classes_ = np.array(["a&b", "<i>", "c"])
+        node = explain_node(classifier, "<b>3</b>")
+        page = explain_page(classifier.report_, read_gates(classifier), node)
+        assert "<b>3</b>" not in page
+        assert "&lt;b&gt;3&lt;/b&gt;" in page
+        assert "a&amp;b" in page
+        assert "<i>" not in page.replace('<i class="', "")
+        assert not re.search(r"(src|href)=|@import|url\(", page)
+        assert f"{node.margin:+.2f}" in page
+        assert page.count("<svg ") == 2
+        assert "nan" not in page
