@@ -1,11 +1,13 @@
 """What the README says is run, and the documents name what exists."""
 
 import re
+import statistics
 from pathlib import Path
 
 import pytest
 
 import memohop
+from memohop.bench.results import Results, choose
 from memohop.networks.registry import entry
 
 ROOT = Path(__file__).parent.parent
@@ -33,6 +35,23 @@ def test_the_page_of_models_tells_of_every_model_and_of_no_other():
     headings = re.findall(r"^###.*$", MODELS_PAGE, flags=re.MULTILINE)
     told = [name for heading in headings for name in re.findall(r"`([^`]+)`", heading)]
     assert sorted(told) == sorted(memohop.models())
+
+
+def test_the_page_of_rows_has_the_figures_of_the_results():
+    page = (ROOT / "docs" / "rows.md").read_text(encoding="utf-8")
+    results = Results.load("table1")
+    rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", page, flags=re.MULTILINE)
+    datasets = re.search(r"^\| model \| (.*) \|$", page, flags=re.MULTILINE)[1].split(" | ")
+    assert len(rows) == 14
+    for model, cells in rows:
+        for dataset, cell in zip(datasets, cells.split(" | "), strict=True):
+            found = [
+                row for row in results.rows
+                if (row.protocol, row.dataset, row.model) == ("paper", dataset, model)
+            ]  # fmt: skip
+            test = [100 * row.test for row in choose(found)]
+            expected = f"{statistics.mean(test):.2f} ± {statistics.stdev(test):.2f}"
+            assert cell.startswith(expected), (model, dataset)
 
 
 def test_the_page_of_models_says_what_each_makes_of_the_graph():

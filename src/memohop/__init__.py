@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from memohop.data.audit import audit as audit
     from memohop.data.load import load as load
     from memohop.data.registry import datasets as datasets
+    from memohop.data.tables import read_graph as read_graph
     from memohop.errors import DataError as DataError
     from memohop.errors import MemohopError as MemohopError
     from memohop.errors import UsageError as UsageError
@@ -35,6 +36,7 @@ _HOME = {
     "audit": "memohop.data.audit",
     "load": "memohop.data.load",
     "datasets": "memohop.data.registry",
+    "read_graph": "memohop.data.tables",
     "DataError": "memohop.errors",
     "MemohopError": "memohop.errors",
     "UsageError": "memohop.errors",

@@ -253,6 +253,9 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")  # what comes last, so that an interrupted fit is none
+
     def _check_arguments(self) -> None:
         whole_number("trials", self.trials, least=1)
         whole_number("splits", self.splits, least=2)
@@ -265,7 +268,14 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _features(self, given: Given, *, reset: bool) -> Any:
         x = given.x.cpu().numpy() if isinstance(given.x, Tensor) else given.x
         return validate_data(
-            self, x, reset=reset, accept_sparse="csr", dtype=np.float32, order="C", copy=True
+            self,
+            x,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=np.float32,
+            order="C",
+            copy=reset,  # what is kept must not change when the caller's array does
+            force_writeable=True,  # as PyTorch wants it
         )
 
     def _score(self, found: NDArray[np.float32], labels: Labels, weight: Any) -> float:
@@ -283,4 +293,4 @@ def _arcs(given: Given, nodes: int) -> Tensor:
     if given.edge_index is None:
         return torch.empty(2, 0, dtype=torch.int64)
     check_arcs(given.edge_index, nodes)
-    return given.edge_index
+    return given.edge_index.cpu()

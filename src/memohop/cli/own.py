@@ -181,7 +181,7 @@ def explain(
 
     Args:
         model: The folder that memohop fit wrote.
-        node: The id of a node to take apart; by default one whose neighbours mattered most.
+        node: The id of a node to take apart; by default the one that listened most.
         output: The page to write.
     """
     if output.suffix != ".html":
@@ -195,8 +195,10 @@ def explain(
     classifier = MMPClassifier.load(model)
     classifier.own_graph()
     gates = read_gates(classifier)
-    chosen = gates.ids[gates.absorbed.argmax()] if node is None else node
-    found = explain_node(classifier, chosen)
+    if node is None:
+        order = gates.listeners()
+        node = gates.ids[order[0] if len(order) else 0]
+    found = explain_node(classifier, node)
     page = explain_page(classifier.report_, gates, found)
     output.write_text(page, encoding="utf-8")
     remark(f"wrote {output}; open it in a browser")

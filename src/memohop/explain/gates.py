@@ -106,6 +106,11 @@ class GateReadout:
             self._group("wrong", 0, self.right == 0),
         ]
 
+    def listeners(self) -> NDArray[np.int64]:
+        """Places of the nodes that have neighbours, those that absorbed most first."""
+        heard = np.flatnonzero(self.degree > 0)
+        return heard[np.argsort(-self.absorbed[heard], kind="stable")]
+
     def overall(self) -> Group:
         """All nodes."""
         return self._group("all nodes", 0, np.ones(len(self.ids), dtype=bool))

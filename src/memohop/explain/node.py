@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from memohop.errors import unknown_name
+from memohop.errors import UsageError
 from memohop.explain.gates import local_homophily
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, GraphConv
@@ -106,8 +106,8 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
         classifier: A fitted classifier.
         node: The id of the node.
     """
-    graph = classifier.own_graph()
-    place = _place(classifier.ids_, node)
+    graph, ids = classifier.own_graph(), classifier.ids_.tolist()
+    place = _place(ids, node)
     networks = classifier.model_.networks()
     matrix = adjacency(graph.edge_index, len(graph.x), **networks[0].policies_in_force)
     ball = _ball(matrix, place, rounds=len(networks[0].rounds))
@@ -123,7 +123,7 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
     own = torch.stack([margin(found.own) for found in shares]).mean()
     of_neighbours = torch.stack([margin(found.neighbours) for found in shares]).mean(0)
     readers = ball[inside[[0]].indices]
-    label, ids = graph.y.numpy(), classifier.ids_.tolist()
+    label = graph.y.numpy()
     neighbours = [
         Neighbour(
             id=ids[j],
@@ -209,14 +209,12 @@ def _ball(matrix: sparse.csr_array, place: int, *, rounds: int) -> NDArray[np.in
     return found
 
 
-def _place(ids: NDArray[Any], node: Any) -> int:
-    places = np.flatnonzero(ids == node)
-    if len(places) == 0:
-        names = [str(name) for name in ids.tolist()]
-        if str(node) not in names:
-            raise unknown_name("node", str(node), names)
-        return names.index(str(node))
-    return int(places[0])
+def _place(ids: list[Any], node: Any) -> int:
+    for place, name in enumerate(ids):
+        if str(name) == str(node):
+            return place
+    some = ", ".join(str(name) for name in ids[:3])
+    raise UsageError(f"there is no node named {str(node)!r}; ids of this graph are {some}, ...")
 
 
 def _name(classifier: MMPClassifier, code: int) -> Any:

@@ -94,4 +94,5 @@ def as_pyg(classifier: MMPClassifier) -> PyGClassifier:
         ...         mode="multiclass_classification", task_level="node", return_type="log_probs"))
         >>> explainer(graph.x, arcs, index=7).edge_mask  # doctest: +SKIP
     """
-    return PyGClassifier(classifier.model_.networks())
+    # In evaluation mode as a whole: an explainer puts modules back into the mode it found.
+    return PyGClassifier(classifier.model_.networks()).eval()

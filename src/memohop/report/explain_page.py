@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -24,6 +23,8 @@ _LINES = (
     ("passed_on", "passed on", "var(--green)", "triangle"),
     ("right", "right", "var(--grey)", "diamond"),
 )
+LEAST = 5
+"""Groups with fewer nodes are not drawn: their means say little."""
 _SHOWN_NEIGHBOURS = 20
 _SHOWN_NODES = 8
 
@@ -52,7 +53,8 @@ def explain_page(report: FitReport, gates: GateReadout, node: NodeExplanation) -
         overall=gates.overall(),
         by_correctness=[group for group in gates.by_correctness() if group.nodes],
         by_homophily=by_homophily,
-        charts=_charts(by_homophily) if len(by_homophily) > 1 else None,
+        charts=_charts([group for group in by_homophily if group.nodes >= LEAST]),
+        least=LEAST,
         by_degree=gates.by_degree(),
         node=node,
         shares=_shares(node),
@@ -60,8 +62,10 @@ def explain_page(report: FitReport, gates: GateReadout, node: NodeExplanation) -
     )
 
 
-def _charts(groups: Sequence[Group]) -> dict[str, Markup]:
+def _charts(groups: Sequence[Group]) -> dict[str, Markup] | None:
     """A drawing for screens and paper, and one for phones, whose text would shrink otherwise."""
+    if len(groups) < 2:
+        return None
     sizes = {"wide": (720, 340), "narrow": (360, 320)}
     return {
         name: Markup(_chart(groups, *size).replace("<svg ", f'<svg class="{name}" ', 1))
@@ -116,10 +120,9 @@ def _row(name: Any, share: float, *, is_node: bool = False, label: Any = None) -
 
 
 def _extremes(gates: GateReadout) -> dict[str, list[dict[str, object]]]:
-    """The nodes that listened most and least; those without a neighbour had nobody to listen to."""
-    heard = np.flatnonzero(gates.degree > 0)
-    order = heard[np.argsort(gates.absorbed[heard], kind="stable")]
-    chosen = {"most": order[::-1][:_SHOWN_NODES], "least": order[:_SHOWN_NODES]}
+    """The nodes that listened most and least."""
+    order = gates.listeners()
+    chosen = {"most": order[:_SHOWN_NODES], "least": order[::-1][:_SHOWN_NODES]}
 
     def name(code: int) -> object:
         return None if code < 0 else gates.classes[code]
