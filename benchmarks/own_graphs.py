@@ -56,7 +56,8 @@ def main() -> None:
         print(_line(name, report), flush=True)
         found[name] = report.to_json()
         if arguments.json:  # after each dataset: what is there is not lost
-            settings = vars(arguments) | {"json": None}
+            names = ("trials", "epochs", "patience", "seed", "features", "device")
+            settings = {name: getattr(arguments, name) for name in names}
             content = {"settings": settings, "torch": torch.__version__, "datasets": found}
             arguments.json.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
