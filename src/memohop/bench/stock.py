@@ -1,7 +1,8 @@
 """The same networks as one writes them with PyG's layers: the other side of every speed ratio.
 
-Dense features, ``torch.nn.Dropout``'s masks, ``GCNConv(cached=True)`` or ``GATConv``, and
-``torch.optim.Adam``, one model at a time. None of this is used for anything but comparison.
+Dense features, ``torch.nn.Dropout``'s masks, ``GCNConv(cached=True)``, ``GATConv`` or, for H2GCN's
+rounds without weights, ``LGConv`` on weights that are computed once, and ``torch.optim.Adam``, one
+model at a time. None of this is used for anything but comparison.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv
+from torch_geometric.nn import GATConv, GCNConv, LGConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from memohop.errors import unknown_name
+from memohop.networks.h2gcn import H2GCN
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "gcn": {},
     "gat": {},
     "gcn+mmp": {"self_loops": "add", "norm": "symmetric"},
     "gat+mmp": {"self_loops": "add"},
+    "h2gcn": {},
 }
 """For each model that has a stock twin, the options under which the two are the same network."""
 
@@ -61,6 +65,32 @@ class StockMemory(nn.Module):
         return self.classifier(hidden)
 
 
+class StockH2GCN(nn.Module):
+    """One round over neighbours and one over neighbours of neighbours, dropout .5 at the end."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.input = nn.Linear(in_channels, 64, bias=False)
+        self.conv = LGConv(normalize=False)
+        self.classifier = nn.Linear(3 * 64, out_channels, bias=False)
+        self.hops: list[tuple[Tensor, Tensor]] = []
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits."""
+        if not self.hops:
+            arcs = edge_index, two_steps_away(edge_index, len(x))
+            self.hops = [gcn_norm(hop, None, len(x), add_self_loops=False) for hop in arcs]
+        hidden = F.relu(self.input(x))
+        rounds = [hidden, *(self.conv(hidden, *hop) for hop in self.hops)]
+        return self.classifier(F.dropout(torch.cat(rounds, dim=-1), 0.5, self.training))
+
+
+def two_steps_away(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """The arcs to those whom two steps reach, and not one."""
+    far = H2GCN(1, 1).prepare(edge_index, num_nodes).far.pattern
+    return torch.stack([far.row, far.col])
+
+
 def twin_options(name: str) -> dict[str, Any]:
     """The options under which a model equals its stock twin."""
     if name not in OPTIONS:
@@ -78,6 +108,8 @@ def build_stock(name: str, in_channels: int, out_channels: int) -> nn.Module:
         return StockStack(
             GATConv(in_channels, 8, heads=8), GATConv(64, out_channels, heads=1), F.elu
         )
+    if name == "h2gcn":
+        return StockH2GCN(in_channels, out_channels)
     convs = [
         GCNConv(64, 64, cached=True) if name == "gcn+mmp" else GATConv(64, 8, heads=8)
         for _ in range(2)

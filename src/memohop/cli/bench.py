@@ -25,7 +25,7 @@ app.command(bench_app)
 def bench_speed(
     *,
     datasets: str = "texas,wisconsin,cornell-legacy,actor,chameleon,squirrel,cora,citeseer,pubmed",
-    models: str = "gcn+mmp,gat+mmp,gcn",
+    models: str = "gcn+mmp,gat+mmp,gcn,h2gcn",
     members: int | None = None,
     device: Literal["cpu", "cuda"] = "cpu",
     data: Folder = None,
@@ -40,7 +40,7 @@ def bench_speed(
 
     Args:
         datasets: Ids of datasets, with commas.
-        models: Ids of models, with commas: gcn, gat, gcn+mmp, gat+mmp.
+        models: Ids of models, with commas: gcn, gat, gcn+mmp, gat+mmp, h2gcn.
         members: Networks in the population; by default 70 on a GPU and 10 on a CPU.
         device: Where to run.
         data: A local folder with the files, instead of a download.

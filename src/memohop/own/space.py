@@ -81,7 +81,7 @@ _FIRST: dict[str, tuple[tuple[str, ...], ...]] = {
         ("out", "others", "4 normalised", "layer", "64"),
         ("undirected", "all", "2", "shared", "64"),
         ("undirected", "symmetric", "1", "shared", "64"),
-        ("undirected", "others", "4 normalised", "layer", "128"),
+        ("undirected", "others", "2", "layer", "128"),
     ),
 }
 _NAMES = ("lr", "weight_decay", "dropout", "input_dropout", "lam")
@@ -92,7 +92,7 @@ _FIRST_NUMBERS = (
     (0.003, 0.002, 0.3, 0.3, 0.0),
     (0.003, 0.01, 0.5, 0.8, 0.0),
     (0.02, 0.005, 0.7, 0.1, 0.0),
-    (0.01, 1e-4, 0.2, 0.0, 0.0),
+    (0.005, 1e-4, 0.2, 0.0, 0.0),
 )
 _RANGES = {"lr": (0.001, 0.1), "weight_decay": (1e-6, 0.05)}
 _RATES = {
