@@ -255,3 +255,14 @@ def test_mistakes():
     data.edge_index = torch.tensor([[0], [9]])
     with pytest.raises(UsageError, match="arc 0 points outside"):
         audit(data)
+
+
+def test_features_that_leave_no_doubt_give_no_warning():
+    """Warnings are errors here: the logarithm of a probability of 0 was one."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(200) % 2
+    x = 1e4 * (2.0 * y[:, None] - 1) + torch.randn(200, 3, generator=generator)
+    x[0] = 1e9  # far beyond what the scaler has seen
+    arcs = torch.stack([torch.arange(200), (torch.arange(200) + 2) % 200])
+    found = memohop.audit(Data(x=x, y=y, edge_index=arcs))
+    assert found.edge_homophily == 1.0

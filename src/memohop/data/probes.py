@@ -129,7 +129,8 @@ def _predict(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # roughly is enough here
             model.fit(scaler.transform(view[train]), classes[train])
-        found[test] = model.predict_log_proba(scaler.transform(view[test]))
+        share = model.predict_proba(scaler.transform(view[test]))
+        found[test] = np.log(np.maximum(share, np.finfo(share.dtype).tiny))  # certainty is no error
     return found
 
 
