@@ -25,6 +25,8 @@ _EXAMPLES = """Examples:
       ten splits; the best of three settings is chosen on validation
   memohop run table1 --only dataset=texas
       the paper's Table 1, as far as it is not there yet
+  memohop fit --nodes nodes.csv --edges edges.csv --label kind
+      a graph of your own
 
 memohop COMMAND --help tells more."""
 

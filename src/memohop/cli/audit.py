@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from memohop.cli.app import Folder, Json, app, print_json, remark
 from memohop.data.registry import describe
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """Examples:
   memohop audit squirrel
   memohop audit csbm --json
-  memohop audit --nodes nodes.csv --edges edges.csv --label kind --directed"""
+  memohop audit --nodes nodes.csv --edges edges.csv --label kind -o audit.html"""
 
 
 @app.command(help_epilogue=_EXAMPLES)
@@ -35,6 +37,7 @@ def audit(
     drop_unknown: bool = False,
     split: int = 0,
     data: Folder = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     json: Json = False,
 ) -> None:
     """Look a graph over: who knows the labels, which model to take, what not to trust.
@@ -55,6 +58,7 @@ def audit(
         drop_unknown: Leave out edges that name a node that is not in the node table.
         split: Which split the test nodes are of.
         data: A local folder with the dataset's files, instead of a download.
+        output: A page to write besides, which needs no network; its name ends in .html.
         json: Print a list with one object instead of the sheet.
     """
     if (dataset is None) == (nodes is None) or (nodes is None) != (edges is None):
@@ -63,9 +67,12 @@ def audit(
         describe(dataset)  # before the imports, which take seconds
     elif label is None:
         raise UsageError("--nodes goes with --label, the column with the classes")
+    if output is not None:
+        _check_page(output)
 
     import memohop
     from memohop.report.audit import audit_row, audit_sheet
+    from memohop.report.audit_page import audit_page
     from memohop.report.terminal import output_console
 
     graph: Data | OwnGraph
@@ -88,7 +95,19 @@ def audit(
             remark(note)
     name = dataset or str(nodes)
     found = memohop.audit(graph, split)
+    if output is not None:
+        page = audit_page(found, name)
+        output.write_text(page, encoding="utf-8")
     if json:
         print_json([audit_row(found, name)])
     else:
         output_console().print(audit_sheet(found, name))
+    if output is not None:
+        remark(f"wrote {output}; open it in a browser")
+
+
+def _check_page(output: Path) -> None:
+    if output.suffix != ".html":
+        raise UsageError(f"--output {output}: give a name that ends in .html")
+    if not output.absolute().parent.is_dir():
+        raise UsageError(f"--output {output}: there is no folder {output.parent}; make it first")

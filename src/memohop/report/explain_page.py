@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from memohop.report.environment import page_environment
 from memohop.report.svg import Axis, Series, line_chart, round_ticks
 
 if TYPE_CHECKING:
@@ -37,18 +36,10 @@ def explain_page(report: FitReport, gates: GateReadout, node: NodeExplanation) -
         gates: The gates of every node.
         node: One node, taken apart.
     """
-    environment = Environment(
-        loader=PackageLoader("memohop.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.tests["unknown"] = math.isnan
     by_homophily = gates.by_homophily()
-    style = resources.files("memohop.report") / "templates" / "explain.css"
     return environment.get_template("explain.html").render(
-        style=Markup(style.read_text(encoding="utf-8")),  # our own
         report=report,
         overall=gates.overall(),
         by_correctness=[group for group in gates.by_correctness() if group.nodes],
