@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from memohop.cli.app import Folder, Json, app, print_json, remark
+from memohop.cli.app import Folder, Json, app, check_output, print_json, remark
 from memohop.data.registry import describe
 from memohop.errors import UsageError
 
@@ -68,7 +68,7 @@ def audit(
     elif label is None:
         raise UsageError("--nodes goes with --label, the column with the classes")
     if output is not None:
-        _check_page(output)
+        check_output(output, ".html")
 
     import memohop
     from memohop.report.audit import audit_row, audit_sheet
@@ -104,10 +104,3 @@ def audit(
         output_console().print(audit_sheet(found, name))
     if output is not None:
         remark(f"wrote {output}; open it in a browser")
-
-
-def _check_page(output: Path) -> None:
-    if output.suffix != ".html":
-        raise UsageError(f"--output {output}: give a name that ends in .html")
-    if not output.absolute().parent.is_dir():
-        raise UsageError(f"--output {output}: there is no folder {output.parent}; make it first")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memohop.cli.app import Json, app, print_json, remark
-from memohop.errors import UsageError
+from memohop.cli.app import Json, app, check_output, print_json, remark
 
 _DEMO_EXAMPLES = """Examples:
   memohop demo
@@ -29,10 +28,7 @@ def demo(*, output: Path = Path("memohop-demo.html"), json: Json = False) -> Non
     from memohop.report.terminal import demo_table, output_console, progress_bar
 
     forms = {".html": demo_page, ".svg": curve_svg}
-    if output.suffix not in forms:
-        raise UsageError(f"--output {output}: give a name that ends in .html or .svg")
-    if not output.absolute().parent.is_dir():
-        raise UsageError(f"--output {output}: there is no folder {output.parent}; make it first")
+    check_output(output, *forms)
     with progress_bar("Training on csbm") as progress:
         result = run_demo(progress=progress)
     output.write_text(forms[output.suffix](result), encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from memohop.cli.app import Folder, remark, warnings_as_remarks
+from memohop.cli.app import Folder, check_output, remark, warnings_as_remarks
 from memohop.cli.bench import bench_app
 from memohop.data.registry import describe
 from memohop.errors import UsageError
@@ -52,8 +52,7 @@ def bench_gates(
         describe(name)
     if not model.endswith("+mmp"):
         raise UsageError(f"--model {model} has no gates; give gcn+mmp or gat+mmp")
-    if not output.absolute().parent.is_dir():
-        raise UsageError(f"--output {output}: there is no folder {output.parent}; make it first")
+    check_output(output)
 
     from memohop.bench.gates import Gates, measure_gates
     from memohop.bench.provenance import source

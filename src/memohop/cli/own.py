@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from memohop.cli.app import Json, app, print_json, remark, warnings_as_remarks
+from memohop.cli.app import Json, app, check_output, print_json, remark, warnings_as_remarks
 from memohop.errors import UsageError
 from memohop.parsing import byte_count
 
@@ -150,7 +150,7 @@ def predict(
     """
     if (nodes is None) != (edges is None):
         raise UsageError("give both --nodes and --edges, or neither for the graph of the model")
-    _check_folder(output)
+    check_output(output)
 
     from memohop.estimator import MMPClassifier
     from memohop.own.predictions import write_predictions
@@ -184,9 +184,7 @@ def explain(
         node: The id of a node to take apart; by default the one that listened most.
         output: The page to write.
     """
-    if output.suffix != ".html":
-        raise UsageError(f"--output {output}: give a name that ends in .html")
-    _check_folder(output)
+    check_output(output, ".html")
 
     from memohop.estimator import MMPClassifier
     from memohop.explain import explain_node, read_gates
@@ -223,8 +221,3 @@ def _read_again(
     for note in graph.notes:
         remark(note)
     return graph
-
-
-def _check_folder(output: Path) -> None:
-    if not output.absolute().parent.is_dir():
-        raise UsageError(f"--output {output}: there is no folder {output.parent}; make it first")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from memohop.cli.app import app, print_json, remark
+from memohop.cli.app import app, check_output, print_json, remark
 from memohop.errors import UsageError
 
 _TABLE_EXAMPLES = """Examples:
@@ -72,7 +72,8 @@ def figure(
     from memohop.bench.results import Results
     from memohop.report.figure import figure_svg
 
-    output = _checked(output or Path(f"{name}.svg"), ".svg")
+    output = output or Path(f"{name}.svg")
+    check_output(output, ".svg")
     output.write_text(figure_svg(name, Results.load(results or name)), encoding="utf-8")
     remark(f"wrote {output}")
 
@@ -90,16 +91,9 @@ def report(*, output: _Output = None, results: Path | None = None) -> None:
     """
     from memohop.report.page import Findings, report_page
 
-    output = _checked(output or Path("memohop-report.html"), ".html")
+    output = output or Path("memohop-report.html")
+    check_output(output, ".html")
     if results is not None and not results.is_dir():
         raise UsageError(f"--results {results}: there is no such folder; give one with results")
     output.write_text(report_page(Findings.load(results)), encoding="utf-8")
     remark(f"wrote {output}; open it in a browser")
-
-
-def _checked(output: Path, ending: str) -> Path:
-    if output.suffix != ending:
-        raise UsageError(f"--output {output}: give a name that ends in {ending}")
-    if not output.absolute().parent.is_dir():
-        raise UsageError(f"--output {output}: there is no folder {output.parent}; make it first")
-    return output

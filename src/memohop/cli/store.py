@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cyclopts import App
 
-from memohop.cli.app import Json, app, print_json, remark
+from memohop.cli.app import Json, app, check_output, print_json, remark
 from memohop.errors import UsageError
 
 _SHOW_EXAMPLES = """Examples:
@@ -89,8 +89,7 @@ def store_export(path: Path, experiment: str, *, output: Path | None = None) -> 
 
     found = Experiment(experiment)
     output = output or Path("results") / f"{found.id}.json"
-    if not output.absolute().parent.is_dir():
-        raise UsageError(f"--output {output}: there is no folder {output.parent}; make it first")
+    check_output(output)
     store = Store(path, must_exist=True)
     results, missing = export(store, found)
     store.close()

@@ -7,7 +7,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
@@ -18,6 +17,7 @@ from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA, Comparison
 from memohop.bench.table1 import Table1, printed_comparison, table1
 from memohop.report import page_tables
+from memohop.report.environment import page_environment
 from memohop.report.figure import FIGURES
 from memohop.report.gates import gates_chart
 from memohop.report.ranks import rank_diagram
@@ -77,34 +77,31 @@ class Findings:
 
 def report_page(findings: Findings) -> str:
     """The whole page as text."""
-    environment = Environment(
-        loader=PackageLoader("memohop.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     tables = table1(measured(findings.table1)) if findings.table1 else []
     printed = printed_comparison()
-    return environment.get_template("report.html").render(
-        version=__version__,
-        style=Markup(_resource("report.css")),
-        script=Markup(_resource("report.js")),
-        sections=_SECTIONS,
-        alpha=ALPHA,
-        percent=f"{100 * ALPHA:g}\N{NO-BREAK SPACE}%",
-        words={"cliques": page_tables.cliques_in_words, "pairs": page_tables.pairs_in_words},
-        summary=[_summary(table) for table in tables],
-        commands=_commands(),
-        table1=[_table1_part(table) for table in tables],
-        printed={"comparison": printed, "diagram": _diagram(printed, "the printed means")},
-        noise=_noise_part(findings.noise),
-        lambda_=_lambda_part(findings.lambda_),
-        gates=_gates_part(findings.gates),
-        timings=page_tables.timing_table(findings.results) if findings.results else None,
-        data=page_tables.data_table(findings.results) if findings.results else None,
-        sources=_sources(findings.results),
-        errata=_errata(),
+    return (
+        page_environment()
+        .get_template("report.html")
+        .render(
+            version=__version__,
+            style=Markup(_resource("report.css")),
+            script=Markup(_resource("report.js")),
+            sections=_SECTIONS,
+            alpha=ALPHA,
+            percent=f"{100 * ALPHA:g}\N{NO-BREAK SPACE}%",
+            words={"cliques": page_tables.cliques_in_words, "pairs": page_tables.pairs_in_words},
+            summary=[_summary(table) for table in tables],
+            commands=_commands(),
+            table1=[_table1_part(table) for table in tables],
+            printed={"comparison": printed, "diagram": _diagram(printed, "the printed means")},
+            noise=_noise_part(findings.noise),
+            lambda_=_lambda_part(findings.lambda_),
+            gates=_gates_part(findings.gates),
+            timings=page_tables.timing_table(findings.results) if findings.results else None,
+            data=page_tables.data_table(findings.results) if findings.results else None,
+            sources=_sources(findings.results),
+            errata=_errata(),
+        )
     )
 
 
