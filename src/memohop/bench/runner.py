@@ -92,8 +92,8 @@ def run_cells(
             done, whenever a cell is finished and often in between.
     """
     tally = Tally(cells=len(cells))
-    todo = _plan(cells, store, retry, tally)[:limit]
-    work = _work(todo, store)
+    pending = _plan(cells, store, retry, tally)[:limit]
+    work = _work(pending, store)
     total, finished = sum(work.values()), 0.0
 
     def inner(job: Job, share: float) -> None:
@@ -101,7 +101,7 @@ def run_cells(
             watcher(tally, job.cell, (finished + share * work[job.cell.id]) / total)
 
     with Claims(store) as claims:
-        jobs = _jobs(todo, store, claims, tally)
+        jobs = _jobs(pending, store, claims, tally)
         for job, attempt in (engine or local_engine)(jobs, place, inner):
             if attempt.failure is None:
                 store.write(job.cell, attempt.outcomes, attempt.source)
@@ -140,32 +140,32 @@ def attempt(job: Job, place: Place, progress: Progress | None = None) -> Attempt
 
 def _plan(cells: Sequence[Cell], store: Store, retry: bool, tally: Tally) -> list[Cell]:
     """The cells that the store does not have, or has with other runs than those wanted now."""
-    known, todo = store.cells(), []
+    known, pending = store.cells(), []
     for cell in cells:
         found = known.get(cell.id)
         if found is None or found.content != cell.content or (retry and found.failure):
-            todo.append(cell)
+            pending.append(cell)
         elif found.failure:
             tally.given_up += 1
         else:
             tally.there += 1
-    return todo
+    return pending
 
 
-def _work(todo: Sequence[Cell], store: Store) -> dict[str, float]:
+def _work(pending: Sequence[Cell], store: Store) -> dict[str, float]:
     """What each cell costs, by id; a run that several cells have costs once."""
     counted: set[str] = set()
     work = {}
-    for cell in todo:
+    for cell in pending:
         new = [run for run in store.missing(cell.runs) if run.id not in counted]
         counted.update(run.id for run in new)
         work[cell.id] = cost(new)
     return work
 
 
-def _jobs(todo: Sequence[Cell], store: Store, claims: Claims, tally: Tally) -> Iterator[Job]:
+def _jobs(pending: Sequence[Cell], store: Store, claims: Claims, tally: Tally) -> Iterator[Job]:
     """Claims one cell after the other, when it is asked for the next."""
-    for cell in todo:
+    for cell in pending:
         if not claims.take(cell.id):
             tally.elsewhere += 1
             continue
