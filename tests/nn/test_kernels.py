@@ -9,7 +9,9 @@ if not torch.cuda.is_available():
 
 from memohop.nn import Graph, SparseFeatures, epoch_key, kernels
 from memohop.nn.dense_kernels import batched_product
+from memohop.nn.pattern import fixed_product
 from memohop.nn.randomness import Draw, place_words, scaled_keep_mask
+from memohop.training.invariant import invariant_products
 
 MEMBERS, NODES, WORDS, WIDTH = 5, 37, 23, 12
 
@@ -133,3 +135,20 @@ def test_batched_products_do_not_depend_on_the_batch(rows, inner, columns):
         assert torch.equal(batched_product(left[:size], right[:size]), whole[:size])
     shared = right[:1].expand(40, -1, -1)
     assert torch.equal(batched_product(left, shared)[0], whole[0])
+
+
+def test_a_crowded_graph_is_multiplied_with_its_zeros():
+    arcs = torch.randint(NODES, (2, 600), generator=torch.Generator().manual_seed(2))
+    graph = Graph(arcs.cuda(), NODES, direction="out", norm="row")
+    assert graph.matrix.crowded
+    hidden = torch.randn(MEMBERS, NODES, WIDTH, device="cuda", requires_grad=True)
+    bias = torch.randn(MEMBERS, WIDTH, device="cuda")
+    full = graph.matrix.pattern.csr(graph.matrix.values).to_dense().double()
+    out = fixed_product(hidden, graph.matrix, bias)
+    close(out, full @ hidden.double() + bias.double()[:, None])
+    weight = torch.randn_like(out)
+    (out * weight).sum().backward()
+    close(hidden.grad, full.mT @ weight.double())
+    with invariant_products(hidden.device), torch.no_grad():
+        alone, together = (torch.vmap(graph.__matmul__)(hidden[:size]) for size in (1, MEMBERS))
+    assert torch.equal(alone[0], together[0])

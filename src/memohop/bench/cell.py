@@ -30,13 +30,16 @@ class Recipe:
         from memohop.networks.registry import entry
 
         settings = self.settings
+        data = settings.data_key(self.dataset)
+        if not entry(self.model).network.looks_at_graph:
+            data.pop("noise", None)
         options = entry(self.model).options() | settings.options
         rates = {name: getattr(settings, name) for name in ("dropout", "input_dropout")}
         for name, rate in rates.items():
             own = options.pop(name, None)
             rates[name] = own if rate is None else rate
         return {
-            "data": settings.data_key(self.dataset),
+            "data": data,
             "model": self.model,
             "options": options,
             "rules": asdict(settings.rules),

@@ -42,6 +42,9 @@ class NodeModel(nn.Module, ABC):
     built for.
     """
 
+    looks_at_graph = True
+    """Whether arcs play any part. A model for which they do not is trained once for all noise."""
+
     policies: ClassVar[Mapping[str, str]] = {}
     """What the model makes of the arcs unless told otherwise: options of :class:`Graph`."""
 

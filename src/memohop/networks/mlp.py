@@ -34,6 +34,8 @@ class MLP(NodeModel):
         bias: whether layers add a learned vector.
     """
 
+    looks_at_graph = False
+
     def __init__(
         self,
         in_channels: int,

@@ -22,6 +22,7 @@ from memohop.nn.fused import kernels, use_kernels
 from memohop.nn.operation import Operation, batch_first
 
 _GATHERED_ELEMENTS = 1 << 26  # how many products `inner` holds at once on a GPU
+_CROWDED = 1 / 6  # share of entries above which a GPU is quicker with the zeros than without
 
 
 class Pattern:
@@ -149,6 +150,17 @@ class FixedMatrix:
     def _fill(self, pattern: Pattern, values: Tensor) -> None:
         self.pattern, self.values, self.csr = pattern, values, pattern.csr(values)
 
+    @cached_property
+    def crowded(self) -> bool:
+        """Whether so few entries are zero that a GPU had better not leave them out."""
+        rows, columns = self.pattern.shape
+        return len(self.pattern) > _CROWDED * rows * columns
+
+    @cached_property
+    def full(self) -> Tensor:
+        """The matrix with its zeros."""
+        return self.csr.to_dense()
+
 
 def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None) -> Tensor:
     """``K`` products with constant values: dense ``[K, columns, D]`` to ``[K, rows, D]``.
@@ -184,6 +196,9 @@ class _FixedProduct(Operation):
     @staticmethod
     def forward(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
         count, columns, width = dense.shape
+        if dense.is_cuda and matrix.crowded:
+            out = torch.bmm(matrix.full.expand(count, -1, -1), dense)
+            return out if bias is None else out.add_(bias[:, None])
         if use_kernels(dense):
             return matrix.pattern.product(matrix.values, dense, bias=bias)
         if dense.is_cuda:
