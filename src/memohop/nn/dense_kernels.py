@@ -17,7 +17,7 @@ _FEW_TILES = 16
 
 
 @triton.jit
-def _product_kernel(
+def _dense_kernel(
     left, right, out, rows, columns, inner, split,
     left_b, left_m, left_k, right_b, right_k, right_n, out_s, out_b,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
@@ -67,7 +67,7 @@ def batched_product(left: Tensor, right: Tensor) -> Tensor:
     sums = left.new_empty(parts, count, rows, columns)
     if sums.numel() == 0:
         return sums[0]
-    _product_kernel[(tiles, count, parts)](
+    _dense_kernel[(tiles, count, parts)](
         left, right, sums, rows, columns, inner, split,
         *left.stride(), *right.stride(), sums.stride(0), sums.stride(1),
         BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, num_warps=2 if narrow else 4,
