@@ -77,6 +77,7 @@ def run_cells(
     engine: Engine | None = None,
     retry: bool = False,
     limit: int | None = None,
+    costly_first: bool = False,
     watcher: Watcher | None = None,
 ) -> Tally:
     """Train what is missing, and write each cell when it is whole.
@@ -87,13 +88,19 @@ def run_cells(
         place: Where to train.
         engine: What trains, from jobs to attempts in any order; this process by default.
         retry: Whether to try again what has failed before.
-        limit: The most cells to train.
+        limit: The most cells to train: the first ones of those that are missing.
+        costly_first: Whether to begin with those that take longest, and to end with those that
+            have only runs of others; for engines that train several at once.
         watcher: Called as `watcher(tally, cell, share)` with the share of all the work that is
             done, whenever a cell is finished and often in between.
     """
     tally = Tally(cells=len(cells))
     pending = _plan(cells, store, retry, tally)[:limit]
+    if costly_first:  # of two cells that share runs, the larger one is to count them
+        pending.sort(key=lambda cell: cost(cell.runs), reverse=True)
     work = _work(pending, store)
+    if costly_first:
+        pending.sort(key=lambda cell: work[cell.id], reverse=True)
     total, finished = sum(work.values()), 0.0
 
     def inner(job: Job, share: float) -> None:

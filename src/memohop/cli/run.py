@@ -24,6 +24,7 @@ STORE = Path("memohop-runs.sqlite")
 
 _EXAMPLES = """Examples:
   memohop run table1 --device cuda
+  memohop run table1 --device cuda --jobs 8
   memohop run table1 --protocol paper --only dataset=texas,wisconsin,model=gcn+mmp
   memohop run my/experiment.toml --store my-runs.sqlite --limit 10
   memohop run noise --engine ray --ray auto"""
@@ -38,6 +39,7 @@ def run(
     store: Path = STORE,
     data: Folder = None,
     device: Literal["cpu", "cuda"] = "cpu",
+    jobs: int = 1,
     engine: Literal["local", "ray"] = "local",
     ray: str | None = None,
     retry: bool = False,
@@ -57,7 +59,8 @@ def run(
         store: The SQLite file with the runs; it is made if need be.
         data: A local folder with the data files, instead of a download.
         device: Where to train.
-        engine: This process, or the workers of a Ray cluster.
+        jobs: Processes that train at the same time; several make better use of a GPU.
+        engine: This machine, or the workers of a Ray cluster.
         ray: Address of the cluster, or auto; one is started on this machine by default.
         retry: Try again what has failed before.
         limit: The most cells to run.
@@ -65,6 +68,13 @@ def run(
     """
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit}: give at least 1")
+    if jobs < 1:
+        raise UsageError(f"--jobs {jobs}: give at least 1")
+    if jobs > 1 and engine == "ray":
+        raise UsageError(
+            f"--jobs {jobs} goes with --engine local: a Ray cluster has as many "
+            "processes as it has cores or GPUs; leave out one of the two"
+        )
     if ray is not None and engine != "ray":
         raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
 
@@ -88,9 +98,10 @@ def run(
                 cells,
                 opened,
                 place=Place(data and data.absolute(), device),
-                engine=_engine(engine, ray),
+                engine=_engine(engine, ray, jobs),
                 retry=retry,
                 limit=limit,
+                costly_first=jobs > 1 or engine == "ray",
                 watcher=watcher,
             )
     finally:
@@ -134,14 +145,18 @@ def _text(cell: Cell, name: str) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _engine(name: str, address: str | None) -> Engine:
-    if name == "local":
-        from memohop.bench.runner import local_engine
+def _engine(name: str, address: str | None, jobs: int) -> Engine:
+    if name == "ray":
+        from memohop.bench.ray_engine import ray_engine
 
-        return local_engine
-    from memohop.bench.ray_engine import ray_engine
+        return ray_engine(address)
+    if jobs > 1:
+        from memohop.bench.pool_engine import pool_engine
 
-    return ray_engine(address)
+        return pool_engine(jobs)
+    from memohop.bench.runner import local_engine
+
+    return local_engine
 
 
 @contextmanager
