@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 import memohop
-from memohop.bench.results import Results, choose
+from memohop.bench.measured import measured
+from memohop.bench.results import Results
+from memohop.bench.statistics import ALPHA
+from memohop.bench.table1 import table1
 from memohop.networks.registry import entry
 
 ROOT = Path(__file__).parent.parent
@@ -37,21 +40,59 @@ def test_the_page_of_models_tells_of_every_model_and_of_no_other():
     assert sorted(told) == sorted(memohop.models())
 
 
-def test_the_page_of_rows_has_the_figures_of_the_results():
+@pytest.fixture(scope="module")
+def tables():
+    return {table.protocol: table for table in table1(measured(Results.load("table1")))}
+
+
+def test_the_page_of_rows_has_the_figures_of_the_results(tables):
     page = (ROOT / "docs" / "rows.md").read_text(encoding="utf-8")
-    results = Results.load("table1")
     rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", page, flags=re.MULTILINE)
     datasets = re.search(r"^\| model \| (.*) \|$", page, flags=re.MULTILINE)[1].split(" | ")
-    assert len(rows) == 14
-    for model, cells in rows:
-        for dataset, cell in zip(datasets, cells.split(" | "), strict=True):
-            found = [
-                row for row in results.rows
-                if (row.protocol, row.dataset, row.model) == ("paper", dataset, model)
-            ]  # fmt: skip
-            test = [100 * row.test for row in choose(found)]
-            expected = f"{statistics.mean(test):.2f} ± {statistics.stdev(test):.2f}"
-            assert cell.startswith(expected), (model, dataset)
+    assert (len(rows), len(datasets)) == (14 + 4, 9)
+    for place, (model, cells) in enumerate(rows):
+        table = tables["paper" if place < 14 else "official"]
+        for dataset, text in zip(datasets, cells.split(" | "), strict=True):
+            entry = table.entries[model, dataset]
+            scores, printed = entry.cell, entry.printed
+            spread = f" ± {printed.std:.2f}" if printed.std else ""
+            expected = (
+                f"{scores.mean:.2f} ± {scores.std:.2f}<br>printed {printed.mean:.2f}{spread}<br>"
+            )
+            assert text.startswith(expected), (model, dataset)
+            far = abs(entry.difference_in_stds if printed.std else entry.difference) > 1
+            assert text.endswith("†") == far, (model, dataset)
+
+
+def test_the_findings_have_the_differences_of_the_results(tables):
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    parts = re.findall(r"^\| `(paper|official)` \| .*\n\|[-|]+\n((?:\| .*\n)+)", page, re.MULTILINE)
+    assert [len(lines.splitlines()) for _, lines in parts] == [6, 6, 3, 3]
+    for protocol, lines in parts:
+        for line in lines.splitlines():
+            dataset, *told = line.strip("| ").split(" | ")
+            expected = []
+            for backbone in ("gcn", "gat"):
+                leads = tables[protocol].against(f"{backbone}+mmp", dataset)
+                for other in ("", "+jk", "+de"):
+                    points, p = leads[backbone + other]
+                    expected.append(f"**{points:+.1f}**" if p < ALPHA else f"{points:+.1f}")
+            assert told == expected, (protocol, dataset)
+
+
+def test_the_findings_have_the_noise_of_the_results():
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    found = {(cell.protocol, cell.dataset, cell.model, cell.axes["noise"], cell.axes["draw"]):
+             cell.mean for cell in measured(Results.load("noise"))}  # fmt: skip
+    head = re.search(r"^\| \| added \| (.*) \|$", page, flags=re.MULTILINE)[1]
+    models = re.findall(r"`([^`]+)`", head)
+    lines = re.findall(r"^\| (\w+), `(\w+)` \| (\d+) % \| (.*) \|$", page, flags=re.MULTILINE)
+    assert (len(models), len(lines)) == (6, 16)
+    for dataset, protocol, level, cells in lines:
+        for model, text in zip(models, cells.split(" | "), strict=True):
+            draws = [found[protocol, dataset, model, int(level), draw] for draw in range(3)]
+            spread = "" if model == "mlp" else f" ± {statistics.stdev(draws):.1f}"
+            assert text == f"{statistics.mean(draws):.1f}{spread}", (dataset, protocol, level)
 
 
 def test_the_page_of_models_says_what_each_makes_of_the_graph():
