@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import memohop
+from memohop.bench.curves import curves
 from memohop.bench.measured import measured
 from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA
@@ -93,6 +94,22 @@ def test_the_findings_have_the_noise_of_the_results():
             draws = [found[protocol, dataset, model, int(level), draw] for draw in range(3)]
             spread = "" if model == "mlp" else f" ± {statistics.stdev(draws):.1f}"
             assert text == f"{statistics.mean(draws):.1f}{spread}", (dataset, protocol, level)
+
+
+def test_the_findings_have_the_lambdas_of_the_results():
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| (\S+), `(\w+)` \| (\d\d\.\d) \| (.*) \|$", page, flags=re.MULTILINE)
+    told = {(dataset, protocol): (first, *rest.split(" | "))
+            for dataset, protocol, first, rest in lines}  # fmt: skip
+    found = curves(measured(Results.load("lambda")), "lam")
+    assert len(told) == len(found) == 12
+    for curve in found:
+        changes = (
+            f"**{points:+.1f}**" if p < ALPHA else f"{points:+.1f}"
+            for points, p in curve.against_the_first()
+        )
+        expected = (f"{curve.points[0].mean:.1f}", *changes)
+        assert told[curve.dataset, curve.protocol] == expected
 
 
 def test_the_page_of_models_says_what_each_makes_of_the_graph():
