@@ -7,7 +7,7 @@ pytest.importorskip("triton", reason="Triton is not installed")
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU here", allow_module_level=True)
 
-from memohop.nn import Graph, SparseFeatures, epoch_key, kernels
+from memohop.nn import Graph, SparseFeatures, epoch_key, gate_kernels, kernels
 from memohop.nn.dense_kernels import batched_product
 from memohop.nn.pattern import fixed_product
 from memohop.nn.randomness import Draw, place_words, scaled_keep_mask
@@ -94,12 +94,12 @@ def test_gated_update_forward_and_backward(dropout):
     scores = torch.cat([h * one, m * two], -1) @ w.mT + b[:, None]
     keep, absorb, send = scores.sigmoid().split(1, dim=-1)
     new_hidden, memory = keep * h + absorb * m, send * m
-    found = kernels.gated_update(hidden, message, weight, bias, drop, True)
+    found = gate_kernels.gated_update(hidden, message, weight, bias, drop, True)
     for part, expected in zip(found, (new_hidden, memory, scores.sigmoid()), strict=True):
         close(part, expected)
     grads = torch.randn(2, MEMBERS, NODES, WIDTH, device="cuda")
     expected = torch.autograd.grad((new_hidden * grads[0] + memory * grads[1]).sum(), exact)
-    parts = kernels.gated_update_backward(hidden, message, weight, found[2], *grads, drop)
+    parts = gate_kernels.gated_update_backward(hidden, message, weight, found[2], *grads, drop)
     for part, slow in zip(parts, expected, strict=True):
         close(part, slow)
 
@@ -107,15 +107,15 @@ def test_gated_update_forward_and_backward(dropout):
 def test_gated_update_without_the_memory():
     shapes = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
     tensors = [torch.randn(MEMBERS, *shape, device="cuda") for shape in shapes]
-    whole = kernels.gated_update(*tensors, None, True)
-    part = kernels.gated_update(*tensors, None, False)
+    whole = gate_kernels.gated_update(*tensors, None, True)
+    part = gate_kernels.gated_update(*tensors, None, False)
     assert torch.equal(whole[0], part[0])
     assert part[1].numel() == 0
     grad = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
     zeros = torch.zeros_like(grad)
     for one, other in zip(
-        kernels.gated_update_backward(*tensors[:3], whole[2], grad, zeros, None),
-        kernels.gated_update_backward(*tensors[:3], whole[2], grad, None, None),
+        gate_kernels.gated_update_backward(*tensors[:3], whole[2], grad, zeros, None),
+        gate_kernels.gated_update_backward(*tensors[:3], whole[2], grad, None, None),
         strict=True,
     ):
         assert torch.equal(one, other)

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from memohop.nn.pattern import Pattern
 
 kernels: ModuleType | None
+gate_kernels: ModuleType | None
 try:
+    from memohop.nn import gate_kernels as gate_kernels
     from memohop.nn import kernels as kernels
 except ImportError:  # no Triton: the plain computations serve
-    kernels = None
+    kernels = gate_kernels = None
 
 
 def use_kernels(tensor: Tensor) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn.fused import fold_members, kernels, use_kernels
+from memohop.nn.fused import fold_members, gate_kernels, use_kernels
 from memohop.nn.operation import Operation
 from memohop.nn.randomness import Draw, draw_masks, place_words
 
@@ -74,10 +74,10 @@ class _GatedUpdate(Operation):
         nothing = hidden.new_empty(len(hidden), 0)
         kept: tuple[Tensor, ...] = (nothing,) * 4
         if use_kernels(hidden):
-            assert kernels is not None
+            assert gate_kernels is not None
             tensors = (t.contiguous() for t in (hidden, message, weight, bias))
             drop = _drop(keys, rates, places)
-            return *kernels.gated_update(*tensors, drop, wants_memory), *kept
+            return *gate_kernels.gated_update(*tensors, drop, wants_memory), *kept
         parts = (hidden, message)
         if places is not None:
             masks = draw_masks(keys, rates, places, tuple(hidden.shape[1:]), hidden.dtype)
@@ -102,10 +102,10 @@ class _GatedUpdate(Operation):
         hidden, message, weight, keys, rates, gates, *kept = ctx.saved_tensors
         of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
         if use_kernels(hidden):
-            assert kernels is not None
+            assert gate_kernels is not None
             tensors = (t.contiguous() for t in (hidden, message, weight))
             drop = _drop(keys, rates, ctx.places)
-            found = kernels.gated_update_backward(*tensors, gates, of_hidden, grads[1], drop)
+            found = gate_kernels.gated_update_backward(*tensors, gates, of_hidden, grads[1], drop)
             return *found, *[None] * 4
         if ctx.places is None:
             kept = [None, None, hidden, message]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from html import escape
 
 from memohop.demo import DemoCell, DemoResult
+from memohop.report.environment import template_text
 from memohop.report.svg import Axis, Series, VerticalMark, line_chart, round_ticks
 
 # Okabe and Ito's palette, which most colour-blind people can tell apart.
@@ -20,37 +21,13 @@ _INK_FOR_ANY_BACKGROUND = "#797979"  # as far from white as from GitHub's dark g
 _X = Axis("homophily: share of neighbours of one's own class", 0, 1, round_ticks(0, 1, step=0.2))
 _X_NARROW = Axis("homophily", 0, 1, round_ticks(0, 1, step=0.2))
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1d2126; --paper: #fff; --soft: #5b6470; --rule: #d7dce2;
-  --grey: #797979; --orange: #c05200; --blue: #0072b2; --green: #00805d; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8eaed; --paper: #14171a; --soft: #a3acb7;
-  --rule: #363c43; --grey: #a0a0a0; --orange: #f0803c; --blue: #4fb0ea; --green: #2fc79b; } }
-@media print { :root { color-scheme: light; --ink: #000; --paper: #fff; --soft: #444; --rule: #bbb;
-  --grey: #797979; --orange: #c05200; --blue: #0072b2; --green: #00805d; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 1rem/1.55 ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
-main { max-width: 46rem; margin: 0 auto; padding: 2rem 1.1rem 3rem; }
-h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .8rem; text-wrap: balance; }
-h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; }
-p { margin: .5rem 0; }
-figure { margin: 1.2rem 0; break-inside: avoid; }
-figcaption, .soft { color: var(--soft); font-size: .9rem; }
-svg { display: block; width: 100%; height: auto; }
-svg.narrow { display: none; }
-table { border-collapse: collapse; width: 100%; margin: .8rem 0;
-  font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: .32rem .4rem; border-bottom: 1px solid var(--rule); }
-th { font-weight: 600; }
+_OWN_STYLE = """
+th:first-child { text-align: right; }
 td span { color: var(--soft); white-space: nowrap; }
 tr.mark th::after { content: " *"; }
-tr { break-inside: avoid; }
 pre { margin: .4rem 0; padding: .7rem .8rem; border: 1px solid var(--rule); border-radius: 6px;
   font-size: .85rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-@media screen and (max-width: 36rem) { main { padding: 1.2rem .8rem 2rem; }
-  table { font-size: .85rem; } th, td { padding: .3rem .2rem; } td span { display: block; }
-  svg.wide { display: none; } svg.narrow { display: block; } }
-@media print { html { font-size: 80%; } main { padding: 0; } }
+@media screen and (max-width: 36rem) { td span { display: block; } }
 """
 _VARIABLES = {
     "#797979": "var(--grey)",
@@ -75,7 +52,8 @@ def demo_page(result: DemoResult) -> str:
 <meta charset="utf-8"/>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 <title>Memohop demo: when neighbours disagree</title>
-<style>{_STYLE}</style>
+<style>
+{template_text("page.css")}{_OWN_STYLE}</style>
 </head>
 <body>
 <main>

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
@@ -14,3 +16,8 @@ def page_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def template_text(name: str) -> str:
+    """A style or script that lies beside the templates, as it is."""
+    return (resources.files("memohop.report") / "templates" / name).read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA, Comparison
 from memohop.bench.table1 import Table1, printed_comparison, table1
 from memohop.report import page_tables
-from memohop.report.environment import page_environment
+from memohop.report.environment import page_environment, template_text
 from memohop.report.figure import FIGURES
 from memohop.report.gates import gates_chart
 from memohop.report.ranks import rank_diagram
@@ -84,8 +84,8 @@ def report_page(findings: Findings) -> str:
         .get_template("report.html")
         .render(
             version=__version__,
-            style=Markup(_resource("report.css")),
-            script=Markup(_resource("report.js")),
+            style=Markup(template_text("report.css")),
+            script=Markup(template_text("report.js")),
             sections=_SECTIONS,
             alpha=ALPHA,
             percent=f"{100 * ALPHA:g}\N{NO-BREAK SPACE}%",
@@ -225,7 +225,3 @@ def _errata() -> Markup:
             "</table>", "</table></div>"
         )
     )
-
-
-def _resource(name: str) -> str:
-    return (resources.files("memohop.report") / "templates" / name).read_text(encoding="utf-8")
