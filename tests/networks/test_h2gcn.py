@@ -60,6 +60,20 @@ def test_h2gcn_equals_loops_over_the_nodes(direction, num_layers, relu):
     assert not any("bias" in name for name, _ in network.named_parameters())
 
 
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_deciding_before_or_after_the_rounds_is_the_same(num_layers):
+    torch.manual_seed(0)
+    network = build("h2gcn", FEATURES, CLASSES, hidden_channels=4, num_layers=num_layers, dropout=0)
+    x, graph = torch.rand(6, FEATURES), network.prepare(ARCS, 6)
+    found = []
+    for active in (True, False):  # a rate of 0 that counts as dropout takes the longer way
+        network.dropout.active = active
+        logits = network.train()(x, graph)
+        gradients = torch.autograd.grad(logits.square().sum(), list(network.parameters()))
+        found.append([logits, *gradients])
+    torch.testing.assert_close(*found)
+
+
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), nodes=st.integers(1, 9))
 def test_the_second_neighbourhood_is_strict(data, nodes):

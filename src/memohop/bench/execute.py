@@ -115,11 +115,16 @@ def _data_for(recipe: Recipe, root: Path | None) -> Data:
 
 
 def _populations(runs: Sequence[Run]) -> list[list[Run]]:
-    """The runs with the same settings, apart from those that each member has for itself."""
-    groups: dict[bytes, list[Run]] = {}
+    """The runs with the same settings, apart from those that each member has for itself.
+
+    Those without dropout keep to themselves: some networks take a shorter way then, which all
+    members must take together.
+    """
+    groups: dict[tuple[bytes, bool], list[Run]] = {}
     for run in runs:
-        shared = msgspec.structs.replace(run.recipe.settings, **_OF_MEMBERS)
-        groups.setdefault(msgspec.json.encode(shared), []).append(run)
+        settings = run.recipe.settings
+        shared = msgspec.json.encode(msgspec.structs.replace(settings, **_OF_MEMBERS))
+        groups.setdefault((shared, settings.dropout == 0), []).append(run)
     return list(groups.values())
 
 

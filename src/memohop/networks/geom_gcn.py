@@ -56,10 +56,10 @@ class DivisionConv(nn.Module):
 
     def forward(self, hidden: Tensor | SparseFeatures, matrix: FixedMatrix) -> Tensor:
         """From ``[N, in_channels]``, and what :func:`divide` made."""
-        projected = self.linear(hidden).unflatten(-1, (DIVISIONS, -1)).transpose(0, 1)
-        collected = fixed_product(projected.flatten(0, 1)[None], matrix).squeeze(0)
-        divisions = collected.unflatten(0, (DIVISIONS, -1))
-        return divisions.transpose(0, 1).flatten(1) if self.concat else divisions.mean(0)
+        projected = self.linear(hidden).unflatten(-1, (DIVISIONS, -1)).flatten(0, 1)
+        collected = fixed_product(projected[None], matrix).squeeze(0)
+        divisions = collected.unflatten(0, (-1, DIVISIONS))
+        return divisions.flatten(1) if self.concat else divisions.mean(1)
 
 
 class GeomGCN(GraphModel):
@@ -155,7 +155,10 @@ class GeomGCN(GraphModel):
 
 
 def divide(graph: Graph, latent: LatentNeighbours) -> FixedMatrix:
-    """The matrices of all divisions, ``[N, N]`` each, along the diagonal of one.
+    """The matrices of all divisions in one, which keeps the divisions apart.
+
+    Its rows and columns are the pairs (node, division), those of a node one after the other, so
+    that maps ``[N, 9 * width]`` are its operands ``[9 * N, width]`` as they lie in memory.
 
     Args:
         graph: who receives from whom in the graph, without self-loops.
@@ -179,8 +182,8 @@ def divide(graph: Graph, latent: LatentNeighbours) -> FixedMatrix:
     division = torch.cat([division[wanted], torch.full_like(node, _SELF)])
     degree = torch.bincount(row, minlength=count).to(torch.get_default_dtype())
     values = (degree[row] * degree[col]).rsqrt()
-    block_row, block_col = division * count + row, division * count + col
-    order = torch.argsort(block_row * count + col)
+    pair_row, pair_col = row * DIVISIONS + division, col * DIVISIONS + division
+    order = torch.argsort(pair_row * count + col)
     size = DIVISIONS * count
-    pattern = Pattern(block_row[order], block_col[order], (size, size))
+    pattern = Pattern(pair_row[order], pair_col[order], (size, size))
     return FixedMatrix(pattern, values[order])

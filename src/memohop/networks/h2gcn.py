@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -85,13 +85,41 @@ class H2GCN(GraphModel):
 
     def forward(self, x: Features, graph: Neighbourhoods) -> Tensor:
         """Logits ``[N, out_channels]``."""
-        rounds = [self.input(x)]
+        first = self.input(x)
         if self.relu:
-            rounds = [F.relu(rounds[0])]
+            first = F.relu(first)
+        if not (self.training and self.dropout.active):
+            return self._decide_first(first, graph)
+        rounds = [first]
         for _ in range(self.num_layers):
             near, far = graph.near @ rounds[-1], graph.far @ rounds[-1]
             rounds.append(torch.cat([near, far], dim=-1))
-        return self.classifier(self.dropout(torch.cat(rounds, dim=-1)))
+        parts = self.classifier.weight.split([part.shape[-1] for part in rounds], dim=1)
+        decided = [
+            F.linear(self.dropout(part), weight) for part, weight in zip(rounds, parts, strict=True)
+        ]
+        return torch.stack(decided).sum(0)
+
+    def _decide_first(self, first: Tensor, graph: Neighbourhoods) -> Tensor:
+        r"""The logits where nothing is dropped, by products as wide as there are classes.
+
+        All is linear after the first layer, so that the decision can be taken before the rounds:
+        :math:`\mathbf{R}^k\mathbf{W} = \bar{\mathbf{A}}_1(\mathbf{R}^{k-1}\mathbf{W}_1) +
+        \bar{\mathbf{A}}_2(\mathbf{R}^{k-1}\mathbf{W}_2)` with the halves of :math:`\mathbf{W}`.
+        """
+
+        def collected(decided: Sequence[Tensor]) -> Tensor:
+            if len(decided) == 1:
+                return decided[0]
+            half = len(decided) // 2
+            near, far = collected(decided[:half]), collected(decided[half:])
+            return graph.near @ near + graph.far @ far
+
+        weights = self.classifier.weight.unflatten(1, (-1, first.shape[-1]))  # [classes, parts, .]
+        parts = F.linear(first, weights.transpose(0, 1).flatten(0, 1))
+        decided = parts.unflatten(-1, (weights.shape[1], -1)).unbind(-2)
+        rounds = [decided[2**k - 1 : 2 ** (k + 1) - 1] for k in range(self.num_layers + 1)]
+        return torch.stack([collected(of_round) for of_round in rounds]).sum(0)
 
 
 def _two_steps_away(graph: Graph) -> Tensor:

@@ -23,6 +23,8 @@ from memohop.nn.operation import Operation, batch_first
 
 _GATHERED_ELEMENTS = 1 << 26  # how many products `inner` holds at once on a GPU
 _CROWDED = 1 / 6  # share of entries above which a GPU is quicker with the zeros than without
+_CROWDED_ON_CPU = 1 / 4
+_SIDE_BY_SIDE = 64  # columns up to which a CPU multiplies several narrow matrices as one
 
 
 class Pattern:
@@ -152,9 +154,10 @@ class FixedMatrix:
 
     @cached_property
     def crowded(self) -> bool:
-        """Whether so few entries are zero that a GPU had better not leave them out."""
+        """Whether so few entries are zero that it is quicker not to leave them out."""
         rows, columns = self.pattern.shape
-        return len(self.pattern) > _CROWDED * rows * columns
+        share = _CROWDED if self.values.is_cuda else _CROWDED_ON_CPU
+        return len(self.pattern) > share * rows * columns
 
     @cached_property
     def full(self) -> Tensor:
@@ -192,20 +195,36 @@ def _multiply(csr: Tensor, dense: Tensor, out: Tensor, bias: Tensor | None) -> N
         torch.addmm(bias.expand_as(out), csr, dense, out=out)
 
 
+def _side_by_side(matrix: Tensor, dense: Tensor, bias: Tensor | None) -> Tensor:
+    """``K`` products with one matrix as a single one, ``K`` times as wide."""
+    count, columns, width = dense.shape
+    folded = dense.transpose(0, 1).reshape(columns, count * width)
+    out = (matrix @ folded).view(-1, count, width).transpose(0, 1)
+    return out if bias is None else out.add_(bias[:, None])
+
+
 class _FixedProduct(Operation):
     @staticmethod
     def forward(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
-        count, columns, width = dense.shape
+        count, _, width = dense.shape
         if dense.is_cuda and matrix.crowded:
             out = torch.bmm(matrix.full.expand(count, -1, -1), dense)
             return out if bias is None else out.add_(bias[:, None])
         if use_kernels(dense):
             return matrix.pattern.product(matrix.values, dense, bias=bias)
+        if matrix.crowded:
+            return _side_by_side(matrix.full, dense, bias)
         if dense.is_cuda:
-            folded = dense.transpose(0, 1).reshape(columns, count * width)
-            out = (matrix.csr @ folded).view(-1, count, width).transpose(0, 1)
-            return out if bias is None else out.add_(bias[:, None])
+            return _side_by_side(matrix.csr, dense, bias)
         out = dense.new_empty(count, matrix.csr.shape[0], width)
+        several = _SIDE_BY_SIDE // max(width, 1)
+        if several > 1 and count > 1:  # a row of few columns is over before it has begun
+            for start in range(0, count, several):
+                part = slice(start, start + several)
+                out[part] = _side_by_side(
+                    matrix.csr, dense[part], bias if bias is None else bias[part]
+                )
+            return out
         for k in range(count):  # one at a time stays in the cache
             _multiply(matrix.csr, dense[k], out[k], None if bias is None else bias[k])
         return out
