@@ -9,6 +9,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
+import msgspec
 import pytest
 
 from memohop.bench.experiment import Experiment
@@ -146,12 +147,39 @@ class TestGates:
         assert found.curves == findings.gates.curves[:1] * 2
         assert found.command == (
             "memohop bench gates --datasets texas,cora --model gcn+mmp --protocol official "
-            "--output gates.json"
+            "--output gates.json --results table1.json"
         )
+
+    def test_an_interrupted_run_goes_on(self, folder, findings, tmp_path, monkeypatch):
+        measured = []
+
+        def measure(recipe, **_):
+            if len(measured) == 1 and recipe.dataset == "cora":
+                measured.append("interrupted")
+                raise KeyboardInterrupt
+            measured.append(recipe.dataset)
+            return msgspec.structs.replace(findings.gates.curves[0], dataset=recipe.dataset)
+
+        monkeypatch.setattr("memohop.bench.gates.measure_gates", measure)
+        output = tmp_path / "gates.json"
+        where = ["--results", str(folder / "table1.json"), "--output", str(output)]
+        command = ["bench", "gates", "--datasets", "texas,cora", *where]
+        assert main(command) != 0
+        assert [curve.dataset for curve in Gates.load(output).curves] == ["texas"]
+        assert main(command) == 0
+        assert measured == ["texas", "interrupted", "cora"]
+        assert [curve.dataset for curve in Gates.load(output).curves] == ["texas", "cora"]
+        assert main([*command, "--protocol", "paper"]) == 0  # another command starts anew
+        assert measured[3:] == ["texas", "cora"]
 
     def test_mistakes(self, folder, capsys, tmp_path):
         assert "has no gates" in fails(capsys, "bench", "gates", "--model", "gcn")
         assert "texass" in fails(capsys, "bench", "gates", "--datasets", "texass")
+        other = tmp_path / "other.json"
+        other.write_text("{}")
+        command = ["bench", "gates", "--datasets", "texas", "--results", folder / "table1.json"]
+        assert "give another name" in fails(capsys, *command, "-o", other)
+        assert other.read_text() == "{}"
         nowhere = tmp_path / "no" / "gates.json"
         assert "make it first" in fails(capsys, "bench", "gates", "-o", nowhere)
         file = folder / "table1.json"

@@ -89,9 +89,20 @@ class Gates(msgspec.Struct, frozen=True):
                 f"{path} is not a file of gates ({error}); write it anew with memohop bench gates"
             ) from error
 
+    def continuing(self, before: Gates) -> Gates:
+        """With what an interrupted run of the same command, code and device has measured."""
+        same = (before.command, before.source) == (self.command, self.source)
+        return before if same else self
+
+    def having(self, curve: GateCurve) -> Gates:
+        """With one more curve."""
+        return msgspec.structs.replace(self, curves=(*self.curves, curve))
+
     def save(self, path: Path) -> None:
-        """Write the file."""
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+        """Write the file, whole or not at all."""
+        part = path.with_name(path.name + ".part")
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+        part.replace(path)
 
 
 def measure_gates(

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from memohop.cli.app import Folder, check_output, remark, warnings_as_remarks
 from memohop.cli.bench import bench_app
 from memohop.data.registry import describe
-from memohop.errors import UsageError
+from memohop.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from memohop.bench.cell import Recipe
@@ -35,7 +35,8 @@ def bench_gates(
     """Train a model as Table 1 does, and read its gates against local homophily.
 
     Local homophily is the share of the neighbours that a node listens to which are of its own
-    class. The file is for memohop report.
+    class. The file is for memohop report. It is written after each dataset; the same command
+    goes on where an interrupted one was.
 
     Args:
         datasets: Ids of datasets, with commas.
@@ -59,14 +60,26 @@ def bench_gates(
     from memohop.report.terminal import progress_bar
 
     recipes = [_chosen(results, protocol, model, name) for name in names]
-    curves = []
-    with warnings_as_remarks(), progress_bar("reading gates") as progress:
-        for recipe in recipes:
-            curves.append(measure_gates(recipe, protocol=protocol, root=data, device=device))
-            progress(len(curves), len(recipes))
     command = ["memohop", "bench", "gates", "--datasets", datasets, "--model", model]
     command += ["--protocol", protocol, "--output", output.name]
-    Gates(shlex.join(command), source(device), tuple(curves)).save(output)
+    if results is not None:
+        command += ["--results", results.name]
+    gates = Gates(shlex.join(command), source(device), ())
+    if output.exists():
+        try:
+            gates = gates.continuing(Gates.load(output))
+        except DataError as error:
+            raise UsageError(
+                f"--output {output} exists and holds something else than gates; give another name"
+            ) from error
+    measured = {curve.dataset for curve in gates.curves}
+    with warnings_as_remarks(), progress_bar("reading gates") as progress:
+        for place, recipe in enumerate(recipes, start=1):
+            if recipe.dataset not in measured:
+                curve = measure_gates(recipe, protocol=protocol, root=data, device=device)
+                gates = gates.having(curve)
+                gates.save(output)
+            progress(place, len(recipes))
     remark(f"wrote {output}")
 
 
