@@ -8,6 +8,7 @@ import pytest
 
 import memohop
 from memohop.bench.curves import curves
+from memohop.bench.gates import Gates
 from memohop.bench.measured import measured
 from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA
@@ -110,6 +111,33 @@ def test_the_findings_have_the_lambdas_of_the_results():
         )
         expected = (f"{curve.points[0].mean:.1f}", *changes)
         assert told[curve.dataset, curve.protocol] == expected
+
+
+def test_the_findings_have_the_ranks_of_the_results(tables):
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    told = re.search(r"Measured, `gcn\+mmp` has rank ([^.]*\d\.\d\d.*?\))\.\s", page, re.DOTALL)[1]
+    for protocol, part in zip(("paper", "official"), told.split(", and "), strict=True):
+        own, of = re.search(r"(\d\.\d\d) under\s`(\w+)`", part).groups()
+        ranks = tables[protocol].ranks
+        assert (of, own) == (protocol, f"{ranks['gcn+mmp']:.2f}")
+        ahead = {name: f"{rank:.2f}" for name, rank in ranks.items() if rank < ranks["gcn+mmp"]}
+        assert dict(re.findall(r"`([^`]+)`\s\((\d\.\d\d)\)", part)) == ahead
+
+
+def test_the_findings_have_the_gates_of_the_results():
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    section = page[page.index("## What the gates do") :]
+    rows = re.findall(r"^\| ([a-z-]+) \| (.*) \|$", section, flags=re.MULTILINE)
+    found = Gates.load(Path(memohop.__file__).parent / "results" / "gates.json")
+    assert [name for name, _ in rows] == [curve.dataset for curve in found.curves]
+    assert len(rows) == 9
+    for curve, (name, cells) in zip(found.curves, rows, strict=True):
+        ends = curve.bins[0], curve.bins[-1]
+        assert [(each.low, each.high) for each in ends] == [(0, 0.2), (0.8, 1)], name
+        gates = ("kept", "absorbed", "passed_on")
+        pairs = [(getattr(each, gate), getattr(each, f"{gate}_std"))
+                 for gate in gates for each in ends]  # fmt: skip
+        assert cells.split(" | ") == [f"{mean:.2f} ± {spread:.2f}" for mean, spread in pairs]
 
 
 def test_the_page_of_models_says_what_each_makes_of_the_graph():
