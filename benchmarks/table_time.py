@@ -3,9 +3,10 @@
     python benchmarks/table_time.py [--data FOLDER] [--protocol paper] [--datasets texas,cora]
                                     [--device cpu] [--json FILE]
 
-For each cell ten networks, one on each split, are trained for 2 and for 12 epochs. The difference
-is what ten epochs take; times the epochs that all networks of the cell took in the results of
-the package, plus the set-up once for each population, it is the time of the cell.
+For each population of a cell ten of its networks are trained for 2 and for 12 epochs. The
+difference is what ten epochs take; times the epochs that all networks of the population took in the
+results of the package, plus the set-up once for every ten networks, it is the time of the
+population.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import argparse
 import json
 import time
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from memohop.bench.cell import Cell, Recipe, Run
-from memohop.bench.execute import execute
+from memohop.bench.cell import Recipe, Run
+from memohop.bench.execute import execute, populations
 from memohop.bench.experiment import Experiment
 from memohop.bench.results import Results
 
-_FEW, _MORE = 2, 12
+_TEN, _FEW, _MORE = 10, 2, 12
 
 
 def main() -> None:
@@ -38,27 +41,31 @@ def main() -> None:
 
     experiment = Experiment("table1")
     datasets = arguments.datasets.split(",") if arguments.datasets else experiment.datasets
-    taken: dict[tuple[str, str], int] = {}
+    taken: Counter[tuple[str, str, str]] = Counter()
     for row in Results.load("table1").rows:
         if row.protocol == arguments.protocol:
-            key = row.dataset, row.model
-            taken[key] = taken.get(key, 0) + row.epochs
+            taken[row.dataset, row.model, repr(row.setting)] += row.epochs
     warnings.simplefilter("ignore")
     found = []
     for cell in experiment.cells([arguments.protocol]):
         if cell.dataset not in datasets:
             continue
-        _seconds(cell, 1, arguments)  # reads the data, which is done once for all cells
-        few, more = (_seconds(cell, epochs, arguments) for epochs in (_FEW, _MORE))
-        networks = len(_ten(cell))
-        each = max(more - few, 0.0) / (_MORE - _FEW) / networks
-        set_up = max(few - _FEW * networks * each, 0.0) * (len(cell.runs) / networks)
-        epochs = taken[cell.dataset, cell.model]
-        seconds = set_up + each * epochs
+        seconds, epochs = 0.0, 0
+        for population in populations(cell.runs):
+            ten = population[:: max(1, len(population) // _TEN)][:_TEN]
+            _seconds(ten, 1, arguments)  # reads the data, which is done once for all cells
+            few, more = (_seconds(ten, epochs, arguments) for epochs in (_FEW, _MORE))
+            each = max(more - few, 0.0) / (_MORE - _FEW) / len(ten)
+            set_up = max(few - _FEW * len(ten) * each, 0.0) * (len(population) / len(ten))
+            settings = {repr(run.setting) for run in population}
+            steps = sum(taken[cell.dataset, cell.model, setting] for setting in settings)
+            seconds += set_up + each * steps
+            epochs += steps
         found.append({"dataset": cell.dataset, "model": cell.model, "seconds": seconds})
+        each = 1000 * seconds / epochs
         print(
-            f"{cell.dataset:15} {cell.model:9} {1000 * each:9.2f} ms x {epochs:7} epochs "
-            f"+ {set_up:5.1f} s = {seconds / 60:6.1f} minutes",
+            f"{cell.dataset:15} {cell.model:9} {each:9.2f} ms x {epochs:7} epochs "
+            f"= {seconds / 60:6.1f} minutes",
             flush=True,
         )
         if arguments.json:
@@ -66,15 +73,10 @@ def main() -> None:
     print(f"{sum(cell['seconds'] for cell in found) / 3600:.1f} hours")
 
 
-def _ten(cell: Cell) -> list[Run]:
-    """The networks of the first setting, one on each split."""
-    return [run for run in cell.runs if run.setting == cell.runs[0].setting]
-
-
-def _seconds(cell: Cell, epochs: int, arguments: argparse.Namespace) -> float:
-    """What so many epochs of ten networks take, set-up included."""
+def _seconds(networks: Sequence[Run], epochs: int, arguments: argparse.Namespace) -> float:
+    """What so many epochs take, set-up included."""
     runs = []
-    for run in _ten(cell):
+    for run in networks:
         settings = msgspec.structs.replace(run.recipe.settings, epochs=epochs, patience=None)
         recipe = Recipe(run.recipe.dataset, run.recipe.model, settings)
         runs.append(Run(recipe, run.setting, run.split, run.seed))

@@ -65,7 +65,7 @@ def execute(
     done: dict[str, Outcome] = {}
     total = sum(run.recipe.settings.epochs for run in runs)
     finished = 0
-    for population in _populations(runs):
+    for population in populations(runs):
         recipe, start = population[0].recipe, time.perf_counter()
         settings = recipe.settings
         results = train(
@@ -114,7 +114,7 @@ def _data_for(recipe: Recipe, root: Path | None) -> Data:
     return graph
 
 
-def _populations(runs: Sequence[Run]) -> list[list[Run]]:
+def populations(runs: Sequence[Run]) -> list[list[Run]]:
     """The runs with the same settings, apart from those that each member has for itself.
 
     Those without dropout keep to themselves: some networks take a shorter way then, which all

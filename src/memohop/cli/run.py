@@ -59,7 +59,8 @@ def run(
         store: The SQLite file with the runs; it is made if need be.
         data: A local folder with the data files, instead of a download.
         device: Where to train.
-        jobs: Processes that train at the same time; several make better use of a GPU.
+        jobs: Processes that train at the same time; several make better use of a GPU, above all
+            with NVIDIA's MPS (nvidia-cuda-mps-control -d).
         engine: This machine, or the workers of a Ray cluster.
         ray: Address of the cluster, or auto; one is started on this machine by default.
         retry: Try again what has failed before.
