@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 
 from memohop import __version__
+from memohop.allocator import keep_freed_memory
 from memohop.errors import MemohopError, UsageError
 
 _EXAMPLES = """Examples:
@@ -47,6 +48,7 @@ app = App(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0, 1 for a failure, 2 for bad usage, 130 for Ctrl-C."""
+    keep_freed_memory()
     try:
         app(arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from memohop.nn.fused import cpu_kernels, cpu_kernels_backward
 from memohop.nn.operation import Operation, batch_first
 from memohop.nn.pattern import Pattern
 
@@ -43,12 +44,19 @@ def attend(
 
 
 class _Attention(Operation):
-    """Weights ``[K, entries]`` from ``receive`` and ``send``; the signs are for the backward."""
+    """Weights ``[K, entries]`` from ``receive`` and ``send``; the signs are for the backward.
+
+    The CPU kernels find the signs anew and leave them empty.
+    """
 
     @staticmethod
     def forward(
         receive: Tensor, send: Tensor, keep: Tensor | None, negative_slope: float, pattern: Pattern
     ) -> tuple[Tensor, Tensor]:
+        if (served := cpu_kernels(receive)) is not None:
+            nothing = receive.new_empty(len(receive), 0, dtype=torch.bool)
+            indices = pattern.csr_indices
+            return served.attention(*indices, receive, send, keep, negative_slope), nothing
         scores = receive.index_select(1, pattern.row)
         scores.add_(send.index_select(1, pattern.col))
         negative = scores < 0
@@ -59,14 +67,22 @@ class _Attention(Operation):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        *_, ctx.negative_slope, ctx.pattern = inputs
-        ctx.save_for_backward(*output)
+        receive, send, _, ctx.negative_slope, ctx.pattern = inputs
+        ctx.save_for_backward(receive, send, *output)
         ctx.mark_non_differentiable(output[1])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        weights, negative = ctx.saved_tensors
+        receive, send, weights, negative = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
+        if (served := cpu_kernels_backward(receive)) is not None:
+            found = served.attention_backward(
+                *pattern.csr_indices, receive, send, weights, grads[0], ctx.negative_slope
+            )
+            return *found, None, None, None
+        if negative.shape != weights.shape:
+            sums = receive.index_select(-1, pattern.row) + send.index_select(-1, pattern.col)
+            negative = sums < 0
         of_scores = _softmax_backward(weights, grads[0], pattern)
         slope = torch.where(negative, ctx.negative_slope, 1.0).to(weights.dtype)
         of_send = (slope * of_scores).index_select(-1, pattern.order)
@@ -128,6 +144,8 @@ class _RowSoftmax(Operation):
 
 def _softmax_backward(weights: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
     """The gradient in the scores, from that in the weights."""
+    if (served := cpu_kernels_backward(weights)) is not None:
+        return served.softmax_backward(pattern.csr_indices[0], weights, grad)
     weighted = weights * grad
     sums = _RowSums.apply(weighted, pattern).index_select(-1, pattern.row)
     return weighted - weights * sums

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from memohop.errors import UsageError
+from memohop.nn.fused import cpu_gate_kernels, fold_members, in_plain_backward
+from memohop.nn.operation import Operation
 
 FORMS = ("mean", "paper", "official")
+_LEAST = 1e-8  # what a length counts at least
 
 
 def decoupling_loss(hidden: Tensor, memory: Tensor, *, form: str = "mean") -> Tensor:
@@ -28,7 +34,7 @@ def decoupling_loss(hidden: Tensor, memory: Tensor, *, form: str = "mean") -> Te
     """
     if form not in FORMS:
         raise UsageError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
-    cosine = F.cosine_similarity(hidden, memory, dim=-1, eps=1e-8)
+    cosine = _cosine(hidden, memory)
     if form == "paper":
         return cosine.abs().sum()
     if form == "mean":
@@ -47,3 +53,50 @@ def network_decoupling_loss(pairs: list[tuple[Tensor, Tensor]], *, form: str) ->
     divisor = len(later) if form == "mean" else max(len(later) - 1, 1)
     total = sum(later)  # type: ignore[assignment]
     return total / divisor
+
+
+def _cosine(one: Tensor, other: Tensor) -> Tensor:
+    """The cosine of each row of the one with that of the other."""
+    if cpu_gate_kernels(one) is None or one.dtype != other.dtype:
+        return F.cosine_similarity(one, other, dim=-1, eps=_LEAST)
+    return _Cosine.apply(one[None], other[None])[0].squeeze(0)
+
+
+class _Cosine(Operation):
+    """Rows of ``[B, N, C]``: cosines, and the inverses of both lengths for the backward pass."""
+
+    @staticmethod
+    def forward(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        kernels = cpu_gate_kernels(one)
+        assert kernels is not None
+        return kernels.cosine(one, other, _LEAST)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.save_for_backward(*inputs, *output)
+        ctx.mark_non_differentiable(*output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        one, other, cosine, *inverses = ctx.saved_tensors
+        kernels = cpu_gate_kernels(one)
+        if kernels is not None and in_plain_backward():
+            return kernels.cosine_backward(one, other, cosine, inverses, grads[0])
+        grad = grads[0][..., None]
+        left, right = (
+            1 / torch.linalg.vector_norm(rows, dim=-1, keepdim=True).clamp(min=_LEAST)
+            for rows in (one, other)
+        )
+        cosine = (one * other).sum(-1, keepdim=True) * left * right
+        across = grad * left * right
+        return (
+            across * other - grad * cosine * left**2 * one,
+            across * one - grad * cosine * right**2 * other,
+        )
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], *inputs: Any
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        found = _Cosine.apply(*fold_members(info, in_dims, inputs))
+        return tuple(part.unsqueeze(1) for part in found), (0,) * len(found)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
-from memohop.nn.fused import dropped, use_kernels
+from memohop.nn.fused import dropped, kernels_for
 from memohop.nn.randomness import Draw, next_draw, scaled_keep_mask
 
 
@@ -51,7 +51,7 @@ class Dropout(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         """``values`` with some elements dropped, or as they are in evaluation mode."""
         draw = self.draw()
-        if draw is not None and use_kernels(values):
+        if draw is not None and kernels_for(values) is not None:
             return dropped(values, draw, self.rate)
         mask = self.mask_of(draw, tuple(values.shape), values)
         return values if mask is None else values * mask

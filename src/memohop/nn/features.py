@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from memohop.nn.dropout import Dropout
-from memohop.nn.fused import dropped_product, use_kernels
+from memohop.nn.fused import cpu_kernels, dropped, dropped_product, use_kernels
 from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product, weighted_product
 
 
@@ -90,11 +90,16 @@ class FeatureLinear(nn.Module):
         if draw is not None and use_kernels(values):
             rate = self.dropout.rate
             return dropped_product(values, self.weight, self.bias, pattern, draw, rate)
+        if draw is not None and cpu_kernels(values) is not None:
+            return self._product(dropped(values, draw, self.dropout.rate), pattern)
         mask = self.dropout.mask_of(draw, tuple(values.shape), values)
         if mask is None:
             bias = None if self.bias is None else self.bias[None]
             return fixed_product(self.weight[None], features.matrix, bias).squeeze(0)
-        product = weighted_product((values * mask)[None], self.weight[None], pattern).squeeze(0)
+        return self._product(values * mask, pattern)
+
+    def _product(self, values: Tensor, pattern: Pattern) -> Tensor:
+        product = weighted_product(values[None], self.weight[None], pattern).squeeze(0)
         return product if self.bias is None else product + self.bias
 
     def extra_repr(self) -> str:

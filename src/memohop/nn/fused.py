@@ -1,4 +1,4 @@
-"""Dropout and the product with dropped features, one GPU kernel each way.
+"""Which kernels serve a tensor; dropout and the product with dropped features, fused.
 
 Every operation works on a leading axis of members; under ``vmap`` the members are that axis.
 For one member the axis comes and goes by ``unsqueeze`` and ``squeeze``: the backward pass of an
@@ -7,6 +7,7 @@ index like ``[0]`` would fill a tensor with zeros and copy into it.
 
 from __future__ import annotations
 
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,52 @@ except ImportError:  # no Triton: the plain computations serve
 
 
 def use_kernels(tensor: Tensor) -> bool:
-    """Whether the kernels can take this tensor."""
+    """Whether the GPU kernels can take this tensor."""
     return kernels is not None and tensor.is_cuda and tensor.dtype == torch.float32
+
+
+def cpu_kernels(tensor: Tensor) -> ModuleType | None:
+    """The CPU kernels where they can take this tensor."""
+    return _numba_kernels()[0] if tensor.is_cpu and tensor.dtype == torch.float32 else None
+
+
+def cpu_gate_kernels(tensor: Tensor) -> ModuleType | None:
+    """The CPU kernels of MMP where they can take this tensor, whose hashes decide two columns."""
+    even = tensor.shape[-1] % 2 == 0
+    return _numba_kernels()[1] if even and cpu_kernels(tensor) is not None else None
+
+
+def cpu_kernels_backward(tensor: Tensor) -> ModuleType | None:
+    """The CPU kernels where they can take this tensor in a backward pass."""
+    return cpu_kernels(tensor) if in_plain_backward() else None
+
+
+def in_plain_backward() -> bool:
+    """In a backward pass, whether nobody will map its gradients or derive them again.
+
+    What the CPU kernels give can be neither.
+    """
+    return not (torch.is_grad_enabled() or torch._C._are_functorch_transforms_active())
+
+
+def kernels_for(tensor: Tensor) -> ModuleType | None:
+    """The module whose ``dropout``, ``row_softmax`` and ``row_sums`` serve this tensor, if any."""
+    return kernels if use_kernels(tensor) else cpu_kernels(tensor)
+
+
+def gate_kernels_for(tensor: Tensor) -> ModuleType | None:
+    """The module whose gated update serves this tensor, if any."""
+    return gate_kernels if use_kernels(tensor) else cpu_gate_kernels(tensor)
+
+
+@cache
+def _numba_kernels() -> tuple[ModuleType | None, ModuleType | None]:
+    """Loaded at their first use, since Numba takes its time."""
+    try:
+        from memohop.nn import cpu_gate_kernels, cpu_kernels
+    except (ImportError, RuntimeError):  # no Numba, or no place for what it compiles
+        return None, None
+    return cpu_kernels, cpu_gate_kernels
 
 
 def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:
@@ -56,8 +101,9 @@ def dropped_product(
 class _Dropped(Operation):
     @staticmethod
     def forward(values: Tensor, keys: Tensor, rates: Tensor, place: int) -> Tensor:
-        assert kernels is not None
-        return kernels.dropout(values, keys.contiguous(), rates.contiguous(), *place_words(place))
+        served = kernels_for(values)
+        assert served is not None
+        return served.dropout(values, keys.contiguous(), rates.contiguous(), *place_words(place))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -18,10 +18,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn.fused import kernels, use_kernels
+from memohop.nn.fused import (
+    cpu_kernels,
+    cpu_kernels_backward,
+    kernels,
+    kernels_for,
+    use_kernels,
+)
 from memohop.nn.operation import Operation, batch_first
 
 _GATHERED_ELEMENTS = 1 << 26  # how many products `inner` holds at once on a GPU
+_NARROW = 16  # widths up to which the CPU kernels are quicker than PyTorch's products
+_IN_CACHE = 1 << 20  # numbers of which a CPU finds a row quickly
 _CROWDED = 1 / 6  # share of entries above which a GPU is quicker with the zeros than without
 _CROWDED_ON_CPU = 1 / 4
 _SIDE_BY_SIDE = 64  # columns up to which a CPU multiplies several narrow matrices as one
@@ -62,6 +70,11 @@ class Pattern:
         """The same pattern on another device."""
         return Pattern(self.row.to(device), self.col.to(device), self.shape)
 
+    @property
+    def csr_indices(self) -> tuple[Tensor, Tensor]:
+        """Where the entries of each row begin, and the column of each entry, int32."""
+        return self._pointers, self._columns
+
     def csr(self, values: Tensor) -> Tensor:
         """A sparse tensor of one matrix, from its values ``[entries]``."""
         return _csr(self._pointers, self._columns, values, self.shape)
@@ -95,17 +108,15 @@ class Pattern:
 
     def row_sums(self, values: Tensor) -> Tensor:
         """Sums of values ``[K, entries]`` within rows: ``[K, rows]``."""
-        if use_kernels(values):
-            assert kernels is not None
-            return kernels.row_sums(self._pointers, values)
+        if (served := kernels_for(values)) is not None:
+            return served.row_sums(self._pointers, values)
         ones = values.new_ones(len(values), self.shape[1], 1)
         return weighted_product(values, ones, self)[..., 0]
 
     def row_softmax(self, scores: Tensor) -> Tensor:
         """Softmax of scores ``[K, entries]`` within rows; rows of -inf alone give 0."""
-        if use_kernels(scores):
-            assert kernels is not None
-            return kernels.row_softmax(self._pointers, scores)
+        if (served := kernels_for(scores)) is not None:
+            return served.row_softmax(self._pointers, scores)
         top = scores.new_full((len(scores), self.shape[0]), -torch.inf)
         top = top.scatter_reduce(1, self.row.expand_as(scores), scores, "amax")
         weights = (scores - top.nan_to_num(neginf=0.0).index_select(1, self.row)).exp_()
@@ -187,6 +198,21 @@ def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
     return _Inner.apply(left, right, pattern)
 
 
+def _transposed_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
+    """In a backward pass, products with the transposes of what the values make of the pattern."""
+    served = cpu_kernels_backward(dense)
+    if served is not None and (dense.shape[-1] <= _NARROW or _gathers_far(dense, pattern)):
+        return served.transposed_product(*pattern.csr_indices, values, dense, pattern.shape[1])
+    swapped = values.index_select(-1, pattern.order)
+    return weighted_product(swapped, dense, pattern.transpose)
+
+
+def _gathers_far(dense: Tensor, pattern: Pattern) -> bool:
+    """Whether transposed products would gather from many rows, and could add to few instead."""
+    rows, columns = pattern.shape
+    return dense[0].numel() > _IN_CACHE and 8 * columns < rows
+
+
 def _multiply(csr: Tensor, dense: Tensor, out: Tensor, bias: Tensor | None) -> None:
     """``out = csr @ dense + bias``; a plain product would fill ``out`` with zeros and copy it."""
     if bias is None:
@@ -237,7 +263,13 @@ class _FixedProduct(Operation):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
         bias = grads[0].sum(1) if ctx.has_bias else None
-        return fixed_product(grads[0], ctx.matrix.transpose), bias, None
+        matrix: FixedMatrix = ctx.matrix
+        served = cpu_kernels_backward(grads[0])
+        if served is None or not _gathers_far(grads[0], matrix.pattern):
+            return fixed_product(grads[0], matrix.transpose), bias, None
+        pattern, values = matrix.pattern, matrix.values[None]
+        out = served.transposed_product(*pattern.csr_indices, values, grads[0], pattern.shape[1])
+        return out, bias, None
 
     @staticmethod
     def vmap(
@@ -263,6 +295,8 @@ class _WeightedProduct(Operation):
         if dense.is_cuda:
             product = pattern.block_csr(values) @ dense.reshape(-1, width)
             return product.view(count, -1, width)
+        if width <= _NARROW and (served := cpu_kernels(dense)) is not None:
+            return served.product(*pattern.csr_indices, values, dense, pattern.shape[0])
         out = dense.new_empty(count, pattern.shape[0], width)
         for k in range(count):
             _multiply(pattern.csr(values[k]), dense[k], out[k], None)
@@ -281,8 +315,7 @@ class _WeightedProduct(Operation):
         if ctx.needs_input_grad[0]:
             grad_values = inner(grads[0], dense, pattern)
         if ctx.needs_input_grad[1]:
-            swapped = values.index_select(-1, pattern.order)
-            grad_dense = weighted_product(swapped, grads[0], pattern.transpose)
+            grad_dense = _transposed_product(values, grads[0], pattern)
         return grad_values, grad_dense, None
 
     @staticmethod
@@ -301,6 +334,8 @@ class _Inner(Operation):
         if use_kernels(left):
             assert kernels is not None
             return kernels.inner(pattern._rows, pattern._columns, left, right)
+        if (served := cpu_kernels(left)) is not None:
+            return served.inner(*pattern.csr_indices, left, right)
         out = left.new_empty(len(left), len(pattern))
         if left.is_cuda:
             step = max(1, _GATHERED_ELEMENTS // (len(left) * left.shape[-1]))
@@ -323,10 +358,9 @@ class _Inner(Operation):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         left, right = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
-        swapped = grads[0].index_select(-1, pattern.order)
         return (
             weighted_product(grads[0], right, pattern),
-            weighted_product(swapped, left, pattern.transpose),
+            _transposed_product(grads[0], left, pattern),
             None,
         )
 

@@ -134,10 +134,14 @@ def draw_masks(
     # Hashing begins with a shift that can be done once for all numbers, and once for each key.
     bits = _finish(_numbers((count + 1) // 2, keys.device) ^ _fold(words[..., :1]), words[..., 1:])
     halves = bits.view(torch.int16)[..., :count]
-    threshold = (rates * 65536 - 32768).round().clamp(max=32767).to(torch.int16)
     mask = torch.empty(halves.shape, dtype=dtype, device=keys.device)
-    torch.ge(halves, threshold[:, None], out=mask)
+    torch.ge(halves, thresholds(rates)[:, None], out=mask)
     return mask.mul_((1 / (1 - rates)).to(dtype)[:, None]).unflatten(-1, shape)
+
+
+def thresholds(rates: Tensor) -> Tensor:
+    """The least 16-bit number, signed, that keeps an element."""
+    return (rates * 65536 - 32768).round().clamp(max=32767).to(torch.int16)
 
 
 @lru_cache(maxsize=64)

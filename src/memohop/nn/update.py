@@ -1,8 +1,8 @@
 """Gates, hidden state and memory in one operation: Eqs. (8)-(10) with their own backward pass.
 
 Between them these equations read and write the same few matrices some thirty times when each
-product and sum is an operation of its own. Here they are one kernel on a GPU, and on a CPU a
-handful of passes in place.
+product and sum is an operation of its own. Here they are one kernel where there are kernels, and
+else a handful of passes in place.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn.fused import fold_members, gate_kernels, use_kernels
+from memohop.nn.fused import fold_members, gate_kernels_for, in_plain_backward
 from memohop.nn.operation import Operation
 from memohop.nn.randomness import Draw, draw_masks, place_words
 
@@ -57,7 +57,7 @@ def gated_update(
 class _GatedUpdate(Operation):
     """Everything has a leading axis of members.
 
-    On a CPU masks and masked inputs are outputs too, which the backward pass needs again.
+    Without kernels masks and masked inputs are outputs too, which the backward pass needs again.
     """
 
     @staticmethod
@@ -73,16 +73,14 @@ class _GatedUpdate(Operation):
     ) -> tuple[Tensor, ...]:
         nothing = hidden.new_empty(len(hidden), 0)
         kept: tuple[Tensor, ...] = (nothing,) * 4
-        if use_kernels(hidden):
-            assert gate_kernels is not None
+        if (kernels := gate_kernels_for(hidden)) is not None:
             tensors = (t.contiguous() for t in (hidden, message, weight, bias))
             drop = _drop(keys, rates, places)
-            return *gate_kernels.gated_update(*tensors, drop, wants_memory), *kept
+            return *kernels.gated_update(*tensors, drop, wants_memory), *kept
         parts = (hidden, message)
         if places is not None:
-            masks = draw_masks(keys, rates, places, tuple(hidden.shape[1:]), hidden.dtype)
-            parts = (hidden * masks[0], message * masks[1])
-            kept = (*masks.unbind(), *parts)
+            kept = _masked(hidden, message, keys, rates, places)
+            parts = kept[2:]
         of_hidden, of_message = weight.mT.split(hidden.shape[-1], dim=1)
         gates = torch.baddbmm(bias[:, None], parts[0], of_hidden).baddbmm_(parts[1], of_message)
         gate_hidden, gate_message, gate_memory = gates.sigmoid_().split(1, dim=-1)
@@ -101,14 +99,16 @@ class _GatedUpdate(Operation):
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         hidden, message, weight, keys, rates, gates, *kept = ctx.saved_tensors
         of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
-        if use_kernels(hidden):
-            assert gate_kernels is not None
+        kernels = gate_kernels_for(hidden)
+        if kernels is not None and (hidden.is_cuda or in_plain_backward()):
             tensors = (t.contiguous() for t in (hidden, message, weight))
             drop = _drop(keys, rates, ctx.places)
-            found = gate_kernels.gated_update_backward(*tensors, gates, of_hidden, grads[1], drop)
+            found = kernels.gated_update_backward(*tensors, gates, of_hidden, grads[1], drop)
             return *found, *[None] * 4
         if ctx.places is None:
             kept = [None, None, hidden, message]
+        elif kernels is not None:
+            kept = [*_masked(hidden, message, keys, rates, ctx.places)]
         return *_backward(hidden, message, weight, gates, kept, of_hidden, grads[1]), *[None] * 4
 
     @staticmethod
@@ -157,6 +157,14 @@ def _backward(
             grad.addcmul_(through, mask)
         grad_weight.append(of_scores.mT @ part)
     return grad_hidden, grad_message, torch.cat(grad_weight, dim=-1), of_scores.sum(1)
+
+
+def _masked(
+    hidden: Tensor, message: Tensor, keys: Tensor, rates: Tensor, places: Places
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The masks of hidden and message, and the two with masks applied."""
+    masks = draw_masks(keys, rates, places, tuple(hidden.shape[1:]), hidden.dtype)
+    return masks[0], masks[1], hidden * masks[0], message * masks[1]
 
 
 def _drop(keys: Tensor, rates: Tensor, places: Places | None) -> Any:

@@ -1,0 +1,108 @@
+"""The loops of sparse products and of dropout, for :mod:`memohop.nn.cpu_kernels`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from memohop.nn.cpu_compile import Float, Index, Word, jit, jit_in_any_order
+
+LANES = 8  # columns that are multiplied side by side
+
+
+@jit
+def _load(flat, at):
+    return (
+        flat[at], flat[at + Index(1)], flat[at + Index(2)], flat[at + Index(3)],
+        flat[at + Index(4)], flat[at + Index(5)], flat[at + Index(6)], flat[at + Index(7)],
+    )  # fmt: skip
+
+
+@jit
+def _store(flat, at, lanes):
+    flat[at], flat[at + Index(1)] = lanes[0], lanes[1]
+    flat[at + Index(2)], flat[at + Index(3)] = lanes[2], lanes[3]
+    flat[at + Index(4)], flat[at + Index(5)] = lanes[4], lanes[5]
+    flat[at + Index(6)], flat[at + Index(7)] = lanes[6], lanes[7]
+
+
+@jit
+def _plus(lanes, factor, more):
+    return (
+        lanes[0] + factor * more[0], lanes[1] + factor * more[1], lanes[2] + factor * more[2],
+        lanes[3] + factor * more[3], lanes[4] + factor * more[4], lanes[5] + factor * more[5],
+        lanes[6] + factor * more[6], lanes[7] + factor * more[7],
+    )  # fmt: skip
+
+
+@jit_in_any_order
+def inner(first, last, pointers, columns, left, right, out):
+    """Inner products of the rows at both ends of each entry, of any width."""
+    width = left.shape[2]
+    for k in range(first, last):
+        one, two, ours = left[k], right[k], out[k]
+        for i in range(len(pointers) - 1):
+            row = one[i]
+            for e in range(Index(pointers[i]), Index(pointers[i + 1])):
+                column = two[Index(columns[e])]
+                total = Float(0)
+                for d in range(width):
+                    total += row[d] * column[d]
+                ours[e] = total
+
+
+@jit
+def product(first, last, pointers, columns, values, dense, out):
+    """Sums of dense rows, times values, in lanes of the width."""
+    width, zero = Index(dense.shape[2]), Float(0)
+    for k in range(first, last):
+        value, flat, ours = values[k], dense[k].reshape(-1), out[k].reshape(-1)
+        for i in range(len(pointers) - 1):
+            start, end = Index(pointers[i]), Index(pointers[i + 1])
+            for d in range(Index(0), width, Index(LANES)):
+                total = (zero, zero, zero, zero, zero, zero, zero, zero)
+                for e in range(start, end):
+                    total = _plus(total, value[e], _load(flat, Index(columns[e]) * width + d))
+                _store(ours, Index(i) * width + d, total)
+
+
+@jit
+def transposed_product(first, last, pointers, columns, values, dense, out):
+    """Adds each dense row, times values, to rows of ``out``, which starts with zeros."""
+    width = Index(dense.shape[2])
+    for k in range(first, last):
+        value = values[k if len(values) > 1 else 0]
+        flat, ours = dense[k].reshape(-1), out[k].reshape(-1)
+        for i in range(len(pointers) - 1):
+            start, end = Index(pointers[i]), Index(pointers[i + 1])
+            for d in range(Index(0), width, Index(LANES)):
+                row = _load(flat, Index(i) * width + d)
+                for e in range(start, end):
+                    at = Index(columns[e]) * width + d
+                    _store(ours, at, _plus(_load(ours, at), value[e], row))
+
+
+@jit
+def mix(value, middle):
+    """The hash of :mod:`memohop.nn.randomness`."""
+    value = Word(value ^ (value >> Word(16)))
+    value = Word(value * Word(0x7FEB352D))
+    value = Word(value ^ (value >> Word(15)) ^ middle)
+    value = Word(value * Word(0x846CA68B))
+    return Word(value ^ (value >> Word(16)))
+
+
+@jit
+def dropout(first, last, values, words, thresholds, scales, out):
+    """Each hash decides two neighbours, by its halves as signed 16-bit numbers."""
+    pairs = values.shape[1] // 2
+    for k in range(first, last):
+        given, ours, threshold, scale = values[k], out[k], thresholds[k], scales[k]
+        key, middle = words[k]
+        for pair in range(pairs):
+            bits = mix(Word(Word(pair) ^ key), middle)
+            low, high = np.int16(bits), np.int16(bits >> Word(16))
+            ours[2 * pair] = given[2 * pair] * scale if low >= threshold else Float(0)
+            ours[2 * pair + 1] = given[2 * pair + 1] * scale if high >= threshold else Float(0)
+        if values.shape[1] % 2:
+            low = np.int16(mix(Word(Word(pairs) ^ key), middle))
+            ours[2 * pairs] = given[2 * pairs] * scale if low >= threshold else Float(0)
