@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.nn.fused import cpu_gate_kernels, fold_members, in_plain_backward
+from memohop.nn.fused import cpu_gate_kernels, fold_members, in_plain_backward, numba_kernels
 from memohop.nn.operation import Operation
 
 FORMS = ("mean", "paper", "official")
@@ -57,7 +57,7 @@ def network_decoupling_loss(pairs: list[tuple[Tensor, Tensor]], *, form: str) ->
 
 def _cosine(one: Tensor, other: Tensor) -> Tensor:
     """The cosine of each row of the one with that of the other."""
-    if cpu_gate_kernels(one) is None or one.dtype != other.dtype:
+    if cpu_gate_kernels(one[None]) is None or one.dtype != other.dtype:
         return F.cosine_similarity(one, other, dim=-1, eps=_LEAST)
     return _Cosine.apply(one[None], other[None])[0].squeeze(0)
 
@@ -67,7 +67,7 @@ class _Cosine(Operation):
 
     @staticmethod
     def forward(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        kernels = cpu_gate_kernels(one)
+        kernels = numba_kernels()[1]
         assert kernels is not None
         return kernels.cosine(one, other, _LEAST)
 
@@ -79,7 +79,7 @@ class _Cosine(Operation):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
         one, other, cosine, *inverses = ctx.saved_tensors
-        kernels = cpu_gate_kernels(one)
+        kernels = numba_kernels()[1]
         if kernels is not None and in_plain_backward():
             return kernels.cosine_backward(one, other, cosine, inverses, grads[0])
         grad = grads[0][..., None]

@@ -51,7 +51,7 @@ class Dropout(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         """``values`` with some elements dropped, or as they are in evaluation mode."""
         draw = self.draw()
-        if draw is not None and kernels_for(values) is not None:
+        if draw is not None and kernels_for(values[None]) is not None:
             return dropped(values, draw, self.rate)
         mask = self.mask_of(draw, tuple(values.shape), values)
         return values if mask is None else values * mask

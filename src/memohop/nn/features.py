@@ -90,7 +90,7 @@ class FeatureLinear(nn.Module):
         if draw is not None and use_kernels(values):
             rate = self.dropout.rate
             return dropped_product(values, self.weight, self.bias, pattern, draw, rate)
-        if draw is not None and cpu_kernels(values) is not None:
+        if draw is not None and cpu_kernels(self.weight[None]) is not None:
             return self._product(dropped(values, draw, self.dropout.rate), pattern)
         mask = self.dropout.mask_of(draw, tuple(values.shape), values)
         if mask is None:

@@ -35,14 +35,22 @@ def use_kernels(tensor: Tensor) -> bool:
 
 
 def cpu_kernels(tensor: Tensor) -> ModuleType | None:
-    """The CPU kernels where they can take this tensor."""
-    return _numba_kernels()[0] if tensor.is_cpu and tensor.dtype == torch.float32 else None
+    """The CPU kernels where they serve this tensor, whose leading axis is that of the members."""
+    if not tensor.is_cpu or tensor.dtype != torch.float32 or not _shared_out(tensor):
+        return None
+    return numba_kernels()[0]
 
 
 def cpu_gate_kernels(tensor: Tensor) -> ModuleType | None:
-    """The CPU kernels of MMP where they can take this tensor, whose hashes decide two columns."""
+    """The same for those of MMP; of their hashes each decides two columns."""
     even = tensor.shape[-1] % 2 == 0
-    return _numba_kernels()[1] if even and cpu_kernels(tensor) is not None else None
+    return numba_kernels()[1] if even and cpu_kernels(tensor) is not None else None
+
+
+def _shared_out(tensor: Tensor) -> bool:
+    """Whether all threads have work: the kernels share out members, PyTorch also their rows."""
+    threads = torch.get_num_threads()
+    return len(tensor) >= threads or torch._C._are_functorch_transforms_active()
 
 
 def cpu_kernels_backward(tensor: Tensor) -> ModuleType | None:
@@ -69,8 +77,8 @@ def gate_kernels_for(tensor: Tensor) -> ModuleType | None:
 
 
 @cache
-def _numba_kernels() -> tuple[ModuleType | None, ModuleType | None]:
-    """Loaded at their first use, since Numba takes its time."""
+def numba_kernels() -> tuple[ModuleType | None, ModuleType | None]:
+    """All CPU kernels, and those of MMP, loaded at their first use, since Numba takes its time."""
     try:
         from memohop.nn import cpu_gate_kernels, cpu_kernels
     except (ImportError, RuntimeError):  # no Numba, or no place for what it compiles
@@ -101,7 +109,7 @@ def dropped_product(
 class _Dropped(Operation):
     @staticmethod
     def forward(values: Tensor, keys: Tensor, rates: Tensor, place: int) -> Tensor:
-        served = kernels_for(values)
+        served = kernels if use_kernels(values) else numba_kernels()[0]
         assert served is not None
         return served.dropout(values, keys.contiguous(), rates.contiguous(), *place_words(place))
 

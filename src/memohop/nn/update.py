@@ -107,7 +107,7 @@ class _GatedUpdate(Operation):
             return *found, *[None] * 4
         if ctx.places is None:
             kept = [None, None, hidden, message]
-        elif kernels is not None:
+        elif kept[0].numel() == 0:  # it was the kernels that went forward
             kept = [*_masked(hidden, message, keys, rates, ctx.places)]
         return *_backward(hidden, message, weight, gates, kept, of_hidden, grads[1]), *[None] * 4
 
