@@ -15,27 +15,30 @@ _ROWS_AT_ONCE = 256  # a sum of sums is more exact than one long sum
 
 
 @jit
-def _draw(mask, start, words, threshold, scale):
-    """One row of the mask that begins with the hash number ``start``: scaled, or 0."""
-    key, middle = words
-    for pair in range(len(mask) // 2):
-        bits = mix(Word(Word(start + pair) ^ key), middle)
-        low, high = np.int16(bits), np.int16(bits >> Word(16))
-        mask[2 * pair] = scale if low >= threshold else Float(0)
-        mask[2 * pair + 1] = scale if high >= threshold else Float(0)
+def _draw(masks, node, words, threshold, scale):
+    """The node's rows of both masks: scaled, or 0."""
+    pairs = masks.shape[1] // 2
+    for part in range(2):
+        mask = masks[part]
+        key, middle = words[part]
+        for pair in range(pairs):
+            bits = mix(Word(Word(node * pairs + pair) ^ key), middle)
+            low, high = np.int16(bits), np.int16(bits >> Word(16))
+            mask[2 * pair] = scale if low >= threshold else Float(0)
+            mask[2 * pair + 1] = scale if high >= threshold else Float(0)
 
 
 @jit_in_any_order
-def _scores(hidden, message, mask, weight, bias):
+def _scores(hidden, message, masks, weight, bias):
     width = len(hidden)
     first, second, third = bias[0], bias[1], bias[2]
     for d in range(width):
-        dropped = hidden[d] * mask[0, d]
+        dropped = hidden[d] * masks[0, d]
         first += dropped * weight[0, d]
         second += dropped * weight[1, d]
         third += dropped * weight[2, d]
     for d in range(width):
-        dropped = message[d] * mask[1, d]
+        dropped = message[d] * masks[1, d]
         first += dropped * weight[0, width + d]
         second += dropped * weight[1, width + d]
         third += dropped * weight[2, width + d]
@@ -53,15 +56,13 @@ def gated_update(
 ):
     """Without words there are no masks, and an empty memory is not wanted."""
     nodes, width = hidden.shape[1:]
-    mask = np.ones((2, width), np.float32)
+    masks = np.ones((2, width), np.float32)
     for k in range(first, last):
         for i in range(nodes):
             if len(words):
-                for part in range(2):
-                    start = i * (width // 2)
-                    _draw(mask[part], start, words[k, part], thresholds[k], scales[k])
+                _draw(masks, i, words[k], thresholds[k], scales[k])
             h, m = hidden[k, i], message[k, i]
-            scores = _scores(h, m, mask, weight[k], bias[k])
+            scores = _scores(h, m, masks, weight[k], bias[k])
             keep, absorb, pass_on = _sigmoid(scores[0]), _sigmoid(scores[1]), _sigmoid(scores[2])
             gates[k, i, 0], gates[k, i, 1], gates[k, i, 2] = keep, absorb, pass_on
             for d in range(width):
@@ -86,15 +87,13 @@ def gated_update_backward(
 ):  # fmt: skip
     """The sums in ``of_weight`` and ``of_bias`` start with zeros."""
     nodes, width = hidden.shape[1:]
-    mask = np.ones((2, width), np.float32)
+    masks = np.ones((2, width), np.float32)
     part_weight, part_bias = np.zeros((3, 2 * width), np.float32), np.zeros(3, np.float32)
     of_score = np.empty(3, np.float32)
     for k in range(first, last):
         for i in range(nodes):
             if len(words):
-                for part in range(2):
-                    start = i * (width // 2)
-                    _draw(mask[part], start, words[k, part], thresholds[k], scales[k])
+                _draw(masks, i, words[k], thresholds[k], scales[k])
             h, m, gate, above = hidden[k, i], message[k, i], gates[k, i], of_out[k, i]
             of_score[0], of_score[1], of_score[2] = _dot(above, h), _dot(above, m), Float(0)
             if of_memory.shape[1]:
@@ -106,20 +105,20 @@ def gated_update_backward(
             w = weight[k]
             for d in range(width):
                 through = one * w[0, d] + two * w[1, d] + three * w[2, d]
-                of_hidden[k, i, d] = above[d] * gate[0] + through * mask[0, d]
+                of_hidden[k, i, d] = above[d] * gate[0] + through * masks[0, d]
             for d in range(width):
                 through = one * w[0, width + d] + two * w[1, width + d] + three * w[2, width + d]
-                of_message[k, i, d] = above[d] * gate[1] + through * mask[1, d]
+                of_message[k, i, d] = above[d] * gate[1] + through * masks[1, d]
             if of_memory.shape[1]:
                 for d in range(width):
                     of_message[k, i, d] += of_memory[k, i, d] * gate[2]
             for d in range(width):
-                dropped = h[d] * mask[0, d]
+                dropped = h[d] * masks[0, d]
                 part_weight[0, d] += one * dropped
                 part_weight[1, d] += two * dropped
                 part_weight[2, d] += three * dropped
             for d in range(width):
-                dropped = m[d] * mask[1, d]
+                dropped = m[d] * masks[1, d]
                 part_weight[0, width + d] += one * dropped
                 part_weight[1, width + d] += two * dropped
                 part_weight[2, width + d] += three * dropped
