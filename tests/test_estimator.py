@@ -218,7 +218,8 @@ class TestScores:
 
 
 INTERRUPTED = """
-import torch, memohop
+import signal, torch, memohop
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs behind
 torch.set_num_threads(1)
 data = memohop.load("csbm", nodes=90, classes=3, channels=8)
 classifier = memohop.MMPClassifier(trials=10**6, splits=2, epochs=8)
@@ -241,9 +242,12 @@ def test_ctrl_c_keeps_the_best_so_far():
         text=True,
         env=environment,
     ) as process:
-        assert process.stdout.readline() == "under way\n"
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        try:
+            assert process.stdout.readline() == "under way\n"
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 0, err
     stopped, trials, shape = out.strip().split(" ", 2)
     assert stopped == "interrupted"
