@@ -172,6 +172,8 @@ def test_no_process_is_left_behind(way, tiny_file, tmp_path):
             cwd=tmp_path,
             stderr=err,
             start_new_session=True,
+            # A shell has what it runs behind ignore Ctrl-C, and that is inherited.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
     workers, left = [], None
     try:
