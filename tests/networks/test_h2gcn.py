@@ -5,7 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memohop import build
+from memohop import Graph, build
+from memohop.networks.two_steps import TwoSteps
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])
 FEATURES, CLASSES = 5, 3
@@ -85,3 +86,26 @@ def test_the_second_neighbourhood_is_strict(data, nodes):
     for graph, expected in zip(found, neighbourhoods(arcs, nodes, direction), strict=True):
         pairs = zip(graph.pattern.row.tolist(), graph.pattern.col.tolist(), strict=True)
         assert set(pairs) == {(node, other) for node in range(nodes) for other in expected[node]}
+
+
+@pytest.mark.parametrize("direction", ["undirected", "out", "in"])
+def test_a_second_neighbourhood_of_single_paths_is_multiplied_step_by_step(direction):
+    torch.manual_seed(0)
+    hub = [(0, node) for node in range(1, 130)] + [(node, 0) for node in range(100, 250)]
+    arcs = [*hub, (1, 2), (3, 2), (3, 4), (5, 5)]
+    near = Graph(torch.tensor(arcs).t(), 250, direction=direction, self_loops="remove")
+    far = TwoSteps(near)
+    assert far._detour is not None
+    hidden, upstream = torch.rand(2, 250, 3)
+    found, expected = hidden.clone().requires_grad_(), hidden.clone().requires_grad_()
+    product = far @ found
+    slow = average(neighbourhoods(arcs, 250, direction)[1], expected)
+    torch.testing.assert_close(product, slow)
+    product.backward(upstream)
+    slow.backward(upstream)
+    torch.testing.assert_close(found.grad, expected.grad)
+
+
+def test_a_second_neighbourhood_of_many_paths_is_multiplied_as_it_is():
+    arcs = torch.ones(30, 30).tril(-3).nonzero().t()
+    assert TwoSteps(Graph(arcs, 30, direction="undirected"))._detour is None

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.networks.base import Features, GraphModel
+from memohop.networks.two_steps import TwoSteps
 from memohop.nn import Dropout, FeatureLinear, Graph
 
 
@@ -19,7 +18,7 @@ class Neighbourhoods(NamedTuple):
     """Who is one step away, and who is two steps away and no less."""
 
     near: Graph
-    far: Graph
+    far: TwoSteps
 
 
 class H2GCN(GraphModel):
@@ -80,8 +79,7 @@ class H2GCN(GraphModel):
         """The graph and its strict second neighbourhood, each normalised by itself."""
         policies = {**self.policies_in_force, "self_loops": "remove", "norm": "symmetric"}
         near = Graph(edge_index, num_nodes, **policies)
-        far = Graph(_two_steps_away(near), num_nodes, direction="out", norm="symmetric")
-        return Neighbourhoods(near, far)
+        return Neighbourhoods(near, TwoSteps(near))
 
     def forward(self, x: Features, graph: Neighbourhoods) -> Tensor:
         """Logits ``[N, out_channels]``."""
@@ -120,14 +118,3 @@ class H2GCN(GraphModel):
         decided = parts.unflatten(-1, (weights.shape[1], -1)).unbind(-2)
         rounds = [decided[2**k - 1 : 2 ** (k + 1) - 1] for k in range(self.num_layers + 1)]
         return torch.stack([collected(of_round) for of_round in rounds]).sum(0)
-
-
-def _two_steps_away(graph: Graph) -> Tensor:
-    """Entries ``[2, entries]`` that two steps reach, and neither one nor none does."""
-    place = (graph.pattern.row.cpu().numpy(), graph.pattern.col.cpu().numpy())
-    shape = (graph.num_nodes, graph.num_nodes)
-    one = sp.csr_array((np.ones(len(graph.pattern), dtype=bool), place), shape=shape)
-    two = one @ one  # of truth values: whether there is a path, not how many
-    found = two > one + sp.eye_array(graph.num_nodes, dtype=bool, format="csr")
-    entries = np.stack(found.nonzero()).astype(np.int64)
-    return torch.from_numpy(entries).to(graph.pattern.row.device)

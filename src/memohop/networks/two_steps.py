@@ -1,0 +1,98 @@
+"""The second neighbourhood of a graph and the product with it, for ``h2gcn``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from memohop.nn import Graph
+from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product
+
+_PER_ROW = 32  # how many entries cost as much as a row of two more products and a difference
+
+
+class _Detour(NamedTuple):
+    r"""Three matrices with :math:`\bar{\mathbf{A}}_2 = \mathbf{L}\mathbf{F} - \mathbf{S}`."""
+
+    last_step: FixedMatrix
+    first_step: FixedMatrix
+    surplus: FixedMatrix
+
+
+class TwoSteps:
+    r"""The matrix :math:`\bar{\mathbf{A}}_2` of nodes that are two steps away and no less.
+
+    :math:`\mathbf{A}_2` has a 1 for nodes that can be reached in two steps and are neither
+    neighbours nor the node itself, and is normalised symmetrically by its own degrees
+    :math:`\mathbf{D}`. A node with many neighbours makes pairs of all of them, so it has many
+    entries, most of which stand for a single path. Then :math:`\mathbf{A}\mathbf{A}`, which
+    counts the paths, is the quicker matrix to multiply with, one step after the other:
+
+    .. math::
+        \bar{\mathbf{A}}_2\mathbf{H} = \mathbf{D}^{-1/2}\mathbf{A}\,
+            (\mathbf{A}\mathbf{D}^{-1/2}\mathbf{H})
+            - \mathbf{D}^{-1/2}\mathbf{S}\mathbf{D}^{-1/2}\mathbf{H},
+            \qquad \mathbf{S} = \mathbf{A}\mathbf{A} - \mathbf{A}_2
+
+    with the surplus :math:`\mathbf{S}` of second paths, paths to neighbours and ways back.
+
+    Args:
+        near: the graph, without self-loops; its weights play no part.
+    """
+
+    def __init__(self, near: Graph) -> None:
+        place = (near.pattern.row.cpu().numpy(), near.pattern.col.cpu().numpy())
+        shape = (near.num_nodes, near.num_nodes)
+        ones = np.ones(len(near.pattern), dtype=np.int32)
+        one = sp.csr_array((ones, place), shape=shape)
+        paths = one @ one
+        far = (paths > 0) > (one > 0) + sp.eye_array(near.num_nodes, dtype=bool, format="csr")
+        entries = np.stack(far.nonzero()).astype(np.int64)
+        device = near.pattern.row.device
+        self.graph = Graph(
+            torch.from_numpy(entries).to(device), near.num_nodes, direction="out", norm="symmetric"
+        )
+        surplus = sp.coo_array(paths - far)
+        by_detour = 2 * len(near.pattern) + surplus.nnz + _PER_ROW * near.num_nodes
+        shorter = 2 * by_detour < len(self.pattern)
+        self._detour = self._take_detour(near.pattern, surplus) if shorter else None
+
+    @property
+    def pattern(self) -> Pattern:
+        """Who is two steps away from whom."""
+        return self.graph.pattern
+
+    def __matmul__(self, hidden: Tensor) -> Tensor:
+        """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
+        if self._detour is None:
+            return self.graph @ hidden
+        last_step, first_step, surplus = self._detour
+        dense = hidden[None]
+        paths = fixed_product(fixed_product(dense, first_step), last_step)
+        return (paths - fixed_product(dense, surplus)).squeeze(0)
+
+    def _take_detour(self, near: Pattern, surplus: sp.coo_array) -> _Detour:
+        weight, pattern = self.graph.weight, self.pattern
+        rows, columns = (_scale(pattern, weight) for pattern in (pattern, pattern.transpose))
+        order = np.lexsort((surplus.col, surplus.row))
+        row, col, count = (
+            torch.from_numpy(part[order]).to(weight.device)
+            for part in (surplus.row, surplus.col, surplus.data)
+        )
+        row, col = row.long(), col.long()
+        more = Pattern(row, col, near.shape)
+        return _Detour(
+            FixedMatrix(near, rows[near.row]),
+            FixedMatrix(near, columns[near.col]),
+            FixedMatrix(more, count.to(weight.dtype) * rows[row] * columns[col]),
+        )
+
+
+def _scale(pattern: Pattern, ones: Tensor) -> Tensor:
+    """One over the root of each row's degree, or 0: what is subtracted there leaves no rest."""
+    degree = pattern.row_sums(ones[None])[0]
+    return torch.where(degree > 0, degree.clamp(min=1).rsqrt(), 0)
