@@ -21,15 +21,21 @@ from torch import Tensor
 from memohop.nn.fused import (
     cpu_kernels,
     cpu_kernels_backward,
+    in_plain_backward,
     kernels,
     kernels_for,
     use_kernels,
 )
 from memohop.nn.operation import Operation, batch_first
+from memohop.nn.row_blocks import (
+    RowBlocks,
+    block_height,
+    collects_from_afar,
+    product_by_blocks,
+)
 
 _GATHERED_ELEMENTS = 1 << 26  # how many products `inner` holds at once on a GPU
 _NARROW = 16  # widths up to which the CPU kernels are quicker than PyTorch's products
-_IN_CACHE = 1 << 20  # numbers of which a CPU finds a row quickly
 _CROWDED = 1 / 6  # share of entries above which a GPU is quicker with the zeros than without
 _CROWDED_ON_CPU = 1 / 4
 _SIDE_BY_SIDE = 64  # columns up to which a CPU multiplies several narrow matrices as one
@@ -62,6 +68,7 @@ class Pattern:
         self._columns, self._rows = col.to(torch.int32), row.to(torch.int32)
         self._order = order.to(torch.int32)
         self._blocks: dict[int, tuple[Tensor, Tensor]] = {}
+        self._row_blocks: dict[int, RowBlocks] = {}
 
     def __len__(self) -> int:
         return len(self.row)
@@ -133,6 +140,13 @@ class Pattern:
             Pattern(self.transpose.row, self.order, (columns, len(self))),
         )
 
+    def row_blocks(self, width: int) -> RowBlocks:
+        """The transpose in blocks of rows, for operands of this width."""
+        if width not in self._row_blocks:
+            blocks = RowBlocks(self.row, self.col, self.shape, block_height(width))
+            self._row_blocks[width] = blocks
+        return self._row_blocks[width]
+
     def block_csr(self, values: Tensor) -> Tensor:
         """A block-diagonal sparse tensor of several matrices, from ``[K, entries]``."""
         count, (rows, columns) = len(values), self.shape
@@ -162,6 +176,7 @@ class FixedMatrix:
 
     def _fill(self, pattern: Pattern, values: Tensor) -> None:
         self.pattern, self.values, self.csr = pattern, values, pattern.csr(values)
+        self._transposed_blocks: dict[int, list[Tensor]] = {}
 
     @cached_property
     def crowded(self) -> bool:
@@ -174,6 +189,13 @@ class FixedMatrix:
     def full(self) -> Tensor:
         """The matrix with its zeros."""
         return self.csr.to_dense()
+
+    def transposed_blocks(self, width: int) -> list[Tensor]:
+        """The transpose in blocks of rows, for operands of this width."""
+        if width not in self._transposed_blocks:
+            blocks = self.pattern.row_blocks(width).matrices(self.values)
+            self._transposed_blocks[width] = blocks
+        return self._transposed_blocks[width]
 
 
 def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None) -> Tensor:
@@ -201,16 +223,16 @@ def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
 def _transposed_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
     """In a backward pass, products with the transposes of what the values make of the pattern."""
     served = cpu_kernels_backward(dense)
-    if served is not None and (dense.shape[-1] <= _NARROW or _gathers_far(dense, pattern)):
+    if served is not None and dense.shape[-1] <= _NARROW:
         return served.transposed_product(*pattern.csr_indices, values, dense, pattern.shape[1])
+    if in_plain_backward() and collects_from_afar(dense, pattern.shape):
+        out = dense.new_empty(len(dense), pattern.shape[1], dense.shape[-1])
+        blocks = pattern.row_blocks(dense.shape[-1])
+        for k in range(len(dense)):
+            product_by_blocks(blocks.matrices(values[k]), dense[k], out[k])
+        return out
     swapped = values.index_select(-1, pattern.order)
     return weighted_product(swapped, dense, pattern.transpose)
-
-
-def _gathers_far(dense: Tensor, pattern: Pattern) -> bool:
-    """Whether transposed products would gather from many rows, and could add to few instead."""
-    rows, columns = pattern.shape
-    return dense[0].numel() > _IN_CACHE and 8 * columns < rows
 
 
 def _multiply(csr: Tensor, dense: Tensor, out: Tensor, bias: Tensor | None) -> None:
@@ -264,11 +286,12 @@ class _FixedProduct(Operation):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
         bias = grads[0].sum(1) if ctx.has_bias else None
         matrix: FixedMatrix = ctx.matrix
-        served = cpu_kernels_backward(grads[0])
-        if served is None or not _gathers_far(grads[0], matrix.pattern):
+        shape = matrix.pattern.shape
+        if not (in_plain_backward() and collects_from_afar(grads[0], shape)):
             return fixed_product(grads[0], matrix.transpose), bias, None
-        pattern, values = matrix.pattern, matrix.values[None]
-        out = served.transposed_product(*pattern.csr_indices, values, grads[0], pattern.shape[1])
+        out = grads[0].new_empty(len(grads[0]), shape[1], grads[0].shape[-1])
+        for place, grad in zip(out, grads[0], strict=True):
+            product_by_blocks(matrix.transposed_blocks(grad.shape[-1]), grad, place)
         return out, bias, None
 
     @staticmethod
