@@ -260,6 +260,34 @@ def test_a_step_leaves_the_network_itself_alone(words):
         assert "rate=0.5" in repr(model)
 
 
+@pytest.mark.parametrize(("name", "count"), [("gcn+mmp", 4), ("h2gcn", 4), ("mlp", 1)])
+def test_where_nothing_is_dropped_evaluation_is_the_start_of_the_next_step(name, count, words):
+    members = grid(split=range(count), dropout=(0.0,), input_dropout=(0.0,), lam=(0.3,))
+    build = make_builder(name, words, {})
+    task = make_task(words, build(), torch.device("cpu"), "sparse")
+    ahead, behind = (Population(task, build, members, epochs=9) for _ in range(2))
+    assert ahead.looks_ahead
+    behind.looks_ahead = False
+    for population in (ahead, behind):
+        for epoch in range(9):
+            if epoch == 5 and count > 1:
+                population.select(torch.tensor([0, 2, 3]))
+            population.step()
+    for one, other in zip(
+        *(p.results(range(len(p.members))) for p in (ahead, behind)), strict=True
+    ):
+        np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=1e-6)
+        np.testing.assert_array_equal(one.val_curve, other.val_curve)
+        assert (one.best_epoch, one.test) == (other.best_epoch, other.test)
+
+
+def test_where_something_is_dropped_evaluation_is_apart(words):
+    build = make_builder("mlp", words, {})
+    task = make_task(words, build(), torch.device("cpu"), "sparse")
+    some = [Member(dropout=0.0, input_dropout=0.0), Member(dropout=0.0, input_dropout=0.1)]
+    assert not Population(task, build, some, epochs=1).looks_ahead
+
+
 def test_progress_counts_up_to_the_total(data):
     seen = []
     train(

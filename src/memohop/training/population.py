@@ -100,6 +100,8 @@ class Population:
         self.is_ours = isinstance(self.model, NodeModel)
         if isinstance(self.model, NodeModel):
             self.model.penalised = any(member.lam > 0 for member in members)
+        self.looks_ahead = device.type == "cpu" and self._drops_nothing()
+        self._ahead: tuple[Tensor, Tensor] | None = None  # losses and logits of the next step
         self.masks = task.masks[per_member([m.split for m in members], torch.int64)]
         self.labelled = self.masks[:, _TRAIN]
         if rules.class_weight == "balanced":
@@ -114,17 +116,22 @@ class Population:
 
     def step(self) -> None:
         """One epoch of every member: gradient, update, evaluation, keeping the best."""
+        key = self.keys.index_select(1, self.epoch[None])[:, 0]
         with invariant_products(self.params.device):
-            loss, grad = self._loss_and_grad(self.keys.index_select(1, self.epoch[None])[:, 0])
-            self.optimiser.step(grad, self.epoch)
-            logits = self._logits()
+            loss, _ = self._ahead or self._losses_and_logits(key)
+            self.optimiser.step(self._gradient(loss), self.epoch)
+            if self.looks_ahead:  # without dropout, evaluation is what the next step starts with
+                self._ahead = self._losses_and_logits(key)
+                logits = self._ahead[1].detach()
+            else:
+                logits = self._logits()
         scores = SCORES[self.task.metric](logits, self.task.y, self.masks)
         val_loss = self._val_loss(logits) if self.rules.needs_loss else None
         keep = self.watch.look(self.epoch, scores, val_loss)
         if self.kept_params is not None:
             self._keep(keep)
         self.schedule.step(self.epoch, val_loss)
-        point = torch.stack([loss, scores[:, _VAL]], dim=1)
+        point = torch.stack([loss.detach(), scores[:, _VAL]], dim=1)
         self.curves.index_copy_(2, self.epoch[None], point[:, :, None])
         self.epoch += 1
 
@@ -134,6 +141,7 @@ class Population:
 
     def select(self, index: Tensor) -> None:
         """Go on with these members alone."""
+        self._ahead = None
         self.members = [self.members[i] for i in index.tolist()]
         self.params = self.params[index]
         self._leaves = self._views(self.params)
@@ -214,14 +222,20 @@ class Population:
                     rates[place] = getattr(member, field)
             module.set_rates(rates)
 
-    def _loss(
+    def _drops_nothing(self) -> bool:
+        """Whether a network is the same in training and in evaluation, but for the penalty."""
+        dropouts = [module for module in self.model.modules() if isinstance(module, Dropout)]
+        stateless = len(self.buffers) == len(dropouts)
+        return self.is_ours and stateless and not any(module.active for module in dropouts)
+
+    def _loss_and_logits(
         self,
         params: dict[str, Tensor],
         buffers: dict[str, Tensor],
         key: Tensor,
         lam: Tensor,
         labelled: Tensor,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         """Mean cross-entropy over the labelled nodes and the weighted penalty, Eq. (12)."""
         with randomness(key):
             output = self._call(self.model, params, buffers)
@@ -231,9 +245,9 @@ class Population:
         count = labelled.sum()
         loss = -(per_node * labelled).sum() / count
         if penalty is None:
-            return loss
+            return loss, logits
         summed = getattr(self.model, "penalty_is_summed", False)
-        return loss + lam * (penalty / count if summed else penalty)
+        return loss + lam * (penalty / count if summed else penalty), logits
 
     def _call(self, model: nn.Module, params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Any:
         # Our networks share modules, not tensors, and swapping a shared module twice would not
@@ -260,17 +274,20 @@ class Population:
             for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
         }
 
-    def _loss_and_grad(self, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Members share nothing, so the gradient of the sum is the gradient of each."""
+    def _losses_and_logits(self, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Of every member, ``[B]`` and ``[B, N, C]``, ready for the gradient."""
         arguments = (self._leaves, self.buffers, key, self.lam, self.labelled)
         if self._vectorised():
-            loss = vmap(self._loss)(*arguments)
-        else:
-            with nullcontext() if self.is_ours else _torch_seed(key):
-                loss = self._loss(*(_only(argument) for argument in arguments))[None]
+            return vmap(self._loss_and_logits)(*arguments)
+        with nullcontext() if self.is_ours else _torch_seed(key):
+            loss, logits = self._loss_and_logits(*(_only(argument) for argument in arguments))
+        return loss[None], logits[None]
+
+    def _gradient(self, loss: Tensor) -> Tensor:
+        """Members share nothing, so the gradient of the sum is the gradient of each."""
         leaves = list(self._leaves.values())
         found = torch.autograd.grad(loss.sum(), leaves, materialize_grads=True)
-        return loss.detach(), torch.cat([grad.reshape(len(grad), -1) for grad in found], dim=1)
+        return torch.cat([grad.reshape(len(grad), -1) for grad in found], dim=1)
 
     def _val_loss(self, logits: Tensor) -> Tensor:
         """Mean cross-entropy over the validation nodes, ``[B]``."""
