@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from memohop.networks.base import Features, GraphModel
 from memohop.networks.two_steps import TwoSteps
 from memohop.nn import Dropout, FeatureLinear, Graph
+from memohop.nn.dropped_linear import dropped_linear
 
 
 class Neighbourhoods(NamedTuple):
@@ -88,13 +89,14 @@ class H2GCN(GraphModel):
             first = F.relu(first)
         if not (self.training and self.dropout.active):
             return self._decide_first(first, graph)
-        rounds = [first]
+        parts = of_round = [first]
         for _ in range(self.num_layers):
-            near, far = graph.near @ rounds[-1], graph.far @ rounds[-1]
-            rounds.append(torch.cat([near, far], dim=-1))
-        parts = self.classifier.weight.split([part.shape[-1] for part in rounds], dim=1)
+            of_round = [step @ part for step in graph for part in of_round]
+            parts = parts + of_round
+        weights = self.classifier.weight.chunk(len(parts), dim=1)
         decided = [
-            F.linear(self.dropout(part), weight) for part, weight in zip(rounds, parts, strict=True)
+            dropped_linear(part, self.dropout, weight)
+            for part, weight in zip(parts, weights, strict=True)
         ]
         return torch.stack(decided).sum(0)
 

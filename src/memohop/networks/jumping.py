@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, Graph
+from memohop.nn.dropped_linear import dropped_linear
 from memohop.nn.features import linear_map
 
 
@@ -62,4 +63,5 @@ class JumpingStack(GraphModel):
         for conv in self.convs:
             hidden = conv(self.dropout(layers[-1]), graph, *beside)
             layers.append(self.backbone.activation(hidden))
-        return self.classifier(self.dropout(torch.cat(layers, dim=-1)))
+        together = torch.cat(layers, dim=-1)
+        return dropped_linear(together, self.dropout, self.classifier.weight)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from memohop.networks.base import Features, NodeModel
 from memohop.nn import Dropout, FeatureLinear
+from memohop.nn.dropped_linear import dropped_linear
 
 
 class MLP(NodeModel):
@@ -64,5 +65,7 @@ class MLP(NodeModel):
         """Logits ``[N, out_channels]``."""
         hidden = self.first(x)
         for linear in self.later:
-            hidden = linear(self.dropout(F.relu(hidden) if self.relu else hidden))
+            assert isinstance(linear, nn.Linear)
+            hidden = F.relu(hidden) if self.relu else hidden
+            hidden = dropped_linear(hidden, self.dropout, linear.weight, linear.bias)
         return hidden

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memohop.nn import cpu_product_loops, cpu_row_loops
+from memohop.nn import cpu_decision_loops, cpu_product_loops, cpu_row_loops
 from memohop.nn.randomness import thresholds
 
 _LARGE = 1 << 18  # numbers to go through from which a second thread is worth its start
@@ -139,13 +139,48 @@ def row_sums(pointers: Tensor, values: Tensor) -> Tensor:
 def dropout(values: Tensor, keys: Tensor, rates: Tensor, word1: int, word2: int) -> Tensor:
     """Dropout of ``[B, ...]``, each member by its own key and rate."""
     out = torch.empty(values.shape)
-    words = keys ^ keys.new_tensor([word1, word2])
     run_loop(
         cpu_product_loops.dropout, out.numel(), len(out), as_array(values.flatten(1)),
-        as_array(words).view(np.uint32), as_array(thresholds(rates)), as_array(1 / (1 - rates)),
-        as_array(out.view(len(out), -1)),
+        *_drop_arrays(keys, rates, word1, word2), as_array(out.view(len(out), -1)),
     )  # fmt: skip
     return out
+
+
+def dropped_linear(
+    values: Tensor, weight: Tensor, keys: Tensor, rates: Tensor, word1: int, word2: int
+) -> Tensor:
+    """Dropout of ``[B, N, D]`` and products with weights ``[B, C, D]``: ``[B, N, C]``."""
+    out = values.new_empty(*values.shape[:2], weight.shape[1])
+    run_loop(
+        cpu_decision_loops.dropped_linear, values.numel(), len(out), as_array(values), as_array(weight),
+        *_drop_arrays(keys, rates, word1, word2), as_array(out),
+    )  # fmt: skip
+    return out
+
+
+def dropped_linear_backward(
+    values: Tensor,
+    weight: Tensor,
+    keys: Tensor,
+    rates: Tensor,
+    word1: int,
+    word2: int,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The gradients of :func:`dropped_linear` in values and weight."""
+    found = torch.empty(values.shape), torch.zeros(weight.shape)
+    run_loop(
+        cpu_decision_loops.dropped_linear_backward, values.numel(), len(values), as_array(values),
+        as_array(weight), *_drop_arrays(keys, rates, word1, word2), as_array(grad),
+        *map(as_array, found),
+    )  # fmt: skip
+    return found
+
+
+def _drop_arrays(keys: Tensor, rates: Tensor, word1: int, word2: int) -> tuple[Any, Any, Any]:
+    """What the loops know of dropout: words of the hash, thresholds and scales."""
+    words = as_array(keys ^ keys.new_tensor([word1, word2])).view(np.uint32)
+    return words, as_array(thresholds(rates)), as_array(1 / (1 - rates))
 
 
 def as_array(tensor: Tensor) -> Any:

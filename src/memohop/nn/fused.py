@@ -88,7 +88,12 @@ def numba_kernels() -> tuple[ModuleType | None, ModuleType | None]:
 
 def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:
     """Dropout in one pass, and in one pass backwards."""
-    return _Dropped.apply(values[None], draw.key[None], rate.reshape(1), draw.place).squeeze(0)
+    return dropped_members(values[None], draw.key[None], rate.reshape(1), draw.place).squeeze(0)
+
+
+def dropped_members(values: Tensor, keys: Tensor, rates: Tensor, place: int) -> Tensor:
+    """Dropout of ``[K, ...]``, each member by its own key and rate, all at one place."""
+    return _Dropped.apply(values, keys, rates, place)
 
 
 def dropped_product(
