@@ -19,22 +19,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from memohop.nn.column_blocks import ColumnBlocks, collects_from_afar, product_by_blocks
 from memohop.nn.fused import (
     cpu_kernels,
     cpu_kernels_backward,
     cpu_table_kernels,
-    in_plain_backward,
     kernels,
     kernels_for,
     use_kernels,
 )
 from memohop.nn.operation import Operation, batch_first
-from memohop.nn.row_blocks import (
-    RowBlocks,
-    block_height,
-    collects_from_afar,
-    product_by_blocks,
-)
 
 if TYPE_CHECKING:
     from memohop.nn.cpu_table_kernels import PackedMatrix
@@ -75,7 +69,7 @@ class Pattern:
         self._columns, self._rows = col.to(torch.int32), row.to(torch.int32)
         self._order = order.to(torch.int32)
         self._blocks: dict[int, tuple[Tensor, Tensor]] = {}
-        self._row_blocks: dict[int, RowBlocks] = {}
+        self._column_blocks: dict[int, ColumnBlocks] = {}
 
     def __len__(self) -> int:
         return len(self.row)
@@ -147,12 +141,12 @@ class Pattern:
             Pattern(self.transpose.row, self.order, (columns, len(self))),
         )
 
-    def row_blocks(self, width: int) -> RowBlocks:
-        """The transpose in blocks of rows, for operands of this width."""
-        if width not in self._row_blocks:
-            blocks = RowBlocks(self.row, self.col, self.shape, block_height(width))
-            self._row_blocks[width] = blocks
-        return self._row_blocks[width]
+    def column_blocks(self, width: int) -> ColumnBlocks:
+        """The entries in blocks of columns, for operands of this width."""
+        if width not in self._column_blocks:
+            blocks = ColumnBlocks(self.row, self.col, self.shape, width)
+            self._column_blocks[width] = blocks
+        return self._column_blocks[width]
 
     def block_csr(self, values: Tensor) -> Tensor:
         """A block-diagonal sparse tensor of several matrices, from ``[K, entries]``."""
@@ -194,7 +188,7 @@ class FixedMatrix:
         self, pattern: Pattern, values: Tensor, factors: tuple[Tensor, Tensor] | None
     ) -> None:
         self.pattern, self.values, self.csr = pattern, values, pattern.csr(values)
-        self._transposed_blocks: dict[int, list[Tensor]] = {}
+        self._column_blocks: dict[int, list[Tensor]] = {}
         self._factors = factors
 
     @cached_property
@@ -217,12 +211,12 @@ class FixedMatrix:
         """The matrix with its zeros."""
         return self.csr.to_dense()
 
-    def transposed_blocks(self, width: int) -> list[Tensor]:
-        """The transpose in blocks of rows, for operands of this width."""
-        if width not in self._transposed_blocks:
-            blocks = self.pattern.row_blocks(width).matrices(self.values)
-            self._transposed_blocks[width] = blocks
-        return self._transposed_blocks[width]
+    def column_blocks(self, width: int) -> list[Tensor]:
+        """The matrix in blocks of columns, for operands of this width."""
+        if width not in self._column_blocks:
+            blocks = self.pattern.column_blocks(width).matrices(self.values)
+            self._column_blocks[width] = blocks
+        return self._column_blocks[width]
 
 
 def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None) -> Tensor:
@@ -252,12 +246,6 @@ def _transposed_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tens
     served = cpu_kernels_backward(dense)
     if served is not None and dense.shape[-1] <= _NARROW:
         return served.transposed_product(*pattern.csr_indices, values, dense, pattern.shape[1])
-    if in_plain_backward() and collects_from_afar(dense, pattern.shape):
-        out = dense.new_empty(len(dense), pattern.shape[1], dense.shape[-1])
-        blocks = pattern.row_blocks(dense.shape[-1])
-        for k in range(len(dense)):
-            product_by_blocks(blocks.matrices(values[k]), dense[k], out[k])
-        return out
     swapped = values.index_select(-1, pattern.order)
     return weighted_product(swapped, dense, pattern.transpose)
 
@@ -302,6 +290,11 @@ class _FixedProduct(Operation):
                     matrix.csr, dense[part], bias if bias is None else bias[part]
                 )
             return out
+        if collects_from_afar(dense, matrix.pattern.shape[0], len(matrix.pattern)):
+            blocks = matrix.column_blocks(width)
+            for k in range(count):
+                product_by_blocks(blocks, dense[k], out[k])
+            return out if bias is None else out.add_(bias[:, None])
         for k in range(count):  # one at a time stays in the cache
             _multiply(matrix.csr, dense[k], out[k], None if bias is None else bias[k])
         return out
@@ -314,14 +307,7 @@ class _FixedProduct(Operation):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
         bias = grads[0].sum(1) if ctx.has_bias else None
-        matrix: FixedMatrix = ctx.matrix
-        shape = matrix.pattern.shape
-        if not (in_plain_backward() and collects_from_afar(grads[0], shape)):
-            return fixed_product(grads[0], matrix.transpose), bias, None
-        out = grads[0].new_empty(len(grads[0]), shape[1], grads[0].shape[-1])
-        for place, grad in zip(out, grads[0], strict=True):
-            product_by_blocks(matrix.transposed_blocks(grad.shape[-1]), grad, place)
-        return out, bias, None
+        return fixed_product(grads[0], ctx.matrix.transpose), bias, None
 
     @staticmethod
     def vmap(
@@ -350,6 +336,11 @@ class _WeightedProduct(Operation):
         if width <= _NARROW and (served := cpu_kernels(dense)) is not None:
             return served.product(*pattern.csr_indices, values, dense, pattern.shape[0])
         out = dense.new_empty(count, pattern.shape[0], width)
+        if collects_from_afar(dense, pattern.shape[0], len(pattern)):
+            blocks = pattern.column_blocks(width)
+            for k in range(count):
+                product_by_blocks(blocks.matrices(values[k]), dense[k], out[k])
+            return out
         for k in range(count):
             _multiply(pattern.csr(values[k]), dense[k], out[k], None)
         return out
