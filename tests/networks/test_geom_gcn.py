@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 
 from memohop import UsageError, build
 from memohop.data.latent import LatentNeighbours, computed
+from memohop.nn import SparseFeatures, epoch_key, fused, randomness
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])  # with a self-loop
 NODES, FEATURES, CLASSES = 6, 5, 3
@@ -36,15 +37,58 @@ def logits_by_loops(network, x, divisions):
     return hidden
 
 
+def without_numba(monkeypatch):
+    monkeypatch.setattr(fused, "numba_kernels", lambda: (None, None))
+
+
+@pytest.mark.parametrize("features", ["dense", "sparse", "sparse without Numba"])
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
-def test_geom_gcn_equals_loops_over_the_arcs(num_layers):
+def test_geom_gcn_equals_loops_over_the_arcs(num_layers, features, monkeypatch):
+    if features == "sparse without Numba":
+        without_numba(monkeypatch)
     torch.manual_seed(0)
     network = build("geom-gcn", FEATURES, CLASSES, hidden_channels=4, num_layers=num_layers).eval()
-    x = torch.rand(NODES, FEATURES)
-    with torch.no_grad():
-        expected = logits_by_loops(network, x, DIVISIONS)
-        found = network(x, network.prepare(ARCS, NODES, latent()))
+    x = torch.rand(NODES, FEATURES).round(decimals=1) * (torch.rand(NODES, FEATURES) < 0.6)
+    expected = logits_by_loops(network, x, DIVISIONS)
+    given = x if features == "dense" else SparseFeatures(x)
+    found = network(given, network.prepare(ARCS, NODES, latent()))
     torch.testing.assert_close(found, expected)
+    slope, weights = torch.rand_like(found), list(network.parameters())
+    torch.testing.assert_close(
+        torch.autograd.grad((found * slope).sum(), weights),
+        torch.autograd.grad((expected * slope).sum(), weights),
+    )
+
+
+def test_what_is_dropped_does_not_depend_on_how_it_is_computed(monkeypatch):
+    torch.manual_seed(0)
+    network = build("geom-gcn", FEATURES, CLASSES, hidden_channels=20).train()
+    x = torch.rand(NODES, FEATURES)
+    graph, sparse = network.prepare(ARCS, NODES, latent()), SparseFeatures(x)
+    state = {name: torch.stack([one, 2 * one]) for name, one in network.state_dict().items()}
+    state["dropout.rate"], state["convs.0.linear.dropout.rate"] = torch.tensor([[0.5, 0.2]] * 2)
+    keys = epoch_key(torch.tensor([3, 4]), torch.tensor(5))
+
+    def logits(state, key):
+        with randomness(key):
+            return torch.func.functional_call(network, state, (sparse, graph))
+
+    def logits_and_gradients():
+        leaves = {name: value.clone().requires_grad_() for name, value in state.items()}
+        found = torch.func.vmap(logits)(leaves, keys)
+        weights = [leaf for name, leaf in leaves.items() if name.endswith("weight")]
+        return found, *torch.autograd.grad((found**2).sum(), weights)
+
+    together = logits_and_gradients()
+    alone = [
+        logits({name: value[place] for name, value in state.items()}, keys[place])
+        for place in (0, 1)
+    ]
+    torch.testing.assert_close(together[0], torch.stack(alone))
+    without_numba(monkeypatch)
+    torch.testing.assert_close(together, logits_and_gradients())
+    network.eval()
+    assert not torch.allclose(together[0], torch.func.vmap(logits)(state, keys))
 
 
 @pytest.mark.parametrize("direction", ["out", "in"])
@@ -73,7 +117,10 @@ def test_the_order_of_the_nodes_does_not_matter_given_the_latent_neighbours():
 
 
 def same(one, other):
-    return torch.equal(one.csr.to_dense(), other.csr.to_dense())
+    """Whether maps of random numbers bring every node the same."""
+    maps = torch.randn(NODES, 9, generator=torch.Generator().manual_seed(0))
+    received = [graph.sum(graph.collect_from_all(maps)) for graph in (one, other)]
+    return torch.equal(*received)
 
 
 def test_latent_neighbours_come_from_the_data_or_are_computed():

@@ -13,12 +13,58 @@ from torch_geometric.data import Data
 from memohop.data.latent import EMBEDDINGS, LatentNeighbours, computed
 from memohop.errors import UsageError, check_choice
 from memohop.networks.base import Features, GraphModel
-from memohop.nn import Dropout, Graph, SparseFeatures
+from memohop.nn import Dropout, FeatureLinear, Graph, SparseFeatures
 from memohop.nn.features import linear_map
+from memohop.nn.fused import cpu_kernels
+from memohop.nn.pairs import Pairs
 from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product
 
 DIVISIONS = 9  # four quadrants in each of two spaces, and the node itself
 _LATENT, _SELF = 4, 8
+
+
+class Divisions:
+    """Who receives from whom in each division, for the pairs (node, division) that do.
+
+    Most nodes have neighbours in a few divisions alone, so most pairs do neither. Those that
+    receive, and those that send, are numbered division by division, and within one by node.
+
+    Args:
+        target: the node that receives, for each arc.
+        source: the node that sends.
+        division: in which division it lies.
+        values: what the arc's message is multiplied by.
+        num_nodes: number of nodes.
+    """
+
+    def __init__(
+        self, target: Tensor, source: Tensor, division: Tensor, values: Tensor, num_nodes: int
+    ) -> None:
+        receivers, row = torch.unique(division * num_nodes + target, return_inverse=True)
+        senders, col = torch.unique(division * num_nodes + source, return_inverse=True)
+        order = torch.argsort(row * len(senders) + col)
+        row, col, values = row[order], col[order], values[order]
+        every = (source * DIVISIONS + division)[order]
+        count = len(receivers)
+        self.senders = Pairs(senders % num_nodes, senders // num_nodes, DIVISIONS)
+        self.sizes = torch.bincount(receivers // num_nodes, minlength=DIVISIONS).tolist()
+        self._from_senders = FixedMatrix(Pattern(row, col, (count, len(senders))), values)
+        self._from_all = FixedMatrix(Pattern(row, every, (count, DIVISIONS * num_nodes)), values)
+        node, order = torch.sort(receivers % num_nodes, stable=True)
+        self._sum = FixedMatrix(Pattern(node, order, (num_nodes, count)), values.new_ones(count))
+
+    def collect(self, sent: Tensor) -> Tensor:
+        """What each receiving pair collects from the sending ones: ``[receivers, D]``."""
+        return fixed_product(sent[None], self._from_senders).squeeze(0)
+
+    def collect_from_all(self, maps: Tensor) -> Tensor:
+        """The same from the maps of all nodes side by side, ``[N, 9 * D]``, where most lie idle."""
+        every = maps.unflatten(-1, (DIVISIONS, -1)).flatten(0, 1)
+        return fixed_product(every[None], self._from_all).squeeze(0)
+
+    def sum(self, received: Tensor) -> Tensor:
+        """For each node the sum over its receiving pairs: ``[N, D]``."""
+        return fixed_product(received[None], self._sum).squeeze(0)
 
 
 class DivisionConv(nn.Module):
@@ -28,14 +74,14 @@ class DivisionConv(nn.Module):
         \mathbf{e}_{vr} = \frac{1}{\sqrt{d_v}} \sum_{u \in N_r(v)} \frac{1}{\sqrt{d_u}}
             \mathbf{W}_r\mathbf{h}_u
 
-    for the divisions :math:`r`, side by side or averaged; :math:`d_v` is the number of all
-    neighbours of :math:`v`.
+    for the divisions :math:`r` in which :math:`v` has neighbours; :math:`d_v` is the number of
+    all its neighbours.
 
     Args:
         in_channels: width of the input.
         out_channels: width of each division's output.
-        concat: put the divisions side by side, or average them.
-        features: whether the input is the node features, or a hidden state.
+        features: whether the input is the node features, or another such layer's output, whose
+            divisions count as side by side, with zeros for those without neighbours.
         input_dropout: rate of dropout on node features.
     """
 
@@ -44,22 +90,33 @@ class DivisionConv(nn.Module):
         in_channels: int,
         out_channels: int,
         *,
-        concat: bool,
         features: bool = False,
         input_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.linear = linear_map(
-            in_channels, out_channels, features=features, dropout=input_dropout, parts=DIVISIONS
+            in_channels if features else DIVISIONS * in_channels,
+            out_channels,
+            features=features,
+            dropout=input_dropout,
+            parts=DIVISIONS,
         )
-        self.concat = concat
 
-    def forward(self, hidden: Tensor | SparseFeatures, matrix: FixedMatrix) -> Tensor:
-        """From ``[N, in_channels]``, and what :func:`divide` made."""
-        projected = self.linear(hidden).unflatten(-1, (DIVISIONS, -1)).flatten(0, 1)
-        collected = fixed_product(projected[None], matrix).squeeze(0)
-        divisions = collected.unflatten(0, (-1, DIVISIONS))
-        return divisions.flatten(1) if self.concat else divisions.mean(1)
+    def forward(self, hidden: Features, divisions: Divisions) -> Tensor:
+        """From ``[N, in_channels]`` or ``[receivers, in_channels]`` to ``[receivers, .]``."""
+        if not isinstance(self.linear, FeatureLinear):
+            assert isinstance(hidden, Tensor)
+            return divisions.collect_from_all(divisions.sum(self._map(hidden, divisions.sizes)))
+        kernels = cpu_kernels(self.linear.weight[None])
+        if isinstance(hidden, SparseFeatures) and kernels is not None:
+            return divisions.collect(self.linear.of_pairs(hidden, divisions.senders))
+        return divisions.collect_from_all(self.linear(hidden))
+
+    def _map(self, hidden: Tensor, sizes: list[int]) -> Tensor:
+        """Of each pair's division the maps to all nine: ``[receivers, 9 * out_channels]``."""
+        weights = self.linear.weight.split(hidden.shape[-1], dim=1)
+        parts = zip(hidden.split(sizes), weights, strict=True)
+        return torch.cat([F.linear(part, weight) for part, weight in parts if len(part)])
 
 
 class GeomGCN(GraphModel):
@@ -123,22 +180,21 @@ class GeomGCN(GraphModel):
             first, last = place == 0, place == num_layers - 1
             self.convs.append(
                 DivisionConv(
-                    in_channels if first else DIVISIONS * hidden_channels,
+                    in_channels if first else hidden_channels,
                     out_channels if last else hidden_channels,
-                    concat=not last,
                     features=first,
                     input_dropout=input_dropout if first else 0.0,
                 )
             )
 
-    def prepare_data(self, data: Data, device: torch.device | str) -> FixedMatrix:
+    def prepare_data(self, data: Data, device: torch.device | str) -> Divisions:
         """The divisions, with the latent neighbours that come with the data where wanted."""
         latent = data.latent if self.embedding == "auto" and "latent" in data else None
         return self.prepare(data.edge_index.to(device), data.num_nodes, latent)
 
     def prepare(  # type: ignore[override]
         self, edge_index: Tensor, num_nodes: int, latent: LatentNeighbours | None = None
-    ) -> FixedMatrix:
+    ) -> Divisions:
         """The divisions of every node's neighbours; without ``latent`` it is computed."""
         if latent is None:
             embedding = "isomap" if self.embedding == "auto" else self.embedding
@@ -146,19 +202,16 @@ class GeomGCN(GraphModel):
         graph = Graph(edge_index, num_nodes, self_loops="remove", **self.policies_in_force)
         return divide(graph, latent)
 
-    def forward(self, x: Features, graph: FixedMatrix) -> Tensor:
+    def forward(self, x: Features, graph: Divisions) -> Tensor:
         """Logits ``[N, out_channels]``."""
         hidden = self.convs[0](x, graph)
         for conv in self.convs[1:]:
             hidden = conv(self.dropout(F.relu(hidden)), graph)
-        return hidden
+        return graph.sum(hidden) / DIVISIONS
 
 
-def divide(graph: Graph, latent: LatentNeighbours) -> FixedMatrix:
-    """The matrices of all divisions in one, which keeps the divisions apart.
-
-    Its rows and columns are the pairs (node, division), those of a node one after the other, so
-    that maps ``[N, 9 * width]`` are its operands ``[9 * N, width]`` as they lie in memory.
+def divide(graph: Graph, latent: LatentNeighbours) -> Divisions:
+    """The arcs of both spaces and the nodes themselves, normalised by the degrees in all.
 
     Args:
         graph: who receives from whom in the graph, without self-loops.
@@ -182,8 +235,4 @@ def divide(graph: Graph, latent: LatentNeighbours) -> FixedMatrix:
     division = torch.cat([division[wanted], torch.full_like(node, _SELF)])
     degree = torch.bincount(row, minlength=count).to(torch.get_default_dtype())
     values = (degree[row] * degree[col]).rsqrt()
-    pair_row, pair_col = row * DIVISIONS + division, col * DIVISIONS + division
-    order = torch.argsort(pair_row * count + col)
-    size = DIVISIONS * count
-    pattern = Pattern(pair_row[order], pair_col[order], (size, size))
-    return FixedMatrix(pattern, values[order])
+    return Divisions(row, col, division, values, count)

@@ -91,6 +91,44 @@ def transposed_product(
     return out[..., :width]
 
 
+def pair_product(
+    pointers: Tensor, columns: Tensor, values: Tensor, rows: Tensor, parts: Tensor, dense: Tensor
+) -> Tensor:
+    """For pairs (row, part), that row's product with that part of dense ``[K, columns, parts, D]``.
+
+    Values of one matrix, ``[1, entries]``, serve for all. Those that are 0 cost next to nothing.
+    """
+    padded, width = _padded(dense, cpu_product_loops.WIDE), dense.shape[-1]
+    flat, each = _in_one_row(padded)
+    step = padded.shape[-2] * padded.shape[-1]
+    out = dense.new_empty(len(dense), len(rows), padded.shape[-1])
+    run_loop(
+        cpu_product_loops.pair_product, out.numel(), len(dense), as_array(pointers), as_array(columns),
+        as_array(values), as_array(rows), as_array(parts), flat, each, step, as_array(out),
+    )  # fmt: skip
+    return out[..., :width]
+
+
+def transposed_pair_product(
+    pointers: Tensor,
+    columns: Tensor,
+    values: Tensor,
+    rows: Tensor,
+    parts: Tensor,
+    dense: Tensor,
+    shape: tuple[int, int],
+) -> Tensor:
+    """The gradient of :func:`pair_product` in its ``[K, *shape, D]``, from one of its result."""
+    padded, width = _padded(dense, cpu_product_loops.WIDE), dense.shape[-1]
+    out = dense.new_zeros(len(dense), *shape, padded.shape[-1])
+    run_loop(
+        cpu_product_loops.transposed_pair_product, padded.numel(), len(dense), as_array(pointers),
+        as_array(columns), as_array(values), as_array(rows), as_array(parts), as_array(padded),
+        as_array(out),
+    )  # fmt: skip
+    return out[..., :width]
+
+
 def inner(pointers: Tensor, columns: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """For each entry the inner product of two rows: ``[K, entries]``."""
     out = left.new_empty(len(left), len(columns))
@@ -188,9 +226,21 @@ def as_array(tensor: Tensor) -> Any:
     return tensor.detach().contiguous().numpy()
 
 
-def _padded(dense: Tensor) -> Tensor:
+def _in_one_row(members: Tensor) -> tuple[Any, int]:
+    """The numbers of all members as they lie in memory, and how far apart members begin.
+
+    Weights of a population lie among its other parameters; this does not copy them.
+    """
+    if not members[0].is_contiguous():
+        members = members.contiguous()
+    each, size = members.stride(0), members[0].numel()
+    row = members.detach().as_strided(((len(members) - 1) * each + size,), (1,))
+    return row.numpy(), each
+
+
+def _padded(dense: Tensor, lanes: int = cpu_product_loops.LANES) -> Tensor:
     """With columns of zeros up to a full vector, which is faster than loops for the rest."""
-    rest = -dense.shape[-1] % cpu_product_loops.LANES
+    rest = -dense.shape[-1] % lanes
     return F.pad(dense, (0, rest)) if rest else dense
 
 

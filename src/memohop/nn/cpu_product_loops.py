@@ -7,6 +7,7 @@ import numpy as np
 from memohop.nn.cpu_compile import Float, Index, Word, jit, jit_in_any_order
 
 LANES = 8  # columns that are multiplied side by side
+WIDE = 2 * LANES  # the same where columns are many
 
 
 @jit
@@ -79,6 +80,69 @@ def transposed_product(first, last, pointers, columns, values, dense, out):
                 for e in range(start, end):
                     at = Index(columns[e]) * width + d
                     _store(ours, at, _plus(_load(ours, at), value[e], row))
+
+
+@jit
+def _leave_out_zeros(pointers, columns, values, kept_pointers, kept_columns, kept_values):
+    """The entries of one matrix that are not zero."""
+    count = Index(0)
+    for i in range(len(pointers) - 1):
+        kept_pointers[i] = count
+        for e in range(Index(pointers[i]), Index(pointers[i + 1])):
+            kept_columns[count], kept_values[count] = columns[e], values[e]
+            count += Index(values[e] != Float(0))
+    kept_pointers[len(pointers) - 1] = count
+
+
+@jit
+def pair_product(first, last, pointers, columns, values, rows, parts, dense, each, step, out):
+    """Rows of products with a part of dense ones, of which there is one ``each`` so many numbers.
+
+    Their rows have ``step`` numbers, those of the parts side by side.
+    """
+    width, zero = Index(out.shape[2]), Float(0)
+    begin, column, value = np.empty_like(pointers), np.empty_like(columns), np.empty_like(values[0])
+    for k in range(first, last):
+        if k == first or len(values) > 1:
+            ours = values[k if len(values) > 1 else 0]
+            _leave_out_zeros(pointers, columns, ours, begin, column, value)
+        flat, result = dense[k * each :], out[k].reshape(-1)
+        for i in range(len(rows)):
+            row, part = Index(rows[i]), Index(parts[i]) * width
+            start, end = Index(begin[row]), Index(begin[row + Index(1)])
+            for d in range(Index(0), width, Index(WIDE)):
+                one = (zero, zero, zero, zero, zero, zero, zero, zero)
+                two = one
+                for e in range(start, end):
+                    at = Index(column[e]) * Index(step) + part + d
+                    one = _plus(one, value[e], _load(flat, at))
+                    two = _plus(two, value[e], _load(flat, at + Index(LANES)))
+                _store(result, Index(i) * width + d, one)
+                _store(result, Index(i) * width + d + Index(LANES), two)
+
+
+@jit
+def transposed_pair_product(first, last, pointers, columns, values, rows, parts, dense, out):
+    """Adds each pair's dense row, times values, to a part of ``out``, which starts with zeros."""
+    width = Index(out.shape[3])
+    step = Index(out.shape[2]) * width
+    begin, column, value = np.empty_like(pointers), np.empty_like(columns), np.empty_like(values[0])
+    for k in range(first, last):
+        if k == first or len(values) > 1:
+            ours = values[k if len(values) > 1 else 0]
+            _leave_out_zeros(pointers, columns, ours, begin, column, value)
+        flat, result = dense[k].reshape(-1), out[k].reshape(-1)
+        for i in range(len(rows)):
+            row, part = Index(rows[i]), Index(parts[i]) * width
+            start, end = Index(begin[row]), Index(begin[row + Index(1)])
+            for d in range(Index(0), width, Index(WIDE)):
+                one = _load(flat, Index(i) * width + d)
+                two = _load(flat, Index(i) * width + d + Index(LANES))
+                for e in range(start, end):
+                    at = Index(column[e]) * step + part + d
+                    _store(result, at, _plus(_load(result, at), value[e], one))
+                    at += Index(LANES)
+                    _store(result, at, _plus(_load(result, at), value[e], two))
 
 
 @jit

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from memohop.nn.dropout import Dropout
 from memohop.nn.fused import cpu_kernels, dropped, dropped_product, use_kernels
+from memohop.nn.pairs import Pairs, pair_product
 from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product, weighted_product
 
 
@@ -101,6 +102,14 @@ class FeatureLinear(nn.Module):
     def _product(self, values: Tensor, pattern: Pattern) -> Tensor:
         product = weighted_product(values[None], self.weight[None], pattern).squeeze(0)
         return product if self.bias is None else product + self.bias
+
+    def of_pairs(self, features: SparseFeatures, pairs: Pairs) -> Tensor:
+        """For pairs (row, part) the part's map of that row, ``[pairs, out_channels / parts]``.
+
+        Without the bias, and by the CPU kernels, so only where these serve.
+        """
+        values = self.dropout(features.values)
+        return pair_product(values[None], self.weight[None], features.pattern, pairs).squeeze(0)
 
     def extra_repr(self) -> str:
         """The two widths."""
