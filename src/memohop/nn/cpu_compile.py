@@ -1,8 +1,9 @@
 """How Numba compiles the loops of :mod:`memohop.nn.cpu_kernels`: at their first use, and kept.
 
-Each loop goes through the matrices from ``first`` to ``last``. Indices are unsigned, since Numba
-would look at each signed one for its sign. Sums may be taken in another order than written, which
-makes vectors of them, in the functions that say so; infinities and NaN count everywhere.
+Each loop goes through the matrices from ``first`` to ``last``, or through such rows of all of
+them. Indices are unsigned, since Numba would look at each signed one for its sign. Sums may be
+taken in another order than written, which makes vectors of them, in the functions that say so;
+infinities and NaN count everywhere.
 """
 
 from __future__ import annotations

@@ -47,6 +47,11 @@ def cpu_gate_kernels(tensor: Tensor) -> ModuleType | None:
     return numba_kernels()[1] if even and cpu_kernels(tensor) is not None else None
 
 
+def cpu_table_kernels(tensor: Tensor) -> ModuleType | None:
+    """The same for products by tables, which share out rows and not members."""
+    return numba_kernels()[2] if tensor.is_cpu and tensor.dtype == torch.float32 else None
+
+
 def _shared_out(tensor: Tensor) -> bool:
     """Whether all threads have work: the kernels share out members, PyTorch also their rows."""
     threads = torch.get_num_threads()
@@ -77,13 +82,13 @@ def gate_kernels_for(tensor: Tensor) -> ModuleType | None:
 
 
 @cache
-def numba_kernels() -> tuple[ModuleType | None, ModuleType | None]:
-    """All CPU kernels, and those of MMP, loaded at their first use, since Numba takes its time."""
+def numba_kernels() -> tuple[ModuleType | None, ModuleType | None, ModuleType | None]:
+    """The CPU kernels, those of MMP and those of tables, loaded when needed: Numba is slow."""
     try:
-        from memohop.nn import cpu_gate_kernels, cpu_kernels
+        from memohop.nn import cpu_gate_kernels, cpu_kernels, cpu_table_kernels
     except (ImportError, RuntimeError):  # no Numba, or no place for what it compiles
-        return None, None
-    return cpu_kernels, cpu_gate_kernels
+        return None, None, None
+    return cpu_kernels, cpu_gate_kernels, cpu_table_kernels
 
 
 def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:

@@ -75,7 +75,7 @@ class Graph:
     def _place(self, pattern: Pattern, weight: Tensor) -> None:
         self.pattern = pattern
         self.weight = weight  # before normalisation
-        self.matrix = FixedMatrix(pattern, self._normalise(weight[None])[0])
+        self.matrix = FixedMatrix(pattern, self._normalise(weight[None])[0], self._factors())
 
     def __matmul__(self, hidden: Tensor) -> Tensor:
         """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
@@ -118,6 +118,18 @@ class Graph:
         # An entry that is there has sums of at least its own weight; one that was dropped is 0.
         sums = rows.index_select(-1, pattern.row) * columns.index_select(-1, pattern.col)
         return weight / sums.clamp(min=1).sqrt()
+
+    def _factors(self) -> tuple[Tensor, Tensor] | None:
+        """On a CPU, and where no arc counts twice, the two factors of each normalised weight."""
+        if not self.weight.is_cpu or (self.weight != 1).any():
+            return None
+        rows, columns = (
+            pattern.csr_indices[0].diff().clamp(min=1).to(self.weight.dtype)
+            for pattern in (self.pattern, self.pattern.transpose)
+        )
+        if self.norm == "symmetric":
+            return rows.rsqrt(), columns.rsqrt()
+        return 1 / rows if self.norm == "row" else torch.ones_like(rows), torch.ones_like(columns)
 
     def to(
         self, device: torch.device | str | None = None, dtype: torch.dtype | None = None

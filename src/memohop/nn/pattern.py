@@ -11,9 +11,10 @@ stored, which is several times faster.
 
 from __future__ import annotations
 
+import math
 import warnings
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from torch import Tensor
 from memohop.nn.fused import (
     cpu_kernels,
     cpu_kernels_backward,
+    cpu_table_kernels,
     in_plain_backward,
     kernels,
     kernels_for,
@@ -34,10 +36,15 @@ from memohop.nn.row_blocks import (
     product_by_blocks,
 )
 
+if TYPE_CHECKING:
+    from memohop.nn.cpu_table_kernels import PackedMatrix
+
 _GATHERED_ELEMENTS = 1 << 26  # how many products `inner` holds at once on a GPU
 _NARROW = 16  # widths up to which the CPU kernels are quicker than PyTorch's products
 _CROWDED = 1 / 6  # share of entries above which a GPU is quicker with the zeros than without
 _CROWDED_ON_CPU = 1 / 4
+_CROWDED_FOR_TABLES = 1 / 6  # the same for a CPU that adds up several entries at once ...
+_LARGE_FOR_TABLES = 1 << 20  # ... if there are so many, with the zeros
 _SIDE_BY_SIDE = 64  # columns up to which a CPU multiplies several narrow matrices as one
 
 
@@ -166,24 +173,44 @@ class FixedMatrix:
     """A pattern with constant values, and its transpose.
 
     An object and not a tuple, since ``vmap`` looks into tuples and cannot handle sparse tensors.
+
+    Args:
+        pattern: where the values are.
+        values: ``[entries]``.
+        factors: where each value is a product of a number of its row and one of its column,
+            these numbers.
     """
 
-    def __init__(self, pattern: Pattern, values: Tensor) -> None:
-        self._fill(pattern, values)
+    def __init__(
+        self, pattern: Pattern, values: Tensor, factors: tuple[Tensor, Tensor] | None = None
+    ) -> None:
+        self._fill(pattern, values, factors)
         self.transpose = FixedMatrix.__new__(FixedMatrix)
-        self.transpose._fill(pattern.transpose, values[pattern.order])
+        turned = None if factors is None else (factors[1], factors[0])
+        self.transpose._fill(pattern.transpose, values[pattern.order], turned)
         self.transpose.transpose = self
 
-    def _fill(self, pattern: Pattern, values: Tensor) -> None:
+    def _fill(
+        self, pattern: Pattern, values: Tensor, factors: tuple[Tensor, Tensor] | None
+    ) -> None:
         self.pattern, self.values, self.csr = pattern, values, pattern.csr(values)
         self._transposed_blocks: dict[int, list[Tensor]] = {}
+        self._factors = factors
 
     @cached_property
     def crowded(self) -> bool:
         """Whether so few entries are zero that it is quicker not to leave them out."""
-        rows, columns = self.pattern.shape
         share = _CROWDED if self.values.is_cuda else _CROWDED_ON_CPU
-        return len(self.pattern) > share * rows * columns
+        return len(self.pattern) > share * math.prod(self.pattern.shape)
+
+    @cached_property
+    def packed(self) -> PackedMatrix | None:
+        """What a CPU multiplies in its place, where it is crowded and large and has factors."""
+        size = math.prod(self.pattern.shape)
+        few = size < _LARGE_FOR_TABLES or len(self.pattern) <= _CROWDED_FOR_TABLES * size
+        if self._factors is None or few or (served := cpu_table_kernels(self.values)) is None:
+            return None
+        return served.PackedMatrix(*self.pattern.csr_indices, *self._factors)
 
     @cached_property
     def full(self) -> Tensor:
@@ -260,6 +287,8 @@ class _FixedProduct(Operation):
             return out if bias is None else out.add_(bias[:, None])
         if use_kernels(dense):
             return matrix.pattern.product(matrix.values, dense, bias=bias)
+        if matrix.packed is not None and dense.dtype == torch.float32:
+            return matrix.packed.product(dense, bias)
         if matrix.crowded:
             return _side_by_side(matrix.full, dense, bias)
         if dense.is_cuda:
