@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memohop.nn import cpu_product_loops, cpu_row_loops
+from memohop.nn.cpu_lanes import LANES
 from memohop.nn.randomness import thresholds
 
 _LARGE = 1 << 18  # numbers to go through from which a second thread is worth its start
@@ -155,7 +156,7 @@ def as_array(tensor: Tensor) -> Any:
 
 def _padded(dense: Tensor) -> Tensor:
     """With columns of zeros up to a full vector, which is faster than loops for the rest."""
-    rest = -dense.shape[-1] % cpu_product_loops.LANES
+    rest = -dense.shape[-1] % LANES
     return F.pad(dense, (0, rest)) if rest else dense
 
 

@@ -5,33 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from memohop.nn.cpu_compile import Float, Index, Word, jit, jit_in_any_order
-
-LANES = 8  # columns that are multiplied side by side
-
-
-@jit
-def _load(flat, at):
-    return (
-        flat[at], flat[at + Index(1)], flat[at + Index(2)], flat[at + Index(3)],
-        flat[at + Index(4)], flat[at + Index(5)], flat[at + Index(6)], flat[at + Index(7)],
-    )  # fmt: skip
-
-
-@jit
-def _store(flat, at, lanes):
-    flat[at], flat[at + Index(1)] = lanes[0], lanes[1]
-    flat[at + Index(2)], flat[at + Index(3)] = lanes[2], lanes[3]
-    flat[at + Index(4)], flat[at + Index(5)] = lanes[4], lanes[5]
-    flat[at + Index(6)], flat[at + Index(7)] = lanes[6], lanes[7]
-
-
-@jit
-def _plus(lanes, factor, more):
-    return (
-        lanes[0] + factor * more[0], lanes[1] + factor * more[1], lanes[2] + factor * more[2],
-        lanes[3] + factor * more[3], lanes[4] + factor * more[4], lanes[5] + factor * more[5],
-        lanes[6] + factor * more[6], lanes[7] + factor * more[7],
-    )  # fmt: skip
+from memohop.nn.cpu_lanes import LANES, load, plus, store
 
 
 @jit_in_any_order
@@ -61,8 +35,8 @@ def product(first, last, pointers, columns, values, dense, out):
             for d in range(Index(0), width, Index(LANES)):
                 total = (zero, zero, zero, zero, zero, zero, zero, zero)
                 for e in range(start, end):
-                    total = _plus(total, value[e], _load(flat, Index(columns[e]) * width + d))
-                _store(ours, Index(i) * width + d, total)
+                    total = plus(total, value[e], load(flat, Index(columns[e]) * width + d))
+                store(ours, Index(i) * width + d, total)
 
 
 @jit
@@ -75,10 +49,10 @@ def transposed_product(first, last, pointers, columns, values, dense, out):
         for i in range(len(pointers) - 1):
             start, end = Index(pointers[i]), Index(pointers[i + 1])
             for d in range(Index(0), width, Index(LANES)):
-                row = _load(flat, Index(i) * width + d)
+                row = load(flat, Index(i) * width + d)
                 for e in range(start, end):
                     at = Index(columns[e]) * width + d
-                    _store(ours, at, _plus(_load(ours, at), value[e], row))
+                    store(ours, at, plus(load(ours, at), value[e], row))
 
 
 @jit

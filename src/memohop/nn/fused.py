@@ -47,6 +47,13 @@ def cpu_gate_kernels(tensor: Tensor) -> ModuleType | None:
     return numba_kernels()[1] if even and cpu_kernels(tensor) is not None else None
 
 
+def cpu_attention_kernels(tensor: Tensor, heads: int) -> ModuleType | None:
+    """The same for graph attention as a whole, which is made for eight heads."""
+    served = numba_kernels()[2] if cpu_kernels(tensor) is not None else None
+    width = tensor.shape[-1] // heads
+    return served if served is not None and served.serves(heads, width) else None
+
+
 def _shared_out(tensor: Tensor) -> bool:
     """Whether all threads have work: the kernels share out members, PyTorch also their rows."""
     threads = torch.get_num_threads()
@@ -77,13 +84,16 @@ def gate_kernels_for(tensor: Tensor) -> ModuleType | None:
 
 
 @cache
-def numba_kernels() -> tuple[ModuleType | None, ModuleType | None]:
-    """All CPU kernels, and those of MMP, loaded at their first use, since Numba takes its time."""
+def numba_kernels() -> tuple[ModuleType | None, ModuleType | None, ModuleType | None]:
+    """All CPU kernels, those of MMP and those of attention.
+
+    They are loaded at their first use, since Numba takes its time.
+    """
     try:
-        from memohop.nn import cpu_gate_kernels, cpu_kernels
+        from memohop.nn import cpu_attention_kernels, cpu_gate_kernels, cpu_kernels
     except (ImportError, RuntimeError):  # no Numba, or no place for what it compiles
-        return None, None
-    return cpu_kernels, cpu_gate_kernels
+        return None, None, None
+    return cpu_kernels, cpu_gate_kernels, cpu_attention_kernels
 
 
 def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:
