@@ -34,6 +34,8 @@ def decoupling_loss(hidden: Tensor, memory: Tensor, *, form: str = "mean") -> Te
     """
     if form not in FORMS:
         raise UsageError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
+    if hidden is memory:  # as in layer 0: the cosine is 1, whatever the vector
+        hidden = memory = hidden.detach()
     cosine = _cosine(hidden, memory)
     if form == "paper":
         return cosine.abs().sum()
