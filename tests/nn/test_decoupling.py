@@ -76,3 +76,12 @@ def test_gradients():
 def test_unknown_form():
     with pytest.raises(UsageError, match="form must be one of mean, paper, official, not 'sum'"):
         decoupling_loss(torch.ones(1, 1), torch.ones(1, 1), form="sum")
+
+
+@pytest.mark.parametrize("form", ["mean", "paper", "official"])
+def test_a_vector_beside_itself_counts_as_one_and_has_no_gradient(form):
+    hidden = torch.tensor([[3.0, 4.0], [0.0, 0.0], [-1.0, 0.0]], requires_grad=True)
+    loss = decoupling_loss(hidden, hidden, form=form)
+    torch.testing.assert_close(loss.detach(), torch.tensor(2.0 if form == "paper" else 2 / 3))
+    (grad,) = torch.autograd.grad(loss + hidden.sum(), hidden)
+    assert torch.equal(grad, torch.ones_like(grad))

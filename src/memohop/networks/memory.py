@@ -134,9 +134,10 @@ class MemoryNetwork(GraphModel):
         hidden = memory = F.relu(self.input(x))
         pairs, gates = [(hidden, memory)], []
         beside = self.backbone.beside(hidden)
-        for mmp in self.rounds:
+        for place, mmp in enumerate(self.rounds, start=1):
             assert isinstance(mmp, MMP)
-            hidden, memory, of_round = mmp.step(hidden, memory, graph, *beside)
+            wanted = place < len(self.rounds) or self._has_penalty()
+            hidden, memory, of_round = mmp.step(hidden, memory, graph, *beside, wants_memory=wanted)
             pairs.append((hidden, memory))
             gates.append(of_round)
         return pairs, gates

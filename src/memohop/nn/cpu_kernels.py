@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memohop.nn import cpu_decision_loops, cpu_product_loops, cpu_row_loops
+from memohop.nn.cpu_lanes import LANES
 from memohop.nn.randomness import thresholds
 
 _LARGE = 1 << 18  # numbers to go through from which a second thread is worth its start
@@ -238,7 +239,7 @@ def _in_one_row(members: Tensor) -> tuple[Any, int]:
     return row.numpy(), each
 
 
-def _padded(dense: Tensor, lanes: int = cpu_product_loops.LANES) -> Tensor:
+def _padded(dense: Tensor, lanes: int = LANES) -> Tensor:
     """With columns of zeros up to a full vector, which is faster than loops for the rest."""
     rest = -dense.shape[-1] % lanes
     return F.pad(dense, (0, rest)) if rest else dense

@@ -5,34 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from memohop.nn.cpu_compile import Float, Index, Word, jit, jit_in_any_order
+from memohop.nn.cpu_lanes import LANES, load, plus, store
 
-LANES = 8  # columns that are multiplied side by side
-WIDE = 2 * LANES  # the same where columns are many
-
-
-@jit
-def _load(flat, at):
-    return (
-        flat[at], flat[at + Index(1)], flat[at + Index(2)], flat[at + Index(3)],
-        flat[at + Index(4)], flat[at + Index(5)], flat[at + Index(6)], flat[at + Index(7)],
-    )  # fmt: skip
-
-
-@jit
-def _store(flat, at, lanes):
-    flat[at], flat[at + Index(1)] = lanes[0], lanes[1]
-    flat[at + Index(2)], flat[at + Index(3)] = lanes[2], lanes[3]
-    flat[at + Index(4)], flat[at + Index(5)] = lanes[4], lanes[5]
-    flat[at + Index(6)], flat[at + Index(7)] = lanes[6], lanes[7]
-
-
-@jit
-def _plus(lanes, factor, more):
-    return (
-        lanes[0] + factor * more[0], lanes[1] + factor * more[1], lanes[2] + factor * more[2],
-        lanes[3] + factor * more[3], lanes[4] + factor * more[4], lanes[5] + factor * more[5],
-        lanes[6] + factor * more[6], lanes[7] + factor * more[7],
-    )  # fmt: skip
+WIDE = 2 * LANES  # columns that are multiplied side by side where they are many
 
 
 @jit_in_any_order
@@ -62,8 +37,8 @@ def product(first, last, pointers, columns, values, dense, out):
             for d in range(Index(0), width, Index(LANES)):
                 total = (zero, zero, zero, zero, zero, zero, zero, zero)
                 for e in range(start, end):
-                    total = _plus(total, value[e], _load(flat, Index(columns[e]) * width + d))
-                _store(ours, Index(i) * width + d, total)
+                    total = plus(total, value[e], load(flat, Index(columns[e]) * width + d))
+                store(ours, Index(i) * width + d, total)
 
 
 @jit
@@ -76,10 +51,10 @@ def transposed_product(first, last, pointers, columns, values, dense, out):
         for i in range(len(pointers) - 1):
             start, end = Index(pointers[i]), Index(pointers[i + 1])
             for d in range(Index(0), width, Index(LANES)):
-                row = _load(flat, Index(i) * width + d)
+                row = load(flat, Index(i) * width + d)
                 for e in range(start, end):
                     at = Index(columns[e]) * width + d
-                    _store(ours, at, _plus(_load(ours, at), value[e], row))
+                    store(ours, at, plus(load(ours, at), value[e], row))
 
 
 @jit
@@ -115,10 +90,10 @@ def pair_product(first, last, pointers, columns, values, rows, parts, dense, eac
                 two = one
                 for e in range(start, end):
                     at = Index(column[e]) * Index(step) + part + d
-                    one = _plus(one, value[e], _load(flat, at))
-                    two = _plus(two, value[e], _load(flat, at + Index(LANES)))
-                _store(result, Index(i) * width + d, one)
-                _store(result, Index(i) * width + d + Index(LANES), two)
+                    one = plus(one, value[e], load(flat, at))
+                    two = plus(two, value[e], load(flat, at + Index(LANES)))
+                store(result, Index(i) * width + d, one)
+                store(result, Index(i) * width + d + Index(LANES), two)
 
 
 @jit
@@ -136,13 +111,13 @@ def transposed_pair_product(first, last, pointers, columns, values, rows, parts,
             row, part = Index(rows[i]), Index(parts[i]) * width
             start, end = Index(begin[row]), Index(begin[row + Index(1)])
             for d in range(Index(0), width, Index(WIDE)):
-                one = _load(flat, Index(i) * width + d)
-                two = _load(flat, Index(i) * width + d + Index(LANES))
+                one = load(flat, Index(i) * width + d)
+                two = load(flat, Index(i) * width + d + Index(LANES))
                 for e in range(start, end):
                     at = Index(column[e]) * step + part + d
-                    _store(result, at, _plus(_load(result, at), value[e], one))
+                    store(result, at, plus(load(result, at), value[e], one))
                     at += Index(LANES)
-                    _store(result, at, _plus(_load(result, at), value[e], two))
+                    store(result, at, plus(load(result, at), value[e], two))
 
 
 @jit

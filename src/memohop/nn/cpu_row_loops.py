@@ -13,7 +13,7 @@ from memohop.nn.cpu_compile import Float, Index, Int, jit, jit_in_any_order
 
 
 @jit
-def _exp(x):
+def exp(x):
     """The exponential of a number that is not positive, to 1.3 units in the last place.
 
     2^n times a polynomial in the rest (that of the Cephes library). Adding 1.5 * 2^23 rounds,
@@ -51,7 +51,7 @@ def _rows_of(pointers):
 
 
 @jit
-def _top(value):
+def top(value):
     """What to take from the scores of a row whose largest is ``value``."""
     return Float(0) if value == -np.inf else value
 
@@ -63,7 +63,7 @@ def _normalise(pointers, begin, end, rows, tops, out):
     for e in range(first, last):
         out[e] -= tops[Index(rows[e])]
     for e in range(first, last):
-        out[e] = _exp(out[e])
+        out[e] = exp(out[e])
     for i in range(begin, end):
         total = _row_sum(pointers, i, out)
         tops[i] = Float(1) / (total if total != 0 else Float(1))
@@ -88,7 +88,7 @@ def attention(first, last, pointers, columns, receive, send, keep, slope, step, 
                         score = Float(-np.inf)
                     ours[e] = score
                     largest = score if score > largest else largest
-                tops[i] = _top(largest)
+                tops[i] = top(largest)
             _normalise(pointers, begin, end, rows, tops, ours)
 
 
@@ -135,7 +135,7 @@ def row_softmax(first, last, pointers, scores, step, out):
                 for e in range(Index(pointers[i]), Index(pointers[i + 1])):
                     ours[e] = given[e]
                     largest = given[e] if given[e] > largest else largest
-                tops[i] = _top(largest)
+                tops[i] = top(largest)
             _normalise(pointers, begin, end, rows, tops, ours)
 
 

@@ -34,6 +34,8 @@ def decoupling_loss(hidden: Tensor, memory: Tensor, *, form: str = "mean") -> Te
     """
     if form not in FORMS:
         raise UsageError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
+    if hidden is memory:  # as in layer 0: the cosine is 1, whatever the vector
+        hidden = memory = hidden.detach()
     cosine = _cosine(hidden, memory)
     if form == "paper":
         return cosine.abs().sum()
@@ -67,7 +69,7 @@ class _Cosine(Operation):
 
     @staticmethod
     def forward(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        kernels = numba_kernels()[1]
+        kernels = numba_kernels("cpu_gate_kernels")
         assert kernels is not None
         return kernels.cosine(one, other, _LEAST)
 
@@ -79,7 +81,7 @@ class _Cosine(Operation):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
         one, other, cosine, *inverses = ctx.saved_tensors
-        kernels = numba_kernels()[1]
+        kernels = numba_kernels("cpu_gate_kernels")
         if kernels is not None and in_plain_backward():
             return kernels.cosine_backward(one, other, cosine, inverses, grads[0])
         grad = grads[0][..., None]

@@ -50,7 +50,7 @@ def _product(values: Tensor, weight: Tensor, draw: Draw, rate: Tensor) -> Tensor
 class _DroppedLinear(Operation):
     @staticmethod
     def forward(values: Tensor, weight: Tensor, keys: Tensor, rates: Tensor, place: int) -> Tensor:
-        served = numba_kernels()[0]
+        served = numba_kernels()
         assert served is not None
         return served.dropped_linear(values, weight, keys, rates, *place_words(place))
 

@@ -8,6 +8,7 @@ index like ``[0]`` would fill a tensor with zeros and copy into it.
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -38,18 +39,26 @@ def cpu_kernels(tensor: Tensor) -> ModuleType | None:
     """The CPU kernels where they serve this tensor, whose leading axis is that of the members."""
     if not tensor.is_cpu or tensor.dtype != torch.float32 or not _shared_out(tensor):
         return None
-    return numba_kernels()[0]
+    return numba_kernels()
 
 
 def cpu_gate_kernels(tensor: Tensor) -> ModuleType | None:
     """The same for those of MMP; of their hashes each decides two columns."""
     even = tensor.shape[-1] % 2 == 0
-    return numba_kernels()[1] if even and cpu_kernels(tensor) is not None else None
+    return numba_kernels("cpu_gate_kernels") if even and cpu_kernels(tensor) is not None else None
 
 
 def cpu_table_kernels(tensor: Tensor) -> ModuleType | None:
     """The same for products by tables, which share out rows and not members."""
-    return numba_kernels()[2] if tensor.is_cpu and tensor.dtype == torch.float32 else None
+    serves = tensor.is_cpu and tensor.dtype == torch.float32
+    return numba_kernels("cpu_table_kernels") if serves else None
+
+
+def cpu_attention_kernels(tensor: Tensor, heads: int) -> ModuleType | None:
+    """The same for graph attention as a whole, which is made for eight heads."""
+    served = numba_kernels("cpu_attention_kernels") if cpu_kernels(tensor) is not None else None
+    width = tensor.shape[-1] // heads
+    return served if served is not None and served.serves(heads, width) else None
 
 
 def _shared_out(tensor: Tensor) -> bool:
@@ -82,13 +91,12 @@ def gate_kernels_for(tensor: Tensor) -> ModuleType | None:
 
 
 @cache
-def numba_kernels() -> tuple[ModuleType | None, ModuleType | None, ModuleType | None]:
-    """The CPU kernels, those of MMP and those of tables, loaded when needed: Numba is slow."""
+def numba_kernels(name: str = "cpu_kernels") -> ModuleType | None:
+    """One of the modules of CPU kernels, loaded at its first use, since Numba takes its time."""
     try:
-        from memohop.nn import cpu_gate_kernels, cpu_kernels, cpu_table_kernels
+        return import_module(f"memohop.nn.{name}")
     except (ImportError, RuntimeError):  # no Numba, or no place for what it compiles
-        return None, None, None
-    return cpu_kernels, cpu_gate_kernels, cpu_table_kernels
+        return None
 
 
 def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:
@@ -119,7 +127,7 @@ def dropped_product(
 class _Dropped(Operation):
     @staticmethod
     def forward(values: Tensor, keys: Tensor, rates: Tensor, place: int) -> Tensor:
-        served = kernels if use_kernels(values) else numba_kernels()[0]
+        served = kernels if use_kernels(values) else numba_kernels()
         assert served is not None
         return served.dropout(values, keys.contiguous(), rates.contiguous(), *place_words(place))
 

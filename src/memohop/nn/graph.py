@@ -95,7 +95,7 @@ class Graph:
         """
         loop = self.pattern.row == self.pattern.col
         kept = torch.where(loop, torch.ones_like(keep), keep)
-        return ReweightedGraph(self, kept, self._normalise((self.weight * kept)[None]))
+        return ReweightedGraph(self, kept)
 
     @cached_property
     def reversed(self) -> Graph:
@@ -156,10 +156,14 @@ class Graph:
 class ReweightedGraph:
     """A graph some of whose arcs were dropped; made by :meth:`Graph.reweighted`."""
 
-    def __init__(self, graph: Graph, keep: Tensor, weight: Tensor) -> None:
+    def __init__(self, graph: Graph, keep: Tensor) -> None:
         self.pattern, self.num_nodes = graph.pattern, graph.num_nodes
-        self.keep = keep
-        self._graph, self._weight = graph, weight
+        self.keep, self._graph = keep, graph
+
+    @cached_property
+    def _weight(self) -> Tensor:
+        """Found when a product asks for it: attention has weights of its own."""
+        return self._graph._normalise((self._graph.weight * self.keep)[None])
 
     def __matmul__(self, hidden: Tensor) -> Tensor:
         """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""

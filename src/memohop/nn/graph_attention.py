@@ -11,8 +11,11 @@ from memohop.nn.convolution import Arcs, Hidden
 from memohop.nn.dropout import Dropout
 from memohop.nn.dynamic_attention import attend_dynamically
 from memohop.nn.features import linear_map
+from memohop.nn.fused import cpu_attention_kernels
 from memohop.nn.graph import ReweightedGraph
 from memohop.nn.pattern import weighted_product
+from memohop.nn.randomness import in_stream
+from memohop.nn.whole_attention import attend_as_a_whole
 
 
 class _Attention(nn.Module):
@@ -107,13 +110,36 @@ class GraphAttention(_Attention):
 
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
-        projected = self._by_head(self.linear(hidden))
+        mapped = self.linear(hidden)
+        if self._can_attend_as_a_whole(mapped):
+            return self._attend_as_a_whole(mapped, graph)
+        projected = self._by_head(mapped)
         receive = (projected * self.receive[:, None]).sum(-1)
         send = (projected * self.send[:, None]).sum(-1)
         attention = attend(
             receive, send, graph.pattern, negative_slope=self.negative_slope, keep=_kept(graph)
         )
         return self._collect(attention, projected, graph)
+
+    def _can_attend_as_a_whole(self, mapped: Tensor) -> bool:
+        dropouts = self.dropout, self.attention_dropout
+        seeded = in_stream() or not (self.training and any(drop.active for drop in dropouts))
+        served = cpu_attention_kernels(mapped[None], self.heads)
+        return self.concat and seeded and served is not None
+
+    def _attend_as_a_whole(self, mapped: Tensor, graph: Arcs) -> Tensor:
+        draw, value_draw = self.attention_dropout.draw(), self.dropout.draw()
+        bias = mapped.new_zeros(mapped.shape[-1]) if self.bias is None else self.bias
+        return attend_as_a_whole(
+            mapped,
+            torch.stack([self.receive.flatten(), self.send.flatten(), bias]),
+            graph.pattern,
+            heads=self.heads,
+            negative_slope=self.negative_slope,
+            keep=_kept(graph),
+            draws=(value_draw, draw),
+            rates=(self.dropout.rate, self.attention_dropout.rate),
+        )
 
 
 class DynamicGraphAttention(_Attention):

@@ -40,7 +40,7 @@ def pair_product(values: Tensor, dense: Tensor, pattern: Pattern, pairs: Pairs) 
 class _PairProduct(Operation):
     @staticmethod
     def forward(values: Tensor, dense: Tensor, pattern: Pattern, pairs: Pairs) -> Tensor:
-        served = numba_kernels()[0]
+        served = numba_kernels()
         assert served is not None
         apart = dense.unflatten(-1, (pairs.parts, -1))
         return served.pair_product(*pattern.csr_indices, values, pairs.row, pairs.part, apart)
