@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from memohop.nn.cpu_compile import Float, Index, Int, Word, jit
+from memohop.nn.cpu_dropout_loops import mix
 from memohop.nn.cpu_lanes import LANES, alike, larger, load, plus, plus_product, product, store
-from memohop.nn.cpu_product_loops import mix
 from memohop.nn.cpu_row_loops import exp, top
 
 HEADS = LANES

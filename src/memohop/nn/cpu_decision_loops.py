@@ -7,22 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from memohop.nn.cpu_compile import Float, Word, jit, jit_in_any_order
-from memohop.nn.cpu_product_loops import mix
+from memohop.nn.cpu_compile import Float, jit, jit_in_any_order
+from memohop.nn.cpu_dropout_loops import draw
 
 _ROWS_AT_ONCE = 256  # a sum of sums is more exact than one long sum
-
-
-@jit
-def _draw(mask, node, words, threshold, scale):
-    """The node's row of the mask: scaled, or 0."""
-    pairs = len(mask) // 2
-    key, middle = words
-    for pair in range(pairs):
-        bits = mix(Word(Word(node * pairs + pair) ^ key), middle)
-        low, high = np.int16(bits), np.int16(bits >> Word(16))
-        mask[2 * pair] = scale if low >= threshold else Float(0)
-        mask[2 * pair + 1] = scale if high >= threshold else Float(0)
 
 
 @jit_in_any_order
@@ -40,7 +28,7 @@ def dropped_linear(first, last, values, weight, words, thresholds, scales, out):
     mask = np.empty(width, np.float32)
     for k in range(first, last):
         for i in range(nodes):
-            _draw(mask, i, words[k], thresholds[k], scales[k])
+            draw(mask, i, words[k], thresholds[k], scales[k])
             row = values[k, i]
             for d in range(width):
                 mask[d] *= row[d]
@@ -75,7 +63,7 @@ def dropped_linear_backward(
             ours, above = of_values[k, i], grad[k, i]
             ours[:] = Float(0)
             if _has_any(above):
-                _draw(mask, i, words[k], thresholds[k], scales[k])
+                draw(mask, i, words[k], thresholds[k], scales[k])
                 row = values[k, i]
                 for d in range(width):
                     left[d] = row[d] * mask[d]

@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from memohop.nn.cpu_compile import Float, Word, jit, jit_in_any_order
-from memohop.nn.cpu_product_loops import mix
+from memohop.nn.cpu_compile import Float, jit, jit_in_any_order
+from memohop.nn.cpu_dropout_loops import draw
 
 _ROWS_AT_ONCE = 256  # a sum of sums is more exact than one long sum
 
 
 @jit
 def _draw(masks, node, words, threshold, scale):
-    """The node's rows of both masks: scaled, or 0."""
-    pairs = masks.shape[1] // 2
+    """The node's rows of both masks."""
     for part in range(2):
-        mask = masks[part]
-        key, middle = words[part]
-        for pair in range(pairs):
-            bits = mix(Word(Word(node * pairs + pair) ^ key), middle)
-            low, high = np.int16(bits), np.int16(bits >> Word(16))
-            mask[2 * pair] = scale if low >= threshold else Float(0)
-            mask[2 * pair + 1] = scale if high >= threshold else Float(0)
+        draw(masks[part], node, words[part], threshold, scale)
 
 
 @jit_in_any_order

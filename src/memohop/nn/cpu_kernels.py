@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memohop.nn import cpu_decision_loops, cpu_product_loops, cpu_row_loops
+from memohop.nn import cpu_decision_loops, cpu_dropout_loops, cpu_product_loops, cpu_row_loops
 from memohop.nn.cpu_lanes import LANES
 from memohop.nn.randomness import thresholds
 
@@ -179,7 +179,7 @@ def dropout(values: Tensor, keys: Tensor, rates: Tensor, word1: int, word2: int)
     """Dropout of ``[B, ...]``, each member by its own key and rate."""
     out = torch.empty(values.shape)
     run_loop(
-        cpu_product_loops.dropout, out.numel(), len(out), as_array(values.flatten(1)),
+        cpu_dropout_loops.dropout, out.numel(), len(out), as_array(values.flatten(1)),
         *_drop_arrays(keys, rates, word1, word2), as_array(out.view(len(out), -1)),
     )  # fmt: skip
     return out

@@ -1,10 +1,10 @@
-"""The loops of sparse products and of dropout, for :mod:`memohop.nn.cpu_kernels`."""
+"""The loops of sparse products, for :mod:`memohop.nn.cpu_kernels`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from memohop.nn.cpu_compile import Float, Index, Word, jit, jit_in_any_order
+from memohop.nn.cpu_compile import Float, Index, jit, jit_in_any_order
 from memohop.nn.cpu_lanes import LANES, load, plus, store
 
 WIDE = 2 * LANES  # columns that are multiplied side by side where they are many
@@ -118,30 +118,3 @@ def transposed_pair_product(first, last, pointers, columns, values, rows, parts,
                     store(result, at, plus(load(result, at), value[e], one))
                     at += Index(LANES)
                     store(result, at, plus(load(result, at), value[e], two))
-
-
-@jit
-def mix(value, middle):
-    """The hash of :mod:`memohop.nn.randomness`."""
-    value = Word(value ^ (value >> Word(16)))
-    value = Word(value * Word(0x7FEB352D))
-    value = Word(value ^ (value >> Word(15)) ^ middle)
-    value = Word(value * Word(0x846CA68B))
-    return Word(value ^ (value >> Word(16)))
-
-
-@jit
-def dropout(first, last, values, words, thresholds, scales, out):
-    """Each hash decides two neighbours, by its halves as signed 16-bit numbers."""
-    pairs = values.shape[1] // 2
-    for k in range(first, last):
-        given, ours, threshold, scale = values[k], out[k], thresholds[k], scales[k]
-        key, middle = words[k]
-        for pair in range(pairs):
-            bits = mix(Word(Word(pair) ^ key), middle)
-            low, high = np.int16(bits), np.int16(bits >> Word(16))
-            ours[2 * pair] = given[2 * pair] * scale if low >= threshold else Float(0)
-            ours[2 * pair + 1] = given[2 * pair + 1] * scale if high >= threshold else Float(0)
-        if values.shape[1] % 2:
-            low = np.int16(mix(Word(Word(pairs) ^ key), middle))
-            ours[2 * pairs] = given[2 * pairs] * scale if low >= threshold else Float(0)
