@@ -29,17 +29,26 @@ class ColumnBlocks:
         col: the column of each entry.
         shape: rows and columns of the matrix.
         width: of the operands.
+        order: where values come in another order than the entries, the place of each entry's.
     """
 
-    def __init__(self, row: Tensor, col: Tensor, shape: tuple[int, int], width: int) -> None:
+    def __init__(
+        self,
+        row: Tensor,
+        col: Tensor,
+        shape: tuple[int, int],
+        width: int,
+        order: Tensor | None = None,
+    ) -> None:
         rows, columns = shape
         height = _height(width)
         block = col // height
-        self._order = torch.argsort(block, stable=True)
+        by_block = torch.argsort(block, stable=True)
+        self._order = by_block if order is None else order[by_block]
         ends = torch.bincount(block, minlength=-(-columns // height)).cumsum(0).tolist()
         self._parts = []
         for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-            entries, first = self._order[start:end], number * height
+            entries, first = by_block[start:end], number * height
             counts = torch.bincount(row[entries], minlength=rows)
             pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(torch.int32)
             places = (col[entries] - first).to(torch.int32)

@@ -14,24 +14,17 @@ from memohop.nn.cpu_dropout_loops import draw
 _ROWS_AT_ONCE = 256  # a sum of sums is more exact than one long sum
 
 
-@jit
-def _draw(masks, node, words, threshold, scale):
-    """The node's rows of both masks."""
-    for part in range(2):
-        draw(masks[part], node, words[part], threshold, scale)
-
-
 @jit_in_any_order
-def _scores(hidden, message, masks, weight, bias):
+def _scores(hidden, message, mask, message_mask, weight, bias):
     width = len(hidden)
     first, second, third = bias[0], bias[1], bias[2]
     for d in range(width):
-        dropped = hidden[d] * masks[0, d]
+        dropped = hidden[d] * mask[d]
         first += dropped * weight[0, d]
         second += dropped * weight[1, d]
         third += dropped * weight[2, d]
     for d in range(width):
-        dropped = message[d] * masks[1, d]
+        dropped = message[d] * message_mask[d]
         first += dropped * weight[0, width + d]
         second += dropped * weight[1, width + d]
         third += dropped * weight[2, width + d]
@@ -49,13 +42,14 @@ def gated_update(
 ):
     """Without words there are no masks, and an empty memory is not wanted."""
     nodes, width = hidden.shape[1:]
-    masks = np.ones((2, width), np.float32)
+    mask, message_mask = np.ones(width, np.float32), np.ones(width, np.float32)
     for k in range(first, last):
         for i in range(nodes):
             if len(words):
-                _draw(masks, i, words[k], thresholds[k], scales[k])
+                draw(mask, i, words[k, 0], thresholds[k], scales[k])
+                draw(message_mask, i, words[k, 1], thresholds[k], scales[k])
             h, m = hidden[k, i], message[k, i]
-            scores = _scores(h, m, masks, weight[k], bias[k])
+            scores = _scores(h, m, mask, message_mask, weight[k], bias[k])
             keep, absorb, pass_on = _sigmoid(scores[0]), _sigmoid(scores[1]), _sigmoid(scores[2])
             gates[k, i, 0], gates[k, i, 1], gates[k, i, 2] = keep, absorb, pass_on
             for d in range(width):
@@ -80,13 +74,14 @@ def gated_update_backward(
 ):  # fmt: skip
     """The sums in ``of_weight`` and ``of_bias`` start with zeros."""
     nodes, width = hidden.shape[1:]
-    masks = np.ones((2, width), np.float32)
+    mask, message_mask = np.ones(width, np.float32), np.ones(width, np.float32)
     part_weight, part_bias = np.zeros((3, 2 * width), np.float32), np.zeros(3, np.float32)
     of_score = np.empty(3, np.float32)
     for k in range(first, last):
         for i in range(nodes):
             if len(words):
-                _draw(masks, i, words[k], thresholds[k], scales[k])
+                draw(mask, i, words[k, 0], thresholds[k], scales[k])
+                draw(message_mask, i, words[k, 1], thresholds[k], scales[k])
             h, m, gate, above = hidden[k, i], message[k, i], gates[k, i], of_out[k, i]
             of_score[0], of_score[1], of_score[2] = _dot(above, h), _dot(above, m), Float(0)
             if of_memory.shape[1]:
@@ -98,20 +93,20 @@ def gated_update_backward(
             w = weight[k]
             for d in range(width):
                 through = one * w[0, d] + two * w[1, d] + three * w[2, d]
-                of_hidden[k, i, d] = above[d] * gate[0] + through * masks[0, d]
+                of_hidden[k, i, d] = above[d] * gate[0] + through * mask[d]
             for d in range(width):
                 through = one * w[0, width + d] + two * w[1, width + d] + three * w[2, width + d]
-                of_message[k, i, d] = above[d] * gate[1] + through * masks[1, d]
+                of_message[k, i, d] = above[d] * gate[1] + through * message_mask[d]
             if of_memory.shape[1]:
                 for d in range(width):
                     of_message[k, i, d] += of_memory[k, i, d] * gate[2]
             for d in range(width):
-                dropped = h[d] * masks[0, d]
+                dropped = h[d] * mask[d]
                 part_weight[0, d] += one * dropped
                 part_weight[1, d] += two * dropped
                 part_weight[2, d] += three * dropped
             for d in range(width):
-                dropped = m[d] * masks[1, d]
+                dropped = m[d] * message_mask[d]
                 part_weight[0, width + d] += one * dropped
                 part_weight[1, width + d] += two * dropped
                 part_weight[2, width + d] += three * dropped

@@ -24,6 +24,7 @@ from memohop.nn.fused import (
     cpu_kernels,
     cpu_kernels_backward,
     cpu_table_kernels,
+    in_plain_backward,
     kernels,
     kernels_for,
     use_kernels,
@@ -70,6 +71,7 @@ class Pattern:
         self._order = order.to(torch.int32)
         self._blocks: dict[int, tuple[Tensor, Tensor]] = {}
         self._column_blocks: dict[int, ColumnBlocks] = {}
+        self._transposed_blocks: dict[int, ColumnBlocks] = {}
 
     def __len__(self) -> int:
         return len(self.row)
@@ -147,6 +149,14 @@ class Pattern:
             blocks = ColumnBlocks(self.row, self.col, self.shape, width)
             self._column_blocks[width] = blocks
         return self._column_blocks[width]
+
+    def transposed_blocks(self, width: int) -> ColumnBlocks:
+        """Those of the transpose; the values stay in the order of this one."""
+        if width not in self._transposed_blocks:
+            turned = self.transpose
+            blocks = ColumnBlocks(turned.row, turned.col, turned.shape, width, self.order)
+            self._transposed_blocks[width] = blocks
+        return self._transposed_blocks[width]
 
     def block_csr(self, values: Tensor) -> Tensor:
         """A block-diagonal sparse tensor of several matrices, from ``[K, entries]``."""
@@ -246,8 +256,20 @@ def _transposed_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tens
     served = cpu_kernels_backward(dense)
     if served is not None and dense.shape[-1] <= _NARROW:
         return served.transposed_product(*pattern.csr_indices, values, dense, pattern.shape[1])
+    if in_plain_backward() and collects_from_afar(dense, pattern.shape[1], len(pattern)):
+        return _by_blocks(
+            values, dense, pattern.transposed_blocks(dense.shape[-1]), pattern.shape[1]
+        )
     swapped = values.index_select(-1, pattern.order)
     return weighted_product(swapped, dense, pattern.transpose)
+
+
+def _by_blocks(values: Tensor, dense: Tensor, blocks: ColumnBlocks, rows: int) -> Tensor:
+    """``K`` products with what values ``[K, entries]`` make of a pattern in blocks."""
+    out = dense.new_empty(len(dense), rows, dense.shape[-1])
+    for k in range(len(dense)):
+        product_by_blocks(blocks.matrices(values[k]), dense[k], out[k])
+    return out
 
 
 def _multiply(csr: Tensor, dense: Tensor, out: Tensor, bias: Tensor | None) -> None:
@@ -335,12 +357,9 @@ class _WeightedProduct(Operation):
             return product.view(count, -1, width)
         if width <= _NARROW and (served := cpu_kernels(dense)) is not None:
             return served.product(*pattern.csr_indices, values, dense, pattern.shape[0])
-        out = dense.new_empty(count, pattern.shape[0], width)
         if collects_from_afar(dense, pattern.shape[0], len(pattern)):
-            blocks = pattern.column_blocks(width)
-            for k in range(count):
-                product_by_blocks(blocks.matrices(values[k]), dense[k], out[k])
-            return out
+            return _by_blocks(values, dense, pattern.column_blocks(width), pattern.shape[0])
+        out = dense.new_empty(count, pattern.shape[0], width)
         for k in range(count):
             _multiply(pattern.csr(values[k]), dense[k], out[k], None)
         return out
