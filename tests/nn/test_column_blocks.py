@@ -5,7 +5,8 @@ import torch
 
 from memohop.nn import column_blocks
 from memohop.nn.column_blocks import ColumnBlocks, collects_from_afar, product_by_blocks
-from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product, weighted_product
+from memohop.nn.fixed_matrix import FixedMatrix, fixed_product
+from memohop.nn.pattern import Pattern, weighted_product
 
 
 @pytest.mark.parametrize("height", [1, 3, 4, 100])

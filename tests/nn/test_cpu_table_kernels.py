@@ -6,9 +6,10 @@ import torch
 pytest.importorskip("numba", reason="Numba is not installed")
 
 from memohop import Graph
-from memohop.nn import cpu_kernels, pattern
+from memohop.nn import cpu_kernels, fixed_matrix
 from memohop.nn.cpu_table_kernels import PackedMatrix
-from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product
+from memohop.nn.fixed_matrix import FixedMatrix, fixed_product
+from memohop.nn.pattern import Pattern
 
 NODES = 45
 
@@ -37,8 +38,8 @@ def matrix_with_factors(rows, columns, share=0.4):
 @pytest.fixture
 def any_size(monkeypatch):
     """Small matrices go through the tables as well, and those with few entries or none."""
-    monkeypatch.setattr(pattern, "_LARGE_FOR_TABLES", 0)
-    monkeypatch.setattr(pattern, "_CROWDED_FOR_TABLES", -1)
+    monkeypatch.setattr(fixed_matrix, "_LARGE_FOR_TABLES", 0)
+    monkeypatch.setattr(fixed_matrix, "_CROWDED_FOR_TABLES", -1)
 
 
 def close(found, expected):

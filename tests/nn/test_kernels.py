@@ -9,7 +9,7 @@ if not torch.cuda.is_available():
 
 from memohop.nn import Graph, SparseFeatures, epoch_key, gate_kernels, kernels
 from memohop.nn.dense_kernels import batched_product
-from memohop.nn.pattern import fixed_product
+from memohop.nn.fixed_matrix import fixed_product
 from memohop.nn.randomness import Draw, place_words, scaled_keep_mask
 from memohop.training.invariant import invariant_products
 

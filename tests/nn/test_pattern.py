@@ -2,7 +2,8 @@
 
 import torch
 
-from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product, inner, weighted_product
+from memohop.nn.fixed_matrix import FixedMatrix, fixed_product
+from memohop.nn.pattern import Pattern, inner, weighted_product
 
 ROW, COL, SHAPE = [0, 0, 1, 3, 3, 3], [1, 4, 0, 0, 2, 4], (4, 5)
 

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from memohop.bench.stock import stock_epoch, twin_options
 from memohop.data.synthetic import csbm
 from memohop.nn import Graph
-from memohop.nn.pattern import fixed_product
+from memohop.nn.fixed_matrix import fixed_product
 from memohop.training.capture import CapturedStep
 from memohop.training.member import Member
 from memohop.training.memory import peak_bytes

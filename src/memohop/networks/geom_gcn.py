@@ -15,9 +15,10 @@ from memohop.errors import UsageError, check_choice
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, FeatureLinear, Graph, SparseFeatures
 from memohop.nn.features import linear_map
+from memohop.nn.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn.fused import cpu_kernels
 from memohop.nn.pairs import Pairs
-from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product
+from memohop.nn.pattern import Pattern
 
 DIVISIONS = 9  # four quadrants in each of two spaces, and the node itself
 _LATENT, _SELF = 4, 8

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from memohop.nn.dropout import Dropout
+from memohop.nn.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn.fused import cpu_kernels, dropped, dropped_product, use_kernels
 from memohop.nn.pairs import Pairs, pair_product
-from memohop.nn.pattern import FixedMatrix, Pattern, fixed_product, weighted_product
+from memohop.nn.pattern import Pattern, weighted_product
 
 
 class SparseFeatures:
