@@ -54,7 +54,10 @@ def _collect_backward(columns, first, last, weights, values, grad, of_values, of
 
 @jit
 def _scores_backward(columns, weights, of_weights, slopes, first, last, i, of_ends):
-    """The gradients of a row's scores go to both ends."""
+    """The gradients of a row's scores go to both ends.
+
+    They sum up to 0, so that at the receiver only slopes that differ from the first one's count.
+    """
     count = (last - first) * Index(HEADS)
     mean = alike(Float(0))
     for place in range(Index(0), count, Index(HEADS)):

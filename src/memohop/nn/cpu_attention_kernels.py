@@ -14,8 +14,8 @@ from torch import Tensor
 
 from memohop.nn import cpu_attention_backward, cpu_attention_loops
 from memohop.nn.cpu_attention_loops import HEADS, SUMS
-from memohop.nn.cpu_kernels import as_array, run_loop
-from memohop.nn.randomness import place_words, thresholds
+from memohop.nn.cpu_kernels import as_array, drop_arrays, run_loop
+from memohop.nn.randomness import place_words
 
 _AT_ONCE = 1 << 9  # entries that stay in the cache between the passes over them
 
@@ -112,5 +112,4 @@ def _drop_arrays(drop: Drop | None) -> tuple[Any, ...]:
     if drop is None:
         return np.empty((0, 2), np.uint32), np.empty(0, np.int16), np.empty(0, np.float32)
     keys, rates, place = drop
-    words = as_array(keys ^ keys.new_tensor(place_words(place))).view(np.uint32)
-    return words, as_array(thresholds(rates)), as_array(1 / (1 - rates))
+    return drop_arrays(keys, rates, *place_words(place))

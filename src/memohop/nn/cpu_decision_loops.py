@@ -7,18 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from memohop.nn.cpu_compile import Float, jit, jit_in_any_order
+from memohop.nn.cpu_compile import Float, jit
 from memohop.nn.cpu_dropout_loops import draw
+from memohop.nn.cpu_product_loops import dot
 
 _ROWS_AT_ONCE = 256  # a sum of sums is more exact than one long sum
-
-
-@jit_in_any_order
-def _dot(one, other):
-    total = Float(0)
-    for d in range(len(one)):
-        total += one[d] * other[d]
-    return total
 
 
 @jit
@@ -33,7 +26,7 @@ def dropped_linear(first, last, values, weight, words, thresholds, scales, out):
             for d in range(width):
                 mask[d] *= row[d]
             for c in range(weight.shape[1]):
-                out[k, i, c] = _dot(mask, weight[k, c])
+                out[k, i, c] = dot(mask, weight[k, c])
 
 
 @jit

@@ -10,6 +10,7 @@ import numpy as np
 
 from memohop.nn.cpu_compile import Float, jit, jit_in_any_order
 from memohop.nn.cpu_dropout_loops import draw
+from memohop.nn.cpu_product_loops import dot
 
 _ROWS_AT_ONCE = 256  # a sum of sums is more exact than one long sum
 
@@ -59,14 +60,6 @@ def gated_update(
                     memory[k, i, d] = pass_on * m[d]
 
 
-@jit_in_any_order
-def _dot(one, other):
-    total = Float(0)
-    for d in range(len(one)):
-        total += one[d] * other[d]
-    return total
-
-
 @jit
 def gated_update_backward(
     first, last, hidden, message, weight, gates, of_out, of_memory, words, thresholds, scales,
@@ -83,9 +76,9 @@ def gated_update_backward(
                 draw(mask, i, words[k, 0], thresholds[k], scales[k])
                 draw(message_mask, i, words[k, 1], thresholds[k], scales[k])
             h, m, gate, above = hidden[k, i], message[k, i], gates[k, i], of_out[k, i]
-            of_score[0], of_score[1], of_score[2] = _dot(above, h), _dot(above, m), Float(0)
+            of_score[0], of_score[1], of_score[2] = dot(above, h), dot(above, m), Float(0)
             if of_memory.shape[1]:
-                of_score[2] = _dot(of_memory[k, i], m)
+                of_score[2] = dot(of_memory[k, i], m)
             for j in range(3):
                 of_score[j] *= gate[j] * (Float(1) - gate[j])
                 part_bias[j] += of_score[j]

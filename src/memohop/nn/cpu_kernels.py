@@ -180,7 +180,7 @@ def dropout(values: Tensor, keys: Tensor, rates: Tensor, word1: int, word2: int)
     out = torch.empty(values.shape)
     run_loop(
         cpu_dropout_loops.dropout, out.numel(), len(out), as_array(values.flatten(1)),
-        *_drop_arrays(keys, rates, word1, word2), as_array(out.view(len(out), -1)),
+        *drop_arrays(keys, rates, word1, word2), as_array(out.view(len(out), -1)),
     )  # fmt: skip
     return out
 
@@ -192,7 +192,7 @@ def dropped_linear(
     out = values.new_empty(*values.shape[:2], weight.shape[1])
     run_loop(
         cpu_decision_loops.dropped_linear, values.numel(), len(out), as_array(values), as_array(weight),
-        *_drop_arrays(keys, rates, word1, word2), as_array(out),
+        *drop_arrays(keys, rates, word1, word2), as_array(out),
     )  # fmt: skip
     return out
 
@@ -210,13 +210,13 @@ def dropped_linear_backward(
     found = torch.empty(values.shape), torch.zeros(weight.shape)
     run_loop(
         cpu_decision_loops.dropped_linear_backward, values.numel(), len(values), as_array(values),
-        as_array(weight), *_drop_arrays(keys, rates, word1, word2), as_array(grad),
+        as_array(weight), *drop_arrays(keys, rates, word1, word2), as_array(grad),
         *map(as_array, found),
     )  # fmt: skip
     return found
 
 
-def _drop_arrays(keys: Tensor, rates: Tensor, word1: int, word2: int) -> tuple[Any, Any, Any]:
+def drop_arrays(keys: Tensor, rates: Tensor, word1: int, word2: int) -> tuple[Any, Any, Any]:
     """What the loops know of dropout: words of the hash, thresholds and scales."""
     words = as_array(keys ^ keys.new_tensor([word1, word2])).view(np.uint32)
     return words, as_array(thresholds(rates)), as_array(1 / (1 - rates))

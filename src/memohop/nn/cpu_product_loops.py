@@ -11,6 +11,15 @@ WIDE = 2 * LANES  # columns that are multiplied side by side where they are many
 
 
 @jit_in_any_order
+def dot(one, other):
+    """The inner product of two rows."""
+    total = Float(0)
+    for d in range(len(one)):
+        total += one[d] * other[d]
+    return total
+
+
+@jit_in_any_order
 def inner(first, last, pointers, columns, left, right, out):
     """Inner products of the rows at both ends of each entry, of any width."""
     width = left.shape[2]
