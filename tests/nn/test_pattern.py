@@ -77,3 +77,23 @@ def test_vmap_folds_members_with_and_without_a_batch():
     torch.testing.assert_close(
         grads(values, dense), torch.stack([alone(v, d) for v, d in zip(values, dense, strict=True)])
     )
+
+
+def test_second_derivatives_through_a_transform_that_is_over():
+    torch.manual_seed(0)
+    row, col = (torch.rand(6, 6) > 0.5).nonzero(as_tuple=True)
+    pattern = Pattern(row, col, (6, 6))
+    values = torch.rand(1, len(pattern), dtype=torch.double, requires_grad=True)
+    dense = torch.rand(1, 6, 3, dtype=torch.double, requires_grad=True)
+
+    def slow(values, dense):
+        place = (torch.zeros_like(row), row, col)
+        return torch.zeros(1, 6, 6, dtype=torch.double).index_put(place, values[0]) @ dense
+
+    def second(product):
+        _, pull_back = torch.func.vjp(lambda *both: product(*both).pow(3), values, dense)
+        first = pull_back(torch.ones(1, 6, 3, dtype=torch.double))
+        return torch.autograd.grad(sum(grad.square().sum() for grad in first), (values, dense))
+
+    found = second(lambda values, dense: weighted_product(values, dense, pattern))
+    torch.testing.assert_close(found, second(slow))

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._functorch.utils import unwrap_dead_wrappers
 
 
 class Operation(torch.autograd.Function):
@@ -13,6 +14,8 @@ class Operation(torch.autograd.Function):
 
     ``torch.autograd.Function.apply`` inspects the signature of ``forward`` on every call to fill
     in defaults. Ours have none, and on a small graph that inspection would be a tenth of a step.
+    Like that one, this takes tensors out of the wrappers of a transform that is over: what
+    ``torch.func.vjp`` saved arrives in them.
     """
 
     @classmethod
@@ -20,7 +23,7 @@ class Operation(torch.autograd.Function):
         """Run the operation."""
         if torch._C._are_functorch_transforms_active():
             return super().apply(*inputs)
-        return super(torch.autograd.Function, cls).apply(*inputs)  # type: ignore[misc]
+        return super(torch.autograd.Function, cls).apply(*unwrap_dead_wrappers(inputs))  # type: ignore[misc]
 
 
 def batch_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:
