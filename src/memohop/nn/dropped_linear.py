@@ -16,7 +16,7 @@ from memohop.nn.fused import (
     numba_kernels,
 )
 from memohop.nn.operation import Operation
-from memohop.nn.randomness import Draw, place_words
+from memohop.nn.randomness import place_words
 
 _FEW = 16  # columns up to which one pass is quicker than dropout and a product
 
@@ -33,18 +33,13 @@ def dropped_linear(
         bias: ``[C]``.
     """
     few = len(weight) <= _FEW and values.shape[-1] % 2 == 0  # a hash decides two columns
-    if not (few and dropout.training and dropout.active) or cpu_kernels(values[None]) is None:
-        return F.linear(dropout(values), weight, bias)
-    draw = dropout.draw()
+    served = few and dropout.active and cpu_kernels(values[None]) is not None
+    draw = dropout.draw() if served else None
     if draw is None:
         return F.linear(dropout(values), weight, bias)
-    product = _product(values, weight, draw, dropout.rate)
+    tensors = (values[None], weight[None], draw.key[None], dropout.rate.reshape(1))
+    product = _DroppedLinear.apply(*tensors, draw.place).squeeze(0)
     return product if bias is None else product + bias
-
-
-def _product(values: Tensor, weight: Tensor, draw: Draw, rate: Tensor) -> Tensor:
-    tensors = (values[None], weight[None], draw.key[None], rate.reshape(1))
-    return _DroppedLinear.apply(*tensors, draw.place).squeeze(0)
 
 
 class _DroppedLinear(Operation):
