@@ -9,6 +9,7 @@ from memohop.nn.cpu_attention_loops import (
     PAIR,
     ROWS_AT_ONCE,
     draw,
+    drop_of,
     largest_block,
     prepare,
     score,
@@ -127,12 +128,9 @@ def attend_backward(
     of_values = np.empty(nodes * channels, np.float32)
     of_ends = np.empty(nodes * PAIR, np.float32)
     value_dropping, dropping = len(value_words) > 0, len(words) > 0
-    value_drop = drop = np.zeros(2, np.uint32), np.int16(0), Float(0)
     for k in range(first, last):
-        if value_dropping:
-            value_drop = value_words[k], value_thresholds[k], value_scales[k]
-        if dropping:
-            drop = words[k], thresholds[k], scales[k]
+        value_drop = drop_of(k, value_words, value_thresholds, value_scales)
+        drop = drop_of(k, words, thresholds, scales)
         given, end, norm, of_out = (
             mapped[k].reshape(-1), ends[k].reshape(-1), norms[k].reshape(-1), grad[k].reshape(-1),
         )  # fmt: skip

@@ -55,6 +55,14 @@ def turn_back(given, first, rows, channels, out, to):
 
 
 @jit
+def drop_of(k, words, thresholds, scales):
+    """What :func:`draw` knows of a member's dropout; zeros where there is none."""
+    if len(words):
+        return words[k], thresholds[k], scales[k]
+    return np.zeros(2, np.uint32), np.int16(0), Float(0)
+
+
+@jit
 def draw(start, count, total, drop, masks):
     """Part of the masks ``[heads, total]``, turned: ``[count, heads]``."""
     (key, middle), threshold, scale = drop
@@ -181,12 +189,9 @@ def attend(
     weights, masks = np.empty(most, np.float32), np.empty(most, np.float32)
     values, rows = np.empty(nodes * channels, np.float32), np.empty(step * channels, np.float32)
     value_dropping, dropping = len(value_words) > 0, len(words) > 0
-    value_drop = drop = np.zeros(2, np.uint32), np.int16(0), Float(0)
     for k in range(first, last):
-        if value_dropping:
-            value_drop = value_words[k], value_thresholds[k], value_scales[k]
-        if dropping:
-            drop = words[k], thresholds[k], scales[k]
+        value_drop = drop_of(k, value_words, value_thresholds, value_scales)
+        drop = drop_of(k, words, thresholds, scales)
         end, norm, ours = ends[k].reshape(-1), norms[k].reshape(-1), out[k].reshape(-1)
         kept = keep[k] if len(keep) else keep.reshape(-1)
         receive, send, bias = vectors[k, 0], vectors[k, 1], vectors[k, 2]
