@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test fuzz lint clean
 .DEFAULT_GOAL := test
 
 demo: .venv/.ready
@@ -10,6 +10,9 @@ demo: .venv/.ready
 
 test: lint
 	$(BIN)/pytest
+
+fuzz: .venv/.ready  # thousands of damaged and odd files for everything that reads files
+	$(BIN)/pytest -m fuzz --hypothesis-profile=fuzz
 
 lint: .venv/.ready
 	$(BIN)/ruff format --check .

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 with warnings.catch_warnings():
     # Its import calls `torch.jit.script`, which is deprecated; the tests turn warnings into errors.
@@ -16,6 +17,13 @@ with warnings.catch_warnings():
 import torch
 
 torch.set_num_threads(1)  # the graphs of the tests are small: more threads only wait
+
+
+# The same examples on every machine in `make test`; `make fuzz` takes new ones, and many of them.
+_PROPERTIES = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+settings.register_profile("test", _PROPERTIES, max_examples=100, derandomize=True)
+settings.register_profile("fuzz", _PROPERTIES, max_examples=2000)
+settings.load_profile("test")
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import msgspec
 
 from memohop.bench.results import Source
 from memohop.errors import DataError
+from memohop.outputs import write_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -100,9 +101,7 @@ class Gates(msgspec.Struct, frozen=True):
 
     def save(self, path: Path) -> None:
         """Write the file, whole or not at all."""
-        part = path.with_name(path.name + ".part")
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
-        part.replace(path)
+        write_whole(path, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
 
 
 def measure_gates(

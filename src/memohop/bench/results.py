@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from memohop.errors import DataError, UsageError, unknown_name
+from memohop.outputs import write_whole
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -123,7 +124,7 @@ class Results(msgspec.Struct, frozen=True):
             "columns": Row.__struct_fields__,
         }
         lines = b",\n".join(msgspec.json.encode(row) for row in self.rows)
-        path.write_bytes(msgspec.json.encode(head)[:-1] + b',"rows":[\n' + lines + b"\n]}\n")
+        write_whole(path, msgspec.json.encode(head)[:-1] + b',"rows":[\n' + lines + b"\n]}\n")
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

@@ -71,14 +71,6 @@ def print_json(rows: list[dict[str, Any]]) -> None:
     print(json.dumps(rows, indent=2, ensure_ascii=False))
 
 
-def check_output(output: Path, *endings: str) -> None:
-    """Refuse a file that could not be written, before any work is done."""
-    if endings and output.suffix not in endings:
-        raise UsageError(f"--output {output}: give a name that ends in {' or '.join(endings)}")
-    if not output.absolute().parent.is_dir():
-        raise UsageError(f"--output {output}: there is no folder {output.parent}; make it first")
-
-
 def remark(text: str) -> None:
     """A line for people, on standard error."""
     print(f"memohop: {text}", file=sys.stderr)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from memohop.cli.app import Folder, Json, app, check_output, print_json, remark
+from memohop.cli.app import Folder, Json, app, print_json, remark
 from memohop.data.registry import describe
 from memohop.errors import UsageError
+from memohop.outputs import check_output, write_whole
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -97,7 +98,7 @@ def audit(
     found = memohop.audit(graph, split)
     if output is not None:
         page = audit_page(found, name)
-        output.write_text(page, encoding="utf-8")
+        write_whole(output, page)
     if json:
         print_json([audit_row(found, name)])
     else:

@@ -11,6 +11,7 @@ from cyclopts import App
 from memohop.cli.app import Folder, Json, app, print_json, remark
 from memohop.data.registry import describe
 from memohop.errors import UsageError
+from memohop.outputs import write_whole
 
 _SPEED_EXAMPLES = """Examples:
   memohop bench speed --datasets cora,squirrel
@@ -76,5 +77,5 @@ def bench_speed(
         output_console().print(speed_table(rows))
         output_console().print(f"\n{count} member(s) on {device}; ms per model-epoch, medians.")
     if figure is not None:
-        figure.write_text(growth_chart(list(growth(device=place))), encoding="utf-8")
+        write_whole(figure, growth_chart(list(growth(device=place))))
         remark(f"wrote {figure}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memohop.cli.app import Json, app, check_output, print_json, remark
+from memohop.cli.app import Json, app, print_json, remark
+from memohop.outputs import check_output, write_whole
 
 _DEMO_EXAMPLES = """Examples:
   memohop demo
@@ -31,7 +32,7 @@ def demo(*, output: Path = Path("memohop-demo.html"), json: Json = False) -> Non
     check_output(output, *forms)
     with progress_bar("Training on csbm") as progress:
         result = run_demo(progress=progress)
-    output.write_text(forms[output.suffix](result), encoding="utf-8")
+    write_whole(output, forms[output.suffix](result))
     if json:
         print_json(result.rows())
     else:

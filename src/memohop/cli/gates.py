@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from memohop.cli.app import Folder, check_output, remark, warnings_as_remarks
+from memohop.cli.app import Folder, remark, warnings_as_remarks
 from memohop.cli.bench import bench_app
 from memohop.data.registry import describe
 from memohop.errors import DataError, UsageError
+from memohop.outputs import check_output
 
 if TYPE_CHECKING:
     from memohop.bench.cell import Recipe

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from memohop.cli.app import Json, app, check_output, print_json, remark, warnings_as_remarks
+from memohop.cli.app import Json, app, print_json, remark, warnings_as_remarks
 from memohop.errors import UsageError
+from memohop.outputs import check_output, write_whole
 from memohop.parsing import byte_count
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def explain(
         node = gates.ids[order[0] if len(order) else 0]
     found = explain_node(classifier, node)
     page = explain_page(classifier.report_, gates, found)
-    output.write_text(page, encoding="utf-8")
+    write_whole(output, page)
     remark(f"wrote {output}; open it in a browser")
 
 

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from memohop.cli.app import app, check_output, print_json, remark
+from memohop.cli.app import app, print_json, remark
 from memohop.errors import UsageError
+from memohop.outputs import check_output, write_whole
 
 _TABLE_EXAMPLES = """Examples:
   memohop table table1
@@ -74,7 +75,7 @@ def figure(
 
     output = output or Path(f"{name}.svg")
     check_output(output, ".svg")
-    output.write_text(figure_svg(name, Results.load(results or name)), encoding="utf-8")
+    write_whole(output, figure_svg(name, Results.load(results or name)))
     remark(f"wrote {output}")
 
 
@@ -95,5 +96,5 @@ def report(*, output: _Output = None, results: Path | None = None) -> None:
     check_output(output, ".html")
     if results is not None and not results.is_dir():
         raise UsageError(f"--results {results}: there is no such folder; give one with results")
-    output.write_text(report_page(Findings.load(results)), encoding="utf-8")
+    write_whole(output, report_page(Findings.load(results)))
     remark(f"wrote {output}; open it in a browser")

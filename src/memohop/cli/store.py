@@ -6,8 +6,9 @@ from pathlib import Path
 
 from cyclopts import App
 
-from memohop.cli.app import Json, app, check_output, print_json, remark
+from memohop.cli.app import Json, app, print_json, remark
 from memohop.errors import UsageError
+from memohop.outputs import check_output
 
 _SHOW_EXAMPLES = """Examples:
   memohop store show memohop-runs.sqlite

@@ -1,0 +1,90 @@
+"""Files that a command writes: checked before the work, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from memohop.errors import DataError, UsageError
+
+
+def check_output(
+    output: Path, *endings: str, flag: str = "--output", inputs: Iterable[Path | None] = ()
+) -> None:
+    """Refuse a file that could not be written, or must not be, before any work is done.
+
+    Args:
+        output: the file to be written.
+        *endings: what its name may end in, such as ``".csv"``; anything if there are none.
+        flag: how the user named the file, for the message.
+        inputs: files that are read, which the output must not overwrite.
+    """
+    if endings and output.suffix not in endings:
+        raise UsageError(f"{flag} {output}: give a name that ends in {' or '.join(endings)}")
+    if output.is_dir():
+        raise UsageError(f"{flag} {output}: this is a folder; give the name of a file")
+    if output.is_symlink() and not output.exists():
+        raise UsageError(
+            f"{flag} {output}: this is a link to {output.readlink()}, which does not exist; "
+            "remove the link or give another name"
+        )
+    for source in inputs:
+        if source is not None and output.exists() and source.exists() and output.samefile(source):
+            raise UsageError(
+                f"{flag} {output}: this is the file that is read; give the output another name"
+            )
+    if output.exists() and not output.is_file():
+        return  # a device or a pipe, such as /dev/stdout: nothing there can be destroyed
+    folder = output.resolve().parent
+    if not folder.is_dir():
+        raise UsageError(f"{flag} {output}: there is no folder {output.parent}; make it first")
+    try:  # permissions do not tell everything (a file system that is mounted for reading)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".memohop-"):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"{flag} {output}: nothing can be written into {folder} ({error.strerror}); "
+            "give a file in another folder"
+        ) from None
+
+
+@contextmanager
+def whole_file(output: Path) -> Iterator[Path]:
+    """A path to write to, which takes the place of ``output`` when the block ends well.
+
+    Where the block fails, or the disk is full, an older file stays as it was and nothing else is
+    left behind. A device or a pipe is written to directly.
+    """
+    if output.exists() and not output.is_file():
+        yield output
+        return
+    output = output.resolve()  # through a link, which stays a link
+    part = output.with_name(f".{output.name[:100]}.{os.getpid()}.part")
+    try:
+        yield part
+        _copy_mode(output, part)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(output)
+    except OSError as error:
+        raise DataError(
+            f"{output} could not be written ({error.strerror or error}); "
+            + ("the older file is as it was" if output.exists() else "nothing was left behind")
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_whole(output: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all; text is written as UTF-8."""
+    with whole_file(output) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def _copy_mode(older: Path, newer: Path) -> None:
+    """Keep the permissions of a file that is replaced."""
+    with suppress(FileNotFoundError):
+        newer.chmod(older.stat().st_mode & 0o7777)

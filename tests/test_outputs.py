@@ -1,0 +1,60 @@
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from memohop.errors import DataError, UsageError
+from memohop.outputs import check_output, whole_file, write_whole
+
+
+def refused(output: Path, *endings: str, inputs: tuple[Path, ...] = ()) -> str:
+    with pytest.raises(UsageError) as error:
+        check_output(output, *endings, inputs=inputs)
+    return str(error.value)
+
+
+def fail_in_the_middle(output: Path, error: BaseException) -> None:
+    with whole_file(output) as part:
+        part.write_text("half")
+        raise error
+
+
+def test_what_cannot_be_written_is_refused_before(tmp_path: Path):
+    (tmp_path / "link.csv").symlink_to(tmp_path / "gone.csv")
+    source = tmp_path / "nodes.csv"
+    source.write_text("id\n")
+    (tmp_path / "same.csv").symlink_to(source)
+    assert "ends in .html or .svg" in refused(tmp_path / "x.txt", ".html", ".svg")
+    assert "is a folder" in refused(tmp_path)
+    assert "gone.csv, which does not exist" in refused(tmp_path / "link.csv")
+    assert "there is no folder" in refused(tmp_path / "none" / "x.csv")
+    assert "another name" in refused(source, inputs=(source,))
+    assert "another name" in refused(tmp_path / "same.csv", inputs=(source,))
+    assert "nothing can be written into /proc" in refused(Path("/proc/x.csv"))
+    check_output(tmp_path / "other.csv", ".csv", inputs=(source,))
+    check_output(Path(os.devnull))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "nodes.csv", "same.csv"]
+
+
+def test_a_failed_write_leaves_the_older_file(tmp_path: Path):
+    output = tmp_path / "page.html"
+    write_whole(output, "older")
+    with pytest.raises(KeyboardInterrupt):
+        fail_in_the_middle(output, KeyboardInterrupt())
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(DataError, match=r"No space left.*as it was"):
+        fail_in_the_middle(output, full)
+    assert output.read_text() == "older"
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_link_stays_a_link_and_permissions_stay(tmp_path: Path):
+    target, link = tmp_path / "target.csv", tmp_path / "link.csv"
+    target.write_text("older")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    write_whole(link, "newer")
+    assert link.is_symlink()
+    assert target.read_text() == "newer"
+    assert target.stat().st_mode & 0o777 == 0o600
