@@ -5,7 +5,7 @@ import torch
 from torch.func import grad, jacrev, vjp, vmap
 from torch.utils._pytree import tree_leaves
 
-ROUNDINGS = 500  # more than lie between an input and a second derivative of these few numbers
+ROUNDINGS = 500  # more than lie between an input and a third derivative of these few numbers
 
 
 def uneven(out):

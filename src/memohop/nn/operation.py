@@ -37,7 +37,8 @@ def gradients(
     For the backward pass of an operation whose kernels give neither: ``function`` is the same
     from PyTorch's operations. A gradient of None counts as zeros.
     """
-    outputs, pull_back = torch.func.vjp(function, *unwrap_dead_wrappers(tuple(inputs)))
+    plain = unwrap_dead_wrappers(tuple(inputs))
+    outputs, pull_back = torch.func.vjp(function, *plain)  # type: ignore[misc]
     given = zip(outputs, grads, strict=True)
     return pull_back(tuple(torch.zeros_like(out) if grad is None else grad for out, grad in given))
 

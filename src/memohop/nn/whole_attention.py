@@ -137,7 +137,8 @@ def _plain(
 def _masked(tensor: Tensor, drop: Any) -> Tensor:
     if drop is None:
         return tensor
-    return tensor * keep_masks(*drop, tuple(tensor.shape[1:]), tensor.dtype)
+    keys, rates, place = drop
+    return tensor * keep_masks(keys, rates, place, tuple(tensor.shape[1:]), tensor.dtype)
 
 
 def _drops(keys: Tensor, rates: tuple[Tensor, Tensor], places: Places) -> tuple[Any, Any]:
