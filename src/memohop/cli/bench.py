@@ -11,7 +11,7 @@ from cyclopts import App
 from memohop.cli.app import Folder, Json, app, print_json, remark
 from memohop.data.registry import describe
 from memohop.errors import UsageError
-from memohop.outputs import write_whole
+from memohop.outputs import check_output, write_whole
 
 _SPEED_EXAMPLES = """Examples:
   memohop bench speed --datasets cora,squirrel
@@ -60,6 +60,8 @@ def bench_speed(
         describe(name)
     for model in ids:
         twin_options(model)
+    if figure is not None:
+        check_output(figure, ".svg", flag="--figure")
     if members is not None and members < 1:
         raise UsageError(f"--members {members}: give at least 1")
     place = find_device(device)
