@@ -88,7 +88,7 @@ def unlucky(tmp_path, monkeypatch):
 
 def scores(path):
     """Runs and cells, without time and place."""
-    store = Store(path, must_exist=True)
+    store = Store(path, read_only=True)
     tables = (
         "SELECT id, content, train, val, test, best_epoch, epochs, curves FROM runs",
         "SELECT id, content, failure FROM cells",

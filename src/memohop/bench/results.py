@@ -10,12 +10,15 @@ from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from memohop.errors import DataError, UsageError, unknown_name
 from memohop.outputs import write_whole
+
+Score = Annotated[float, Meta(ge=-1, le=1)]  # version 0.1.0 wrote -1 where there was none
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
