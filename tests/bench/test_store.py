@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import random
-import sqlite3
 import subprocess
 import time
 
@@ -324,12 +323,6 @@ def test_files_that_are_no_store(tmp_path):
     text.write_text("not a database, but long enough to be looked at" * 50, encoding="utf-8")
     with pytest.raises(memohop.DataError, match="cannot be used as a store"):
         Store(text)
-    newer = tmp_path / "newer.sqlite"
-    db = sqlite3.connect(newer)
-    db.execute("PRAGMA user_version = 99")
-    db.close()
-    with pytest.raises(memohop.DataError, match="is a store of version 99"):
-        Store(newer)
 
 
 def test_the_content_is_plain_json(store, cells, run):

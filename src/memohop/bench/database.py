@@ -100,7 +100,7 @@ def blaming(path: Path, done: str) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # its messages quote damaged names
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         remedy = _REMEDIES.get(code, _DAMAGED)
         raise DataError(f"{path} cannot be {done} ({error}); {remedy}") from error

@@ -111,6 +111,12 @@ def run(
         print_json([_row(tally)])
     else:
         print(_sentence(tally))
+    for name, why in tally.lost.items():
+        remark(f"{name} was lost: {why}")
+    if tally.lost:
+        raise MemohopError(
+            f"{len(tally.lost)} cell(s) were lost with what trained them; give the command again"
+        )
     if failed := len(tally.failed) + tally.given_up:
         raise MemohopError(
             f"{failed} cell(s) have failed; memohop store show {store} tells why, and --retry "
@@ -184,7 +190,7 @@ def _watching(name: str) -> Iterator[Watcher]:
 
 
 def _row(tally: Tally) -> dict[str, int]:
-    return asdict(tally) | {"failed": len(tally.failed)}
+    return asdict(tally) | {"failed": len(tally.failed), "lost": len(tally.lost)}
 
 
 def _sentence(tally: Tally) -> str:
@@ -192,6 +198,7 @@ def _sentence(tally: Tally) -> str:
         "were there": tally.there,
         "done": tally.done,
         "failed": len(tally.failed),
+        "lost": len(tally.lost),
         "had failed before": tally.given_up,
         "with another process": tally.elsewhere,
     }
