@@ -55,6 +55,11 @@ rules.keep = "latest"
 """
 
 
+@pytest.fixture(scope="session")
+def tiny_text():
+    return TINY
+
+
 @pytest.fixture
 def tiny_file(tmp_path):
     path = tmp_path / "tiny.toml"

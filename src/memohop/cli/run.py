@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from memohop.cli.app import Folder, Json, app, print_json, remark
 from memohop.data.registry import describe
-from memohop.errors import MemohopError, UsageError, unknown_name
+from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
 from memohop.parsing import conditions
 
 if TYPE_CHECKING:
@@ -128,11 +128,13 @@ def _wanted(
     found: Experiment, protocols: list[str] | None, only: dict[str, list[str]]
 ) -> list[Cell]:
     """The cells that fit all conditions, each of which names something."""
+    check_distinct("--protocol", protocols or ())
     for name in protocols or ():
         if name not in found.protocols:
             raise unknown_name(f"protocol of {found.id}", name, found.protocols)
     cells = list(found.cells(protocols))
     for name, values in only.items():
+        check_distinct(f"--only {name}", values)
         names = {"dataset": None, "model": None} | cells[0].axes
         if name not in names:
             raise unknown_name(f"part of a cell of {found.id}", name, names)
