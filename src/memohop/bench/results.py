@@ -29,8 +29,8 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
         setting: What is to be chosen on validation, for example `{"lam": 0.1}`.
         split: The column of the masks.
         seed: The seed of the member.
-        val: Validation score at the best epoch, in [0, 1].
-        test: Test score at the same epoch.
+        val: Validation score at the best epoch, in [0, 1]; -1 for a run that diverged.
+        test: Test score at the same epoch; -1 where there is none.
         best_epoch: Counted from 0.
         epochs: How many were run.
         seconds: Its share of the time that its population took.
@@ -137,6 +137,8 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> list[Row]:
     """The rows of the setting whose mean validation score is best; the first of equals.
 
+    A setting of which a run diverged is not chosen.
+
     Args:
         rows: Those of one cell.
         by: `leak-test` chooses by the test score, as some published rows did; what it gives is
@@ -150,7 +152,11 @@ def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> l
     if not groups:
         raise UsageError("rows is empty: pass those of one cell")
     score = "val" if by == "val" else "test"
-    return max(groups.values(), key=lambda group: fmean(getattr(row, score) for row in group))
+    sound = [group for group in groups.values() if all(row.val >= 0 for row in group)]
+    if not sound:
+        cell = next(iter(groups.values()))[0].cell
+        raise DataError(f"every setting of {cell} has a run that diverged; leave that cell out")
+    return max(sound, key=lambda group: fmean(getattr(row, score) for row in group))
 
 
 def _packaged(name: str) -> Path:

@@ -22,7 +22,15 @@ from memohop.bench.cell import Cell, Run
 from memohop.bench.execute import Outcome
 from memohop.bench.results import Source
 from memohop.bench.settings import digest
-from memohop.bench.stored import SCHEMA, StoredCell, StoredRun, pack_curves, unpack_curves
+from memohop.bench.stored import (
+    SCHEMA,
+    StoredCell,
+    StoredRun,
+    pack_curves,
+    pack_score,
+    unpack_curves,
+    unpack_score,
+)
 from memohop.errors import DataError, UsageError
 
 _VERSION = 1
@@ -141,9 +149,10 @@ class Store:
                 json.loads(setting),
                 json.loads(content),
                 msgspec.json.decode(source, type=Source),
-                *scores,
+                *map(unpack_score, values[:3]),
+                *values[3:],
             )
-            for setting, content, source, *scores in found
+            for setting, content, source, *values in found
         ]
 
     def curves(self, run: str) -> NDArray[np.float32]:
@@ -200,9 +209,7 @@ def _row(outcome: Outcome, source: str) -> tuple[Any, ...]:
     return (
         run.id,
         json.dumps(run.content),
-        result.train,
-        result.val,
-        result.test,
+        *map(pack_score, (result.train, result.val, result.test)),
         result.best_epoch,
         result.epochs,
         pack_curves(result),

@@ -16,6 +16,7 @@ from cyclopts import App, CycloptsError, Parameter
 from memohop import __version__
 from memohop.allocator import keep_freed_memory
 from memohop.errors import MemohopError, UsageError
+from memohop.out_of_memory import telling_of_memory
 
 _EXAMPLES = """Examples:
   memohop demo
@@ -49,8 +50,13 @@ app = App(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0, 1 for a failure, 2 for bad usage, 130 for Ctrl-C."""
     keep_freed_memory()
+    words = sys.argv[1:] if arguments is None else arguments
+    doing = " ".join(["memohop", *words[:1]])
     try:
-        app(arguments, exit_on_error=False, print_error=False)
+        with telling_of_memory(
+            f"running {doing}", lower="--memory, --jobs or the size of the data"
+        ):
+            app(arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except (CycloptsError, UsageError) as error:
         return _fail(str(error), 2)
@@ -80,7 +86,8 @@ def remark(text: str) -> None:
 def warnings_as_remarks() -> Iterator[None]:
     """Show our own warnings as one line each, and what is said twice once."""
     from memohop.data.check import MissingClassWarning
-    from memohop.training.trainer import AloneWarning
+    from memohop.training.score import UndefinedScoreWarning
+    from memohop.training.trainer import AloneWarning, DivergedWarning
 
     said: set[str] = set()
 
@@ -90,7 +97,12 @@ def warnings_as_remarks() -> Iterator[None]:
             remark(str(message))
 
     with warnings.catch_warnings():
-        for category in (MissingClassWarning, AloneWarning):
+        for category in (
+            MissingClassWarning,
+            AloneWarning,
+            DivergedWarning,
+            UndefinedScoreWarning,
+        ):
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield
