@@ -149,10 +149,12 @@ class Store:
                 json.loads(setting),
                 json.loads(content),
                 msgspec.json.decode(source, type=Source),
-                *map(unpack_score, values[:3]),
-                *values[3:],
+                unpack_score(train),
+                unpack_score(val),
+                unpack_score(test),
+                *rest,
             )
-            for setting, content, source, *values in found
+            for setting, content, source, train, val, test, *rest in found
         ]
 
     def curves(self, run: str) -> NDArray[np.float32]:
