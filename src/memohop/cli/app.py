@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, Token, convert
 
 from memohop import __version__
 from memohop.allocator import keep_freed_memory
@@ -35,13 +36,23 @@ memohop COMMAND --help tells more."""
 Json = Annotated[bool, Parameter(name="--json", show_default=False)]
 Folder = Annotated[Path | None, Parameter(name="--data")]
 
+
+def _convert(kind: Any, tokens: Sequence[Token]) -> Any:
+    """As Cyclopts does, but a whole number must be one: 1.5 is not rounded."""
+    if int in (kind, *get_args(kind)):
+        for token in tokens:
+            if not re.fullmatch(r"[+-]?\d{1,30}", token.value):
+                raise ValueError(f"{token.value!r} is not a whole number")
+    return convert(kind, tokens)
+
+
 app = App(
     name="memohop",
     help="Memory-based message passing: graph networks for graphs whose neighbours disagree.",
     help_epilogue=_EXAMPLES,
     help_format="plaintext",
     version=__version__,
-    default_parameter=Parameter(negative=()),
+    default_parameter=Parameter(negative=(), converter=_convert),
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
