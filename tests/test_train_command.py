@@ -16,9 +16,9 @@ TINY = ("train", "csbm", "--model", "mlp", "--data-option", "nodes=20", "--data-
     ("words", "told"),
     [
         (("--epochs", "1.5"), "--epochs"),
-        (("--epochs", "-1"), "epochs=-1 is too small"),
-        (("--epochs", "9" * 15), "one member takes"),
-        (("--patience", "0"), "patience=0 is too small"),
+        (("--epochs", "-1"), "--epochs=-1 is too small"),
+        (("--epochs", "9" * 15), "--epochs=999999999999999 is too large"),
+        (("--patience", "0"), "--patience=0 is too small"),
         (("--seeds", "4294967296-4294967296"), "seed=4294967296 is too large"),
         (("--seeds", "9" * 30), "--seeds 9"),
         (("--seeds", "1000000000"), "that is 1000000000 numbers; give 100000 at most"),

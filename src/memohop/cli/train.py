@@ -8,6 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from memohop.cli.app import Folder, Json, app, print_json, warnings_as_remarks
+from memohop.data.arguments import whole_number
 from memohop.data.registry import describe
 from memohop.errors import UsageError, unknown_name
 from memohop.parsing import (
@@ -20,8 +21,10 @@ from memohop.parsing import (
 )
 
 if TYPE_CHECKING:
-    from memohop.bench.experiment import Search
+    from memohop.bench.experiment_file import Search
     from memohop.bench.settings import Settings
+
+_MOST_EPOCHS = 10**9
 
 _EXAMPLES = """Examples:
   memohop train texas --model gcn+mmp --lam 0,0.1,0.2
@@ -84,6 +87,9 @@ def train(
         json: Print a list with one object instead of the table.
     """
     info = describe(dataset)  # before the imports, which take seconds: a wrong name fails at once
+    for flag, number in (("--epochs", epochs), ("--patience", patience)):
+        if number is not None:
+            whole_number(flag, number, least=1, most=_MOST_EPOCHS)
     numbers = {
         "lr": lr,
         "weight_decay": weight_decay,

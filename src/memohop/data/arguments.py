@@ -9,6 +9,8 @@ from typing import Any
 
 from memohop.errors import UsageError
 
+LARGEST_SEED = 2**32 - 1  # as many as the generators of PyTorch and scikit-learn tell apart
+
 
 def whole_number(name: str, value: Any, *, least: int, most: int | None = None) -> int:
     """`value` as an integer that is at least `least`, and at most `most`."""

@@ -8,7 +8,13 @@ import torch
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.nn.fused import cpu_gate_kernels, fold_members, in_plain_backward, numba_kernels
+from memohop.nn.fused import (
+    cpu_gate_kernels,
+    fold_members,
+    in_plain_backward,
+    numba_kernels,
+    unfold_members,
+)
 from memohop.nn.operation import Operation
 
 FORMS = ("mean", "paper", "official")
@@ -106,4 +112,4 @@ class _Cosine(Operation):
         info: Any, in_dims: tuple[int | None, ...], *inputs: Any
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         found = _Cosine.apply(*fold_members(info, in_dims, inputs))
-        return tuple(part.unsqueeze(1) for part in found), (0,) * len(found)
+        return tuple(unfold_members(info, part) for part in found), (0,) * len(found)

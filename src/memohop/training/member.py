@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from memohop.data.arguments import real_number, whole_number
+from memohop.data.arguments import LARGEST_SEED, real_number, whole_number
 from memohop.errors import UsageError
 
-LARGEST_SEED = 2**32 - 1
 _LARGEST = 1e38  # of single precision, roughly
 
 
