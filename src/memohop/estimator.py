@@ -69,7 +69,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             None for nodes that do.
         random_state: Decides splits, settings, weights and dropout.
         device: `cpu` or `cuda`, where to train.
-        memory: Bytes that training may take; by default what the device can spare.
+        memory: The most bytes that the process may hold; by default what the device can spare.
 
     Attributes:
         classes_: The classes, in sorted order.

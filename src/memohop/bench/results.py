@@ -19,7 +19,7 @@ from memohop.data.registry import datasets
 from memohop.errors import DataError, UsageError, unknown_name
 from memohop.outputs import write_whole
 
-Score = Annotated[float, Meta(ge=-1, le=1)]  # version 0.1.0 wrote -1 where there was none
+Score = Annotated[float, Meta(ge=-1, le=1)]  # -1 where there is none
 Count = Annotated[int, Meta(ge=0)]
 # Without what could hide or turn round the text about it.
 Text = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*\Z")]
@@ -38,8 +38,8 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
         setting: What is to be chosen on validation, for example `{"lam": 0.1}`.
         split: The column of the masks.
         seed: The seed of the member.
-        val: Validation score at the best epoch, in [0, 1].
-        test: Test score at the same epoch.
+        val: Validation score at the best epoch, in [0, 1]; -1 for a run that diverged.
+        test: Test score at the same epoch; -1 where there is none.
         best_epoch: Counted from 0.
         epochs: How many were run.
         seconds: Its share of the time that its population took.
@@ -167,6 +167,8 @@ def _mistakes(file: _File) -> Iterator[tuple[int, str]]:
 def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> list[Row]:
     """The rows of the setting whose mean validation score is best; the first of equals.
 
+    A setting of which a run diverged is not chosen.
+
     Args:
         rows: Those of one cell.
         by: `leak-test` chooses by the test score, as some published rows did; what it gives is
@@ -180,7 +182,11 @@ def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> l
     if not groups:
         raise UsageError("rows is empty: pass those of one cell")
     score = "val" if by == "val" else "test"
-    return max(groups.values(), key=lambda group: fmean(getattr(row, score) for row in group))
+    sound = [group for group in groups.values() if all(row.val >= 0 for row in group)]
+    if not sound:
+        cell = next(iter(groups.values()))[0].cell
+        raise DataError(f"every setting of {cell} has a run that diverged; leave that cell out")
+    return max(sound, key=lambda group: fmean(getattr(row, score) for row in group))
 
 
 def _packaged(name: str) -> Path:

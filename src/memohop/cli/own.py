@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from memohop.cli.app import Json, app, print_json, remark, warnings_as_remarks
+from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 from memohop.parsing import byte_count
@@ -77,10 +78,12 @@ def fit(
         class_weight: balanced for classes that count alike in training, whatever their size.
         seed: Decides splits, settings, weights and dropout.
         device: Where to train.
-        memory: The most memory to use, such as 4GB; what the device can spare by default.
+        memory: The most memory that the process may hold, such as 4GB; what the device can spare
+            by default.
         output: The folder for the model.
         json: Print a list of objects, one for each model, instead of the table.
     """
+    whole_number("--seed", seed, least=0, most=LARGEST_SEED)
     limit = None if memory is None else byte_count(memory)
 
     from memohop.data.tables import read_graph

@@ -95,7 +95,7 @@ def search(
         rules: Optimiser, class weights and so on.
         seed: Decides settings, initial weights and dropout.
         device: Where to train.
-        memory: Bytes that training may take; by default what the device can spare.
+        memory: The most bytes that the process may hold; by default what the device can spare.
         progress: Called as `progress(done, total)` now and then.
     """
     splits = as_columns(data)[0].shape[1]
