@@ -63,6 +63,7 @@ class Tally:
         failed: Those that failed now.
         lost: Why some could not be tried to the end, by their names; they are not in the store.
         elsewhere: Those that another process works on.
+        diverged: How many networks have diverged now; they have no score and are never chosen.
     """
 
     cells: int = 0
@@ -72,6 +73,7 @@ class Tally:
     failed: list[Cell] = field(default_factory=list)
     lost: dict[str, str] = field(default_factory=dict)
     elsewhere: int = 0
+    diverged: int = 0
 
 
 Inner = Callable[[Job, float], None]
@@ -125,6 +127,7 @@ def run_cells(
             elif attempt.failure is None:
                 store.write(job.cell, attempt.outcomes, attempt.source)
                 tally.done += 1
+                tally.diverged += sum(outcome.result.diverged for outcome in attempt.outcomes)
             else:
                 store.write_failure(job.cell, attempt.failure)
                 tally.failed.append(job.cell)

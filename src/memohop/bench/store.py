@@ -8,6 +8,7 @@ What is read is held against its digests, so that a damaged file is not taken fo
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
@@ -29,7 +30,7 @@ from memohop.bench.intact import (
     checked_source,
     run_content,
 )
-from memohop.bench.results import Source
+from memohop.bench.results import NO_SCORE, Source
 from memohop.bench.settings import Scalar, digest
 from memohop.bench.stored import StoredCell, StoredRun, pack_curves, unpack_curves
 from memohop.errors import UsageError
@@ -227,9 +228,9 @@ def _run_row(outcome: Outcome, source: str) -> RunRow:
     return RunRow(
         id=run.id,
         content=json.dumps(run.content),
-        train=result.train,
-        val=result.val,
-        test=result.test,
+        train=_score(result.train),
+        val=_score(result.val),
+        test=_score(result.test),
         best_epoch=result.best_epoch,
         epochs=result.epochs,
         curves=pack_curves(result),
@@ -237,6 +238,10 @@ def _run_row(outcome: Outcome, source: str) -> RunRow:
         finished=_now(),
         source=source,
     )
+
+
+def _score(score: float) -> float:
+    return NO_SCORE if math.isnan(score) else score
 
 
 def _now() -> str:

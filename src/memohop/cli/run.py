@@ -111,6 +111,8 @@ def run(
         print_json([_row(tally)])
     else:
         print(_sentence(tally))
+    if tally.diverged:
+        remark(f"{tally.diverged} network(s) diverged; they have no score and are not chosen")
     for name, why in tally.lost.items():
         remark(f"{name} was lost: {why}")
     if tally.lost:
