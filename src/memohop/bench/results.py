@@ -19,7 +19,8 @@ from memohop.data.registry import datasets
 from memohop.errors import DataError, UsageError, unknown_name
 from memohop.outputs import write_whole
 
-Score = Annotated[float, Meta(ge=-1, le=1)]  # -1 where there is none
+NO_SCORE = -1.0  # of a network that diverged, or whose score cannot be computed
+Score = Annotated[float, Meta(ge=NO_SCORE, le=1)]
 Count = Annotated[int, Meta(ge=0)]
 # Without what could hide or turn round the text about it.
 Text = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*\Z")]
@@ -38,8 +39,8 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
         setting: What is to be chosen on validation, for example `{"lam": 0.1}`.
         split: The column of the masks.
         seed: The seed of the member.
-        val: Validation score at the best epoch, in [0, 1]; -1 for a run that diverged.
-        test: Test score at the same epoch; -1 where there is none.
+        val: Validation score at the best epoch, in [0, 1], or `NO_SCORE`.
+        test: Test score at the same epoch.
         best_epoch: Counted from 0.
         epochs: How many were run.
         seconds: Its share of the time that its population took.
@@ -64,6 +65,11 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     def cell(self) -> tuple[Any, ...]:
         """What the rows between which validation chooses have in common."""
         return self.protocol, self.dataset, self.model, *sorted(self.axes.items())
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether it may be chosen."""
+        return min(self.val, self.test) >= 0
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -167,7 +173,7 @@ def _mistakes(file: _File) -> Iterator[tuple[int, str]]:
 def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> list[Row]:
     """The rows of the setting whose mean validation score is best; the first of equals.
 
-    A setting of which a run diverged is not chosen.
+    A setting of which a row has no scores is not chosen.
 
     Args:
         rows: Those of one cell.
@@ -181,11 +187,13 @@ def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> l
         groups.setdefault(tuple(sorted(row.setting.items())), []).append(row)
     if not groups:
         raise UsageError("rows is empty: pass those of one cell")
-    score = "val" if by == "val" else "test"
-    sound = [group for group in groups.values() if all(row.val >= 0 for row in group)]
+    sound = [group for group in groups.values() if all(row.has_scores for row in group)]
     if not sound:
-        cell = next(iter(groups.values()))[0].cell
-        raise DataError(f"every setting of {cell} has a run that diverged; leave that cell out")
+        raise DataError(
+            f"nothing can be chosen: {next(iter(groups.values()))[0].model} has diverged with each "
+            "setting; train it with a lower learning rate"
+        )
+    score = "val" if by == "val" else "test"
     return max(sound, key=lambda group: fmean(getattr(row, score) for row in group))
 
 

@@ -65,7 +65,7 @@ class Tally:
         failed: Those that failed now.
         lost: Why some could not be tried to the end, by their names; they are not in the store.
         elsewhere: Those that another process works on.
-        diverged: Runs, not cells, that diverged now; their settings are not chosen.
+        diverged: How many networks have diverged now; they have no score and are never chosen.
     """
 
     cells: int = 0

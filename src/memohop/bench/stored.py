@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memohop.bench.results import Source
+from memohop.bench.results import NO_SCORE, Source
 from memohop.training import MemberResult
 
 SCHEMA = """
@@ -94,8 +94,8 @@ class StoredRun:
 
 
 def pack_score(score: float) -> float:
-    """A score as the file has it: -1 for none, since SQLite knows no NaN."""
-    return -1.0 if math.isnan(score) else score
+    """A score as files have it: ``NO_SCORE`` for none, since SQLite and JSON know no NaN."""
+    return NO_SCORE if math.isnan(score) else score
 
 
 def unpack_score(stored: float) -> float:

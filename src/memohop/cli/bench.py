@@ -58,8 +58,6 @@ def bench_speed(
     names, ids = datasets.split(","), models.split(",")
     check_distinct("--datasets", names)
     check_distinct("--models", ids)
-    if figure is not None:
-        check_output(figure, ".svg", flag="--figure")
     for name in names:
         describe(name)
     for model in ids:
