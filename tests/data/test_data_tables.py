@@ -255,9 +255,9 @@ def test_files_that_are_not_there_or_not_what_they_say(files, tmp_path):
     with pytest.raises(DataError, match=r"false\.parquet cannot be read"):
         read_graph(tmp_path / "false.parquet", paths[1], label="kind")
     (tmp_path / "false.csv.gz").write_text(NODES)
-    with pytest.raises(DataError, match=r"false\.csv\.gz cannot be read"):
+    with pytest.raises(DataError, match=r"false\.csv\.gz is not compressed as its name says"):
         read_graph(tmp_path / "false.csv.gz", paths[1], label="kind")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="is a folder; give the file"):
         read_graph(tmp_path, paths[1], label="kind")
 
 
