@@ -31,6 +31,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memohop.data.column_kinds import first_few
+
 if TYPE_CHECKING:
     from memohop.data.audit import Audit
     from memohop.data.probes import Said
@@ -82,7 +84,11 @@ def _says_something(score: float, error: float) -> bool:
 
 def _of_known(audit: Audit) -> str:
     """Whose labels the advice goes by, where not all."""
-    return "" if audit.split is None else " of training and validation nodes"
+    return "" if audit.split is None else " among training and validation nodes"
+
+
+def _share(share: float) -> str:
+    return "more than 99%" if 0.995 <= share < 1 else f"{share:.0%}"
 
 
 def _of_model(audit: Audit, model: str) -> str:
@@ -142,13 +148,13 @@ def _distrust(audit: Audit) -> list[str]:
         )
     if audit.small_classes:
         found.append(
-            f"fewer than three labels{_of_known(audit)}: class {', '.join(audit.small_classes)}; "
+            f"fewer than three labels{_of_known(audit)}: class {first_few(audit.small_classes)}; "
             "no score tells anything about it, so merge it with another or leave it out"
         )
     if largest >= 0.75:
         found.append(
-            f"{largest:.0%} of the labels{_of_known(audit)} are of one class, and so accurate is "
-            "whoever always says it; look at balanced accuracy or the area under the ROC curve"
+            f"{_share(largest)} of the labels{_of_known(audit)} are of one class, and so accurate "
+            "is whoever always says it; look at balanced accuracy or the area under the ROC curve"
         )
     if 0 < audit.test_nodes < 200:
         found.append(

@@ -6,6 +6,7 @@ block of the feature matrix, for that table or for another with the same column.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -97,8 +98,8 @@ class Number(Column, frozen=True, tag="number"):
 
     def describe(self) -> str:
         """How it becomes a feature."""
-        bare = ", without thousands separators or per cent sign" if self.spelled else ""
-        return self._with_missing(f"one feature, the number{bare} standardised")
+        bare = " without its thousands separators or per cent sign" if self.spelled else ""
+        return self._with_missing(f"one feature, the number{bare}, standardised")
 
     def fill(self, column: pa.ChunkedArray, block: Block) -> list[str]:
         """The mean is 0 then, and so is a missing value."""
@@ -189,7 +190,12 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def listed(names: list[str], noun: str = "column") -> str:
-    """What is named and the first few of the names."""
-    shown, more = ", ".join(map(repr, names[:5])), len(names) - 5
-    return f"{noun}{'s' * (len(names) > 1)} {shown}" + (f" and {more} more" if more > 0 else "")
+def first_few(names: Sequence[str]) -> str:
+    """The first five names, and how many more there are."""
+    more = len(names) - 5
+    return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")
+
+
+def listed(names: Sequence[str], noun: str = "column") -> str:
+    """What is named, in the plural where that is right, and the first few of the names."""
+    return f"{noun}{'s' * (len(names) > 1)} {first_few([repr(name) for name in names])}"

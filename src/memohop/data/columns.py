@@ -127,7 +127,7 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
             alike.setdefault(column.describe(), []).append(column.name)
         notes = [f"{listed(names)}: {text}" for text, names in alike.items()]
         if self.left_out:
-            names = listed(list(self.left_out))
+            names = listed(self.left_out)
             notes.append(f"left out, since all values are equal or all are different: {names}")
         if not self.columns:
             notes.append("no column says anything of a node: its one feature is 1 everywhere")

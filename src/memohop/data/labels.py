@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from memohop.data.column_kinds import first_few
 from memohop.data.column_types import as_text
 from memohop.errors import DataError
 
@@ -139,5 +140,5 @@ def _small(classes: Sequence[Class], sizes: NDArray[np.int64]) -> list[str]:
     small = [f"{label!r} ({size})" for label, size in zip(classes, sizes, strict=True) if size < 3]
     if not small:
         return []
-    named = ", ".join(small)
+    named = first_few(small)
     return [f"too few labelled nodes to be in training, validation and test at once: class {named}"]
