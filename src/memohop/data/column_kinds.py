@@ -90,6 +90,8 @@ class Number(Column, frozen=True, tag="number"):
         if not there.size or there.min() == there.max():
             return None
         mean, std = float(there.mean()), float(there.std())
+        if std < np.finfo(np.float64).tiny:  # one cannot divide by it
+            return None
         return cls(name, there.size < values.size, mean, std, spelled)
 
     def own_names(self) -> list[str]:
