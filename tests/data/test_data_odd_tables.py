@@ -161,6 +161,17 @@ class TestManyColumns:
         assert x.shape == (2, 200)
         assert Table.asked == 1
 
+    @pytest.mark.parametrize("width", [14, 110])
+    def test_a_first_line_of_any_length_is_read(self, width, tmp_path):
+        """Longer than Python's limit for a field, and than the bytes that are looked at first."""
+        names = [f"{n:0{width}}" for n in range(10_000)]
+        row = ",".join(["1"] * len(names))
+        lines = [f"{name},{kind},{row}\n" for name, kind in zip("abcd", "xyxy", strict=True)]
+        (tmp_path / "n.csv").write_text(f"id,kind,{','.join(names)}\n{''.join(lines)}")
+        graph = read(tmp_path / "n.csv")
+        assert graph.ids.tolist() == ["a", "b", "c", "d"]
+        assert graph.encoder.left_out == tuple(names)
+
     def test_no_name_is_counted_in_a_list(self, monkeypatch):
         class Names(list):
             def count(self, name):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memohop.data.check import check
@@ -353,7 +353,7 @@ def tables(draw):
     return ids, values, labels, draw(st.lists(ends, min_size=1, max_size=20))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@pytest.mark.fuzz
 @given(tables(), st.sampled_from([",", ";", "\t"]), st.booleans())
 def test_a_round_trip_through_a_text_file_keeps_every_id_value_label_and_edge(
     tmp_path, table, separator, directed

@@ -142,14 +142,19 @@ class _TextSource:
     columns: list[str]
     separator: str
     decimal_point: str
+    block: int
 
     @classmethod
     def open(cls, path: Path) -> _TextSource:
         sample = _first_bytes(path)
-        headers = {separator: _header(path, sample, separator) for separator in _SEPARATORS}
+        headers = {separator: _header(sample, separator) for separator in _SEPARATORS}
         separator = max(headers, key=lambda name: len(headers[name]))  # the comma if all are equal
+        if not headers[separator]:
+            raise DataError(f"{path} has no first line of column names; add one")
         decimals = separator == ";" and _COMMA.search(sample) and not _POINT.search(sample)
-        return cls(path, headers[separator], separator, "," if decimals else ".")
+        # A row must fit in a block, and is longer than the names where these are short.
+        block = max(_SAMPLE, 32 * sum(map(len, headers[separator])))
+        return cls(path, headers[separator], separator, "," if decimals else ".", block)
 
     @property
     def name(self) -> str:
@@ -169,6 +174,7 @@ class _TextSource:
         ):
             table = pa.csv.read_csv(
                 stream,
+                read_options=pa.csv.ReadOptions(block_size=self.block),
                 parse_options=pa.csv.ParseOptions(
                     delimiter=self.separator, newlines_in_values=True
                 ),
@@ -186,10 +192,13 @@ class _TextSource:
 
 
 def _first_bytes(path: Path) -> str:
-    """The first bytes of the file as text, without a byte-order mark."""
+    """The first bytes of the file as text, its first line at least, without a byte-order mark."""
     with _as_data_errors(path), pa.input_stream(str(path), compression="detect") as stream:
-        sample = stream.read(_SAMPLE)
-    whole = len(sample) < _SAMPLE
+        sample = more = stream.read(_SAMPLE)
+        while more and b"\n" not in sample.strip():
+            more = stream.read(_SAMPLE)
+            sample += more
+        whole = not stream.read(1)
     try:  # a letter that the end of the sample cuts in two is left out, and one at the end is wrong
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(sample, final=whole)
     except UnicodeDecodeError as error:
@@ -199,12 +208,13 @@ def _first_bytes(path: Path) -> str:
     return text
 
 
-def _header(path: Path, sample: str, separator: str) -> list[str]:
+def _header(sample: str, separator: str) -> list[str]:
+    """The names in the first line; none where this separator leaves more than a name can be."""
     try:
         rows = csv.reader(io.StringIO(sample, newline=""), delimiter=separator)
         return next(row for row in rows if row)  # empty lines are skipped
-    except csv.Error as error:
-        raise DataError(f"{path} has no first line of column names: {error}") from error
+    except csv.Error:
+        return []
 
 
 def _not_utf8(path: Path) -> DataError:
