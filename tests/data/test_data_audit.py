@@ -295,6 +295,8 @@ def test_mistakes():
     with pytest.raises(UsageError, match="split=1 is not there; give one from 0 to 0"):
         audit(data, split=1)
     data.y[:] = -1
+    with pytest.raises(UsageError, match="data is of type int and no graph"):
+        audit(3)
     with pytest.raises(UsageError, match="no label"):
         audit(data)
     data.edge_index = torch.tensor([[0], [9]])

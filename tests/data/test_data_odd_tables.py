@@ -310,3 +310,9 @@ class TestFilesThatAreNoTables:
 def test_arguments_of_a_wrong_type(arguments, complaint):
     with pytest.raises(UsageError, match=complaint):
         read(**arguments)
+
+
+@pytest.mark.parametrize("labels", [[[1], [2], [1]], [{}, {}, {}], [b"x", b"y", b"x"]])
+def test_labels_of_arrays_that_are_no_labels(labels):
+    with pytest.raises((UsageError, DataError), match="labels"):
+        from_arrays(np.zeros((3, 3)), np.eye(3), labels)

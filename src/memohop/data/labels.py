@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.column_kinds import first_few
-from memohop.data.column_types import as_text
+from memohop.data.column_types import as_text, column_kind, no_kind
 from memohop.errors import DataError
 
 Class: TypeAlias = str | int
@@ -48,6 +48,8 @@ def encode_labels(
         classes: The classes of an earlier table. Without them there must be two classes, one of
             them with two nodes; with them, a label that is not among them counts as missing.
     """
+    if column_kind(column.type) is None:
+        raise no_kind(name, column.type, "the label ")
     spelled = _whole_if_possible(column, name).cast(pa.string())
     trimmed = pc.utf8_trim_whitespace(spelled)
     warnings = _of_spaces(spelled, trimmed, name)

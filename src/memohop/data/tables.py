@@ -230,7 +230,13 @@ def _attribute(graph: Any, name: str) -> pa.Array:
 
 
 def _label_column(labels: Any) -> pa.ChunkedArray:
-    column = pa.chunked_array([pa.array(np.asarray(labels), from_pandas=True)])
+    try:
+        column = pa.chunked_array([pa.array(np.asarray(labels), from_pandas=True)])
+    except (pa.ArrowException, ValueError) as error:
+        raise UsageError(
+            f"labels is no list of labels of one type ({error}); give one string or whole number "
+            "for each node"
+        ) from error
     if pa.types.is_signed_integer(column.type):
         column = pc.if_else(pc.less(column, 0), pa.scalar(None, column.type), column)
     return column

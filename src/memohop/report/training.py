@@ -136,4 +136,6 @@ def by_setting(outcomes: Sequence[Outcome]) -> tuple[tuple[Selection, ...], Sele
 
 
 def _percent(score: float) -> float | None:
-    return None if math.isnan(score) else round(100 * score, 4)  # single precision has no more digits than that
+    return (
+        None if math.isnan(score) else round(100 * score, 4)
+    )  # single precision has no more digits than that

@@ -160,7 +160,9 @@ class Population:
     def results(self, places: Sequence[int]) -> list[MemberResult]:
         """What the members at these places have reached."""
         diverged, curves = self.watch.diverged.tolist(), self.curves.cpu().numpy()
-        scores = self.watch.kept_scores.masked_fill(self.watch.diverged[:, None], torch.nan).tolist()
+        scores = self.watch.kept_scores.masked_fill(
+            self.watch.diverged[:, None], torch.nan
+        ).tolist()
         kept_epoch, ran = self.watch.kept_epoch.tolist(), self.watch.ran.tolist()
         return [
             MemberResult(
