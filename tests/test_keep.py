@@ -61,6 +61,14 @@ class TestRoundTrip:
         assert found.encoder_ == fitted.encoder_
         assert found.graph_.y.tolist() == fitted.graph_.y.tolist()
 
+    def test_one_long_id_does_not_make_all_ids_long(self, fitted, tmp_path, monkeypatch):
+        ids = np.array([*fitted.ids_[:-1], 100_000 * "x"], dtype=object)
+        monkeypatch.setattr(fitted, "ids_", ids)
+        fitted.save(tmp_path / "model")
+        found = MMPClassifier.load(tmp_path / "model").ids_
+        assert found.tolist() == ids.tolist()
+        assert found.nbytes < 1000
+
     def test_another_graph_with_the_same_columns(self, fitted, model):
         nodes, edges = tables(40)
         found = MMPClassifier.load(model)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memohop.data.check import check
@@ -255,9 +255,9 @@ def test_files_that_are_not_there_or_not_what_they_say(files, tmp_path):
     with pytest.raises(DataError, match=r"false\.parquet cannot be read"):
         read_graph(tmp_path / "false.parquet", paths[1], label="kind")
     (tmp_path / "false.csv.gz").write_text(NODES)
-    with pytest.raises(DataError, match=r"false\.csv\.gz cannot be read"):
+    with pytest.raises(DataError, match=r"false\.csv\.gz is not compressed as its name says"):
         read_graph(tmp_path / "false.csv.gz", paths[1], label="kind")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="is a folder; give the file"):
         read_graph(tmp_path, paths[1], label="kind")
 
 
@@ -353,7 +353,7 @@ def tables(draw):
     return ids, values, labels, draw(st.lists(ends, min_size=1, max_size=20))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@pytest.mark.fuzz
 @given(tables(), st.sampled_from([",", ";", "\t"]), st.booleans())
 def test_a_round_trip_through_a_text_file_keeps_every_id_value_label_and_edge(
     tmp_path, table, separator, directed

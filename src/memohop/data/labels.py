@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from memohop.data.text_columns import as_text
+from memohop.data.column_kinds import first_few
+from memohop.data.column_types import as_text, column_kind, no_kind
 from memohop.errors import DataError
 
 Class: TypeAlias = str | int
@@ -18,11 +19,19 @@ _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # spelled as Python would
 
 
 class Labels(NamedTuple):
-    """Class numbers, -1 where there is no label, and what they stand for."""
+    """Class numbers, -1 where there is no label, and what they stand for.
+
+    Attributes:
+        y: The number of the class of each node.
+        classes: What each class number stands for.
+        notes: What was found, in plain words.
+        warnings: What was found that may be a mistake; not among the notes.
+    """
 
     y: NDArray[np.int64]
     classes: list[Class]
     notes: list[str]
+    warnings: list[str]
 
 
 def encode_labels(
@@ -30,24 +39,37 @@ def encode_labels(
 ) -> Labels:
     """Numbers the classes: whole numbers by size, other labels in the order of the alphabet.
 
+    Spaces round a label are not part of it. Labels that differ in case or in the spaces between
+    words are different classes, and a warning names them.
+
     Args:
         column: The labels; missing ones are what is to be predicted.
         name: The name of the column, for errors and notes.
         classes: The classes of an earlier table. Without them there must be two classes, one of
             them with two nodes; with them, a label that is not among them counts as missing.
     """
-    text = as_text(_whole_if_possible(column, name))
+    if column_kind(column.type) is None:
+        raise no_kind(name, column.type, "the label ")
+    spelled = _whole_if_possible(column, name).cast(pa.string())
+    trimmed = pc.utf8_trim_whitespace(spelled)
+    warnings = _of_spaces(spelled, trimmed, name)
+    text = as_text(trimmed)
     known = text.drop_null()
     if classes is None:
         classes = _sorted(known)
         _check_classes(known, classes, name)
-    spelled = pa.array([str(label) for label in classes], pa.string())
-    y = pc.fill_null(pc.index_in(text, value_set=spelled), -1).to_numpy().astype(np.int64)
-    notes = []
+        warnings += _spelled_alike(classes, name)
+    values = pc.utf8_trim_whitespace(pa.array([str(label) for label in classes], pa.string()))
+    y = pc.fill_null(pc.index_in(text, value_set=values), -1).to_numpy().astype(np.int64)
     strange = len(known) - int((y >= 0).sum())
     if strange:
-        notes.append(f"{strange} label(s) of a class that is not known count as missing")
-    return Labels(y, list(classes), notes + _sizes(y, classes, name))
+        warnings.append(f"{strange} label(s) of a class that is not known count as missing")
+    sizes = np.bincount(y[y >= 0], minlength=len(classes))
+    note = (
+        f"label {name!r}: {len(classes)} classes, {int(sizes.sum())} nodes with a label and "
+        f"{int((y < 0).sum())} without"
+    )
+    return Labels(y, list(classes), [note], warnings + _small(classes, sizes))
 
 
 def spelled_whole(text: pa.ChunkedArray | pa.Array) -> bool:
@@ -93,16 +115,32 @@ def _check_classes(known: pa.ChunkedArray, classes: Sequence[Class], name: str) 
         )
 
 
-def _sizes(y: NDArray[np.int64], classes: Sequence[Class], name: str) -> list[str]:
-    sizes = np.bincount(y[y >= 0], minlength=len(classes))
-    small = [f"{label!r} ({size})" for label, size in zip(classes, sizes, strict=True) if size < 3]
-    notes = [
-        f"label {name!r}: {len(classes)} classes, {int(sizes.sum())} nodes with a label and "
-        f"{int((y < 0).sum())} without"
+def _of_spaces(spelled: pa.ChunkedArray, trimmed: pa.ChunkedArray, name: str) -> list[str]:
+    padded = spelled.filter(pc.not_equal(spelled, trimmed))
+    if not len(padded):
+        return []
+    return [
+        f"label {name!r}: the spaces round {len(padded)} label(s), such as {padded[0].as_py()!r}, "
+        "are not taken for a part of the class"
     ]
-    if small:
-        notes.append(
-            "too few labelled nodes to be in training, validation and test at once: class "
-            + ", ".join(small)
-        )
-    return notes
+
+
+def _spelled_alike(classes: Sequence[Class], name: str) -> list[str]:
+    """A warning for each set of classes that differ in case, or in spaces between words, alone."""
+    alike: dict[str, list[str]] = {}
+    for label in classes:
+        alike.setdefault(" ".join(str(label).casefold().split()), []).append(repr(label))
+    return [
+        f"label {name!r}: {' and '.join(labels)} differ in case or spaces alone, and are "
+        f"{len(labels)} classes; spell them alike if they mean the same"
+        for labels in alike.values()
+        if len(labels) > 1
+    ]
+
+
+def _small(classes: Sequence[Class], sizes: NDArray[np.int64]) -> list[str]:
+    small = [f"{label!r} ({size})" for label, size in zip(classes, sizes, strict=True) if size < 3]
+    if not small:
+        return []
+    named = first_few(small)
+    return [f"too few labelled nodes to be in training, validation and test at once: class {named}"]

@@ -32,6 +32,7 @@ from torch_geometric.data import Data
 
 from memohop import __version__
 from memohop.data.columns import ColumnEncoder
+from memohop.data.links import id_array
 from memohop.errors import DataError, UsageError
 from memohop.own.card import model_card
 from memohop.own.model import OwnModel
@@ -99,7 +100,7 @@ def load(path: str | os.PathLike[str]) -> MMPClassifier:
     )
     if (folder / _GRAPH).exists():
         tensors = _read_tensors(folder / _GRAPH, found["sha256"][_GRAPH])
-        classifier.ids_ = np.array(json.loads(tensors.pop("ids").numpy().tobytes()))
+        classifier.ids_ = id_array(json.loads(tensors.pop("ids").numpy().tobytes()))
         classifier.graph_ = Data(**tensors, metric=classifier.metric)
     return classifier
 

@@ -96,7 +96,8 @@ def _twins(audit: Audit) -> str:
     agreement = ""
     if audit.twin_agreement is not None:
         agreement = (
-            f"; {audit.close_twins} with two links or more, {audit.twin_agreement:.0%} agree"
+            f"; {audit.close_twins} with two links or more, and {audit.twin_agreement:.0%} of such "
+            "validation nodes have its class"
         )
     return (
         f"{audit.twins} of {audit.test_nodes} test nodes of split {audit.split} point to the same "
