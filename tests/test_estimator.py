@@ -210,7 +210,7 @@ class TestScores:
     def test_the_verdict_goes_by_the_interval(self, fitted, differences, words):
         from dataclasses import replace
 
-        from memohop.training.compare import corrected_interval
+        from memohop.intervals import corrected_interval
 
         gap = corrected_interval(differences, test_to_train=0)
         report = replace(fitted[1].report_, differences={"mlp": gap})

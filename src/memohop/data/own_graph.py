@@ -27,6 +27,7 @@ class OwnGraph:
         classes: What each class number stands for.
         encoder: How columns became features; None if the features came as numbers.
         notes: What was done to the tables, in plain words.
+        warnings: Those of the notes that tell of a likely mistake or of something left out.
     """
 
     data: Data
@@ -34,6 +35,7 @@ class OwnGraph:
     classes: list[Class]
     encoder: ColumnEncoder | None
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 class Described(NamedTuple):

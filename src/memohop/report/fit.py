@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from memohop.intervals import Interval
     from memohop.own.report import FitReport
 
 _WHY = {
@@ -30,10 +31,19 @@ def fit_table(report: FitReport) -> Table:
             f"{100 * score.val:.1f}",
             f"{100 * score.mean:.1f} ± {100 * score.std:.1f}",
             "" if gap is None else f"{100 * gap.mean:+.1f}",
-            "" if gap is None else f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}",
+            "" if gap is None else _ends(gap),
             style="bold" if gap is None else None,
         )
+    if report.epochs < report.epochs_asked:
+        table.caption = f"{report.epochs} of {report.epochs_asked} epochs: time was short"
+        table.caption_justify = "left"
     return table
+
+
+def _ends(gap: Interval) -> str:
+    return (
+        "too few splits" if gap.says_nothing else f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"
+    )
 
 
 def fit_remark(report: FitReport) -> str:

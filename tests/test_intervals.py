@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from memohop.bench.statistics import corrected_t_test
-from memohop.training.compare import corrected_interval
+from memohop.intervals import corrected_interval
 
 DIFFERENCES = [0.031, -0.012, 0.044, 0.02, 0.008, 0.027, -0.003, 0.019, 0.036, 0.011]
 
