@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -77,7 +78,9 @@ def number_classes(labels: Labels) -> tuple[Tensor, NDArray[Any]]:
     if not labels.known.any():
         raise UsageError("y has no label at all; give some nodes their label")
     try:
-        check_classification_targets(labels.names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of many classes, which are looked at below
+            check_classification_targets(labels.names)
         classes, places, sizes = np.unique(labels.names, return_inverse=True, return_counts=True)
     except TypeError as error:
         raise UsageError(
