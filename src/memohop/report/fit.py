@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _WHY = {
     "trials": "",
-    "time": " (the time was over)",
+    "time": " (no time for more)",
     "interrupted": " (interrupted)",
 }
 
