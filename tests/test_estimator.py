@@ -130,7 +130,7 @@ class TestMasks:
         scrambled = data.clone()
         scrambled.y[60:] = (data.y[60:] + 1) % 3
         one, other = (
-            MMPClassifier(trials=2, splits=2, epochs=8).fit(each) for each in (data, scrambled)
+            MMPClassifier(trials=2, splits=2, epochs=4).fit(each) for each in (data, scrambled)
         )
         assert (one.predict_proba() == other.predict_proba()).all()
         for mine, theirs in zip(one.report_.scores, other.report_.scores, strict=True):
@@ -170,6 +170,12 @@ class TestMasks:
     def test_masks_that_cannot_be_meant_are_refused(self, masks, message):
         with pytest.raises(UsageError, match=message):
             MMPClassifier(**FAST).fit(with_masks(**masks))
+
+    def test_a_ranking_needs_test_nodes_of_both_classes(self):
+        data = with_masks(train=(0, 60), test=(60, 90))
+        data.y = torch.where(data.test_mask, 0, data.y % 2)
+        with pytest.raises(UsageError, match="metric='roc_auc' needs test nodes of both classes"):
+            MMPClassifier(metric="roc_auc", **FAST).fit(data)
 
     def test_a_split_without_masks_is_refused(self):
         for given in ((graph(),), (np.zeros((6, 1)), [0, 1] * 3)):

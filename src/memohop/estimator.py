@@ -158,6 +158,8 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         train, val, test = make_masks(
             codes, self.classes_, own_masks, splits=self.splits, seed=seed
         )
+        if self.metric in _OF_TWO_CLASSES and own_masks is not None:
+            _check_both_classes(self.metric, codes[own_masks.test])
         dense = torch.from_numpy(x.toarray()) if sparse.issparse(x) else torch.from_numpy(x)
         self.graph_ = Data(
             x=dense,
@@ -303,6 +305,14 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         measure = accuracy_score if self.metric == "accuracy" else balanced_accuracy_score
         chosen = self.classes_[found.argmax(axis=1)]
         return float(measure(names, chosen, sample_weight=weight))
+
+
+def _check_both_classes(metric: str, tested: Tensor) -> None:
+    if len(tested.unique()) < 2:
+        raise UsageError(
+            f"metric={metric!r} needs test nodes of both classes, and test_mask has those of one; "
+            "give it others, or use accuracy or balanced_accuracy"
+        )
 
 
 def _arcs(given: Given, nodes: int) -> Tensor:

@@ -1,5 +1,7 @@
 """The search: what it tries, by what it chooses, and how it stops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -263,6 +265,33 @@ class TestTime:
         limited, free = (search(data, trials=1, epochs=6, time=time) for time in (3600, None))
         for model in MODELS:
             assert torch.equal(limited.logits[model], free.logits[model])
+
+
+class TestDiverged:
+    def train(self, lost):
+        inner = invented(lambda m, trial, s: (trial, 0))
+
+        def train(data, model, members, **more):
+            return [
+                replace(one, val=np.nan, test=np.nan, diverged=True)
+                if one.val in lost and one.member.split
+                else one
+                for one in inner(data, model, members, **more)
+            ]
+
+        return train
+
+    def test_what_diverged_on_one_split_is_not_chosen(self, monkeypatch):
+        monkeypatch.setattr(searching, "train", self.train({1, 3}))
+        found = search(graph(), trials=4)
+        for model in MODELS:
+            assert found.best(model) is found.tried[model][2]
+            assert all(result.state for result in found.best(model).selection.results)
+
+    def test_where_everything_diverged_nothing_is_kept(self, monkeypatch):
+        monkeypatch.setattr(searching, "train", self.train({0, 1}))
+        with pytest.raises(UsageError, match="nothing can be chosen"):
+            search(graph(), trials=2)
 
 
 class TestStop:

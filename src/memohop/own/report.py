@@ -68,6 +68,7 @@ class FitReport:
             time was short.
         own_test: Whether the graph came with the test nodes, which are those of every network.
         notes: How tables were read, in plain words.
+        diverged: How many settings, of all models, were not chosen since a network diverged.
     """
 
     nodes: int
@@ -88,6 +89,7 @@ class FitReport:
     epochs_asked: int
     own_test: bool
     notes: tuple[str, ...] = ()
+    diverged: int = 0
 
     def score(self, model: str = MODEL) -> ModelScore:
         """The score of a model."""
@@ -155,6 +157,7 @@ class FitReport:
             f"{METRIC_NAMES[self.metric]} in percent on test nodes, mean and sample standard "
             f"deviation (ddof=1) over {over}; the best of {self.trials} setting(s) of each model "
             f"by mean validation score, {self.epochs} epochs at most"
+            + (f"; {self.diverged} setting(s) diverged and were not chosen" * bool(self.diverged))
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -239,6 +242,9 @@ def make_report(
         epochs_asked=search.epochs_asked,
         own_test=_has_one_test_set(graph),
         notes=notes,
+        diverged=sum(
+            one.selection.diverged > 0 for tried in search.tried.values() for one in tried
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from memohop.data.check import as_columns
 from memohop.errors import UsageError
 from memohop.own.differences import logits_of
 from memohop.own.space import GROUP, MODELS, Space, Trial
-from memohop.own.tried import Tried, best_of, for_unscaled, without_networks
+from memohop.own.tried import Tried, best_of, feature_scale, for_unscaled, leading, without_networks
 from memohop.training import Member, MemberResult, Rules, train
 from memohop.training.select import summarise
 
@@ -55,7 +55,7 @@ class Search:
     seconds: float
 
     def best(self, model: str) -> Tried:
-        """The trial with the best mean validation score; the first of equals."""
+        """The trial that validation chose."""
         return best_of(self.tried[model])
 
 
@@ -106,7 +106,7 @@ def search(
     """
     splits = as_columns(data)[0].shape[1]
     directed = data.num_edges > 0 and not is_undirected(data.edge_index, num_nodes=len(data.x))
-    scale = _scale(data.x)
+    scale = feature_scale(data.x)
     scaled = copy.copy(data)
     scaled.x = data.x / scale
     run = _Run(
@@ -142,23 +142,18 @@ def search(
         if not run.tried[_KEPT]:
             raise
     tried = run.comparable()
-    logits = {model: run.logits(model, best_of(of_model)) for model, of_model in tried.items()}
+    chosen = {model: best_of(of_model) for model, of_model in tried.items()}
+    logits = {model: run.logits(model, one) for model, one in chosen.items()}
     tried[_KEPT] = tuple(for_unscaled(one, scale) for one in tried[_KEPT])
     seconds = clock.monotonic() - run.started
     return Search(tried, logits, run.epochs_had(epochs), epochs, stopped, seconds)
-
-
-def _scale(x: Tensor) -> float:
-    stored = int((x != 0).sum())
-    norm = float(torch.linalg.vector_norm(x, dtype=torch.float64))
-    return norm / stored**0.5 if stored else 1.0
 
 
 def _next_trials(space: Space, tried: list[Tried], trials: int) -> list[Trial]:
     done = len(tried)
     if done < len(space.first):
         return space.first[done : done + 1]
-    return space.near(best_of(tried).trial, min(GROUP, trials - done))
+    return space.near(leading(tried).trial, min(GROUP, trials - done))
 
 
 @dataclass
@@ -303,5 +298,5 @@ class _Run:
     def forget_networks(self) -> None:
         """Keep the networks of the best trials alone, once all models have caught up."""
         for model, tried in self.tried.items():
-            best = best_of(tried)
-            self.tried[model] = [one if one is best else without_networks(one) for one in tried]
+            kept = leading(tried)
+            self.tried[model] = [one if one is kept else without_networks(one) for one in tried]
