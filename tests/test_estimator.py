@@ -323,7 +323,7 @@ class TestScores:
 
         from memohop.report.fit import fit_table
 
-        report = replace(fitted[1].report_, epochs=9, epochs_asked=200)
+        report = replace(fitted[1].report_, epochs=9, epochs_cut=191)
         assert "every network got 9 epoch(s) at most instead of 200" in report.verdict()
         assert fit_table(report).caption == "9 of 200 epochs: time was short"
         assert "Time was short" not in fitted[1].report_.verdict()

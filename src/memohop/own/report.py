@@ -64,8 +64,7 @@ class FitReport:
         epochs: The most epochs of a trial.
         stopped: Whether all `trials` were made, the `time` was over, or it was `interrupted`.
         seconds: How long the search took.
-        epochs_asked: The most epochs of a trial that were asked for; more than `epochs` where
-            time was short.
+        epochs_cut: How many more epochs were asked for than `epochs`, where time was short.
         own_test: Whether the graph came with the test nodes, which are those of every network.
         notes: How tables were read, in plain words.
         diverged: How many settings, of all models, were not chosen since a network diverged.
@@ -86,8 +85,8 @@ class FitReport:
     epochs: int
     stopped: Stop
     seconds: float
-    epochs_asked: int
-    own_test: bool
+    epochs_cut: int = 0
+    own_test: bool = False
     notes: tuple[str, ...] = ()
     diverged: int = 0
 
@@ -101,11 +100,11 @@ class FitReport:
 
     def short_of(self) -> str:
         """What time was too short for, in a sentence; empty if for nothing."""
-        if self.epochs == self.epochs_asked:
+        if not self.epochs_cut:
             return ""
         return (
             f"Time was short: every network got {self.epochs} epoch(s) at most instead of "
-            f"{self.epochs_asked}, and all scores may be too low; give more time."
+            f"{self.epochs + self.epochs_cut}, and all scores may be too low; give more time."
         )
 
     def _of_the_graph(self) -> str:
@@ -174,7 +173,7 @@ class FitReport:
                 "splits": self.splits,
                 "trials": self.trials,
                 "epochs": self.epochs,
-                "epochs_asked": self.epochs_asked,
+                "epochs_cut": self.epochs_cut,
                 "stopped": self.stopped,
                 **score.numbers,
                 **score.options,
@@ -196,8 +195,7 @@ class FitReport:
             "differences": {model: Interval(**d) for model, d in value["differences"].items()},
             "notes": tuple(value.get("notes", ())),
         }
-        not_in_0_1_0 = {"epochs_asked": value["epochs"], "own_test": False}
-        return cls(**{**not_in_0_1_0, **value, **read})
+        return cls(**{**value, **read})
 
     def _difference_row(self, model: str) -> dict[str, float]:
         if model not in self.differences:
@@ -239,7 +237,7 @@ def make_report(
         epochs=search.epochs,
         stopped=search.stopped,
         seconds=search.seconds,
-        epochs_asked=search.epochs_asked,
+        epochs_cut=search.epochs_asked - search.epochs,
         own_test=_has_one_test_set(graph),
         notes=notes,
         diverged=sum(

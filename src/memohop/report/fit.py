@@ -34,8 +34,9 @@ def fit_table(report: FitReport) -> Table:
             "" if gap is None else _ends(gap),
             style="bold" if gap is None else None,
         )
-    if report.epochs < report.epochs_asked:
-        table.caption = f"{report.epochs} of {report.epochs_asked} epochs: time was short"
+    if report.epochs_cut:
+        asked = report.epochs + report.epochs_cut
+        table.caption = f"{report.epochs} of {asked} epochs: time was short"
         table.caption_justify = "left"
     return table
 
