@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet
@@ -62,8 +63,44 @@ def test_fit_prints_scores_verdict_and_where_the_model_is(tables, tmp_path, caps
     out, err = capsys.readouterr()
     for words in ("gcn+mmp", "mlp", "gcn", "95 % interval", "graph", "accuracy in percent"):
         assert words in out
+    assert err.splitlines() == [err.strip()]  # nothing that needs no action
     assert f"wrote {output}" in err
-    assert "2 classes, 48 nodes with a label and 12 without" in err
+
+
+def test_what_needs_no_action_is_in_the_card_and_told_when_asked_for(tables, tmp_path, capsys):
+    output = tmp_path / "model"
+    command = ["fit", *at(tables), "--label", "kind", *FAST, "-o", str(output), "--verbose"]
+    assert main(command) == 0
+    _, err = capsys.readouterr()
+    card = (output / "README.md").read_text(encoding="utf-8")
+    for words in (
+        "60 nodes, column 'id' is their id",
+        "2 classes, 48 nodes with a label and 12 without",
+        "column 'size': one feature, the number standardised",
+    ):
+        assert f"memohop: {words}" in err.replace("label 'kind': ", "")
+        assert words in card
+
+
+def test_what_needs_action_is_told_unasked(tables, tmp_path, capsys, monkeypatch):
+    from memohop.data import tables as reading
+
+    read = reading.read_graph
+
+    def suspicious(*arguments, **more):
+        found = read(*arguments, **more)
+        return replace(found, notes=(*found.notes, "look here"), warnings=("look here",))
+
+    monkeypatch.setattr(reading, "read_graph", suspicious)
+    output = str(tmp_path / "model")
+    assert main(["fit", *at(tables), "--label", "kind", *FAST, "-o", output]) == 0
+    assert capsys.readouterr().err.startswith("memohop: look here\nmemohop: 1 setting(s)")
+
+
+def test_a_label_column_of_measurements_is_refused(tables, tmp_path, capsys):
+    err = fails(capsys, "fit", *at(tables), "--label", "size", "-o", str(tmp_path / "m"), code=1)
+    assert "the label column 'size' holds 60 different numbers on 60 nodes" in err
+    assert "group them into classes" in err
 
 
 def test_fit_prints_json_alone(tables, tmp_path, capsys):
@@ -158,7 +195,7 @@ def test_ctrl_c_during_fit_saves_the_best_so_far(tables, tmp_path, capsys, monke
 
     def interrupted(*arguments, **more):
         calls.append(arguments)
-        if len(calls) == 6:  # the probe, a round of three models, and one of the next round
+        if len(calls) == 8:  # three to compile, a round of three models, one of the next round
             raise KeyboardInterrupt
         return train(*arguments, **more)
 

@@ -214,7 +214,7 @@ def planted():
 
 class TestPage:
     def test_it_stands_alone_and_escapes_what_it_shows(self, fitted):
-        classifier = MMPClassifier(trials=1, splits=2, epochs=2).fit(fitted.graph_)
+        classifier = MMPClassifier(trials=1, splits=2, epochs=2).fit(fitted.graph_, split=0)
         classifier.ids_ = np.array([f"<b>{place}</b>" for place in range(NODES)])
         classifier.classes_ = np.array(["a&b", "<i>", "c"])
         node = explain_node(classifier, "<b>3</b>")

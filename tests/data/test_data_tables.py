@@ -196,7 +196,7 @@ def test_edges_that_name_unknown_nodes(files):
         ("\n\n", "is empty"),
         ("id,v,k\n", "column names and no rows"),
         ("id,v,k\na,1,x\nb,2,x\n", "'k' has one class, 'x'"),
-        ("id,v,k\na,1,x\nb,2,y\nc,3,z\n", "3 labels, all different"),
+        ("id,v,k\na,1,x\nb,2,y\nc,3,z\n", "3 different labels on 3 nodes"),
         ("id,v,k\na,1,\nb,2,NA\n", "'k' is empty in every row"),
         ("id,v,k\na,1,x\nb,inf,y\nc,3,x\n", "'v' holds inf in row 2"),
         ("id,v,k\na,1,x\nb,2,y\nc,-1e31,x\n", r"'v' holds -1e\+31 in row 3"),

@@ -52,6 +52,7 @@ def fit(
     device: Literal["cpu", "cuda"] = "cpu",
     memory: str | None = None,
     output: Annotated[Path, _Output] = Path("model"),
+    verbose: bool = False,
     json: Json = False,
 ) -> None:
     """Fit a model to your own graph, and say whether the graph helps.
@@ -71,7 +72,8 @@ def fit(
         directed: Keep the direction of the edges.
         drop_unknown: Leave out edges that name a node that is not in the node table.
         trials: How many settings of each model to try.
-        time: Seconds after which to stop.
+        time: Seconds for the search, after everything is compiled. It costs settings, never epochs
+            without a word.
         splits: How many splits of the labelled nodes.
         epochs: The most epochs of a trial.
         metric: What is to be high; the last two are for two classes, the second one positive.
@@ -81,6 +83,8 @@ def fit(
         memory: The most memory that the process may hold, such as 4GB; what the device can spare
             by default.
         output: The folder for the model.
+        verbose: Tell how the tables were read and what became of each column, which is in the
+            model's README.md anyway.
         json: Print a list of objects, one for each model, instead of the table.
     """
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
@@ -101,7 +105,7 @@ def fit(
         "directed": directed,
     }
     graph = read_graph(nodes, edges, drop_unknown=drop_unknown, **reading)
-    for note in graph.notes:
+    for note in graph.notes if verbose else graph.warnings:
         remark(note)
     classifier = MMPClassifier(
         trials=trials,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ from memohop.errors import DataError
 
 Class: TypeAlias = str | int
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # spelled as Python would
+_FEW_CLASSES = 20  # whole numbers up to so many are taken for classes, however small they are
+_NODES_OF_A_CLASS = 10  # of which two are test nodes, where a fifth is
 
 
 class Labels(NamedTuple):
@@ -108,11 +110,52 @@ def _check_classes(known: pa.ChunkedArray, classes: Sequence[Class], name: str) 
             f"the label column {name!r} has one class, {classes[0]!r}; there is nothing to tell "
             "apart: give labels of at least two classes"
         )
-    if len(classes) == len(known):
-        raise DataError(
-            f"the label column {name!r} has {len(classes)} labels, all different, as an id has; "
-            "name the column with the classes"
+    counts = pc.value_counts(known)
+    values, sizes = (
+        counts.field(part).to_numpy(zero_copy_only=False) for part in ("values", "counts")
+    )
+    if reason := why_no_classes(values, sizes):
+        raise DataError(f"the label column {name!r} {reason}")
+
+
+def why_no_classes(values: NDArray[Any], sizes: NDArray[np.int64]) -> str | None:
+    """Why labels are more likely measurements or ids than classes, and what to do; None if not.
+
+    Numbers are taken for measurements if one of them is not whole; or if there are more than 20
+    different ones with fewer than 10 nodes each on average, of which not even two would be test
+    nodes. Anything is taken for an id if all labels are different; or if there are more than 20
+    with fewer than two nodes each on average.
+
+    Args:
+        values: The different labels.
+        sizes: How many nodes have each.
+    """
+    labelled = int(sizes.sum())
+    if _are_measured(values, labelled):
+        return (
+            f"holds {len(values)} different numbers on {labelled} nodes, such as {values[0]}: they "
+            "look like measurements, and only classes can be predicted; group them into classes "
+            "such as low and high, or, if each number is a class of its own, spell it as a word, "
+            f"such as class {values[0]}"
         )
+    if len(values) == labelled or len(values) > max(_FEW_CLASSES, labelled / 2):
+        return (
+            f"has {len(values)} different labels on {labelled} nodes, as an id would; name the "
+            "column with the classes, or merge labels"
+        )
+    return None
+
+
+def _are_measured(values: NDArray[Any], labelled: int) -> bool:
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):  # words
+        return False
+    if not np.isfinite(numbers).all():
+        return False
+    if (numbers != np.floor(numbers)).any():
+        return True
+    return len(values) > max(_FEW_CLASSES, labelled / _NODES_OF_A_CLASS)
 
 
 def _of_spaces(spelled: pa.ChunkedArray, trimmed: pa.ChunkedArray, name: str) -> list[str]:

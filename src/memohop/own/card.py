@@ -19,11 +19,10 @@ _PACKAGES = ("memohop", "torch", "torch_geometric", "numpy", "scikit-learn")
 def model_card(classifier: MMPClassifier) -> str:
     """The card as Markdown."""
     report = classifier.report_
-    columns = [] if classifier.encoder_ is None else classifier.encoder_.describe()
     sections = {
         "What it is": _what(classifier),
         "Scores": _scores(report),
-        "Data": [*_data(report), *(f"- {line}" for line in columns)],
+        "Data": [*_data(report), *(f"- {note}" for note in report.notes)],
         "Audit": _audit(classifier),
         "Setting": _listed({**classifier.model_.options, **report.score().numbers}),
         "Files": [
@@ -70,8 +69,9 @@ def _scores(report: FitReport) -> list[str]:
         report.verdict(),
         "",
         f"{legend[0].upper()}{legend[1:]}. In brackets, the 95 % interval of the difference "
-        "(corrected for overlapping splits, Nadeau and Bengio 2003). Test nodes played no part in "
-        f"any choice. The search ended because {_ENDS[report.stopped]}.",
+        "(corrected for overlapping splits, Nadeau and Bengio 2003, and no narrower than the test "
+        "nodes allow). Test nodes played no part in any choice. The search ended because "
+        f"{_ENDS[report.stopped]}.",
     ]
 
 
