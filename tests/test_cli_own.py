@@ -139,7 +139,7 @@ def test_explain_writes_a_page_on_the_node_asked_for(model, tmp_path, capsys):
 def test_a_model_that_is_not_there_or_was_changed(model, tmp_path, capsys):
     capsys.readouterr()
     assert "memohop fit makes one" in fails(capsys, "predict", str(tmp_path))
-    weights = model / "weights.safetensors"
+    (weights,) = model.glob("weights-*.safetensors")
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     err = fails(capsys, "explain", str(model), code=1)
@@ -148,9 +148,10 @@ def test_a_model_that_is_not_there_or_was_changed(model, tmp_path, capsys):
 
 
 def test_a_folder_that_is_no_model_is_refused_before_the_work(tables, tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("years of work")
     err = fails(capsys, "fit", *at(tables), "--label", "kind", "-o", str(tmp_path))
     assert err.count("\n") == 1
-    assert "is no saved model" in err
+    assert "is no saved model (it holds thesis.txt)" in err
 
 
 def test_ctrl_c_during_fit_saves_the_best_so_far(tables, tmp_path, capsys, monkeypatch):

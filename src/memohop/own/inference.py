@@ -2,9 +2,9 @@ r"""Probabilities for every node of a large graph: layer by layer, some rows at 
 
 The graph product is linear, so that what a node receives can be collected before the weights are
 applied: :math:`\mathbf{A}(\mathbf{C}\mathbf{W}) + \mathbf{b} =
-(\mathbf{A}\mathbf{C})\mathbf{W} + \mathbf{b}`. What is collected takes the place of the memory, some
-columns at a time, and the rest of a round is done some rows at a time: besides hidden state and
-memory of all nodes there is nothing as large. No transpose of the graph is stored, which only
+(\mathbf{A}\mathbf{C})\mathbf{W} + \mathbf{b}`. What is collected takes the place of the memory,
+some columns at a time, and the rest of a round is done some rows at a time: besides hidden state
+and memory of all nodes there is nothing as large. No transpose of the graph is stored, which only
 training needs.
 """
 
