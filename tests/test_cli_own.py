@@ -115,6 +115,31 @@ def test_predict_on_new_tables_without_labels_as_parquet(model, tmp_path):
     assert total == pytest.approx([1, 1, 1], abs=1e-5)
 
 
+def test_an_output_that_is_an_input_is_refused(model, tables, tmp_path, capsys):
+    capsys.readouterr()
+    files = [tables / "nodes.csv", tables / "edges.csv", *model.iterdir()]
+    before = [file.read_bytes() for file in files]
+    for file in files:
+        err = fails(capsys, "predict", str(model), *at(tables), "-o", str(file))
+        assert "this is the file that is read" in err
+    (tmp_path / "page.html").symlink_to(model / "model.json")
+    err = fails(capsys, "explain", str(model), "-o", str(tmp_path / "page.html"))
+    assert "this is the file that is read" in err
+    assert [file.read_bytes() for file in files] == before
+
+
+def test_ids_that_a_spreadsheet_would_run(model, tmp_path, capsys):
+    write(tmp_path / "nodes.csv", [("id", "size"), ("=1+1", 0.5), ("-2", 1)])
+    write(tmp_path / "edges.csv", [("source", "target"), ("=1+1", "-2")])
+    output = tmp_path / "out.csv"
+    assert main(["predict", str(model), *at(tmp_path), "-o", str(output)]) == 0
+    assert "\n'=1+1," in output.read_text()
+    assert "\n-2," in output.read_text()
+    assert "1 ids and labels that a spreadsheet would take for formulas" in capsys.readouterr().err
+    assert main(["predict", str(model), *at(tmp_path), "--raw", "-o", str(output)]) == 0
+    assert "\n=1+1," in output.read_text()
+
+
 def test_predict_on_other_columns_is_refused(model, tables, tmp_path, capsys):
     capsys.readouterr()
     write(tmp_path / "nodes.csv", [("id", "weight"), ("n1", 3)])

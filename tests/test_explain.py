@@ -156,7 +156,6 @@ class TestShares:
         with pytest.raises(UsageError, match="no node named '600'; ids of this graph are 0, 1, 2"):
             explain_node(fitted, "600")
 
-
     def test_a_node_with_very_many_neighbours(self, fitted):
         """As a dense matrix the neighbourhood of the middle of this star would take 149 GiB."""
         leaves = 200_000

@@ -3,8 +3,8 @@
 import copy
 import json
 import shutil
+from contextlib import suppress
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -64,6 +64,8 @@ def use(folder):
     assert found.report_.verdict()
     assert found.report_.legend()
     assert found.report_.rows()
+    if found.encoder_ is None or found.reading_ is None:
+        return
     again = read_graph(
         NODES, EDGES, encoder=found.encoder_, classes=found.classes_.tolist(), **found.reading_
     )
@@ -105,7 +107,7 @@ FORGERIES = [
     (("parameters", "metric"), "luck", "metric"),
     (("parameters", "colour"), "red", "unexpected keyword"),
     (("parameters", "trials"), 0, "trials"),
-    (("report", "metric"), "roc_auc", "metric"),
+    (("report", "metric"), "luck", "metric"),
     (("report", "scores"), [], "scores of"),
     (("report", "splits"), 3, "splits"),
     (("report", "nodes"), -1, "too small"),
@@ -214,14 +216,26 @@ def test_any_value_of_model_json_may_be_forged(forged, described, data):
             del inner[last]
         else:
             inner[last] = data.draw(VALUES)
-        if not described:
-            break
     if isinstance(described.get("sha256"), dict):
         write_json(forged, described)
-    try:
+    with suppress(MemohopError):
         use(forged)
-    except MemohopError:
-        pass
+
+
+@pytest.mark.fuzz
+@given(data=st.data())
+def test_any_byte_of_model_json_may_be_forged(model, forged, described, data):
+    content = (model / "model.json").read_bytes()
+    content = bytearray(content.replace(described["sha256"]["model.json"].encode(), b"0" * 64))
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place] = data.draw(st.sampled_from(b'09.-e"\\,:{}[]a\x80\xc3\xed'))
+    digest = keep._sha256(bytes(content)).encode()
+    (forged / "model.json").write_bytes(content.replace(b"0" * 64, digest, 1))
+    for path in model.glob("*.safetensors"):
+        shutil.copy(path, forged)
+    with suppress(MemohopError):
+        use(forged)
 
 
 @pytest.mark.fuzz
@@ -241,10 +255,5 @@ def test_any_byte_of_the_tensors_may_be_forged(model, forged, described, data):
     (forged / name).write_bytes(content)
     described["sha256"][name] = keep._digest(forged / name)
     write_json(forged, described)
-    try:
-        with np.errstate(all="ignore"):
-            use(forged)
-    except MemohopError:
-        pass
-    finally:
-        shutil.copy(model / name, forged / name)
+    with suppress(MemohopError):
+        use(forged)

@@ -232,4 +232,3 @@ class TestRefusedBeforeTheSearch:
         assert main(["fit", *tables, "-o", "."]) == 2
         assert "is no saved model (it holds" in capsys.readouterr().err
         assert sorted(os.listdir(tmp_path)) == ["edges.csv", "nodes.csv"]
-

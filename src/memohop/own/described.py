@@ -75,7 +75,7 @@ def refused(path: Path) -> Iterator[None]:
     """What is wrong inside is a fault of this file."""
     try:
         yield
-    except (MemohopError, msgspec.MsgspecError, RecursionError) as error:
+    except (MemohopError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(
             f"{path} has its digest and does not describe a model: {error}; "
             "fit the model anew, or get it from where it was fitted"
@@ -114,7 +114,6 @@ def _check_reading(reading: Mapping[str, Any] | None) -> None:
 def _check_report(found: Described) -> None:
     report = found.report
     check_choice("metric", report.metric, METRIC_NAMES)
-    check_choice("metric", report.metric, (found.parameters.get("metric"),))
     models = [score.model for score in report.scores]
     if models[:1] != [MODEL] or len(set(models)) != len(models):
         raise UsageError(f"the report has scores of {models}")

@@ -27,7 +27,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -113,8 +113,9 @@ def load(path: str | os.PathLike[str]) -> MMPClassifier:
     found = _read_json(folder / _JSON)
     with refused(folder / _JSON):
         check_described(found)
+        parameters: dict[str, Any] = found.parameters
         try:
-            classifier = MMPClassifier(**found.parameters)
+            classifier = MMPClassifier(**parameters)
         except TypeError as error:
             raise UsageError(f"parameters: {error}") from error
         classifier._check_arguments()
@@ -200,7 +201,7 @@ class _Head(msgspec.Struct):
         """None where it is nothing of the kind."""
         try:
             found = msgspec.json.decode(content, type=cls)
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         return found if _JSON in found.sha256 else None
 
