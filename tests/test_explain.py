@@ -168,7 +168,7 @@ class TestShares:
         assert found.degree == len(found.neighbours) == leaves
         assert found.label is None
         every = [found.own, found.constant, *(n.share for n in found.neighbours)]
-        rounding = leaves * np.finfo(np.float32).eps * sum(map(abs, every))
+        rounding = leaves * float(np.finfo(np.float32).eps) * sum(map(abs, every))
         assert sum(every) == pytest.approx(found.margin, abs=rounding)
         assert found.probability == pytest.approx(classifier.predict_proba()[0].max(), abs=1e-5)
 

@@ -23,7 +23,7 @@ from torch import Tensor
 from memohop.networks import MemoryNetwork
 from memohop.nn import MMP
 
-_ROWS = 1 << 15  # of a block: a few megabytes, which stay in the cache
+_ROWS = 1 << 13  # of a block: a few megabytes, which stay in the cache
 _COLUMNS = 16  # of a block: a row of it is a cache line
 
 

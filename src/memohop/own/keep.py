@@ -162,7 +162,7 @@ def _described(classifier: MMPClassifier, digests: dict[str, str]) -> str:
     }
     try:
         text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise UsageError(
             f"this classifier cannot be saved ({error}); use labels that are strings or numbers"
         ) from error

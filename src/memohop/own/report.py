@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from numpy.typing import NDArray
@@ -146,8 +146,15 @@ class FitReport:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dictionary, of which `msgspec.convert` makes the same report."""
+        """A plain dictionary, from which `from_json` makes the same report."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The report that `to_json` was called on."""
+        scores = (ModelScore(**{**s, "test": tuple(s["test"])}) for s in value["scores"])
+        differences = {model: Interval(**d) for model, d in value["differences"].items()}
+        return cls(**{**value, "scores": tuple(scores), "differences": differences})
 
     def _difference_row(self, model: str) -> dict[str, float]:
         if model not in self.differences:
