@@ -152,6 +152,31 @@ def test_predict_on_new_tables_without_labels_as_parquet(model, tmp_path):
     assert total == pytest.approx([1, 1, 1], abs=1e-5)
 
 
+def test_an_output_that_is_an_input_is_refused(model, tables, tmp_path, capsys):
+    capsys.readouterr()
+    files = [tables / "nodes.csv", tables / "edges.csv", *model.iterdir()]
+    before = [file.read_bytes() for file in files]
+    for file in files:
+        err = fails(capsys, "predict", str(model), *at(tables), "-o", str(file))
+        assert "this is the file that is read" in err
+    (tmp_path / "page.html").symlink_to(model / "model.json")
+    err = fails(capsys, "explain", str(model), "-o", str(tmp_path / "page.html"))
+    assert "this is the file that is read" in err
+    assert [file.read_bytes() for file in files] == before
+
+
+def test_ids_that_a_spreadsheet_would_run(model, tmp_path, capsys):
+    write(tmp_path / "nodes.csv", [("id", "size"), ("=1+1", 0.5), ("-2", 1)])
+    write(tmp_path / "edges.csv", [("source", "target"), ("=1+1", "-2")])
+    output = tmp_path / "out.csv"
+    assert main(["predict", str(model), *at(tmp_path), "-o", str(output)]) == 0
+    assert "\n'=1+1," in output.read_text()
+    assert "\n-2," in output.read_text()
+    assert "1 ids and labels that a spreadsheet would take for formulas" in capsys.readouterr().err
+    assert main(["predict", str(model), *at(tmp_path), "--raw", "-o", str(output)]) == 0
+    assert "\n=1+1," in output.read_text()
+
+
 def test_predict_on_other_columns_is_refused(model, tables, tmp_path, capsys):
     capsys.readouterr()
     write(tmp_path / "nodes.csv", [("id", "weight"), ("n1", 3)])
@@ -176,7 +201,7 @@ def test_explain_writes_a_page_on_the_node_asked_for(model, tmp_path, capsys):
 def test_a_model_that_is_not_there_or_was_changed(model, tmp_path, capsys):
     capsys.readouterr()
     assert "memohop fit makes one" in fails(capsys, "predict", str(tmp_path))
-    weights = model / "weights.safetensors"
+    (weights,) = model.glob("weights-*.safetensors")
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     err = fails(capsys, "explain", str(model), code=1)
@@ -185,9 +210,10 @@ def test_a_model_that_is_not_there_or_was_changed(model, tmp_path, capsys):
 
 
 def test_a_folder_that_is_no_model_is_refused_before_the_work(tables, tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("years of work")
     err = fails(capsys, "fit", *at(tables), "--label", "kind", "-o", str(tmp_path))
     assert err.count("\n") == 1
-    assert "is no saved model" in err
+    assert "is no saved model (it holds thesis.txt)" in err
 
 
 def test_ctrl_c_during_fit_saves_the_best_so_far(tables, tmp_path, capsys, monkeypatch):

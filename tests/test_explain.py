@@ -156,6 +156,22 @@ class TestShares:
         with pytest.raises(UsageError, match="no node named '600'; ids of this graph are 0, 1, 2"):
             explain_node(fitted, "600")
 
+    def test_a_node_with_very_many_neighbours(self, fitted):
+        """As a dense matrix the neighbourhood of the middle of this star would take 149 GiB."""
+        leaves = 200_000
+        classifier = with_networks(fitted, num_layers=2)
+        ends = torch.stack([torch.zeros(leaves, dtype=torch.int64), torch.arange(1, leaves + 1)])
+        x = torch.rand(leaves + 1, 6, generator=torch.Generator().manual_seed(0))
+        classifier.graph_ = Data(x=x, y=torch.arange(leaves + 1) % 4 - 1, edge_index=ends)
+        classifier.ids_ = np.arange(leaves + 1)
+        found = explain_node(classifier, 0)
+        assert found.degree == len(found.neighbours) == leaves
+        assert found.label is None
+        every = [found.own, found.constant, *(n.share for n in found.neighbours)]
+        rounding = leaves * float(np.finfo(np.float32).eps) * sum(map(abs, every))
+        assert sum(every) == pytest.approx(found.margin, abs=rounding)
+        assert found.probability == pytest.approx(classifier.predict_proba()[0].max(), abs=1e-5)
+
 
 class TestPyG:
     @pytest.mark.parametrize("options", KINDS)

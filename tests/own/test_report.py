@@ -1,5 +1,6 @@
 """What a report says of differences, and what it says of itself."""
 
+import msgspec
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -96,8 +97,8 @@ def test_the_spread_over_one_test_set_is_not_taken_for_one_over_splits():
 def test_a_report_comes_back_from_json_also_from_version_0_1_0():
     graph = two_splits(60, test=19)
     found = report(graph, {model: [{3}, {50}] for model in MODELS})
-    assert FitReport.from_json(found.to_json()) == found
+    assert msgspec.convert(found.to_json(), FitReport) == found
     old = found.to_json()
     for name in ("epochs_cut", "own_test", "notes", "diverged"):
         del old[name]
-    assert FitReport.from_json(old).verdict() == found.verdict()
+    assert msgspec.convert(old, FitReport).verdict() == found.verdict()

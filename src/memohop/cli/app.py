@@ -18,6 +18,7 @@ from memohop import __version__
 from memohop.allocator import keep_freed_memory
 from memohop.errors import MemohopError, UsageError
 from memohop.out_of_memory import telling_of_memory
+from memohop.printable import printable
 
 _EXAMPLES = """Examples:
   memohop demo
@@ -85,12 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def print_json(rows: list[dict[str, Any]]) -> None:
     """Rows for programs, on standard output."""
-    print(json.dumps(rows, indent=2, ensure_ascii=False))
+    print(printable(json.dumps(rows, indent=2, ensure_ascii=False), lines=True))
 
 
 def remark(text: str) -> None:
     """A line for people, on standard error."""
-    print(f"memohop: {text}", file=sys.stderr)
+    print(f"memohop: {printable(text)}", file=sys.stderr)
 
 
 @contextmanager

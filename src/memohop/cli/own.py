@@ -141,6 +141,7 @@ def predict(
     nodes: Path | None = None,
     edges: Path | None = None,
     drop_unknown: bool = False,
+    raw: bool = False,
     output: Annotated[Path, _Output] = Path("predictions.csv"),
 ) -> None:
     """Predict the label of every node, with the probability of each class.
@@ -153,12 +154,14 @@ def predict(
         nodes: A table of nodes with the columns that the model was fitted on.
         edges: A table of edges.
         drop_unknown: Leave out edges that name a node that is not in the node table.
+        raw: Write ids and labels into a CSV file as they are. Otherwise a ' goes before those
+            that a spreadsheet would take for a formula, such as =1+1.
         output: The CSV file to write, or Parquet if the name ends in .parquet: the id, the
             predicted label and the probability of each class.
     """
     if (nodes is None) != (edges is None):
         raise UsageError("give both --nodes and --edges, or neither for the graph of the model")
-    check_output(output)
+    check_output(output, inputs=(nodes, edges, *_files_of(model)))
 
     from memohop.estimator import MMPClassifier
     from memohop.own.predictions import write_predictions
@@ -170,8 +173,13 @@ def predict(
     else:
         graph = _read_again(classifier, nodes, edges, drop_unknown=drop_unknown)
         ids, found = graph.ids, classifier.predict_proba(graph)
-    write_predictions(output, ids, found, classifier.classes_)
+    changed = write_predictions(output, ids, found, classifier.classes_, raw=raw)
     remark(f"wrote {output}: {len(ids)} nodes")
+    if changed:
+        remark(
+            f"{changed} ids and labels that a spreadsheet would take for formulas have a ' before "
+            "them; --raw writes them as they are, which joining by id needs"
+        )
 
 
 @app.command(help_epilogue=_EXPLAIN_EXAMPLES)
@@ -192,7 +200,7 @@ def explain(
         node: The id of a node to take apart; by default the one that listened most.
         output: The page to write.
     """
-    check_output(output, ".html")
+    check_output(output, ".html", inputs=_files_of(model))
 
     from memohop.estimator import MMPClassifier
     from memohop.explain import explain_node, read_gates
@@ -208,6 +216,11 @@ def explain(
     page = explain_page(classifier.report_, gates, found)
     write_whole(output, page)
     remark(f"wrote {output}; open it in a browser")
+
+
+def _files_of(model: Path) -> list[Path]:
+    """What a model is read from, which no output may replace."""
+    return [file for name in ("*.json", "*.safetensors", "*.md") for file in model.glob(name)]
 
 
 def _read_again(

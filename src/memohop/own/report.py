@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
@@ -183,19 +183,8 @@ class FitReport:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dictionary, from which `from_json` makes the same report."""
+        """A plain dictionary, from which `msgspec.convert` makes the same report."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The report that `to_json` was called on."""
-        scores = (ModelScore(**{**s, "test": tuple(s["test"])}) for s in value["scores"])
-        read = {
-            "scores": tuple(scores),
-            "differences": {model: Interval(**d) for model, d in value["differences"].items()},
-            "notes": tuple(value.get("notes", ())),
-        }
-        return cls(**{**value, **read})
 
     def _difference_row(self, model: str) -> dict[str, float]:
         if model not in self.differences:
