@@ -11,7 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 
 import msgspec
-from torch_geometric.data import Data
 
 from memohop.bench.cell import Recipe, Run
 from memohop.bench.settings import Settings
@@ -19,6 +18,7 @@ from memohop.data.latent import published
 from memohop.data.load import load
 from memohop.data.noise import add_noise
 from memohop.errors import UsageError
+from memohop.pyg import Data
 from memohop.training import MemberResult, train
 
 Progress = Callable[[int, int], None]

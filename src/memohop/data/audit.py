@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from torch_geometric.data import Data
 
 from memohop.data.advice import Advice, advise, best_direction
 from memohop.data.arguments import whole_number
@@ -17,6 +16,7 @@ from memohop.data.homophily import homophily, informativeness_of_a_neighbour
 from memohop.data.probes import FOLDS, probe
 from memohop.data.twins import duplicates, link_keys, twins
 from memohop.errors import UsageError
+from memohop.pyg import Data
 
 if TYPE_CHECKING:
     from memohop.data.own_graph import OwnGraph

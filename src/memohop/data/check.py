@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 
 import torch
-from torch_geometric.data import Data
 
 from memohop.data.arcs import check_arcs
 from memohop.data.assemble import Masks
 from memohop.errors import UsageError
+from memohop.pyg import Data
 
 _MASKS = ("train_mask", "val_mask", "test_mask")
 

@@ -28,7 +28,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from safetensors.torch import save as save_tensors
 from torch import Tensor
-from torch_geometric.data import Data
 
 from memohop import __version__
 from memohop.data.columns import ColumnEncoder
@@ -36,6 +35,7 @@ from memohop.errors import DataError, UsageError
 from memohop.own.card import model_card
 from memohop.own.model import OwnModel
 from memohop.own.report import FitReport
+from memohop.pyg import Data
 
 if TYPE_CHECKING:
     from memohop.estimator import MMPClassifier

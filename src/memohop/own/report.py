@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
 from memohop.own.model import MODEL
 from memohop.own.search import Search, Stop
+from memohop.pyg import Data
 from memohop.training.compare import Interval, corrected_interval
 
 METRIC_NAMES = {

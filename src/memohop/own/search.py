@@ -10,12 +10,11 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
-from torch_geometric.utils import is_undirected
 
 from memohop.data.check import as_columns
 from memohop.errors import UsageError
 from memohop.own.space import GROUP, MODELS, Space, Trial
+from memohop.pyg import Data, is_undirected
 from memohop.training import Member, MemberResult, Rules, Selection, train
 from memohop.training.select import summarise
 

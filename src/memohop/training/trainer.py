@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from memohop.data.check import as_columns, check
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.networks import build as build_model
 from memohop.nn import SparseFeatures
+from memohop.pyg import Data
 from memohop.training.capture import CapturedStep
 from memohop.training.member import Member, MemberResult
 from memohop.training.memory import available_bytes, is_out_of_memory, peak_bytes
