@@ -14,6 +14,7 @@ from memohop import MMPClassifier, UsageError
 from memohop.explain import as_pyg, explain_node, read_gates
 from memohop.own.model import OwnModel
 from memohop.report.explain_page import explain_page
+from numerics import seeded
 
 NODES = 60
 KINDS = [
@@ -28,7 +29,7 @@ def with_networks(classifier, **options):
     """The classifier with other networks, their parameters far from where they begin."""
     states = []
     for seed in range(2):
-        torch.manual_seed(seed)
+        torch.manual_seed(seeded(seed))
         network = memohop.build("gcn+mmp", 6, 3, hidden_channels=5, **options)
         for parameter in network.parameters():
             torch.nn.init.normal_(parameter)
@@ -180,7 +181,7 @@ class TestPyG:
                 "return_type": "log_probs",
             },
         )
-        torch.manual_seed(0)
+        torch.manual_seed(seeded(0))
         for node in range(20, 26):
             found = explain_node(classifier, node)
             assert found.neighbours[0].id == tellers[node]

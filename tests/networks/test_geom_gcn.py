@@ -7,6 +7,9 @@ from torch_geometric.data import Data
 from memohop import UsageError, build
 from memohop.data.latent import LatentNeighbours, computed
 from memohop.nn import SparseFeatures, epoch_key, fused, randomness
+from numerics import generator
+
+pytestmark = pytest.mark.usefixtures("float64")
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])  # with a self-loop
 NODES, FEATURES, CLASSES = 6, 5, 3
@@ -46,7 +49,6 @@ def without_numba(monkeypatch):
 def test_geom_gcn_equals_loops_over_the_arcs(num_layers, features, monkeypatch):
     if features == "sparse without Numba":
         without_numba(monkeypatch)
-    torch.manual_seed(0)
     network = build("geom-gcn", FEATURES, CLASSES, hidden_channels=4, num_layers=num_layers).eval()
     x = torch.rand(NODES, FEATURES).round(decimals=1) * (torch.rand(NODES, FEATURES) < 0.6)
     expected = logits_by_loops(network, x, DIVISIONS)
@@ -61,7 +63,6 @@ def test_geom_gcn_equals_loops_over_the_arcs(num_layers, features, monkeypatch):
 
 
 def test_what_is_dropped_does_not_depend_on_how_it_is_computed(monkeypatch):
-    torch.manual_seed(0)
     network = build("geom-gcn", FEATURES, CLASSES, hidden_channels=20).train()
     x = torch.rand(NODES, FEATURES)
     graph, sparse = network.prepare(ARCS, NODES, latent()), SparseFeatures(x)
@@ -93,7 +94,6 @@ def test_what_is_dropped_does_not_depend_on_how_it_is_computed(monkeypatch):
 
 @pytest.mark.parametrize("direction", ["out", "in"])
 def test_direction_leaves_out_arcs_of_the_graph_but_none_of_the_latent_space(direction):
-    torch.manual_seed(0)
     network = build("geom-gcn", FEATURES, CLASSES, direction=direction).eval()
     x = torch.rand(NODES, FEATURES)
     arcs = ARCS if direction == "in" else ARCS.flip(0)  # who sends, who receives
@@ -106,7 +106,6 @@ def test_direction_leaves_out_arcs_of_the_graph_but_none_of_the_latent_space(dir
 
 
 def test_the_order_of_the_nodes_does_not_matter_given_the_latent_neighbours():
-    torch.manual_seed(0)
     network, x = build("geom-gcn", FEATURES, CLASSES).eval(), torch.rand(NODES, FEATURES)
     order = torch.tensor([3, 1, 5, 0, 2, 4])
     place = order.argsort()
@@ -118,7 +117,7 @@ def test_the_order_of_the_nodes_does_not_matter_given_the_latent_neighbours():
 
 def same(one, other):
     """Whether maps of random numbers bring every node the same."""
-    maps = torch.randn(NODES, 9, generator=torch.Generator().manual_seed(0))
+    maps = torch.randn(NODES, 9, generator=generator())
     received = [graph.sum(graph.collect_from_all(maps)) for graph in (one, other)]
     return torch.equal(*received)
 

@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from numerics import generator, seeded
+
 pytest.importorskip("triton", reason="Triton is not installed")
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU here", allow_module_level=True)
@@ -17,8 +19,8 @@ MEMBERS, NODES, WORDS, WIDTH = 5, 37, 23, 12
 
 
 def features():
-    generator = torch.Generator().manual_seed(1)
-    dense = torch.rand(NODES, WORDS, generator=generator)
+    numbers = generator(1)
+    dense = torch.rand(NODES, WORDS, generator=numbers)
     return (dense * (dense < 0.3)).cuda()
 
 
@@ -55,7 +57,7 @@ def test_products_with_dropout_forward_and_backward():
 
 @pytest.mark.parametrize("width", [1, 8, 64, 100])
 def test_graph_products_and_inner_products(width):
-    arcs = torch.randint(NODES, (2, 150), generator=torch.Generator().manual_seed(2))
+    arcs = torch.randint(NODES, (2, 150), generator=generator(2))
     graph = Graph(arcs.cuda(), NODES, direction="out", norm="row")
     pattern, values = graph.pattern, torch.randn(MEMBERS, len(graph.pattern), device="cuda")
     hidden = torch.randn(MEMBERS, NODES, width, device="cuda")
@@ -126,9 +128,9 @@ SHAPES = [(37, 64, 64), (64, 2500, 5), (1, 1, 1), (5, 33, 70), (192, 40, 7)]
 
 @pytest.mark.parametrize(("rows", "inner", "columns"), SHAPES)
 def test_batched_products_do_not_depend_on_the_batch(rows, inner, columns):
-    generator = torch.Generator(device="cuda").manual_seed(0)
-    left = torch.randn(40, inner, rows, device="cuda", generator=generator).mT
-    right = torch.randn(40, inner, columns, device="cuda", generator=generator)
+    numbers = torch.Generator(device="cuda").manual_seed(seeded())
+    left = torch.randn(40, inner, rows, device="cuda", generator=numbers).mT
+    right = torch.randn(40, inner, columns, device="cuda", generator=numbers)
     whole = batched_product(left, right)
     torch.testing.assert_close(whole.double(), left.double() @ right.double(), rtol=1e-4, atol=1e-4)
     for size in (1, 3, 17):
@@ -138,7 +140,7 @@ def test_batched_products_do_not_depend_on_the_batch(rows, inner, columns):
 
 
 def test_a_crowded_graph_is_multiplied_with_its_zeros():
-    arcs = torch.randint(NODES, (2, 600), generator=torch.Generator().manual_seed(2))
+    arcs = torch.randint(NODES, (2, 600), generator=generator(2))
     graph = Graph(arcs.cuda(), NODES, direction="out", norm="row")
     assert graph.matrix.crowded
     hidden = torch.randn(MEMBERS, NODES, WIDTH, device="cuda", requires_grad=True)

@@ -11,6 +11,7 @@ from memohop.nn import FeatureLinear, epoch_key, randomness
 from memohop.training.population import balanced
 from memohop.training.schedule import Schedule
 from memohop.training.watch import Watch
+from numerics import generator, seeded
 
 EPOCHS = 40
 
@@ -161,7 +162,7 @@ def test_adamw_equals_torch_alone_and_in_company(data):
 
 
 def test_plateaus_equal_those_of_torch():
-    losses = torch.rand(2, 60, generator=torch.Generator().manual_seed(0)).sort(descending=True)[0]
+    losses = torch.rand(2, 60, generator=generator()).sort(descending=True)[0]
     losses[:, 20:40] = losses[:, 19:20] * (1 - 5e-5)  # falls too little to count
     rates = torch.tensor([0.1, 0.4])
     schedule = Schedule(
@@ -216,7 +217,7 @@ def test_balanced_training_equals_weighted_cross_entropy(data):
     scarce.train_mask = data.train_mask & ((data.y > 1) | (torch.arange(120) % 5 == 0))[:, None]
     rules = Rules(class_weight="balanced")
     (result,) = train(scarce, "gcn", [Member(seed=2)], epochs=1, rules=rules)
-    torch.manual_seed(2)
+    torch.manual_seed(seeded(2))
     model = memohop.build("gcn", 12, 5)
     with randomness(epoch_key(torch.tensor(2), torch.tensor(0))):
         logits = model(data.x, model.prepare(data.edge_index, 120))

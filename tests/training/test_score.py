@@ -11,15 +11,16 @@ from sklearn.metrics import (
 )
 
 from memohop.training.score import accuracy, average_precision, balanced_accuracy, roc_auc
+from numerics import generator
 
 
 def population(classes, ties=False):
-    generator = torch.Generator().manual_seed(5)
-    logits = torch.randn(3, 60, classes, generator=generator)
+    numbers = generator(5)
+    logits = torch.randn(3, 60, classes, generator=numbers)
     if ties:
         logits = logits.round()
-    y = torch.randint(classes, (60,), generator=generator)
-    part = torch.randint(4, (3, 60), generator=generator)  # 3 stands for no part
+    y = torch.randint(classes, (60,), generator=numbers)
+    part = torch.randint(4, (3, 60), generator=numbers)  # 3 stands for no part
     masks = torch.stack([part == p for p in range(3)], dim=1).float()
     return logits, y, masks
 

@@ -224,7 +224,7 @@ def make_task(data: Data, network: nn.Module, device: torch.device, features: st
         density = float((data.x != 0).float().mean())
         if features == "sparse" or (features == "auto" and density < _SPARSE_BELOW):
             x = SparseFeatures(data.x.to(device))
-    masks = torch.stack(as_columns(data)).permute(2, 0, 1).to(device=device, dtype=torch.float32)
+    masks = torch.stack(as_columns(data)).permute(2, 0, 1).to(device, torch.get_default_dtype())
     y = data.y.clamp(min=0).to(device)  # -1 stands for no label, in no mask
     return Task((x, graph), y, masks, metric)
 
