@@ -77,10 +77,7 @@ def assert_rounded(
     signs, off = generator(99), length * torch.finfo(torch.float32).eps
     moves = [0.0] * len(exact)
     for _ in range(6):
-        moved = [
-            tensor * (1 + off * (2 * torch.randint(2, tensor.shape, generator=signs) - 1))
-            for tensor in exact_inputs
-        ]
+        moved = [tensor * (1 + off * _signs(tensor, signs)) for tensor in exact_inputs]
         for place, part in enumerate(_as_list(function(*moved))):
             moves[place] = max(moves[place], _largest(part.detach() - exact[place]))
     for place, (one, two) in enumerate(zip(found, exact, strict=True)):
@@ -99,6 +96,10 @@ def assert_same_sums(found: Tensor, other: Tensor, *, length: int) -> None:
     """
     allowed = 2 * length * torch.finfo(torch.float32).eps * _largest(other)
     torch.testing.assert_close(found, other, rtol=0, atol=allowed)
+
+
+def _signs(like: Tensor, numbers: torch.Generator) -> Tensor:
+    return 2 * torch.randint(2, like.shape, generator=numbers).to(like.device) - 1
 
 
 def _as_list(parts: Any) -> list[Tensor]:
