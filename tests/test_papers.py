@@ -107,7 +107,7 @@ def test_the_findings_have_the_lambdas_of_the_results():
     for curve in found:
         changes = (
             f"**{points:+.1f}**" if p < ALPHA else f"{points:+.1f}"
-            for points, p in curve.against_the_first()
+            for points, p in curve.against(curve.points[0].x).values()
         )
         expected = (f"{curve.points[0].mean:.1f}", *changes)
         assert told[curve.dataset, curve.protocol] == expected

@@ -32,3 +32,12 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
     if value not in choices:
         listed = ", ".join(str(choice) for choice in choices)
         raise UsageError(f"{name} must be one of {listed}, not {value!r}")
+
+
+def check_distinct(name: str, values: Iterable[object]) -> None:
+    """Refuse a list in which a value is there twice."""
+    seen: list[object] = []
+    for value in values:
+        if value in seen:
+            raise UsageError(f"{name} has {value} twice; leave one of them out")
+        seen.append(value)

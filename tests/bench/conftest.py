@@ -1,8 +1,15 @@
-"""A small experiment on graphs made on the spot."""
+"""A small experiment on graphs made on the spot, and results of it that nobody trained."""
 
+import hashlib
+
+import numpy as np
 import pytest
 
+from memohop.bench.execute import Outcome
 from memohop.bench.experiment import Experiment
+from memohop.bench.provenance import source
+from memohop.bench.runner import Attempt, Place, run_cells
+from memohop.training import MemberResult
 
 TINY = """
 title = "A tiny experiment"
@@ -48,6 +55,11 @@ rules.keep = "latest"
 """
 
 
+@pytest.fixture(scope="session")
+def tiny_text():
+    return TINY
+
+
 @pytest.fixture
 def tiny_file(tmp_path):
     path = tmp_path / "tiny.toml"
@@ -58,3 +70,33 @@ def tiny_file(tmp_path):
 @pytest.fixture
 def tiny(tiny_file):
     return Experiment(str(tiny_file))
+
+
+def made_up(run):
+    """An outcome that depends on the run alone, without training."""
+    numbers = [byte / 255 for byte in hashlib.sha256(run.id.encode()).digest()]
+    curves = np.array(numbers[:12], dtype=np.float32).reshape(2, 6)
+    result = MemberResult(run.member, int(5 * numbers[0]), 6, *numbers[1:4], *curves)
+    return Outcome(run, result, seconds=0.5)
+
+
+@pytest.fixture(scope="session")
+def quick():
+    """An engine for tests of what is around the training."""
+
+    def engine(jobs, place, inner):
+        for job in jobs:
+            inner(job, 0.5)
+            yield job, Attempt(tuple(made_up(run) for run in job.runs), source("cpu"))
+
+    return engine
+
+
+@pytest.fixture(scope="session")
+def run(quick):
+    """Runs cells without training."""
+
+    def run(cells, store, engine=quick, **more):
+        return run_cells(cells, store, place=Place(), engine=engine, **more)
+
+    return run

@@ -1,13 +1,18 @@
 """Experiment files say what they mean, and mistakes in them are named."""
 
-from itertools import product
+import re
+from itertools import islice, product
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import memohop
 from memohop.bench.cell import Cell, Recipe, Run
 from memohop.bench.experiment import Experiment, experiments
 from memohop.bench.settings import Settings
+from memohop.errors import MemohopError
 from memohop.networks import build
 from memohop.training import Rules
 
@@ -133,14 +138,109 @@ def test_data_is_known_by_its_files():
         ('title = "A tiny experiment"', "", "tiny.toml: Object missing required field `title`"),
         ("[groups]", "[groups", "tiny.toml: "),
         ("noise = [0, 50]", "nois = [0, 50]", "tiny.toml: axes: .*'nois'; did you mean noise"),
+        ("noise = [0, 50]", "noise = [0, 50, 0.0]", "tiny.toml: axes.noise has 0.0 twice; leave"),
+        ("noise = [0, 50]", "noise = []", "tiny.toml: axes.noise is empty; give one value"),
+        ('["csbm"]', '["csbm", "csbm"]', "tiny.toml: datasets has csbm twice"),
+        ('["csbm"]', "[]", "tiny.toml: datasets is empty"),
+        ('"mlp", "gcn"', '"mlp", "mlp"', "tiny.toml: models has mlp twice"),
+        ('"mlp", "gcn", "gcn+mmp"', "", "tiny.toml: models is empty"),
+        ("seeds = [0, 1]", "seeds = [1, 1]", "tiny.toml: seeds has 1 twice"),
+        ("seeds = [0, 1]", "seeds = []", "tiny.toml: seeds is empty"),
+        ("seeds = [0, 1]", "seeds = [-1]", "tiny.toml: seeds: seed must be at least 0, not -1"),
+        ("seeds = [0]\n", "seeds = []\n", "tiny.toml: protocols.official.seeds is empty"),
+        ("search.lam = [0, 0.5]", "search.lam = [0, 0]", r"rows.gcn\+mmp: search.lam has 0 twice"),
+        ("lr = 0.02", "lr = nan", "tiny.toml: protocols.paper.rows.gcn.lr = nan; give a finite"),
+        ("lr = 0.02", "lr = 2020-02-02", "rows.gcn.lr = 2020-02-02 is a date or a time"),
+        ("on.made.lr = 0.03", "on.made.lr = -1", "rows.gcn: lr must be above 0, not -1"),
+        ("epochs = 6", "epochs = 0", r"rows.mlp: Expected `int` >= 1 - at `\$.epochs`"),
+        ("epochs = 6", f"epochs = {10**30}", "every.epochs is a number of more than 64 bits"),
+        ("epochs = 6", f"epochs = {'9' * 5000}", "tiny.toml: the file is not TOML: Exceeds"),
+        ("noise = [0, 50]", "noise = [-5]", r"axes: Expected `float` >= 0.0 - at `\$.noise`"),
+        ("splits = 2", "splits = 0", "tiny.toml: data.splits=0 is too small; give a whole number"),
+        ("splits = 2", 'splits = "two"', "tiny.toml: data.splits='two' is not a whole number"),
+        ("splits = 2", f"splits = {10**9}", "mlp on csbm would be 8,000,000,000 networks"),
+        ("hidden_channels = 8", "hidden_channels = 1.5", "rows.gcn: hidden_channels = 1.5: Expect"),
+        ("hidden_channels = [4, 8]", 'hidden_channels = ["a"]', "hidden_channels = 'a': Expected"),
+        ("hidden_channels = 8", f"hidden_channels = {10**9}", "give a number from 0 to 100000"),
+        ('like = "gcn"', "like = [1]", r"gcn\+mmp: Expected `str | null`, got `array`.*`\$.like`"),
+        ("on.digits.lr = 0.04", "on.digits = 4", r"rows.gcn: Expected `object`.* at `\$.on"),
+        ("[groups]", "base = 'tiny.toml'\n[groups]", "tiny.toml: base: tiny.toml builds on itself"),
+        ("[groups]", "base = 'none'\n[groups]", "tiny.toml: base: there is no experiment named"),
+        ("[groups]", 'base = "a\\u0000.toml"\n[groups]', "tiny.toml: base: cannot read the exper"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(old, new, words, tiny_file):
+def test_a_mistake_is_named_with_its_place(old, new, words, tiny_file, monkeypatch):
+    monkeypatch.chdir(tiny_file.parent)
     text = tiny_file.read_text(encoding="utf-8")
     assert old in text
     tiny_file.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(memohop.DataError, match=words):
         list(Experiment(str(tiny_file)).cells())
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"title = '\xff'", "odd.toml: the file is not UTF-8 text"),
+        (b"#" * 1_000_001, "odd.toml: the file has more than 1,000,000 bytes"),
+        (b"title = " + b"[" * 5000, "odd.toml: tables or lists are nested too deeply"),
+        (b"a" + b".a" * 2000 + b" = 1", "odd.toml: tables or lists are nested too deeply"),
+    ],
+)
+def test_files_that_are_no_experiment(content, words, tmp_path):
+    path = tmp_path / "odd.toml"
+    path.write_bytes(content)
+    with pytest.raises(memohop.DataError, match=words):
+        Experiment(str(path))
+
+
+def test_a_circle_of_bases_is_seen(tiny_file, tmp_path):
+    other = tmp_path / "other.toml"
+    text = tiny_file.read_text(encoding="utf-8")
+    other.write_text(f"base = '{tiny_file}'\n{text}", encoding="utf-8")
+    tiny_file.write_text(f"base = '{other}'\n{text}", encoding="utf-8")
+    with pytest.raises(memohop.DataError, match=f"other.toml: base: {tiny_file} builds on itself"):
+        Experiment(str(tiny_file))
+
+
+KEYS = ("lr", "like", "on", "search", "rows", "every", "seeds", "base", "axes", "data", "options")
+VALUES = (
+    "nan", "-inf", "-1", "0", "1e300", "9223372036854775807", "true", '""', '"gcn"', '"\\u0000"',
+    "[]", "[1, 1]", "[[]]", "{}", "{ a = 1 }", "2020-01-01", "07:00:00", "'tiny.toml'",
+)  # fmt: skip
+WORD = re.compile(r'"[^"\n]*"|[\w.+-]+|[\[\]{}=]')
+
+
+@pytest.mark.fuzz
+@given(data=st.data())
+def test_whatever_is_in_a_file_it_is_an_experiment_or_an_error(
+    data, tiny_text, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    name = data.draw(st.sampled_from(["tiny", *experiments()]))
+    if name == "tiny":
+        text = tiny_text
+    else:
+        text = (Path(memohop.__file__).parent / f"experiments/{name}.toml").read_text("utf-8")
+    for _ in range(data.draw(st.integers(1, 3))):
+        words = list(WORD.finditer(text))
+        word = data.draw(st.sampled_from(words))
+        other = st.sampled_from(VALUES + KEYS) | st.sampled_from(words).map(lambda w: w[0])
+        new = data.draw(other | st.text(max_size=5))
+        text = text[: word.start()] + new + text[word.end() :]
+    content = text.encode("utf-8", "surrogatepass")
+    if data.draw(st.integers(0, 9)) == 0:
+        place = data.draw(st.integers(0, len(content) - 1))
+        content = content[:place] + data.draw(st.binary(max_size=3)) + content[place + 1 :]
+    path = tmp_path / "tiny.toml"
+    path.write_bytes(content)
+    try:
+        for cell in islice(Experiment(str(path)).cells(), 3):
+            runs = cell.runs[:20]
+            assert len({(run.id, *run.setting.items()) for run in runs}) == len(runs) > 0
+            assert cell.id
+    except MemohopError as error:
+        assert "experiment" in str(error) or ".toml: " in str(error)  # noqa: PT017
 
 
 def test_experiments_that_are_not_there(tmp_path):

@@ -1,6 +1,7 @@
 """A Ray cluster on this machine trains what this process would, also when it loses a worker."""
 
 import time
+from functools import partial
 from threading import Thread
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 
 import memohop
 from memohop.bench.experiment import Experiment
-from memohop.bench.ray_engine import _received, ray_engine
+from memohop.bench.ray_engine import _received, _send, ray_engine
 from memohop.bench.runner import Place, run_cells
 from memohop.bench.store import Store
 
@@ -71,9 +72,65 @@ def test_missing_data_on_a_worker_is_said_in_one_line():
         _received(stub, "ready")
 
 
-def test_a_worker_that_is_lost_for_good_is_a_failure():
-    def get(ready):
-        raise ray.exceptions.WorkerCrashedError
+class Cluster:
+    """Stands in for Ray: trains at once, unless a worker is lost.
 
-    stub = SimpleNamespace(get=get, exceptions=ray.exceptions)
-    assert "worker died unexpectedly" in _received(stub, "ready").failure
+    Args:
+        losses: How often the worker of each model is lost, and by which error of Ray's.
+    """
+
+    exceptions = ray.exceptions
+
+    def __init__(self, losses):
+        self.losses, self.given = {model: list(errors) for model, errors in losses.items()}, []
+
+    def cluster_resources(self):
+        return {"CPU": 2.0}
+
+    def remote(self, **_):
+        return lambda function: SimpleNamespace(remote=partial(partial, function))
+
+    def wait(self, running, num_returns):
+        return running[:1], running[1:]
+
+    def get(self, ready):
+        model = ready.args[0].cell.model
+        self.given.append(model)
+        if self.losses.get(model):
+            raise self.losses[model].pop(0)
+        return ready()
+
+
+def lost_on(cluster, cells, store, **more):
+    def engine(jobs, place, inner):
+        return _send(cluster, jobs, place)
+
+    return run_cells(cells, store, place=Place(), engine=engine, **more)
+
+
+def test_lost_workers_and_nodes_say_nothing_of_the_cell(tiny, tmp_path):
+    cells = [c for c in tiny.cells(["paper"]) if c.axes == {"noise": 0} and c.model != "gcn+mmp"]
+    errors = ray.exceptions
+    node = errors.NodeDiedError("the node is gone\nand a page about that")
+    losses = {"mlp": [errors.WorkerCrashedError()], "gcn": [node, node, node]}
+    store = Store(tmp_path / "runs.sqlite")
+    cluster = Cluster(losses)
+    tally = lost_on(cluster, cells, store)
+    assert cluster.given == ["mlp", "gcn", "mlp", "gcn", "gcn"]
+    assert (tally.done, tally.failed) == (1, [])
+    assert tally.lost == {"paper csbm gcn noise=0": "NodeDiedError: the node is gone"}
+    assert [cell.model for cell in store.cells().values()] == ["mlp"]
+    again = lost_on(Cluster({}), cells, store)  # a plain rerun does not skip it
+    assert (again.there, again.done, again.given_up, again.lost) == (1, 1, 0, {})
+    store.close()
+
+
+def test_an_error_in_training_is_the_failure_of_its_cell(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("memohop.bench.execute.train", lambda *_, **__: 1 / 0)
+    cells = list(tiny.cells(["paper"]))[:1]
+    store = Store(tmp_path / "runs.sqlite")
+    cluster = Cluster({})
+    tally = lost_on(cluster, cells, store)
+    assert (cluster.given, tally.failed, tally.lost) == (["mlp"], cells, {})
+    assert "ZeroDivisionError" in store.cell(cells[0].id).failure
+    store.close()

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from memohop.bench.results import Results
+from memohop.bench.runner import Attempt
 from memohop.cli import main
 from memohop.report.terminal import clock
 
@@ -71,6 +72,19 @@ def test_failures_are_told_and_can_be_tried_again(tiny_file, path, capsys, monke
     assert "1 done" in printed(capsys, *run, "--retry")
 
 
+def test_lost_cells_are_told_and_run_again(tiny_file, path, capsys, monkeypatch):
+    run = ["run", str(tiny_file), "--store", str(path), "--only", "model=mlp", "--limit", "1"]
+    with monkeypatch.context() as patch:
+        lost = Attempt(lost="the process died")
+        patch.setattr("memohop.bench.runner.attempt", lambda *_: lost)
+        assert main(run) == 1
+    out, err = capsys.readouterr()
+    assert out == "4 cells: 1 lost\n"
+    assert "memohop: paper csbm mlp noise=0 was lost: the process died\n" in err
+    assert "1 cell(s) were lost with what trained them; give the command again" in err
+    assert printed(capsys, *run) == "4 cells: 1 done\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -80,6 +94,9 @@ def test_failures_are_told_and_can_be_tried_again(tiny_file, path, capsys, monke
         (["--only", "csbm"], "--only csbm: give it as dataset=texas,cora,model=gcn"),
         (["--only", "noise=25"], "no noise left in tiny named '25'; did you mean 50?"),
         (["--protocol", "papers"], "no protocol of tiny named 'papers'; did you mean paper"),
+        (["--only", "model=gcn,mlp,gcn"], "--only model has gcn twice; leave one of them out"),
+        (["--only", "noise=50", "--only", "noise=50"], "--only noise has 50 twice"),
+        (["--protocol", "paper", "--protocol", "paper"], "--protocol has paper twice"),
         (["--limit", "0"], "--limit 0: give at least 1"),
         (["--ray", "auto"], "--ray auto goes with --engine ray"),
         (["--engine", "dask"], "--engine"),

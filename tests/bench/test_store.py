@@ -1,10 +1,8 @@
 """The store holds whole cells, whoever writes them and whatever happens to them."""
 
-import hashlib
 import json
 import multiprocessing
 import random
-import sqlite3
 import subprocess
 import time
 
@@ -14,20 +12,17 @@ import pytest
 import memohop
 from memohop.bench import claims as claims_module
 from memohop.bench.claims import Claims
-from memohop.bench.execute import Outcome
 from memohop.bench.experiment import Experiment
-from memohop.bench.provenance import source
 from memohop.bench.runner import Attempt, Place, run_cells
 from memohop.bench.store import Store
 from memohop.cli import main
-from memohop.training import MemberResult
 
 KILLS = 5
 
 
 def content(path):
     """Everything in a store that does not tell of time or place."""
-    store = Store(path, must_exist=True)
+    store = Store(path, read_only=True)
     tables = {
         "runs": "SELECT id, content, train, val, test, best_epoch, epochs, curves FROM runs",
         "cells": "SELECT id, protocol, dataset, model, axes, content, failure FROM cells",
@@ -37,25 +32,6 @@ def content(path):
     found = {name: sorted(store.db.execute(query)) for name, query in tables.items()}
     store.close()
     return found
-
-
-def made_up(run):
-    """An outcome that depends on the run alone, without training."""
-    numbers = [byte / 255 for byte in hashlib.sha256(run.id.encode()).digest()]
-    curves = np.array(numbers[:12], dtype=np.float32).reshape(2, 6)
-    result = MemberResult(run.member, int(6 * numbers[0]), 6, *numbers[1:4], *curves)
-    return Outcome(run, result, seconds=0.5)
-
-
-def quick(jobs, place, inner):
-    """An engine for tests of what is around the training."""
-    for job in jobs:
-        inner(job, 0.5)
-        yield job, Attempt(tuple(made_up(run) for run in job.runs), source("cpu"))
-
-
-def run(cells, store, engine=quick, **more):
-    return run_cells(cells, store, place=Place(), engine=engine, **more)
 
 
 @pytest.fixture
@@ -70,7 +46,7 @@ def cells(tiny):
     return list(tiny.cells())
 
 
-def test_everything_is_trained_once_and_written(store, cells):
+def test_everything_is_trained_once_and_written(store, cells, run):
     tally = run(cells, store)
     assert (tally.cells, tally.done, tally.there, tally.failed) == (12, 12, 0, [])
     runs = {run.id for cell in cells for run in cell.runs}
@@ -79,7 +55,7 @@ def test_everything_is_trained_once_and_written(store, cells):
     assert (again.there, again.done) == (12, 0)
 
 
-def test_runs_that_cells_share_are_trained_once(store, cells):
+def test_runs_that_cells_share_are_trained_once(store, cells, run, quick):
     trained = []
 
     def engine(jobs, place, inner):
@@ -241,7 +217,7 @@ class TestFailures:
         for job in jobs:
             yield job, Attempt(failure="Traceback ...\nValueError: no luck")
 
-    def test_they_are_kept_and_not_repeated_unless_asked_for(self, store, cells):
+    def test_they_are_kept_and_not_repeated_unless_asked_for(self, store, cells, run):
         assert len(run(cells[:2], store, self.failing).failed) == 2
         (first, second) = store.cells().values()
         assert first.failure == second.failure == "Traceback ...\nValueError: no luck"
@@ -274,7 +250,7 @@ class TestFailures:
         assert store.db.execute("SELECT * FROM claims").fetchall() == []
 
 
-def test_a_cell_is_run_again_when_its_file_has_changed(store, tiny_file, cells):
+def test_a_cell_is_run_again_when_its_file_has_changed(store, tiny_file, cells, run):
     run(cells, store)
     text = tiny_file.read_text(encoding="utf-8")
     tiny_file.write_text(text.replace("search.lam = [0, 0.5]", "search.lam = [0, 1]"), "utf-8")
@@ -294,12 +270,12 @@ def test_a_cell_is_run_again_when_its_file_has_changed(store, tiny_file, cells):
     assert (tally.there, tally.done) == (8, 4)
 
 
-def test_a_limit_is_a_number_of_cells(store, cells):
+def test_a_limit_is_a_number_of_cells(store, cells, run):
     tally = run(cells, store, limit=3)
     assert (tally.done, len(store.cells())) == (3, 3)
 
 
-def test_the_share_of_the_work_grows_to_one(store, cells):
+def test_the_share_of_the_work_grows_to_one(store, cells, run):
     shares = []
     run(cells, store, watcher=lambda tally, cell, share: shares.append(share))
     assert shares == sorted(shares)
@@ -308,7 +284,7 @@ def test_the_share_of_the_work_grows_to_one(store, cells):
 
 
 class TestMerge:
-    def test_two_halves_are_the_whole(self, cells, tmp_path):
+    def test_two_halves_are_the_whole(self, cells, tmp_path, run):
         paths = [tmp_path / name for name in ("first.sqlite", "second.sqlite", "whole.sqlite")]
         for path, part in zip(paths, (cells[:8], cells[4:], cells), strict=True):
             store = Store(path)
@@ -324,7 +300,7 @@ class TestMerge:
         store.close()
         assert content(paths[0]) == content(paths[2])
 
-    def test_a_result_counts_more_than_a_failure(self, cells, tmp_path):
+    def test_a_result_counts_more_than_a_failure(self, cells, tmp_path, run):
         good, bad = Store(tmp_path / "good.sqlite"), Store(tmp_path / "bad.sqlite")
         run(cells[:1], good)
         run(cells[:1], bad, TestFailures.failing)
@@ -347,15 +323,9 @@ def test_files_that_are_no_store(tmp_path):
     text.write_text("not a database, but long enough to be looked at" * 50, encoding="utf-8")
     with pytest.raises(memohop.DataError, match="cannot be used as a store"):
         Store(text)
-    newer = tmp_path / "newer.sqlite"
-    db = sqlite3.connect(newer)
-    db.execute("PRAGMA user_version = 99")
-    db.close()
-    with pytest.raises(memohop.DataError, match="is a store of version 99"):
-        Store(newer)
 
 
-def test_the_content_is_plain_json(store, cells):
+def test_the_content_is_plain_json(store, cells, run):
     run(cells[:1], store)
     ((text,), *_) = store.db.execute("SELECT content FROM runs").fetchall()
     assert json.loads(text)["data"]["dataset"] == "csbm"

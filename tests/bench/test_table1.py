@@ -175,7 +175,7 @@ class TestCurves:
             for split in range(10)
         ]
         (curve,) = curves(measured(results(*rows)), "lam")
-        (small, p_small), (large, p_large) = curve.against_the_first()
+        (small, p_small), (large, p_large) = curve.against(curve.points[0].x).values()
         assert (small, large) == pytest.approx((0, 2), abs=0.3)
         assert p_large < 0.001 < 0.05 < p_small
 

@@ -4,8 +4,14 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+import memohop
 from memohop import UsageError, build
-from memohop.data.latent import LatentNeighbours, computed
+from memohop.bench.cell import Recipe, Run
+from memohop.bench.execute import execute
+from memohop.bench.settings import Settings
+from memohop.data.fetch import known_digests
+from memohop.data.latent import LatentNeighbours, computed, published_file
+from memohop.data.noise import add_noise
 from memohop.nn import SparseFeatures, epoch_key, fused, randomness
 from numerics import generator
 
@@ -147,3 +153,38 @@ def test_latent_neighbours_of_another_graph_are_refused():
 def test_an_unknown_embedding_is_refused():
     with pytest.raises(UsageError, match="embedding must be one of auto, isomap, poincare"):
         build("geom-gcn", 1, 1, embedding="struc2vec")
+
+
+@pytest.mark.filterwarnings("ignore::memohop.data.check.MissingClassWarning")
+def test_it_is_one_network_by_hand_and_in_an_experiment(data_root):
+    settings = Settings(epochs=3, features="row", options={"direction": "in"})
+    run = Run(Recipe("texas", "geom-gcn", settings), {}, split=1, seed=2)
+    (outcome,) = execute([run], root=data_root)
+    data = memohop.load("texas", root=data_root, features="row")
+    members = [memohop.Member(split=1, seed=2)]
+    (by_hand,) = memohop.train(data, "geom-gcn", members, options=settings.options, epochs=3)
+    assert by_hand.loss_curve.tolist() == outcome.result.loss_curve.tolist()
+    computed_ones = memohop.train(
+        data, "geom-gcn", members, options={"direction": "in", "embedding": "isomap"}, epochs=3
+    )
+    assert by_hand.loss_curve.tolist() != computed_ones[0].loss_curve.tolist()
+
+
+def test_the_published_neighbours_are_part_of_a_runs_digest():
+    path = published_file("texas")
+
+    def files(**settings):
+        return Recipe("texas", "geom-gcn", Settings(**settings)).content["data"]["files"]
+
+    assert files()[path] == known_digests()[path]
+    assert path not in files(options={"embedding": "isomap"})
+    assert path not in files(noise=25.0)
+    assert path not in Recipe("texas", "gcn", Settings()).content["data"]["files"]
+    assert published_file("squirrel") is None
+
+
+def test_noise_leaves_the_published_neighbours_behind(data_root):
+    data = memohop.load("texas", root=data_root)
+    assert "latent" not in add_noise(data, 25)
+    assert "latent" in add_noise(data, 0)
+    assert "latent" in data

@@ -86,3 +86,20 @@ def test_a_vector_beside_itself_counts_as_one_and_has_no_gradient(form):
     torch.testing.assert_close(loss.detach(), torch.tensor(2.0 if form == "paper" else 2 / 3))
     (grad,) = torch.autograd.grad(loss + hidden.sum(), hidden)
     assert torch.equal(grad, torch.ones_like(grad))
+
+
+@pytest.mark.parametrize("form", ["paper", "mean", "official"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("length", [0.0, 1e-30, 1e-9, 1e-7, 1e-5, 1e-2, 1.0])
+def test_the_gradient_is_at_most_one_over_the_length(form, dtype, length):
+    hidden = torch.tensor([[3.0, 4.0]], dtype=dtype, requires_grad=True)
+    memory = torch.tensor([[1.0, 0.0]], dtype=dtype).mul(length).requires_grad_()
+    of_hidden, of_memory = torch.autograd.grad(
+        decoupling_loss(hidden, memory, form=form), (hidden, memory)
+    )
+    if length < 1e-6:  # no direction: such a node does not count
+        assert not of_hidden.any()
+        assert not of_memory.any()
+        return
+    assert of_memory.norm().item() == pytest.approx(0.8 / length, rel=1e-5)  # the sine over it
+    assert of_hidden.norm().item() == pytest.approx(0.8 / 5, rel=1e-5)

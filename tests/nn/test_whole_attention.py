@@ -257,7 +257,7 @@ def test_the_layer_draws_the_masks_it_draws_without_the_operation(dropped, monke
         exact_graph = exact_graph.reweighted(keep.double())
         graph = graph.reweighted(keep.float())
         assert isinstance(graph, ReweightedGraph)
-    layer = GraphAttention(10, 64, dropout=0.4, attention_dropout=0.6)
+    layer = GraphAttention(10, 64, value_dropout=0.4, attention_dropout=0.6)
     hidden = normal(MEMBERS, 30, 10)
 
     def one(values, key):

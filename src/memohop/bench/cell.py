@@ -9,6 +9,8 @@ from itertools import product
 from typing import Any
 
 from memohop.bench.settings import Scalar, Settings, digest
+from memohop.data.fetch import known_digests
+from memohop.data.latent import published_file
 from memohop.data.registry import describe
 from memohop.training import Member
 
@@ -34,6 +36,9 @@ class Recipe:
         if not entry(self.model).network.looks_at_graph:
             data.pop("noise", None)
         options = entry(self.model).options() | settings.options
+        neighbours = published_file(self.dataset)
+        if options.get("embedding") == "auto" and neighbours and not settings.noise:
+            data["files"][neighbours] = known_digests()[neighbours]
         rates = {name: getattr(settings, name) for name in ("dropout", "input_dropout")}
         for name, rate in rates.items():
             own = options.pop(name, None)

@@ -6,11 +6,14 @@ import os
 import socket
 import sqlite3
 import time
+from contextlib import closing, nullcontext, suppress
 from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
+from memohop.bench.database import connect
 from memohop.bench.store import Store
+from memohop.errors import DataError
 
 _BEAT = 10.0  # seconds between two signs of life
 _STALE = 60.0  # seconds without one after which a claim is void
@@ -44,7 +47,9 @@ class Claims:
     ) -> None:
         self._stop.set()
         self._thread.join()
-        self._store.db.execute("DELETE FROM claims WHERE host = ? AND pid = ?", self._me)
+        # Whatever ended the work is to be told, not that the store cannot be written either.
+        with nullcontext() if error is None else suppress(DataError), self._store.transaction():
+            self._store.db.execute("DELETE FROM claims WHERE host = ? AND pid = ?", self._me)
 
     def take(self, cell: str) -> bool:
         """Whether the cell is ours now."""
@@ -61,9 +66,10 @@ class Claims:
 
     def drop(self, cell: str) -> None:
         """We are done with it."""
-        self._store.db.execute(
-            "DELETE FROM claims WHERE cell = ? AND host = ? AND pid = ?", (cell, *self._me)
-        )
+        with self._store.transaction():
+            self._store.db.execute(
+                "DELETE FROM claims WHERE cell = ? AND host = ? AND pid = ?", (cell, *self._me)
+            )
 
     def _is_valid(self, host: str, pid: int, alive: float) -> bool:
         if host == self._me[0] and not _is_running(pid):
@@ -71,12 +77,13 @@ class Claims:
         return time.time() - alive < _STALE
 
     def _give_signs_of_life(self) -> None:
-        db = sqlite3.connect(self._store.path, timeout=60, isolation_level=None)
         while not self._stop.wait(_BEAT):
-            db.execute(
-                "UPDATE claims SET alive = ? WHERE host = ? AND pid = ?", (time.time(), *self._me)
-            )
-        db.close()
+            # What keeps the file from being written now keeps the cell from it later, and is told.
+            with suppress(sqlite3.Error), closing(connect(self._store.path)) as db:
+                db.execute(
+                    "UPDATE claims SET alive = ? WHERE host = ? AND pid = ?",
+                    (time.time(), *self._me),
+                )
 
 
 def _is_running(pid: int) -> bool:

@@ -55,17 +55,24 @@ class Curve:
     axes: Mapping[str, Any]
     points: tuple[Point, ...]
 
-    def against_the_first(self) -> list[tuple[float, float]]:
-        """How far each further point is from the first, in points, and the p-value of that.
+    def against(self, x: float) -> dict[float, tuple[float, float]]:
+        """How far each further point is from that at `x`, in points, and the p-value of that.
 
         p-values of the corrected resampled t-test after Holm's correction for the number of points.
+        A point counts by the draws and splits that it shares with that at `x`.
         """
-        first = self.points[0].scores
-        differences = [
-            [score - first[key] for key, score in point.scores.items()] for point in self.points[1:]
-        ]
-        p = holm([corrected_t_test(each) if len(each) > 1 else 1.0 for each in differences])
-        return [(fmean(each), value) for each, value in zip(differences, p, strict=True)]
+        first = next((point.scores for point in self.points if point.x == x), {})
+        shared = {
+            point.x: [score - first[key] for key, score in point.scores.items() if key in first]
+            for point in self.points
+            if point.x > x
+        }
+        found = {further: each for further, each in shared.items() if each}
+        p = holm([corrected_t_test(each) if len(each) > 1 else 1.0 for each in found.values()])
+        return {
+            further: (fmean(each), value)
+            for (further, each), value in zip(found.items(), p, strict=True)
+        }
 
 
 def curves(cells: Iterable[Measured], along: str) -> list[Curve]:
@@ -77,9 +84,15 @@ def curves(cells: Iterable[Measured], along: str) -> list[Curve]:
                 f"the results of {cell.model} on {cell.dataset} have no axis {along!r}; pass those "
                 "of the experiment that varies it"
             )
+        x = cell.axes[along]
+        if isinstance(x, (bool, str)) or x < 0:
+            raise DataError(
+                f"the results of {cell.model} on {cell.dataset} have {along}={x!r}, which is no "
+                "number from 0; write them anew with memohop store export"
+            )
         rest = {k: v for k, v in cell.axes.items() if k not in (along, _REPEATED)}
         key = (cell.protocol, cell.dataset, cell.model, tuple(sorted(rest.items())))
-        scores = groups.setdefault(key, {}).setdefault(cell.axes[along], {})
+        scores = groups.setdefault(key, {}).setdefault(x, {})
         draw = cell.axes.get(_REPEATED, 0)
         scores |= {(draw, split): score for split, score in cell.scores.items()}
     return [

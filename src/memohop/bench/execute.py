@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
-from memohop.bench.cell import Recipe, Run
+from memohop.bench.cell import Run
 from memohop.bench.settings import Settings
-from memohop.data.latent import published
 from memohop.data.load import load
 from memohop.data.noise import add_noise
-from memohop.errors import UsageError
 from memohop.pyg import Data
 from memohop.training import MemberResult, train
 
@@ -69,7 +65,7 @@ def execute(
         recipe, start = population[0].recipe, time.perf_counter()
         settings = recipe.settings
         results = train(
-            _data_for(recipe, root),
+            load_data(recipe.dataset, settings, root),
             recipe.model,
             [run.member for run in population],
             options=settings.options,
@@ -101,17 +97,6 @@ def _load(dataset: str, of_data: bytes, root: Path | None) -> Data:
     if not settings.noise:
         return graph
     return add_noise(graph, settings.noise, draw=settings.draw, policy=settings.noise_policy)
-
-
-def _data_for(recipe: Recipe, root: Path | None) -> Data:
-    """The data, with the neighbours that were published where a model asks for those."""
-    graph = load_data(recipe.dataset, recipe.settings, root)
-    if recipe.content["options"].get("embedding") != "auto" or recipe.settings.noise:
-        return graph
-    graph = copy.copy(graph)
-    with suppress(UsageError):  # none were: the model has them computed
-        graph.latent = published(recipe.dataset, root=root)
-    return graph
 
 
 def populations(runs: Sequence[Run]) -> list[list[Run]]:

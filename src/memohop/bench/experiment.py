@@ -15,8 +15,8 @@ cell of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from importlib import resources
 from itertools import chain, product
 from pathlib import Path
@@ -25,33 +25,13 @@ from typing import Any
 import msgspec
 
 from memohop.bench.cell import Cell, combinations
-from memohop.bench.settings import Scalar, Settings
+from memohop.bench.experiment_file import Rows, Search, blamed, read_experiment
+from memohop.bench.settings import Settings
 from memohop.data.registry import describe
-from memohop.errors import DataError, UsageError, unknown_name
+from memohop.errors import UsageError, check_distinct, unknown_name
 
-Search = dict[str, list[Scalar]]
-_Rows = dict[str, dict[str, Any]]
-
-
-class _Protocol(msgspec.Struct, forbid_unknown_fields=True):
-    about: str = ""
-    like: str | None = None
-    seeds: tuple[int, ...] | None = None
-    every: dict[str, Any] = {}
-    rows: _Rows = {}
-
-
-class _File(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    title: str
-    expected: str
-    time: str
-    datasets: list[str]
-    models: list[str]
-    base: str | None = None
-    seeds: tuple[int, ...] = (0,)
-    groups: dict[str, list[str]] = {}
-    axes: Search = {}
-    protocols: dict[str, _Protocol]
+_MOST_RUNS = 1_000_000  # of one model on one dataset
+_LARGEST = 100_000  # layers, channels or heads
 
 
 class Experiment:
@@ -70,24 +50,25 @@ class Experiment:
         protocols: Their names.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, _above: tuple[Path, ...] = ()) -> None:
         self._path = Path(name) if name.endswith(".toml") else _packaged(name)
-        content = _content(self._path)
-        with self._blamed(""):
-            self._file = msgspec.toml.decode(content, type=_File)
-        found = self._file
+        found = self._file = read_experiment(self._path)
+        files = (*_above, self._path.resolve())
+        if files[-1] in _above:
+            raise UsageError(f"{name} builds on itself; name another experiment")
         self.id, self.title, self.expected = self._path.stem, found.title, found.expected
         self.time, self.datasets, self.models = found.time, found.datasets, found.models
-        base = Experiment(found.base) if found.base else None
+        with blamed(self._path, "base"):
+            base = None if found.base is None else Experiment(found.base, _above=files)
         self._groups: dict[str, list[str]] = (base._groups if base else {}) | found.groups
-        with self._blamed("datasets or groups"):
+        with blamed(self._path, "datasets or groups"):
             for dataset in chain(self.datasets, *self._groups.values()):
                 describe(dataset)
         self._protocols: dict[str, dict[str, Any]] = {}
         for protocol, part in found.protocols.items():
             whole: dict[str, Any] = {}
             if part.like is not None:
-                with self._blamed(f"protocols.{protocol}.like"):
+                with blamed(self._path, f"protocols.{protocol}.like"):
                     whole = _known("protocol above it", part.like, self._protocols)
             whole = _merged(whole, base._protocols.get(protocol, {}) if base else {})
             self._protocols[protocol] = _merged(whole, {"rows": part.rows, "every": part.every})
@@ -96,7 +77,7 @@ class Experiment:
     def row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search]:
         """How a protocol trains a model on a dataset, and what it chooses on validation."""
         found = _known(f"protocol of {self.id}", protocol, self._protocols)
-        with self._blamed(f"protocols.{protocol}.rows.{model}"):
+        with blamed(self._path, f"protocols.{protocol}.rows.{model}"):
             raw = _complete(found["rows"], model)
             parts = raw.pop("on", {})
             for name in parts:
@@ -109,6 +90,8 @@ class Experiment:
                 raw = _merged(raw, part)
             search = msgspec.convert(raw.pop("search", {}), Search)
             search = {name: values for name, values in search.items() if values}
+            for name, values in search.items():
+                check_distinct(f"search.{name}", values)
             raw.pop("about", None)
             settings = msgspec.convert(raw, Settings)
             _check(model, settings, search)
@@ -118,10 +101,21 @@ class Experiment:
         """All cells, one protocol and one dataset after the other."""
         axes = self._file.axes
         for protocol in self.protocols if protocols is None else protocols:
+            seeds = self._file.protocols[protocol].seeds or self._file.seeds
             for dataset, model in product(self.datasets, self.models):
                 settings, search = self.row(protocol, model, dataset)
-                with self._blamed("axes"):
+                with blamed(self._path, "axes"):
                     _check(model, settings, axes)
+                with blamed(self._path, "seeds"):
+                    for seed in seeds:
+                        settings.member(split=0, seed=seed)
+                chosen = {name: search[name] for name in search if name not in axes}
+                with blamed(self._path):
+                    _check_size(
+                        f"{model} on {dataset}",
+                        len(seeds) * settings.splits(dataset),
+                        *map(len, (axes | chosen).values()),
+                    )
                 for point in combinations(axes):
                     yield Cell(
                         experiment=self.id,
@@ -130,18 +124,9 @@ class Experiment:
                         model=model,
                         axes=point,
                         settings=settings.having(point),
-                        search={name: search[name] for name in search if name not in axes},
-                        seeds=self._file.protocols[protocol].seeds or self._file.seeds,
+                        search=chosen,
+                        seeds=seeds,
                     )
-
-    @contextmanager
-    def _blamed(self, key: str) -> Iterator[None]:
-        """Say where in which file a mistake is."""
-        try:
-            yield
-        except (msgspec.MsgspecError, UsageError) as error:
-            place = f"{self._path.name}: {key}: " if key else f"{self._path.name}: "
-            raise DataError(f"{place}{_with_remedy(str(error))}") from error
 
 
 def experiments() -> list[str]:
@@ -158,20 +143,13 @@ def _packaged(name: str) -> Path:
     return _folder() / f"{name}.toml"
 
 
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read the experiment {path}: {error.strerror}") from error
-
-
 def _known(kind: str, name: str, table: Mapping[str, Any]) -> Any:
     if name not in table:
         raise unknown_name(kind, name, table)
     return table[name]
 
 
-def _complete(rows: _Rows, model: str) -> dict[str, Any]:
+def _complete(rows: Rows, model: str) -> dict[str, Any]:
     """A row with what it is like, which is like something itself."""
     chain_of_rows: list[str] = []
     name: str | None = model
@@ -201,18 +179,36 @@ def _check(model: str, settings: Settings, varied: Search) -> None:
     from memohop.networks.registry import entry
 
     known = entry(model).options()
-    for name in settings.options:
-        _known(f"option of {model}", name, known)
+    settings.member(split=0, seed=0)
+    for name, value in settings.options.items():
+        _check_option(name, value, _known(f"option of {model}", name, known))
     for name, values in varied.items():
-        if name not in Settings.__struct_fields__:
-            _known(f"setting, or option of {model},", name, known | settings.__annotations__)
+        of_settings = name in Settings.__struct_fields__
+        default = (
+            None
+            if of_settings
+            else _known(f"setting, or option of {model},", name, known | settings.__annotations__)
+        )
         for value in values:
-            settings.having({name: value})
+            settings.having({name: value}).member(split=0, seed=0)
+            if not of_settings:
+                _check_option(name, value, default)
 
 
-def _with_remedy(message: str) -> str:
-    if "unknown field" in message:
-        return f"{message}; correct it or take it out"
-    if "missing required field" in message:
-        return f"{message}; add it"
-    return message
+def _check_option(name: str, value: Any, default: Any) -> None:
+    """An option of a model is of the type of its default, and no number is absurd."""
+    try:
+        msgspec.convert(value, type(default))
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{name} = {value!r}: {error}") from error
+    if type(default) is int and not 0 <= value <= _LARGEST:
+        raise UsageError(f"{name} = {value}: give a number from 0 to {_LARGEST}")
+
+
+def _check_size(what: str, *counts: int) -> None:
+    """Refuse more networks than anybody can train."""
+    if math.prod(counts) > _MOST_RUNS:
+        raise UsageError(
+            f"{what} would be {math.prod(counts):,} networks, and {_MOST_RUNS:,} are the most; "
+            "shorten a list"
+        )

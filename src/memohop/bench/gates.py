@@ -7,11 +7,12 @@ PyTorch; measuring does.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+from msgspec import Meta
 
-from memohop.bench.results import Source
+from memohop.bench.results import Name, Source, Text
 from memohop.errors import DataError
 from memohop.outputs import write_whole
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from memohop.nn.graph import Graph
 
 BINS = 5
+_Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class GateBin(msgspec.Struct, frozen=True):
@@ -40,15 +42,15 @@ class GateBin(msgspec.Struct, frozen=True):
         passed_on_std: The same.
     """
 
-    low: float
-    high: float
-    nodes: int
-    kept: float
-    absorbed: float
-    passed_on: float
-    kept_std: float
-    absorbed_std: float
-    passed_on_std: float
+    low: _Share
+    high: _Share
+    nodes: Annotated[int, Meta(ge=1)]
+    kept: _Share
+    absorbed: _Share
+    passed_on: _Share
+    kept_std: _Share
+    absorbed_std: _Share
+    passed_on_std: _Share
 
 
 class GateCurve(msgspec.Struct, frozen=True):
@@ -63,18 +65,18 @@ class GateCurve(msgspec.Struct, frozen=True):
         bins: By rising local homophily.
     """
 
-    protocol: str
-    dataset: str
-    model: str
-    lam: float
-    splits: int
+    protocol: Name
+    dataset: Name
+    model: Name
+    lam: Annotated[float, Meta(ge=0)]
+    splits: Annotated[int, Meta(ge=1)]
     bins: tuple[GateBin, ...]
 
 
 class Gates(msgspec.Struct, frozen=True):
     """All curves, where they were made, and the command that makes them."""
 
-    command: str
+    command: Text
     source: Source
     curves: tuple[GateCurve, ...]
 

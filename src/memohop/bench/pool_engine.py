@@ -22,9 +22,8 @@ from memohop.errors import DataError
 _CONTEXT = multiprocessing.get_context("spawn")  # what uses a GPU cannot be forked
 _TRIES = 3
 _DIED = (
-    f"the process that trained this cell died {_TRIES} times, after the first time with no other "
-    "beside it; most likely memory ran out: --retry with fewer --jobs and fewer other programs, "
-    "or on a machine with more memory"
+    f"the process that trained it died {_TRIES} times, after the first time with no other beside "
+    "it; most likely memory ran out: close other programs, or take a machine with more memory"
 )
 
 
@@ -32,8 +31,9 @@ def pool_engine(processes: int) -> Engine:
     """An engine for :func:`memohop.bench.runner.run_cells`.
 
     The processes train and the driver alone writes the store. A job whose process died is tried
-    again when the others are done, with the machine to itself. The processes end with the driver,
-    however that ends. Together they take as many threads as the driver would take alone.
+    again when the others are done, with the machine to itself; after three deaths it is given
+    back as lost. The processes end with the driver, however that ends. Together they take as many
+    threads as the driver would take alone.
 
     Args:
         processes: How many jobs run at the same time.
@@ -84,7 +84,7 @@ def _train(
         if deaths[job.cell.id] < _TRIES:
             lost.append(job)
         else:
-            yield job, Attempt(failure=_DIED)
+            yield job, Attempt(lost=_DIED)
 
 
 class _Worker:

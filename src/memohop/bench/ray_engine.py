@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter, deque
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from memohop.bench.runner import Attempt, Engine, Inner, Job, Place, attempt
 from memohop.errors import DataError, UsageError
 
+_TRIES = 3
+
 
 def ray_engine(address: str | None = None) -> Engine:
     """An engine for :func:`memohop.bench.runner.run_cells`.
 
-    The workers train and the driver alone writes the store. A job whose worker is lost is run
-    again by Ray. Workers read the data files at the same path as the driver, or download them.
+    The workers train and the driver alone writes the store. A job whose worker or node is lost is
+    tried again after the others; after three losses it is given back as lost. Workers read the
+    data files at the same path as the driver, or download them.
 
     Args:
         address: Of a cluster that runs, or `auto`; one is started on this machine by default.
@@ -37,6 +41,11 @@ def ray_engine(address: str | None = None) -> Engine:
         )
         try:
             yield from _send(ray, jobs, place)
+        except ray.exceptions.RayError as error:
+            raise DataError(
+                f"the Ray cluster is lost ({_in_a_line(error)}); see that it runs and give the "
+                "command again: what is done is in the store"
+            ) from error
         finally:
             ray.shutdown()
 
@@ -50,16 +59,27 @@ def _send(ray: Any, jobs: Iterator[Job], place: Place) -> Iterator[tuple[Job, At
     workers = int(ray.cluster_resources().get(kind, 0))
     if not workers:
         raise UsageError(f"the Ray cluster has no {kind}; add one or choose another --device")
-    # A task is repeated when its worker dies; what the task itself raises is no reason to.
-    remote = ray.remote(max_retries=3, **needs)(attempt)
+    remote = ray.remote(max_retries=0, **needs)(attempt)  # lost jobs are seen to here
     running: dict[Any, Job] = {}
+    lost, losses = deque[Job](), Counter[str]()
     while True:
-        for job in islice(jobs, workers - len(running)):
+        waiting = chain(jobs, _taken(lost))
+        for job in islice(waiting, workers - len(running)):
             running[remote.remote(job, place)] = job
         if not running:
             return
         (ready,), _ = ray.wait(list(running), num_returns=1)
-        yield running.pop(ready), _received(ray, ready)
+        job, found = running.pop(ready), _received(ray, ready)
+        losses[job.cell.id] += found.lost is not None
+        if found.lost is None or losses[job.cell.id] == _TRIES:
+            yield job, found
+        else:
+            lost.append(job)
+
+
+def _taken(jobs: deque[Job]) -> Iterator[Job]:
+    while jobs:
+        yield jobs.popleft()
 
 
 def _received(ray: Any, ready: Any) -> Attempt:
@@ -68,4 +88,11 @@ def _received(ray: Any, ready: Any) -> Attempt:
     except DataError as error:  # Ray's error, which is also an instance of the original's class
         raise DataError(str(getattr(error, "cause", error))) from error
     except ray.exceptions.RayError as error:
-        return Attempt(failure=str(error))
+        # What the training raises comes back in the attempt: this is of the cluster.
+        return Attempt(lost=_in_a_line(error))
+
+
+def _in_a_line(error: Exception) -> str:
+    """Which error, and the first line of its text, which may go on for a page."""
+    cause = getattr(error, "cause", None) or error
+    return f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}"

@@ -6,16 +6,25 @@ without training anything. Needs no PyTorch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
+from memohop.data.registry import datasets
 from memohop.errors import DataError, UsageError, unknown_name
 from memohop.outputs import write_whole
+
+Score = Annotated[float, Meta(ge=-1, le=1)]  # version 0.1.0 wrote -1 where there was none
+Count = Annotated[int, Meta(ge=0)]
+# Without what could hide or turn round the text about it.
+Text = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*\Z")]
+Name = Annotated[Text, Meta(min_length=1, max_length=100)]
+Value = bool | int | float | Text
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -37,19 +46,19 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
         source: Place in `Results.sources`.
     """
 
-    protocol: str
-    dataset: str
-    model: str
-    axes: dict[str, Any]
-    setting: dict[str, Any]
-    split: int
-    seed: int
-    val: float
-    test: float
-    best_epoch: int
-    epochs: int
-    seconds: float
-    source: int
+    protocol: Name
+    dataset: Name
+    model: Name
+    axes: dict[Name, Value]
+    setting: dict[Name, Value]
+    split: Count
+    seed: Count
+    val: Score
+    test: Score
+    best_epoch: Count
+    epochs: Annotated[int, Meta(ge=1)]
+    seconds: Annotated[float, Meta(ge=0)]
+    source: Count
 
     @property
     def cell(self) -> tuple[Any, ...]:
@@ -67,10 +76,10 @@ class Source(msgspec.Struct, frozen=True):
         datasets: The digest of each dataset.
     """
 
-    versions: dict[str, str]
-    device: str
-    commit: str | None = None
-    datasets: dict[str, str] = {}
+    versions: dict[Name, Text]
+    device: Text
+    commit: Text | None = None
+    datasets: dict[Name, Text] = {}
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -107,6 +116,10 @@ class Results(msgspec.Struct, frozen=True):
                 f"{path} has the columns {', '.join(found.columns)}, and this version of memohop "
                 f"reads {', '.join(Row.__struct_fields__)}; {remedy}"
             )
+        for number, wrong in _mistakes(found):
+            raise DataError(f"{path}: row {number}: {wrong}; {remedy}")
+        if not found.rows:
+            raise DataError(f"{path} has no rows; {remedy}")
         return cls(found.experiment, found.sources, found.rows)
 
     def cells(self) -> dict[tuple[Any, ...], list[Row]]:
@@ -128,10 +141,27 @@ class Results(msgspec.Struct, frozen=True):
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    experiment: str
+    experiment: Name
     sources: tuple[Source, ...]
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
+
+
+def _mistakes(file: _File) -> Iterator[tuple[int, str]]:
+    """Rows that no export can have written, by their number, and why."""
+    known = set(datasets())
+    seen: set[tuple[Any, ...]] = set()
+    for number, row in enumerate(file.rows, start=1):
+        member = (row.cell, *sorted(row.setting.items()), row.split, row.seed)
+        if row.dataset not in known:
+            yield number, f"there is no dataset named {row.dataset!r}"
+        if row.best_epoch >= row.epochs:
+            yield number, f"best_epoch is {row.best_epoch} of {row.epochs} epochs"
+        if row.source >= len(file.sources):
+            yield number, f"source is {row.source}, and there are {len(file.sources)}"
+        if member in seen:
+            yield number, "the same member is there before"
+        seen.add(member)
 
 
 def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> list[Row]:

@@ -28,11 +28,19 @@ class Job:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of a job: the outcomes and where they were made, or the traceback."""
+    """What came of a job.
+
+    Attributes:
+        outcomes: One for each run.
+        source: Where they were made.
+        failure: The traceback, where the training of the cell has failed.
+        lost: Why, where machines or processes failed: that says nothing of the cell.
+    """
 
     outcomes: tuple[Outcome, ...] = ()
     source: Source | None = None
     failure: str | None = None
+    lost: str | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,7 @@ class Tally:
         given_up: Those that had failed before and were not to be tried again.
         done: Those that were finished now.
         failed: Those that failed now.
+        lost: Why some could not be tried to the end, by their names; they are not in the store.
         elsewhere: Those that another process works on.
     """
 
@@ -61,6 +70,7 @@ class Tally:
     given_up: int = 0
     done: int = 0
     failed: list[Cell] = field(default_factory=list)
+    lost: dict[str, str] = field(default_factory=dict)
     elsewhere: int = 0
 
 
@@ -110,7 +120,9 @@ def run_cells(
     with Claims(store) as claims:
         jobs = _jobs(pending, store, claims, tally)
         for job, attempt in (engine or local_engine)(jobs, place, inner):
-            if attempt.failure is None:
+            if attempt.lost is not None:
+                tally.lost[job.cell.name] = attempt.lost
+            elif attempt.failure is None:
                 store.write(job.cell, attempt.outcomes, attempt.source)
                 tally.done += 1
             else:
@@ -133,7 +145,10 @@ def local_engine(jobs: Iterator[Job], place: Place, inner: Inner) -> Iterator[tu
 
 
 def attempt(job: Job, place: Place, progress: Progress | None = None) -> Attempt:
-    """Train the runs of a job. Missing data is for the user to see to, and ends everything."""
+    """Train the runs of a job; what the training raises comes back with the attempt.
+
+    Missing data is for the user to see to, and ends everything.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MissingClassWarning)  # the splits are as published

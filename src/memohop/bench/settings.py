@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
+from memohop.data.arguments import whole_number
 from memohop.data.fetch import known_digests
 from memohop.data.noise import NoisePolicy
 from memohop.data.registry import describe
@@ -42,11 +44,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     features: Literal["raw", "row"] = "raw"
     split: Literal["published", "public", "random", "class-wise"] = "published"
     data: dict[str, Any] = {}
-    noise: float = 0.0
-    draw: int = 0
+    noise: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
+    draw: Annotated[int, Meta(ge=0)] = 0
     noise_policy: NoisePolicy = "undirected"
-    epochs: int = 500
-    patience: int | None = None
+    epochs: Annotated[int, Meta(ge=1, le=10**9)] = 500
+    patience: Annotated[int, Meta(ge=1, le=10**9)] | None = None
     lr: float = 0.01
     weight_decay: float = 5e-4
     lam: float = 0.0
@@ -85,7 +87,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.split == "public":
             return 1
         default = describe(dataset).splits if self.split == "published" else 10
-        return int(self.data.get("splits", default))
+        return whole_number("data.splits", self.data.get("splits", default), least=1)
 
     def data_key(self, dataset: str) -> dict[str, Any]:
         """What decides the data, down to the digests of its files."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -88,15 +89,16 @@ def compare(scores: Mapping[str, Sequence[float]]) -> Comparison:
     models = sorted(scores, key=lambda model: ranks[model])
     table = np.array([scores[model] for model in models]).round(_DIGITS)
     count, datasets = table.shape
-    friedman = stats.friedmanchisquare(*table)
+    differ = bool(np.ptp(table, axis=0).any())  # where all are equal there is nothing to test
+    friedman, friedman_p = stats.friedmanchisquare(*table) if differ else (0.0, 1.0)
     pairs = list(combinations(range(count), 2))
     p = dict(zip(pairs, holm([_wilcoxon(table[i] - table[j]) for i, j in pairs]), strict=True))
     return Comparison(
         models=tuple(models),
         datasets=datasets,
         ranks=tuple(ranks[model] for model in models),
-        friedman=float(friedman.statistic),
-        friedman_p=float(friedman.pvalue),
+        friedman=float(friedman),
+        friedman_p=float(friedman_p),
         p=p,
         smallest_p=min(1.0, len(pairs) * 2 / 2**datasets),
         critical_difference=critical_difference(count, datasets),
@@ -113,8 +115,13 @@ def average_ranks(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 def critical_difference(models: int, datasets: int, *, alpha: float = ALPHA) -> float:
     """Nemenyi's: how far apart two average ranks must be."""
-    quantile = stats.studentized_range.ppf(1 - alpha, models, np.inf) / math.sqrt(2)
-    return float(quantile * math.sqrt(models * (models + 1) / (6 * datasets)))
+    quantile = _studentised_range(1 - alpha, models) / math.sqrt(2)
+    return quantile * math.sqrt(models * (models + 1) / (6 * datasets))
+
+
+@cache  # an integral, a tenth of a second
+def _studentised_range(probability: float, models: int) -> float:
+    return float(stats.studentized_range.ppf(probability, models, np.inf))
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -169,6 +176,8 @@ def against_the_best(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 def _wilcoxon(differences: Array) -> float:
     """The two-sided p-value; ranks of zero differences are split evenly, as Demšar does."""
+    if not differences.any():
+        return 1.0
     return float(stats.wilcoxon(differences.round(_DIGITS), zero_method="zsplit").pvalue)
 
 

@@ -2,33 +2,45 @@
 
 A run is there once, under the digest of its content, whichever cells it belongs to. A cell is
 written in one transaction: a process that is killed loses the cell in flight and nothing else.
+What is read is held against its digests, so that a damaged file is not taken for results.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from memohop.bench.cell import Cell, Run
+from memohop.bench.database import blaming, open_database, transaction
 from memohop.bench.execute import Outcome
+from memohop.bench.intact import (
+    Members,
+    RunRow,
+    checked_cell,
+    checked_members,
+    checked_run,
+    checked_source,
+    run_content,
+)
 from memohop.bench.results import Source
-from memohop.bench.settings import digest
-from memohop.bench.stored import SCHEMA, StoredCell, StoredRun, pack_curves, unpack_curves
-from memohop.errors import DataError, UsageError
+from memohop.bench.settings import Scalar, digest
+from memohop.bench.stored import StoredCell, StoredRun, pack_curves, unpack_curves
+from memohop.errors import UsageError
 
-_VERSION = 1
 _SELECT_CELLS = (
     "SELECT id, experiment, protocol, dataset, model, axes, content, failure, finished, "
     "(SELECT count(*) FROM members WHERE cell = cells.id) FROM cells"
+)
+_SELECT_RUNS = "SELECT runs.*, digest FROM runs LEFT JOIN checks ON checks.run = runs.id"
+_SELECT_MEMBERS = (  # a member whose run is gone is none
+    "SELECT run, setting FROM members JOIN runs ON runs.id = run WHERE cell = ? ORDER BY place"
 )
 
 
@@ -37,59 +49,63 @@ class Store:
 
     Args:
         path: The file.
-        must_exist: Whether a file that is not there is a mistake.
+        read_only: Whether it must be there and stays as it is.
     """
 
-    def __init__(self, path: Path, *, must_exist: bool = False) -> None:
-        if must_exist and not path.is_file():
-            raise UsageError(f"there is no store {path}; memohop run makes one")
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
-        remedy = "name another file"
-        try:
-            # Without an isolation level, transactions begin where the code says so.
-            self.db = sqlite3.connect(path, timeout=60, isolation_level=None)
-            self.db.execute("PRAGMA journal_mode = WAL")
-            with self.transaction():
-                version = self.db.execute("PRAGMA user_version").fetchone()[0]
-                if version == 0:
-                    for statement in SCHEMA.split(";\n"):
-                        self.db.execute(statement)
-                    self.db.execute(f"PRAGMA user_version = {_VERSION}")
-        except sqlite3.Error as error:
-            raise DataError(f"{path} cannot be used as a store ({error}); {remedy}") from error
-        if version not in (0, _VERSION):
-            raise DataError(f"{path} is a store of version {version}, not {_VERSION}; {remedy}")
+        self.db = open_database(path, read_only=read_only)
 
     def close(self) -> None:
         """Let go of the file."""
         self.db.close()
 
+    def reading(self) -> AbstractContextManager[None]:
+        """Goes round every use of the file that reads."""
+        return blaming(self.path, "read")
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing, and nobody else writes meanwhile."""
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
+        """Goes round every use that writes: all or nothing, and nobody else writes meanwhile."""
+        with blaming(self.path, "written"), transaction(self.db):
             yield
-        except BaseException:
-            self.db.execute("ROLLBACK")
-            raise
-        self.db.execute("COMMIT")
 
     def cells(self) -> dict[str, StoredCell]:
         """All cells by their id, in the order in which they were finished."""
-        found = self.db.execute(f"{_SELECT_CELLS} ORDER BY rowid")
-        return {key: _cell(*values) for key, *values in found}
+        with self.reading():
+            found = dict(map(checked_cell, self.db.execute(f"{_SELECT_CELLS} ORDER BY rowid")))
+            for key, cell in found.items():
+                self._members_of(key, cell)
+        return found
 
     def cell(self, key: str) -> StoredCell | None:
         """The cell of that id, if it is there."""
-        found = self.db.execute(f"{_SELECT_CELLS} WHERE id = ?", (key,)).fetchone()
-        return None if found is None else _cell(*found[1:])
+        with self.reading():
+            found = self.db.execute(f"{_SELECT_CELLS} WHERE id = ?", (key,)).fetchone()
+            return None if found is None else checked_cell(found)[1]
 
     def missing(self, runs: Iterable[Run]) -> list[Run]:
         """Those of the runs that are not there, each one once."""
         wanted = {run.id: run for run in runs}
-        query = "SELECT 1 FROM runs WHERE id = ?"
-        return [run for key, run in wanted.items() if not self.db.execute(query, (key,)).fetchone()]
+        with self.reading():
+            return [run for key, run in wanted.items() if not self._has_run(key)]
+
+    def members(self, cell: str) -> list[StoredRun]:
+        """The runs of a cell, in their order; none of one that has failed."""
+        found = self.cell(cell)
+        if found is None:
+            raise UsageError(f"there is no cell {cell} in {self.path}")
+        return [
+            _stored_run(run, setting, source)
+            for key, setting in self._members_of(cell, found)
+            for run, source in self._runs("WHERE runs.id = ?", key)
+        ]
+
+    def curves(self, run: str) -> NDArray[np.float32]:
+        """Training loss and validation score of each epoch of a run, `[2, epochs]`."""
+        for found, _ in self._runs("WHERE runs.id = ?", run):
+            return unpack_curves(found.curves)
+        raise UsageError(f"there is no run {run} in {self.path}")
 
     def write(
         self, cell: Cell, outcomes: Iterable[Outcome] = (), source: Source | None = None
@@ -97,64 +113,18 @@ class Store:
         """A cell, with those of its runs that were missing and where they were made."""
         with self.transaction():
             if source is not None:
-                made = digest(msgspec.to_builtins(source))
-                self.db.execute(
-                    "INSERT OR IGNORE INTO sources VALUES (?, ?)",
-                    (made, msgspec.json.encode(source).decode()),
-                )
-                self.db.executemany(
-                    "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (_row(outcome, made) for outcome in outcomes),
-                )
-            self._write_cell(cell, failure=None)
-            self.db.execute("DELETE FROM members WHERE cell = ?", (cell.id,))
-            self.db.executemany(
-                "INSERT INTO members VALUES (?, ?, ?, ?)",
-                (
-                    (cell.id, place, run.id, json.dumps(run.setting))
-                    for place, run in enumerate(cell.runs)
-                ),
-            )
+                made = self._write_source(source)
+                for outcome in outcomes:
+                    self._write_run(_run_row(outcome, made))
+            self._write_cell(cell.id, _stored_cell(cell), [(r.id, r.setting) for r in cell.runs])
 
     def write_failure(self, cell: Cell, traceback: str) -> None:
         """A cell that cannot be trained."""
         with self.transaction():
-            self._write_cell(cell, failure=traceback)
-
-    def _write_cell(self, cell: Cell, failure: str | None) -> None:
-        place = (cell.id, cell.experiment, cell.protocol, cell.dataset, cell.model)
-        self.db.execute(
-            "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*place, json.dumps(cell.axes), cell.content, failure, _now()),
-        )
-
-    def members(self, cell: str) -> list[StoredRun]:
-        """The runs of a cell, in their order."""
-        found = self.db.execute(
-            "SELECT setting, runs.content, sources.content, train, val, test, best_epoch, epochs, "
-            "seconds FROM members JOIN runs ON runs.id = run JOIN sources ON sources.id = source "
-            "WHERE cell = ? ORDER BY place",
-            (cell,),
-        )
-        return [
-            StoredRun(
-                json.loads(setting),
-                json.loads(content),
-                msgspec.json.decode(source, type=Source),
-                *scores,
-            )
-            for setting, content, source, *scores in found
-        ]
-
-    def curves(self, run: str) -> NDArray[np.float32]:
-        """Training loss and validation score of each epoch of a run, `[2, epochs]`."""
-        found = self.db.execute("SELECT curves FROM runs WHERE id = ?", (run,)).fetchone()
-        if found is None:
-            raise UsageError(f"there is no run {run} in {self.path}")
-        return unpack_curves(found[0])
+            self._write_cell(cell.id, _stored_cell(cell, failure=traceback), [])
 
     def merge(self, other: Path) -> tuple[int, int]:
-        """Take over what another store has and this one has not.
+        """Take over what another store has and this one has not, if all of that is intact.
 
         Of runs and of finished cells that both have, this store's stay.
 
@@ -163,52 +133,109 @@ class Store:
         """
         if other.exists() and other.samefile(self.path):
             raise UsageError(f"{other} is the store itself; name two different ones")
-        Store(other, must_exist=True).close()  # refuses what is no store
-        self.db.execute("ATTACH ? AS other", (str(other),))
-        try:
-            with self.transaction():
-                return self._merge_attached()
-        finally:
-            self.db.execute("DETACH other")
+        theirs = Store(other, read_only=True)
+        with closing(theirs), self.transaction():
+            with theirs.reading():
+                theirs.db.execute("BEGIN")  # from here on, what is read belongs to one moment
+            runs = 0
+            for run, source in theirs._runs():
+                self._write_source(source)
+                runs += self._write_run(run)
+            ours, new = self.cells(), 0
+            for key, cell in theirs.cells().items():
+                known = ours.get(key)
+                if known is None or (known.failure is not None and cell.failure is None):
+                    self._write_cell(key, cell, theirs._members_of(key, cell))
+                    new += 1
+        return runs, new
 
-    def _merge_attached(self) -> tuple[int, int]:
-        self.db.execute("INSERT OR IGNORE INTO sources SELECT * FROM other.sources")
-        runs = self.db.execute("INSERT OR IGNORE INTO runs SELECT * FROM other.runs").rowcount
-        new = self.db.execute(
-            "SELECT id FROM other.cells AS theirs WHERE NOT EXISTS (SELECT 1 FROM main.cells AS "
-            "ours WHERE ours.id = theirs.id AND (ours.failure IS NULL OR theirs.failure NOTNULL))"
-        ).fetchall()
-        for cell in new:
-            self.db.execute("DELETE FROM main.members WHERE cell = ?", cell)
-            self.db.execute(
-                "INSERT OR REPLACE INTO main.cells SELECT * FROM other.cells WHERE id = ?", cell
-            )
-            self.db.execute(
-                "INSERT INTO main.members SELECT * FROM other.members WHERE cell = ?", cell
-            )
-        return runs, len(new)
+    def _runs(self, where: str = "", *values: str) -> Iterator[tuple[RunRow, Source]]:
+        with self.reading():
+            sources = {
+                key: checked_source(key, content)
+                for key, content in self.db.execute("SELECT * FROM sources")
+            }
+            for *row, check in self.db.execute(f"{_SELECT_RUNS} {where}", values):
+                run = checked_run(row, check)
+                if run.source not in sources:
+                    raise msgspec.ValidationError(f"the source of the run {run.id} is gone")
+                yield run, sources[run.source]
+
+    def _members_of(self, key: str, cell: StoredCell) -> Members:
+        if cell.failure is not None:
+            return []
+        with self.reading():
+            found = self.db.execute(_SELECT_MEMBERS, (key,))
+            return checked_members(key, cell.content, found)
+
+    def _has_run(self, key: str) -> bool:
+        return self.db.execute("SELECT 1 FROM runs WHERE id = ?", (key,)).fetchone() is not None
+
+    def _write_source(self, source: Source) -> str:
+        """The id under which it is there now."""
+        key = digest(msgspec.to_builtins(source))
+        content = msgspec.json.encode(source).decode()
+        self.db.execute("INSERT OR IGNORE INTO sources VALUES (?, ?)", (key, content))
+        return key
+
+    def _write_run(self, row: RunRow) -> bool:
+        """Whether it was not there before."""
+        if self._has_run(row.id):
+            return False
+        values = msgspec.structs.astuple(row)
+        self.db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(values))})", values)
+        self.db.execute("INSERT OR REPLACE INTO checks VALUES (?, ?)", (row.id, row.digest))
+        return True
+
+    def _write_cell(self, key: str, cell: StoredCell, members: Members) -> None:
+        place = (key, cell.experiment, cell.protocol, cell.dataset, cell.model)
+        self.db.execute(
+            "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*place, json.dumps(cell.axes), cell.content, cell.failure, cell.finished),
+        )
+        self.db.execute("DELETE FROM members WHERE cell = ?", (key,))
+        self.db.executemany(
+            "INSERT INTO members VALUES (?, ?, ?, ?)",
+            (
+                (key, place, run, json.dumps(setting))
+                for place, (run, setting) in enumerate(members)
+            ),
+        )
 
 
-def _cell(
-    experiment: str, protocol: str, dataset: str, model: str, axes: str, *rest: Any
-) -> StoredCell:
-    return StoredCell(experiment, protocol, dataset, model, json.loads(axes), *rest)
+def _stored_cell(cell: Cell, failure: str | None = None) -> StoredCell:
+    place = (cell.experiment, cell.protocol, cell.dataset, cell.model, cell.axes)
+    return StoredCell(*place, cell.content, failure, _now(), len(cell.runs))
 
 
-def _row(outcome: Outcome, source: str) -> tuple[Any, ...]:
-    run, result = outcome.run, outcome.result
-    return (
-        run.id,
-        json.dumps(run.content),
-        result.train,
-        result.val,
-        result.test,
-        result.best_epoch,
-        result.epochs,
-        pack_curves(result),
-        round(outcome.seconds, 4),
-        _now(),
+def _stored_run(run: RunRow, setting: dict[str, Scalar], source: Source) -> StoredRun:
+    return StoredRun(
+        setting,
+        run_content(run),
         source,
+        train=run.train,
+        val=run.val,
+        test=run.test,
+        best_epoch=run.best_epoch,
+        epochs=run.epochs,
+        seconds=run.seconds,
+    )
+
+
+def _run_row(outcome: Outcome, source: str) -> RunRow:
+    run, result = outcome.run, outcome.result
+    return RunRow(
+        id=run.id,
+        content=json.dumps(run.content),
+        train=result.train,
+        val=result.val,
+        test=result.test,
+        best_epoch=result.best_epoch,
+        epochs=result.epochs,
+        curves=pack_curves(result),
+        seconds=round(outcome.seconds, 4),
+        finished=_now(),
+        source=source,
     )
 
 

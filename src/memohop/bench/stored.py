@@ -40,6 +40,8 @@ CREATE TABLE claims (
     cell TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, alive REAL NOT NULL
 ) WITHOUT ROWID;
 """
+# Apart from the others, since files of version 0.1.0 have none: the digest of each row of `runs`.
+CHECKS = "CREATE TABLE checks (run TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID"
 
 
 @dataclass(frozen=True)

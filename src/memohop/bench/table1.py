@@ -10,7 +10,7 @@ from typing import Any
 from memohop.bench.measured import Measured
 from memohop.bench.printed import Printed, printed_table1, table1_datasets, table1_models
 from memohop.bench.statistics import ALPHA, Comparison, against, against_the_best, compare
-from memohop.errors import UsageError
+from memohop.errors import DataError, UsageError
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,11 @@ def printed_comparison() -> Comparison:
 
 def _table(protocol: str, group: list[Measured]) -> Table1:
     found = {(cell.model, cell.dataset): cell for cell in group}
+    if len(found) < len(group):
+        raise DataError(
+            f"the results have several cells for a model and a dataset under {protocol}, which "
+            f"differ in {', '.join(group[0].axes)}; pass those of table1"
+        )
     models = _in_order(table1_models(), [cell.model for cell in group])
     datasets = _in_order(table1_datasets(), [cell.dataset for cell in group])
     entries = {}

@@ -10,8 +10,8 @@ from cyclopts import App
 
 from memohop.cli.app import Folder, Json, app, print_json, remark
 from memohop.data.registry import describe
-from memohop.errors import UsageError
-from memohop.outputs import write_whole
+from memohop.errors import UsageError, check_distinct
+from memohop.outputs import check_output, write_whole
 
 _SPEED_EXAMPLES = """Examples:
   memohop bench speed --datasets cora,squirrel
@@ -56,10 +56,16 @@ def bench_speed(
     from memohop.training.trainer import find_device
 
     names, ids = datasets.split(","), models.split(",")
+    check_distinct("--datasets", names)
+    check_distinct("--models", ids)
+    if figure is not None:
+        check_output(figure, ".svg", flag="--figure")
     for name in names:
         describe(name)
     for model in ids:
         twin_options(model)
+    if figure is not None:
+        check_output(figure, ".svg", flag="--figure")
     if members is not None and members < 1:
         raise UsageError(f"--members {members}: give at least 1")
     place = find_device(device)

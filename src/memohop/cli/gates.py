@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from memohop.cli.app import Folder, remark, warnings_as_remarks
 from memohop.cli.bench import bench_app
 from memohop.data.registry import describe
-from memohop.errors import DataError, UsageError
+from memohop.errors import DataError, UsageError, check_distinct
 from memohop.outputs import check_output
 
 if TYPE_CHECKING:
@@ -50,11 +50,12 @@ def bench_gates(
         output: The file to write.
     """
     names = datasets.split(",")
+    check_distinct("--datasets", names)
     for name in names:
         describe(name)
     if not model.endswith("+mmp"):
         raise UsageError(f"--model {model} has no gates; give gcn+mmp or gat+mmp")
-    check_output(output)
+    check_output(output, inputs=[results])
 
     from memohop.bench.gates import Gates, measure_gates
     from memohop.bench.provenance import source

@@ -74,7 +74,7 @@ def figure(
     from memohop.report.figure import figure_svg
 
     output = output or Path(f"{name}.svg")
-    check_output(output, ".svg")
+    check_output(output, ".svg", inputs=[results])
     write_whole(output, figure_svg(name, Results.load(results or name)))
     remark(f"wrote {output}")
 

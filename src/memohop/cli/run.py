@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from memohop.cli.app import Folder, Json, app, print_json, remark
 from memohop.data.registry import describe
-from memohop.errors import MemohopError, UsageError, unknown_name
+from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
 from memohop.parsing import conditions
 
 if TYPE_CHECKING:
@@ -111,6 +111,12 @@ def run(
         print_json([_row(tally)])
     else:
         print(_sentence(tally))
+    for name, why in tally.lost.items():
+        remark(f"{name} was lost: {why}")
+    if tally.lost:
+        raise MemohopError(
+            f"{len(tally.lost)} cell(s) were lost with what trained them; give the command again"
+        )
     if failed := len(tally.failed) + tally.given_up:
         raise MemohopError(
             f"{failed} cell(s) have failed; memohop store show {store} tells why, and --retry "
@@ -122,11 +128,13 @@ def _wanted(
     found: Experiment, protocols: list[str] | None, only: dict[str, list[str]]
 ) -> list[Cell]:
     """The cells that fit all conditions, each of which names something."""
+    check_distinct("--protocol", protocols or ())
     for name in protocols or ():
         if name not in found.protocols:
             raise unknown_name(f"protocol of {found.id}", name, found.protocols)
     cells = list(found.cells(protocols))
     for name, values in only.items():
+        check_distinct(f"--only {name}", values)
         names = {"dataset": None, "model": None} | cells[0].axes
         if name not in names:
             raise unknown_name(f"part of a cell of {found.id}", name, names)
@@ -184,7 +192,7 @@ def _watching(name: str) -> Iterator[Watcher]:
 
 
 def _row(tally: Tally) -> dict[str, int]:
-    return asdict(tally) | {"failed": len(tally.failed)}
+    return asdict(tally) | {"failed": len(tally.failed), "lost": len(tally.lost)}
 
 
 def _sentence(tally: Tally) -> str:
@@ -192,6 +200,7 @@ def _sentence(tally: Tally) -> str:
         "were there": tally.there,
         "done": tally.done,
         "failed": len(tally.failed),
+        "lost": len(tally.lost),
         "had failed before": tally.given_up,
         "with another process": tally.elsewhere,
     }

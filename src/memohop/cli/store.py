@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from cyclopts import App
@@ -41,9 +42,8 @@ def store_show(path: Path, *, failures: bool = False, json: Json = False) -> Non
     from memohop.report.store import failure_text, store_table, summary
     from memohop.report.terminal import output_console
 
-    store = Store(path, must_exist=True)
-    cells = list(store.cells().values())
-    store.close()
+    with closing(Store(path, read_only=True)) as store:
+        cells = list(store.cells().values())
     if json:
         print_json(summary(cells))
         return
@@ -66,13 +66,11 @@ def store_merge(into: Path, *others: Path) -> None:
     if not others:
         raise UsageError("name two stores: one that grows, and one to take from")
     for other in others:
-        if not other.is_file():
-            raise UsageError(f"there is no store {other}; memohop run makes one")
-    store = Store(into)
-    for other in others:
-        runs, cells = store.merge(other)
-        print(f"{into}: {runs} new run(s) and {cells} new cell(s) from {other}")
-    store.close()
+        Store(other, read_only=True).close()  # refuses what is no store, before one is made
+    with closing(Store(into)) as store:
+        for other in others:
+            runs, cells = store.merge(other)
+            print(f"{into}: {runs} new run(s) and {cells} new cell(s) from {other}")
 
 
 @store_app.command(name="export", help_epilogue=_EXPORT_EXAMPLES)
@@ -82,7 +80,7 @@ def store_export(path: Path, experiment: str, *, output: Path | None = None) -> 
     Args:
         path: The store.
         experiment: table1, noise or lambda, or a file of your own that ends in .toml.
-        output: The file to write; results/EXPERIMENT.json by default.
+        output: The JSON file to write; results/EXPERIMENT.json by default.
     """
     from memohop.bench.experiment import Experiment
     from memohop.bench.export import export
@@ -90,10 +88,9 @@ def store_export(path: Path, experiment: str, *, output: Path | None = None) -> 
 
     found = Experiment(experiment)
     output = output or Path("results") / f"{found.id}.json"
-    check_output(output)
-    store = Store(path, must_exist=True)
-    results, missing = export(store, found)
-    store.close()
+    check_output(output, ".json", inputs=[path])
+    with closing(Store(path, read_only=True)) as store:
+        results, missing = export(store, found)
     if not results.rows:
         raise UsageError(f"{path} has no cell of {found.id}; memohop run {experiment} makes them")
     results.save(output)

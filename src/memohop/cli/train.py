@@ -20,7 +20,7 @@ from memohop.parsing import (
 )
 
 if TYPE_CHECKING:
-    from memohop.bench.experiment import Search
+    from memohop.bench.experiment_file import Search
     from memohop.bench.settings import Settings
 
 _EXAMPLES = """Examples:

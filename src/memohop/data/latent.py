@@ -53,6 +53,31 @@ class LatentNeighbours:
     division: torch.Tensor
 
 
+@dataclass(frozen=True)
+class PublishedNeighbours:
+    """What :func:`memohop.load` puts into the data: read where a model asks for it, not before.
+
+    Attributes:
+        name: The id of the dataset.
+        root: A local folder with the files, instead of a download.
+    """
+
+    name: str
+    root: str | os.PathLike[str] | None = None
+
+    def read(self) -> LatentNeighbours:
+        """The neighbours."""
+        return published(self.name, root=self.root)
+
+
+def published_file(name: str, embedding: str = "poincare") -> str | None:
+    """The path of the file with the published neighbours of a dataset; None where there is none."""
+    stem = "film" if name == "actor" else name
+    suffix = "MDS" if embedding == "mds" else embedding
+    path = f"{_FOLDER}/outf_nodes_space_relation_{stem}_{suffix}.txt"
+    return path if path in known_digests() else None
+
+
 def published(
     name: str,
     embedding: str = "poincare",
@@ -71,14 +96,12 @@ def published(
         root: A local folder with the files, instead of a download.
         progress: Show a progress bar on standard error while downloading.
     """
-    info = describe(name)
-    stem = "film" if name == "actor" else name
-    suffix = "MDS" if embedding == "mds" else embedding
-    path = f"{_FOLDER}/outf_nodes_space_relation_{stem}_{suffix}.txt"
-    if path not in known_digests():
+    info, path = describe(name), published_file(name, embedding)
+    if path is None:
+        known = _known("film" if name == "actor" else name)
         raise UsageError(
             f"no neighbours of {name} in a latent space {embedding!r} were published; "
-            + (f"known: {', '.join(_known(stem))}" if _known(stem) else "have them computed")
+            + (f"known: {', '.join(known)}" if known else "have them computed")
         )
     folder = locate((path,), root=root, progress=progress)
     return read_neighbours(folder / path, nodes=info.nodes)

@@ -13,6 +13,7 @@ import torch
 from memohop.data import synthetic
 from memohop.data.fetch import locate
 from memohop.data.geom_gcn import read_geom_gcn
+from memohop.data.latent import PublishedNeighbours, published_file
 from memohop.data.planetoid import read_planetoid
 from memohop.data.platonov import read_platonov
 from memohop.data.registry import DatasetInfo, describe
@@ -49,7 +50,8 @@ def load(
     Returns:
         `x` (`float32`), `y` (`int64`), `edge_index` (arcs with the direction that was published),
         `train_mask`, `val_mask` and `test_mask` (boolean, `[nodes, splits]`), and the attributes
-        `name` and `metric`.
+        `name`, `metric` and, where Geom-GCN's authors published them, `latent`: the neighbours
+        in a latent space, which are read when `geom-gcn` asks for them.
     """
     info = describe(name)
     if features not in ("raw", "row"):
@@ -67,6 +69,8 @@ def load(
         data.x = _row_normalised(data.x)
     data.name = info.id
     data.metric = info.metric
+    if published_file(name) is not None:
+        data.latent = PublishedNeighbours(name, root)
     return data
 
 

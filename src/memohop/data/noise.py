@@ -58,6 +58,8 @@ def add_noise(
     )
     noisy = copy.copy(data)
     noisy.edge_index = torch.from_numpy(arcs).to(data.edge_index.device)
+    if wanted and "latent" in noisy:  # neighbours of the graph as it was
+        del noisy.latent
     return noisy
 
 

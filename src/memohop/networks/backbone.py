@@ -70,7 +70,7 @@ class Backbone:
         return (initial,) if self.initial else ()
 
 
-_ATTENTION = ("bias", "heads", "attention_dropout", "negative_slope")
+_ATTENTION = ("bias", "heads", "value_dropout", "attention_dropout", "negative_slope")
 _ONE_HEAD = {"heads": 1, "concat": False}
 
 GCN = Backbone(GraphConv)

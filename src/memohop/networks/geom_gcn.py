@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.data.latent import EMBEDDINGS, LatentNeighbours, computed
+from memohop.data.latent import EMBEDDINGS, LatentNeighbours, PublishedNeighbours, computed
 from memohop.errors import UsageError, check_choice
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, FeatureLinear, Graph, SparseFeatures
@@ -152,8 +152,8 @@ class GeomGCN(GraphModel):
         dropout: rate of dropout on hidden layers.
         input_dropout: rate of dropout on the features.
         embedding: where latent neighbours come from: ``"isomap"`` or ``"poincare"`` to compute
-            them, or ``"auto"`` for those of the data (``data.latent``, see
-            :func:`memohop.data.latent.published`) and Isomap where it has none.
+            them, or ``"auto"`` for those of the data (``data.latent``, which
+            :func:`memohop.load` fills with the published ones) and Isomap where it has none.
         **policies: ``direction`` of the neighbours in the graph, see :class:`GraphModel`; each
             counts once.
     """
@@ -191,6 +191,8 @@ class GeomGCN(GraphModel):
     def prepare_data(self, data: Data, device: torch.device | str) -> Divisions:
         """The divisions, with the latent neighbours that come with the data where wanted."""
         latent = data.latent if self.embedding == "auto" and "latent" in data else None
+        if isinstance(latent, PublishedNeighbours):
+            latent = latent.read()
         return self.prepare(data.edge_index.to(device), data.num_nodes, latent)
 
     def prepare(  # type: ignore[override]

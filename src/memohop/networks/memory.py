@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from memohop.errors import check_choice
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
+from memohop.networks.released import start_as_released
 from memohop.nn import MMP, Dropout, FeatureLinear, Graph, MemoryGate
 from memohop.nn.decoupling import FORMS, network_decoupling_loss
 
@@ -45,6 +46,8 @@ class MemoryNetwork(GraphModel):
             classifier where asked for.
         input_dropout: rate of dropout on the features.
         classifier_dropout: whether there is dropout before the classifier.
+        memory_dropout: whether there is dropout on the memory before each convolution, as the
+            released code has it where the convolution is attention.
         gate: ``"linear"`` or ``"gru"``.
         gate_sharing: ``"shared"``, one gate for all layers as in the paper, or ``"layer"``.
         per: gates per ``"node"`` or per ``"channel"``.
@@ -52,6 +55,8 @@ class MemoryNetwork(GraphModel):
         message_norm: ``"none"``, or ``"layer"`` for layer normalisation of the message.
         readout: decide by the ``"last"`` layer, or by all of them side by side, ``"jumping"``.
         decoupling: form of the penalty, see :func:`memohop.decoupling_loss`.
+        init: start with ``"glorot"`` weights and zero biases, or as the ``"released"`` code does,
+            see :mod:`memohop.networks.released`.
         **policies: see :class:`GraphModel`. Self-loops are left out by default: a node keeps
             itself through its hidden state.
     """
@@ -73,6 +78,7 @@ class MemoryNetwork(GraphModel):
         dropout: float = 0.5,
         input_dropout: float = 0.5,
         classifier_dropout: bool = False,
+        memory_dropout: bool = False,
         gate: str = "linear",
         gate_sharing: str = "shared",
         per: str = "node",
@@ -80,6 +86,7 @@ class MemoryNetwork(GraphModel):
         message_norm: str = "none",
         readout: str = "last",
         decoupling: str = "mean",
+        init: str = "glorot",
         **policies: str,
     ) -> None:
         super().__init__(**policies)
@@ -87,6 +94,7 @@ class MemoryNetwork(GraphModel):
         check_choice("message_norm", message_norm, ("none", "layer"))
         check_choice("readout", readout, ("last", "jumping"))
         check_choice("decoupling", decoupling, FORMS)
+        check_choice("init", init, ("glorot", "released"))
         self.backbone, self.readout, self.decoupling = backbone, readout, decoupling
         self.penalty_is_summed = decoupling == "paper"
         self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
@@ -95,17 +103,21 @@ class MemoryNetwork(GraphModel):
             for _ in range(1 if gate_sharing == "shared" else num_layers)
         ]
         self.rounds = nn.ModuleList()
-        for place, conv in enumerate(backbone.between(hidden_channels, num_layers)):
+        convs = backbone.between(hidden_channels, num_layers)
+        for place, conv in enumerate(convs):
             if message_norm == "layer":
                 conv = Normalised(conv, hidden_channels)
             self.rounds.append(
                 MMP(conv, hidden_channels, gate=gates[place % len(gates)], memory_from=memory_from)
             )
+        self.memory_dropout = Dropout(dropout) if memory_dropout else nn.Identity()
         self.dropout = Dropout(dropout) if classifier_dropout else nn.Identity()
         width = hidden_channels * (num_layers + 1 if readout == "jumping" else 1)
         self.classifier = nn.Linear(width, out_channels)
         nn.init.xavier_uniform_(self.classifier.weight)
         nn.init.zeros_(self.classifier.bias)
+        if init == "released":
+            start_as_released((self.input, self.classifier), gates, convs)
 
     def forward(self, x: Features, graph: Graph) -> MemoryOutput:
         """Logits ``[N, out_channels]`` and the decoupling loss."""
@@ -137,7 +149,8 @@ class MemoryNetwork(GraphModel):
         for place, mmp in enumerate(self.rounds, start=1):
             assert isinstance(mmp, MMP)
             wanted = place < len(self.rounds) or self._has_penalty()
-            hidden, memory, of_round = mmp.step(hidden, memory, graph, *beside, wants_memory=wanted)
+            sent = self.memory_dropout(memory)
+            hidden, memory, of_round = mmp.step(hidden, sent, graph, *beside, wants_memory=wanted)
             pairs.append((hidden, memory))
             gates.append(of_round)
         return pairs, gates

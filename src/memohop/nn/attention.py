@@ -84,7 +84,7 @@ class _Attention(Operation):
             sums = receive.index_select(-1, pattern.row) + send.index_select(-1, pattern.col)
             negative = sums < 0
         of_scores = _softmax_backward(weights, grads[0], pattern)
-        slope = torch.where(negative, ctx.negative_slope, 1.0).to(weights.dtype)
+        slope = torch.where(negative, weights.new_full((), ctx.negative_slope), 1.0)
         of_send = (slope * of_scores).index_select(-1, pattern.order)
         # Within a row these gradients add up to 0, so that any constant may be taken from the
         # slopes. Taking the slope of the row's first entry makes the gradient of a row that lies

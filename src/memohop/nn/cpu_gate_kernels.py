@@ -66,7 +66,7 @@ def gated_update_backward(
 
 
 def cosine(one: Tensor, other: Tensor, least: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Cosines ``[B, N]`` of rows, and the inverses of both lengths, these not below ``least``."""
+    """Cosines ``[B, N]`` of rows, and the inverses of both lengths, 0 for one below ``least``."""
     shape = one.shape[:2]
     found = torch.empty(shape), torch.empty(shape), torch.empty(shape)
     run_loop(

@@ -121,13 +121,18 @@ def _three_dots(one, other):
 
 
 @jit
+def _inverse(length, least):
+    return Float(1) / length if length >= least else Float(0)
+
+
+@jit
 def cosine(first, last, one, other, least, out, of_one, of_other):
     """Cosines of rows, and the inverses of both lengths."""
     for k in range(first, last):
         for i in range(one.shape[1]):
             both, square_one, square_other = _three_dots(one[k, i], other[k, i])
-            of_one[k, i] = Float(1) / max(np.sqrt(square_one), least)
-            of_other[k, i] = Float(1) / max(np.sqrt(square_other), least)
+            of_one[k, i] = _inverse(np.sqrt(square_one), least)
+            of_other[k, i] = _inverse(np.sqrt(square_other), least)
             out[k, i] = both * of_one[k, i] * of_other[k, i]
 
 

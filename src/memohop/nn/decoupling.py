@@ -5,21 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.nn.fused import cpu_gate_kernels, fold_members, in_plain_backward, numba_kernels
+from memohop.nn.fused import (
+    cpu_gate_kernels,
+    fold_members,
+    in_plain_backward,
+    numba_kernels,
+    unfold_members,
+)
 from memohop.nn.operation import Operation
 
 FORMS = ("mean", "paper", "official")
-_LEAST = 1e-8  # what a length counts at least
+_LEAST = 1e-6  # a shorter vector has no direction
 
 
 def decoupling_loss(hidden: Tensor, memory: Tensor, *, form: str = "mean") -> Tensor:
     r"""The decoupling loss of one layer's pair, Eq. (11).
 
-    With :math:`c_i = \cos(\mathbf{C}_i, \mathbf{H}_i)`, 0 where either vector is zero:
+    With :math:`c_i = \cos(\mathbf{C}_i, \mathbf{H}_i)`, which is 0 and has no gradient where either
+    vector is shorter than :math:`10^{-6}` (the gradient of a cosine grows as one over the length,
+    and one node without messages would outweigh all others):
 
     - ``"paper"``: :math:`\sum_i |c_i|`, to be added over the layers 0 to L and weighed against
       a *summed* cross-entropy, as printed;
@@ -60,8 +67,15 @@ def network_decoupling_loss(pairs: list[tuple[Tensor, Tensor]], *, form: str) ->
 def _cosine(one: Tensor, other: Tensor) -> Tensor:
     """The cosine of each row of the one with that of the other."""
     if cpu_gate_kernels(one[None]) is None or one.dtype != other.dtype:
-        return F.cosine_similarity(one, other, dim=-1, eps=_LEAST)
+        return (one * other).sum(-1) * _inverse_length(one) * _inverse_length(other)
     return _Cosine.apply(one[None], other[None])[0].squeeze(0)
+
+
+def _inverse_length(rows: Tensor) -> Tensor:
+    """One over the length of each row, and 0 for a row without direction."""
+    length = torch.linalg.vector_norm(rows, dim=-1)
+    long_enough = length >= _LEAST
+    return long_enough / torch.where(long_enough, length, 1)
 
 
 class _Cosine(Operation):
@@ -85,10 +99,7 @@ class _Cosine(Operation):
         if kernels is not None and in_plain_backward():
             return kernels.cosine_backward(one, other, cosine, inverses, grads[0])
         grad = grads[0][..., None]
-        left, right = (
-            1 / torch.linalg.vector_norm(rows, dim=-1, keepdim=True).clamp(min=_LEAST)
-            for rows in (one, other)
-        )
+        left, right = (_inverse_length(rows)[..., None] for rows in (one, other))
         cosine = (one * other).sum(-1, keepdim=True) * left * right
         across = grad * left * right
         return (
@@ -101,4 +112,4 @@ class _Cosine(Operation):
         info: Any, in_dims: tuple[int | None, ...], *inputs: Any
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         found = _Cosine.apply(*fold_members(info, in_dims, inputs))
-        return tuple(part.unsqueeze(1) for part in found), (0,) * len(found)
+        return tuple(unfold_members(info, part) for part in found), (0,) * len(found)

@@ -22,7 +22,7 @@ class Dropout(nn.Module):
     Args:
         rate: the probability of a zero, at least 0 and below 1.
         role: what the rate is called in a :class:`memohop.Member`: ``"hidden"``, ``"input"``,
-            ``"attention"``, ``"edge"`` or ``"propagation"``.
+            ``"value"``, ``"attention"``, ``"edge"`` or ``"propagation"``.
     """
 
     rate: Tensor

@@ -14,6 +14,7 @@ from memohop.nn.fused import (
     dropped_members,
     fold_members,
     numba_kernels,
+    unfold_members,
 )
 from memohop.nn.operation import Operation
 from memohop.nn.randomness import place_words
@@ -68,4 +69,4 @@ class _DroppedLinear(Operation):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
         folded = fold_members(info, in_dims, inputs[:4])
-        return _DroppedLinear.apply(*folded, inputs[4]).unsqueeze(1), 0
+        return unfold_members(info, _DroppedLinear.apply(*folded, inputs[4])), 0

@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memohop.nn.attention import row_softmax
-from memohop.nn.fused import fold_members
-from memohop.nn.operation import Operation
+from memohop.nn.fused import fold_members, unfold_members
+from memohop.nn.operation import Operation, gradients
 from memohop.nn.pattern import Pattern, weighted_product
 
 _AT_ONCE = 1 << 16  # numbers in the vectors of arcs at one time, a few times over: a CPU's cache
@@ -77,7 +77,7 @@ class _Scores(Operation):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
         out = _Scores.apply(*fold_members(info, in_dims, inputs[:3]), *inputs[3:])
-        return out.unflatten(0, (info.batch_size, -1)), 0
+        return unfold_members(info, out), 0
 
 
 class _ScoresBackward(Operation):
@@ -118,14 +118,30 @@ class _ScoresBackward(Operation):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Nothing is kept: there is no second derivative."""
+        *tensors, ctx.negative_slope, ctx.pattern = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        """The second derivative, which holds the vectors of all arcs at once."""
+
+        def scores(receive: Tensor, send: Tensor, score: Tensor) -> tuple[Tensor]:
+            pattern: Pattern = ctx.pattern
+            arcs = receive.index_select(1, pattern.row) + send.index_select(1, pattern.col)
+            rectified = F.leaky_relu(arcs, ctx.negative_slope)
+            return ((rectified @ score[..., None]).squeeze(-1),)
+
+        def first(grad: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+            return gradients(scores, tensors, (grad,))
+
+        return *gradients(first, ctx.saved_tensors, grads), None, None
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], *inputs: Any
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         found = _ScoresBackward.apply(*fold_members(info, in_dims, inputs[:4]), *inputs[4:])
-        return tuple(one.unflatten(0, (info.batch_size, -1)) for one in found), (0, 0, 0)
+        return tuple(unfold_members(info, one) for one in found), (0, 0, 0)
 
 
 def _sums(receive: Tensor, send: Tensor, pattern: Pattern) -> Tensor:

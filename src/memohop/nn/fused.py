@@ -121,7 +121,7 @@ def dropped_product(
     if bias is None:
         bias = weight.new_zeros(weight.shape[-1])
     tensors = (weight[None], bias[None], draw.key[None], rate.reshape(1))
-    return _DroppedProduct.apply(*tensors, draw.place, values, pattern).squeeze(0)
+    return _DroppedProduct.apply(*tensors, draw.place, values, pattern, False).squeeze(0)
 
 
 class _Dropped(Operation):
@@ -144,42 +144,55 @@ class _Dropped(Operation):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
         values, keys, rates = fold_members(info, in_dims, inputs[:3])
-        return _Dropped.apply(values, keys, rates, inputs[3]).unsqueeze(1), 0
+        return unfold_members(info, _Dropped.apply(values, keys, rates, inputs[3])), 0
 
 
 class _DroppedProduct(Operation):
+    """``drop(X) @ dense + bias``, or ``drop(X).T @ dense``, which is its gradient."""
+
     @staticmethod
     def forward(
-        weight: Tensor,
-        bias: Tensor,
+        dense: Tensor,
+        bias: Tensor | None,
         keys: Tensor,
         rates: Tensor,
         place: int,
         values: Tensor,
         pattern: Pattern,
+        transposed: bool,
     ) -> Tensor:
         drop = (keys.contiguous(), rates.contiguous(), *place_words(place))
-        return pattern.product(values, weight, bias=bias, drop=drop)
+        if transposed:
+            return pattern.transposed_product(values, dense, drop=drop)
+        return pattern.product(values, dense, bias=bias, drop=drop)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, _, keys, rates, ctx.place, values, ctx.pattern = inputs
+        _, bias, keys, rates, ctx.place, values, ctx.pattern, ctx.transposed = inputs
+        ctx.has_bias = bias is not None
         ctx.save_for_backward(keys, rates, values)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         keys, rates, values = ctx.saved_tensors
-        drop = (keys.contiguous(), rates.contiguous(), *place_words(ctx.place))
-        grad = ctx.pattern.transposed_product(values, grads[0], drop=drop)
-        return grad, grads[0].sum(1), None, None, None, None, None
+        turned = (ctx.place, values, ctx.pattern, not ctx.transposed)
+        of_dense = _DroppedProduct.apply(grads[0], None, keys, rates, *turned)
+        return of_dense, grads[0].sum(1) if ctx.has_bias else None, *[None] * 6
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
         folded = fold_members(info, in_dims, inputs[:4])
-        return _DroppedProduct.apply(*folded, *inputs[4:]).unsqueeze(1), 0
+        return unfold_members(info, _DroppedProduct.apply(*folded, *inputs[4:])), 0
 
 
-def fold_members(info: Any, in_dims: tuple[int | None, ...], inputs: Any) -> list[Tensor]:
-    """Members into the leading axis, of length one, that every operation has."""
-    pairs = zip(inputs, in_dims, strict=False)
-    return [batch_first(tensor, dim, info.batch_size).flatten(0, 1) for tensor, dim in pairs]
+def fold_members(info: Any, in_dims: tuple[int | None, ...], inputs: Any) -> list[Any]:
+    """Members into the leading axis that every operation has; what is None stays None."""
+    return [
+        None if tensor is None else batch_first(tensor, dim, info.batch_size).flatten(0, 1)
+        for tensor, dim in zip(inputs, in_dims, strict=False)
+    ]
+
+
+def unfold_members(info: Any, folded: Tensor) -> Tensor:
+    """Members out of the leading axis again, into one before it."""
+    return folded.unflatten(0, (info.batch_size, -1))

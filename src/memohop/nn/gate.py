@@ -86,7 +86,7 @@ class MemoryGate(nn.Module):
     def update(
         self, hidden: Tensor, message: Tensor, wants_memory: bool = True
     ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
-        """The new hidden state and memory, and the gates, which carry no gradient.
+        """The new hidden state and memory, and the gates.
 
         The memory is left empty where nobody wants it.
         """

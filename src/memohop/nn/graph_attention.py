@@ -34,7 +34,7 @@ class _Attention(nn.Module):
         heads: int,
         concat: bool,
         bias: bool,
-        dropout: float,
+        value_dropout: float,
         attention_dropout: float,
         negative_slope: float,
         features: bool,
@@ -49,7 +49,7 @@ class _Attention(nn.Module):
             in_channels, heads * self.width, features=features, dropout=input_dropout, parts=parts
         )
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
-        self.dropout = Dropout(dropout)
+        self.value_dropout = Dropout(value_dropout, role="value")
         self.attention_dropout = Dropout(attention_dropout, role="attention")
 
     def _by_head(self, mapped: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ class _Attention(nn.Module):
 
     def _collect(self, attention: Tensor, values: Tensor, graph: Arcs) -> Tensor:
         weights = self.attention_dropout(attention)
-        collected = weighted_product(weights, self.dropout(values), graph.pattern)
+        collected = weighted_product(weights, self.value_dropout(values), graph.pattern)
         combined = collected.transpose(0, 1).flatten(1) if self.concat else collected.mean(0)
         return combined if self.bias is None else combined + self.bias
 
@@ -78,7 +78,7 @@ class GraphAttention(_Attention):
         heads: number of attention heads.
         concat: concatenate the heads, or average them.
         bias: whether to add a learned vector.
-        dropout: rate of dropout on the values the heads collect.
+        value_dropout: rate of dropout on the values the heads collect.
         attention_dropout: rate of dropout on the attention weights.
         negative_slope: of the leaky rectifier.
         features, input_dropout: as for :class:`GraphConv`.
@@ -92,7 +92,7 @@ class GraphAttention(_Attention):
         heads: int = 8,
         concat: bool = True,
         bias: bool = True,
-        dropout: float = 0.0,
+        value_dropout: float = 0.0,
         attention_dropout: float = 0.0,
         negative_slope: float = 0.2,
         features: bool = False,
@@ -100,8 +100,8 @@ class GraphAttention(_Attention):
     ) -> None:
         super().__init__(
             in_channels, out_channels, parts=1, heads=heads, concat=concat, bias=bias,
-            dropout=dropout, attention_dropout=attention_dropout, negative_slope=negative_slope,
-            features=features, input_dropout=input_dropout,
+            value_dropout=value_dropout, attention_dropout=attention_dropout,
+            negative_slope=negative_slope, features=features, input_dropout=input_dropout,
         )  # fmt: skip
         self.receive = nn.Parameter(torch.empty(heads, self.width))
         self.send = nn.Parameter(torch.empty(heads, self.width))
@@ -122,13 +122,13 @@ class GraphAttention(_Attention):
         return self._collect(attention, projected, graph)
 
     def _can_attend_as_a_whole(self, mapped: Tensor) -> bool:
-        dropouts = self.dropout, self.attention_dropout
+        dropouts = self.value_dropout, self.attention_dropout
         seeded = in_stream() or not (self.training and any(drop.active for drop in dropouts))
         served = cpu_attention_kernels(mapped[None], self.heads)
         return self.concat and seeded and served is not None
 
     def _attend_as_a_whole(self, mapped: Tensor, graph: Arcs) -> Tensor:
-        draw, value_draw = self.attention_dropout.draw(), self.dropout.draw()
+        draw, value_draw = self.attention_dropout.draw(), self.value_dropout.draw()
         bias = mapped.new_zeros(mapped.shape[-1]) if self.bias is None else self.bias
         return attend_as_a_whole(
             mapped,
@@ -138,7 +138,7 @@ class GraphAttention(_Attention):
             negative_slope=self.negative_slope,
             keep=_kept(graph),
             draws=(value_draw, draw),
-            rates=(self.dropout.rate, self.attention_dropout.rate),
+            rates=(self.value_dropout.rate, self.attention_dropout.rate),
         )
 
 
@@ -151,7 +151,7 @@ class DynamicGraphAttention(_Attention):
             \mathbf{a}^\top\mathrm{LeakyReLU}(\mathbf{W}_1\mathbf{h}_i + \mathbf{W}_2\mathbf{h}_j)
 
     Args:
-        in_channels, out_channels, heads, concat, bias, dropout, attention_dropout,
+        in_channels, out_channels, heads, concat, bias, value_dropout, attention_dropout,
             negative_slope, features, input_dropout: as for :class:`GraphAttention`.
     """
 
@@ -163,7 +163,7 @@ class DynamicGraphAttention(_Attention):
         heads: int = 8,
         concat: bool = True,
         bias: bool = True,
-        dropout: float = 0.0,
+        value_dropout: float = 0.0,
         attention_dropout: float = 0.0,
         negative_slope: float = 0.2,
         features: bool = False,
@@ -171,8 +171,8 @@ class DynamicGraphAttention(_Attention):
     ) -> None:
         super().__init__(
             in_channels, out_channels, parts=2, heads=heads, concat=concat, bias=bias,
-            dropout=dropout, attention_dropout=attention_dropout, negative_slope=negative_slope,
-            features=features, input_dropout=input_dropout,
+            value_dropout=value_dropout, attention_dropout=attention_dropout,
+            negative_slope=negative_slope, features=features, input_dropout=input_dropout,
         )  # fmt: skip
         self.score = nn.Parameter(torch.empty(heads, self.width))
         nn.init.xavier_uniform_(self.score)

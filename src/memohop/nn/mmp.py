@@ -78,7 +78,7 @@ class MMP(nn.Module):
     def step(
         self, hidden: Tensor, memory: Tensor, *conv_args: Any, wants_memory: bool = True
     ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
-        """The same round, with the three gates beside the new pair.
+        """The same round, with the three gates beside the new pair: all carry gradients.
 
         The memory may be left empty where nobody wants it: after the last round, unless the
         regulariser reads it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -24,6 +25,22 @@ class Operation(torch.autograd.Function):
         if torch._C._are_functorch_transforms_active():
             return super().apply(*inputs)
         return super(torch.autograd.Function, cls).apply(*unwrap_dead_wrappers(inputs))  # type: ignore[misc]
+
+
+def gradients(
+    function: Callable[..., tuple[Tensor, ...]],
+    inputs: Sequence[Tensor],
+    grads: Sequence[Tensor | None],
+) -> tuple[Tensor, ...]:
+    """The gradients in the inputs, from those in the results, as values to map or derive again.
+
+    For the backward pass of an operation whose kernels give neither: ``function`` is the same
+    from PyTorch's operations. A gradient of None counts as zeros.
+    """
+    plain = unwrap_dead_wrappers(tuple(inputs))
+    outputs, pull_back = torch.func.vjp(function, *plain)  # type: ignore[misc]
+    given = zip(outputs, grads, strict=True)
+    return pull_back(tuple(torch.zeros_like(out) if grad is None else grad for out, grad in given))
 
 
 def batch_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from memohop.nn.operation import Operation
+from memohop.nn.operation import Operation, batch_first
 
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)  # signed, as int32 tensors multiply
 
@@ -85,19 +85,26 @@ def scaled_keep_mask(
     draw: Draw, shape: tuple[int, ...], rate: Tensor, dtype: torch.dtype
 ) -> Tensor:
     """Zeros with probability ``rate``, else ``1 / (1 - rate)``."""
+    return keep_masks(draw.key[None], rate.reshape(1), draw.place, shape, dtype).squeeze(0)
+
+
+def keep_masks(
+    keys: Tensor, rates: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
+) -> Tensor:
+    """The same for members, ``[B, *shape]``, each by its own key and rate."""
     if not torch._C._are_functorch_transforms_active():
-        return draw_masks(draw.key[None], rate.reshape(1), (draw.place,), shape, dtype)[0, 0]
-    return _KeepMask.apply(draw.key, rate, draw.place, shape, dtype)
+        return draw_masks(keys, rates, (place,), shape, dtype)[0]
+    return _KeepMasks.apply(keys, rates, place, shape, dtype)
 
 
-class _KeepMask(Operation):
-    """One mask per member: under ``vmap`` the keys ``[B, 2]`` give masks ``[B, *shape]``."""
+class _KeepMasks(Operation):
+    """:func:`draw_masks` cannot be mapped, since it works in place; this can."""
 
     @staticmethod
     def forward(
-        key: Tensor, rate: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
+        keys: Tensor, rates: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
     ) -> Tensor:
-        return draw_masks(key[None], rate.reshape(1), (place,), shape, dtype)[0, 0]
+        return draw_masks(keys, rates, (place,), shape, dtype)[0]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -111,14 +118,16 @@ class _KeepMask(Operation):
     def vmap(
         info: Any,
         in_dims: tuple[int | None, ...],
-        key: Tensor,
-        rate: Tensor,
+        keys: Tensor,
+        rates: Tensor,
         place: int,
         shape: tuple[int, ...],
         dtype: torch.dtype,
     ) -> tuple[Tensor, int]:
-        key = key.expand(info.batch_size, 2) if in_dims[0] is None else key.movedim(in_dims[0], 0)
-        return draw_masks(key, rate.expand(info.batch_size), (place,), shape, dtype)[0], 0
+        keys = batch_first(keys, in_dims[0], info.batch_size)
+        rates = batch_first(rates, in_dims[1], info.batch_size)
+        masks = _KeepMasks.apply(keys.flatten(0, 1), rates.flatten(0, 1), place, shape, dtype)
+        return masks.unflatten(0, keys.shape[:2]), 0
 
 
 def draw_masks(

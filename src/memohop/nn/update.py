@@ -11,10 +11,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._functorch.utils import unwrap_dead_wrappers
 
-from memohop.nn.fused import fold_members, gate_kernels_for, in_plain_backward
-from memohop.nn.operation import Operation
-from memohop.nn.randomness import Draw, draw_masks, place_words
+from memohop.nn.fused import (
+    fold_members,
+    gate_kernels_for,
+    in_plain_backward,
+    unfold_members,
+)
+from memohop.nn.operation import Operation, gradients
+from memohop.nn.randomness import Draw, draw_masks, keep_masks, place_words
 
 Places = tuple[int, int]
 
@@ -28,7 +34,7 @@ def gated_update(
     rate: Tensor,
     wants_memory: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""The new hidden state and memory, and the gates ``[N, 3]``, which carry no gradient.
+    r"""The new hidden state and memory, and the gates ``[N, 3]``; all three carry gradients.
 
     .. math::
         (\alpha_h, \alpha_m, \alpha_c) &= \mathrm{sigmoid}(
@@ -71,8 +77,7 @@ class _GatedUpdate(Operation):
         places: Places | None,
         wants_memory: bool,
     ) -> tuple[Tensor, ...]:
-        nothing = hidden.new_empty(len(hidden), 0)
-        kept: tuple[Tensor, ...] = (nothing,) * 4
+        kept: tuple[Tensor, ...] = (hidden.new_empty(len(hidden), 0),) * 4
         if (kernels := gate_kernels_for(hidden)) is not None:
             tensors = (t.contiguous() for t in (hidden, message, weight, bias))
             drop = _drop(keys, rates, places)
@@ -81,26 +86,36 @@ class _GatedUpdate(Operation):
         if places is not None:
             kept = _masked(hidden, message, keys, rates, places)
             parts = kept[2:]
-        of_hidden, of_message = weight.mT.split(hidden.shape[-1], dim=1)
-        gates = torch.baddbmm(bias[:, None], parts[0], of_hidden).baddbmm_(parts[1], of_message)
-        gate_hidden, gate_message, gate_memory = gates.sigmoid_().split(1, dim=-1)
-        new_hidden = (hidden * gate_hidden).addcmul_(message, gate_message)
-        memory = message * gate_memory if wants_memory else nothing
-        return new_hidden, memory, gates, *kept
+        return *_equations(hidden, message, parts, weight, bias, wants_memory), *kept
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        hidden, message, weight, _, keys, rates, ctx.places, _ = inputs
-        ctx.save_for_backward(hidden, message, weight, keys, rates, *output[2:])
-        ctx.mark_non_differentiable(*output[2:])
-        ctx.set_materialize_grads(False)  # nobody reads the memory of the last layer
+        *tensors, ctx.places, ctx.wants_memory = inputs
+        ctx.save_for_backward(*tensors, *output[2:])
+        ctx.mark_non_differentiable(*output[3:])
+        # Nobody reads the memory of the last layer, and who trains does not read the gates.
+        ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        hidden, message, weight, keys, rates, gates, *kept = ctx.saved_tensors
+        hidden, message, weight, bias, keys, rates, gates, *kept = unwrap_dead_wrappers(
+            ctx.saved_tensors
+        )
+        if not in_plain_backward():
+            masks = [
+                keep_masks(keys, rates, place, tuple(hidden.shape[1:]), hidden.dtype)
+                for place in ctx.places or ()
+            ]
+
+            def updated(*tensors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+                hidden, message, weight, bias = tensors
+                parts = (hidden * masks[0], message * masks[1]) if masks else (hidden, message)
+                return _equations(hidden, message, parts, weight, bias, ctx.wants_memory)
+
+            return *gradients(updated, (hidden, message, weight, bias), grads[:3]), *[None] * 4
         of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
         kernels = gate_kernels_for(hidden)
-        if kernels is not None and (hidden.is_cuda or in_plain_backward()):
+        if kernels is not None and grads[2] is None:
             tensors = (t.contiguous() for t in (hidden, message, weight))
             drop = _drop(keys, rates, ctx.places)
             found = kernels.gated_update_backward(*tensors, gates, of_hidden, grads[1], drop)
@@ -109,14 +124,33 @@ class _GatedUpdate(Operation):
             kept = [None, None, hidden, message]
         elif kept[0].numel() == 0:  # it was the kernels that went forward
             kept = [*_masked(hidden, message, keys, rates, ctx.places)]
-        return *_backward(hidden, message, weight, gates, kept, of_hidden, grads[1]), *[None] * 4
+        found = _backward(hidden, message, weight, gates, kept, of_hidden, *grads[1:3])
+        return *found, *[None] * 4
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], *inputs: Any
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         found = _GatedUpdate.apply(*fold_members(info, in_dims, inputs[:6]), *inputs[6:])
-        return tuple(part.unsqueeze(1) for part in found), (0,) * len(found)
+        return tuple(unfold_members(info, part) for part in found), (0,) * len(found)
+
+
+def _equations(
+    hidden: Tensor,
+    message: Tensor,
+    parts: tuple[Tensor, ...],
+    weight: Tensor,
+    bias: Tensor,
+    wants_memory: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Hidden state, memory and gates; ``parts`` are hidden and message as the gates see them."""
+    for_hidden, for_message = weight.mT.split(hidden.shape[-1], dim=1)
+    scores = torch.baddbmm(bias[:, None], parts[0], for_hidden)
+    gates = torch.baddbmm(scores, parts[1], for_message).sigmoid_()
+    gate_hidden, gate_message, gate_memory = gates.split(1, dim=-1)
+    new_hidden = torch.addcmul(hidden * gate_hidden, message, gate_message)
+    memory = message * gate_memory if wants_memory else hidden.new_empty(len(hidden), 0)
+    return new_hidden, memory, gates
 
 
 def _backward(
@@ -127,21 +161,24 @@ def _backward(
     kept: list[Any],
     of_hidden: Tensor,
     of_memory: Tensor | None,
+    of_gates: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients in hidden, message, weight and bias, from those in the two results.
+    """The gradients in hidden, message, weight and bias, from those in the three results.
 
     ``kept`` holds the masks of hidden and message, or None, and the two with masks applied.
     """
     gate_hidden, gate_message, gate_memory = gates.split(1, dim=-1)
     work = torch.empty_like(hidden)  # one piece of memory that stays in the cache
-    of_gates = torch.zeros_like(gates)
-    torch.sum(torch.mul(of_hidden, hidden, out=work), -1, out=of_gates[..., 0])
-    torch.sum(torch.mul(of_hidden, message, out=work), -1, out=of_gates[..., 1])
+    of_scores = torch.zeros_like(gates)
+    torch.sum(torch.mul(of_hidden, hidden, out=work), -1, out=of_scores[..., 0])
+    torch.sum(torch.mul(of_hidden, message, out=work), -1, out=of_scores[..., 1])
     grad_hidden, grad_message = of_hidden * gate_hidden, of_hidden * gate_message
     if of_memory is not None:
-        torch.sum(torch.mul(of_memory, message, out=work), -1, out=of_gates[..., 2])
+        torch.sum(torch.mul(of_memory, message, out=work), -1, out=of_scores[..., 2])
         grad_message.addcmul_(of_memory, gate_memory)
-    of_scores = of_gates.mul_(gates * (1 - gates))
+    if of_gates is not None:
+        of_scores.add_(of_gates)
+    of_scores.mul_(gates * (1 - gates))
     grad_weight = []
     for mask, part, grad, of_part in zip(
         kept[:2],

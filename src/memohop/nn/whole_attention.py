@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from memohop.nn.attention import attend
-from memohop.nn.fused import fold_members, in_plain_backward, numba_kernels
-from memohop.nn.operation import Operation, batch_first
+from memohop.nn.fused import fold_members, in_plain_backward, numba_kernels, unfold_members
+from memohop.nn.operation import Operation, gradients
 from memohop.nn.pattern import Pattern, weighted_product
-from memohop.nn.randomness import Draw, scaled_keep_mask
+from memohop.nn.randomness import Draw, keep_masks
 
 Places = tuple[int | None, int | None]
 
@@ -95,23 +95,19 @@ class _WholeAttention(Operation):
                 grads[0],
             )  # fmt: skip
             return *found, *[None] * 8
-        with torch.enable_grad():
-            out = _plain(mapped, vectors, keep, drops, ctx.heads, ctx.negative_slope, ctx.pattern)
-        needed = [place for place in range(2) if ctx.needs_input_grad[place]]
-        leaves = [(mapped, vectors)[place] for place in needed]
-        slopes = torch.autograd.grad(out, leaves, grads[0], create_graph=True)
-        by_place = dict(zip(needed, slopes, strict=True))
-        return by_place.get(0), by_place.get(1), *[None] * 8
+
+        def attended(mapped: Tensor, vectors: Tensor) -> tuple[Tensor]:
+            constants = keep, drops, ctx.heads, ctx.negative_slope, ctx.pattern
+            return (_plain(mapped, vectors, *constants),)
+
+        return *gradients(attended, (mapped, vectors), grads[:1]), *[None] * 8
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], *inputs: Any
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        keep = inputs[5]
-        if keep is not None:
-            keep = batch_first(keep, in_dims[5], info.batch_size).flatten(0, 1)
-        found = _WholeAttention.apply(*fold_members(info, in_dims, inputs[:5]), keep, *inputs[6:])
-        return tuple(part.unsqueeze(1) for part in found), (0,) * len(found)
+        found = _WholeAttention.apply(*fold_members(info, in_dims, inputs[:6]), *inputs[6:])
+        return tuple(unfold_members(info, part) for part in found), (0,) * len(found)
 
 
 def _plain(
@@ -142,12 +138,7 @@ def _masked(tensor: Tensor, drop: Any) -> Tensor:
     if drop is None:
         return tensor
     keys, rates, place = drop
-    shape = tuple(tensor.shape[1:])
-    masks = [
-        scaled_keep_mask(Draw(key, place), shape, rate, tensor.dtype)
-        for key, rate in zip(keys.unbind(), rates.unbind(), strict=True)
-    ]
-    return tensor * torch.stack(masks)
+    return tensor * keep_masks(keys, rates, place, tuple(tensor.shape[1:]), tensor.dtype)
 
 
 def _drops(keys: Tensor, rates: tuple[Tensor, Tensor], places: Places) -> tuple[Any, Any]:

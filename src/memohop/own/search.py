@@ -16,7 +16,7 @@ from memohop.errors import UsageError
 from memohop.own.space import GROUP, MODELS, Space, Trial
 from memohop.pyg import Data, is_undirected
 from memohop.training import Member, MemberResult, Rules, Selection, train
-from memohop.training.select import summarise
+from memohop.training.select import best, summarise
 
 Stop = Literal["trials", "time", "interrupted"]
 Progress = Callable[[int, int], None]
@@ -53,7 +53,8 @@ class Search:
 
     def best(self, model: str) -> Tried:
         """The trial with the best mean validation score; the first of equals."""
-        return max(self.tried[model], key=lambda tried: tried.selection.val)
+        chosen = best([tried.selection for tried in self.tried[model]])
+        return next(tried for tried in self.tried[model] if tried.selection is chosen)
 
 
 class _TimeIsUp(Exception):  # noqa: N818 - no error, but the way out
@@ -160,8 +161,8 @@ def _next_trials(space: Space, tried: list[Tried], trials: int) -> list[Trial]:
     done = len(tried)
     if done < len(space.first):
         return space.first[done : done + 1]
-    best = max(tried, key=lambda one: one.selection.val)
-    return space.near(best.trial, min(GROUP, trials - done))
+    nearest = max(tried, key=lambda one: one.selection.rank)
+    return space.near(nearest.trial, min(GROUP, trials - done))
 
 
 @dataclass
@@ -242,9 +243,9 @@ class _Run:
     def forget_networks(self) -> None:
         """Keep the networks of the best trial alone, once all models have caught up with it."""
         tried = self.tried[_KEPT]
-        best = max(range(len(tried)), key=lambda place: tried[place].selection.val)
+        kept = max(range(len(tried)), key=lambda place: tried[place].selection.rank)
         self.tried[_KEPT] = [
-            one if place == best else _without_networks(one) for place, one in enumerate(tried)
+            one if place == kept else _without_networks(one) for place, one in enumerate(tried)
         ]
 
 

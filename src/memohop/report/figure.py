@@ -47,7 +47,7 @@ def noise_panels(results: Results) -> list[Panel]:
     """A panel for each dataset and protocol; models with lambda also without it."""
     found = [Line(_name(curve), curve) for curve in curves(measured(results), "noise")]
     choices = {(r.model, r.setting["lam"]) for r in results.rows if "lam" in r.setting}
-    searched = {model for model, lam in choices if (model, 0) in choices and lam > 0}
+    searched = {model for model, lam in choices if (model, 0) in choices and lam != 0}
     found += [
         Line(f"{_name(curve)}, λ 0", curve, dashed=True)
         for curve in curves(measured(with_setting(results, "lam", 0)), "noise")
@@ -74,8 +74,9 @@ def lambda_panels(results: Results) -> list[Panel]:
 
 def noise_chart(panel: Panel, *, width: int = 480, height: int = 400) -> str:
     """One panel of the noise figure as an `<svg>` element."""
-    most = max(line.curve.points[-1].x for line in panel.lines)
-    x = Axis("added edges, %", 0, most, round_ticks(0, most, step=100))
+    most = max(line.curve.points[-1].x for line in panel.lines) or 100
+    step = 100 * max(1, math.ceil(most / 1000))
+    x = Axis("added edges, %", 0, most, round_ticks(0, most, step=step))
     return _chart(panel, x, width=width, height=height)
 
 
@@ -158,4 +159,6 @@ def _accuracy_axis(label: str, low: float, high: float) -> Axis:
     """An axis with round numbers that has room for all points and bands."""
     step = next((s for s in (1, 2, 5, 10) if (high - low) / s <= 7), 20)
     low, high = max(0, math.floor(low / step) * step), min(100, math.ceil(high / step) * step)
+    if low >= high:  # one score, at a tick
+        low, high = (low, low + step) if low < 100 else (100 - step, 100)
     return Axis(label, low, high, round_ticks(low, high, step=step))

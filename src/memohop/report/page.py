@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,7 @@ def _themed(chart: str) -> Markup:
     return Markup(chart)
 
 
+@cache
 def _errata() -> Markup:
     """The errata as HTML, one heading lower and without their title."""
     installed = Path(str(resources.files("memohop"))) / "ERRATA.md"

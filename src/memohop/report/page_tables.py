@@ -116,15 +116,13 @@ def lambda_table(panels: Sequence[Panel]) -> HtmlTable:
     levels = sorted({point.x for _, line in lines for point in line.curve.points})
     rows = []
     for dataset, line in lines:
-        first, *further = line.curve.points
-        changes = dict(
-            zip((point.x for point in further), line.curve.against_the_first(), strict=True)
-        )
+        first, changes = line.curve.points[0], line.curve.against(levels[0])
         cells = [
             _lead(*changes[level]) if level in changes else HtmlCell(_NOTHING)
             for level in levels[1:]
         ]
-        rows.append((HtmlCell(dataset, (line.label,)), _mean(first), *cells))
+        least = _mean(first) if first.x == levels[0] else HtmlCell(_NOTHING)
+        rows.append((HtmlCell(dataset, (line.label,)), least, *cells))
     head = ("dataset", f"λ {levels[0]:g}", *(f"λ {level:g}" for level in levels[1:]))
     return HtmlTable(head, tuple(rows), "lambda-changes")
 

@@ -29,7 +29,7 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
     size = 13 if width >= _NARROW else 11
     side = (max(len(name) for name in found.models) + 5) * _LETTER * size + 10
     lowest, highest = math.floor(min(found.ranks)), math.ceil(max(found.ranks))
-    scale = (width - 2 * side) / (highest - lowest)
+    scale = max(1, width - 2 * side) / max(1, highest - lowest)  # ranks may be equal, names long
 
     def place(rank: float) -> float:
         return side + (rank - lowest) * scale

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # PyTorch takes seconds to import, and a listing needs none o
     from memohop.demo import DemoResult
     from memohop.report.dataset import DatasetFacts
     from memohop.report.training import TrainingReport
+    from memohop.training import Selection
 
 _PLAIN_WIDTH = 120  # of a table that goes into a file or a pipe, which have no width
 
@@ -136,11 +137,18 @@ def settings_table(report: TrainingReport) -> Table:
         table.add_row(
             "chosen" if chosen else "",
             *(_value(selection.setting[name]) for name in names),
-            f"{100 * selection.val:.2f}",
+            _validation(selection),
             test,
             style="bold" if chosen else None,
         )
     return table
+
+
+def _validation(selection: Selection) -> str:
+    """The mean score of a setting; one of which a run diverged has none."""
+    if selection.diverged:
+        return f"{selection.diverged} of {len(selection.results)} diverged"
+    return f"{100 * selection.val:.2f}"
 
 
 def demo_table(result: DemoResult) -> Table:

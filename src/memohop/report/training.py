@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from memohop import __version__
 from memohop.bench.execute import Outcome
 from memohop.training import MemberResult, Rules, Selection
-from memohop.training.select import summarise
+from memohop.training.select import best, summarise
 
 _NUMBERS = ("lr", "weight_decay", "lam", "dropout", "input_dropout")  # of every setting
 
@@ -57,6 +58,8 @@ class TrainingReport:
 
     def score(self) -> str:
         """The test score of the chosen setting."""
+        if math.isnan(self.chosen.mean):
+            return "-"
         mean = f"{100 * self.chosen.mean:.2f}"
         return mean if self.std is None else f"{mean} ± {self.std:.2f}"
 
@@ -109,6 +112,7 @@ class TrainingReport:
             "std": self.std,
             "ddof": 1,
             "settings_tried": len(self.settings),
+            "diverged": sum(selection.diverged for selection in self.settings),
             **self.protocol,
             **asdict(self.rules),
             **self._fixed_options(),
@@ -128,8 +132,10 @@ def by_setting(outcomes: Sequence[Outcome]) -> tuple[tuple[Selection, ...], Sele
     settings = tuple(
         replace(summarise(group), setting=dict(setting)) for setting, group in groups.items()
     )
-    return settings, max(settings, key=lambda selection: selection.val)
+    return settings, best(settings)
 
 
-def _percent(score: float) -> float:
-    return round(100 * score, 4)  # single precision has no more digits than that
+def _percent(score: float) -> float | None:
+    return (
+        None if math.isnan(score) else round(100 * score, 4)
+    )  # single precision has no more digits than that

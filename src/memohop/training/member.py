@@ -73,10 +73,13 @@ class MemberResult:
         member: the run.
         best_epoch: counted from 0.
         epochs: how many were run.
-        train, val, test: scores at that epoch, in [0, 1].
+        train, val, test: scores at that epoch, in [0, 1]; NaN where the member diverged, and
+            where a score cannot be computed.
         loss_curve: training loss of each epoch.
         val_curve: validation score of each epoch.
         state: parameters and buffers at that epoch, where they were asked for.
+        diverged: whether a loss or an output of the network was not finite in some epoch. Such a
+            member is never chosen.
     """
 
     member: Member
@@ -88,3 +91,4 @@ class MemberResult:
     loss_curve: NDArray[np.float32] = field(repr=False)
     val_curve: NDArray[np.float32] = field(repr=False)
     state: dict[str, Tensor] | None = field(default=None, repr=False)
+    diverged: bool = False

@@ -25,7 +25,7 @@ from memohop.training.member import Member, MemberResult
 from memohop.training.optimiser import OPTIMISERS
 from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.schedule import Schedule
-from memohop.training.score import SCORES
+from memohop.training.score import finite_members, scores_of
 from memohop.training.watch import Watch
 
 _TRAIN, _VAL, _TEST = range(3)
@@ -125,8 +125,10 @@ class Population:
                 logits = self._ahead[1].detach()
             else:
                 logits = self._logits()
-        scores = SCORES[self.task.metric](logits, self.task.y, self.masks)
+        scores = scores_of(self.task.metric, logits, self.task.y, self.masks)
         val_loss = self._val_loss(logits) if self.rules.needs_loss else None
+        sound = loss.detach().isfinite() & finite_members(logits)
+        self.watch.mark_diverged(sound if val_loss is None else sound & val_loss.isfinite())
         keep = self.watch.look(self.epoch, scores, val_loss)
         if self.kept_params is not None:
             self._keep(keep)
@@ -157,7 +159,10 @@ class Population:
 
     def results(self, places: Sequence[int]) -> list[MemberResult]:
         """What the members at these places have reached."""
-        scores, curves = self.watch.kept_scores.tolist(), self.curves.cpu().numpy()
+        diverged, curves = self.watch.diverged.tolist(), self.curves.cpu().numpy()
+        scores = self.watch.kept_scores.masked_fill(
+            self.watch.diverged[:, None], torch.nan
+        ).tolist()
         kept_epoch, ran = self.watch.kept_epoch.tolist(), self.watch.ran.tolist()
         return [
             MemberResult(
@@ -169,6 +174,7 @@ class Population:
                 test=scores[i][_TEST],
                 loss_curve=curves[i, 0, : ran[i]].copy(),
                 val_curve=curves[i, 1, : ran[i]].copy(),
+                diverged=diverged[i],
                 state=self._state(i),
             )
             for i in places

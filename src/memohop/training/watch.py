@@ -26,6 +26,7 @@ class Watch:
         kept_epoch: ``[B]``, the epoch that counts so far, from 0.
         kept_scores: ``[B, 3]``, its scores: train, validation, test.
         losses: ``[B, epochs]``, validation losses, where a rule needs them.
+        diverged: ``[B]``, who has had a loss or an output that is not finite.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Watch:
         self.best_score = torch.full((members,), -1.0, device=device)
         self.best_loss = torch.full((members,), torch.inf, device=device)
         self.last_progress = torch.zeros_like(self.ran)
+        self.diverged = torch.zeros_like(self.running)
         width = epochs if rules.needs_loss else 0
         self.losses = torch.full((members, width), torch.nan, device=device)
 
@@ -63,6 +65,10 @@ class Watch:
         if self.patience is not None:
             self.running &= ~self._has_to_stop(epoch, loss)
         return keep
+
+    def mark_diverged(self, sound: Tensor) -> None:
+        """Mark who is still running and is not sound, ``[B]``, in this epoch; before its look."""
+        self.diverged |= self.running & ~sound
 
     def select(self, index: Tensor) -> None:
         """Go on with these members alone."""

@@ -1,0 +1,136 @@
+"""An experiment file as it is written: TOML, of the right shape, each value once and possible."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memohop.bench.settings import Scalar
+from memohop.errors import DataError, UsageError, check_distinct
+
+Search = dict[str, list[Scalar]]
+Rows = dict[str, dict[str, Any]]
+
+_MOST_BYTES = 1_000_000  # the largest file of the package has a fiftieth of it
+
+
+class Protocol(msgspec.Struct, forbid_unknown_fields=True):
+    """A table `protocols.NAME`."""
+
+    about: str = ""
+    like: str | None = None
+    seeds: tuple[int, ...] | None = None
+    every: dict[str, Any] = {}
+    rows: Rows = {}
+
+
+class File(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The whole file."""
+
+    title: str
+    expected: str
+    time: str
+    datasets: list[str]
+    models: list[str]
+    base: str | None = None
+    seeds: tuple[int, ...] = (0,)
+    groups: dict[str, list[str]] = {}
+    axes: Search = {}
+    protocols: dict[str, Protocol]
+
+
+class _Row(msgspec.Struct):
+    """What a row may have beside settings, which are looked at when it is complete."""
+
+    about: str = ""
+    like: str | None = None
+    on: Rows = {}
+    search: Search = {}
+
+
+def read_experiment(path: Path) -> File:
+    """The file, or an error that names what is wrong with it."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # there are names that no file can have
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot read the experiment {path}: {reason}") from error
+    with blamed(path):
+        raw = _decoded(content)
+        _check_values("", raw)
+        found = msgspec.convert(raw, File)
+        for key, values in _lists(found):
+            if not values:
+                raise UsageError(f"{key} is empty; give one value at least")
+            check_distinct(key, values)
+        if not found.protocols:
+            raise UsageError("protocols is empty; add one")
+    for name, protocol in found.protocols.items():
+        for model, row in protocol.rows.items():
+            with blamed(path, f"protocols.{name}.rows.{model}"):
+                msgspec.convert(row, _Row)
+    return found
+
+
+@contextmanager
+def blamed(path: Path, key: str = "") -> Iterator[None]:
+    """Say where in which file a mistake is."""
+    place = f"{path.name}: {key}: " if key else f"{path.name}: "
+    try:
+        yield
+    except (msgspec.MsgspecError, UsageError) as error:
+        raise DataError(f"{place}{_with_remedy(str(error))}") from error
+    except RecursionError as error:
+        raise DataError(f"{place}tables or lists are nested too deeply") from error
+
+
+def _decoded(content: bytes) -> dict[str, Any]:
+    if len(content) > _MOST_BYTES:
+        raise UsageError(f"the file has more than {_MOST_BYTES:,} bytes; is it an experiment?")
+    try:
+        return tomllib.loads(content.decode())
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the file is not UTF-8 text ({error.reason}); save it as such") from error
+    except ValueError as error:  # also for numbers of thousands of digits
+        raise UsageError(f"the file is not TOML: {error}") from error
+
+
+def _check_values(key: str, value: Any) -> None:
+    """Only what an id can be made of: texts, truth values, and numbers of a usual size."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            _check_values(f"{key}.{name}" if key else name, part)
+    elif isinstance(value, list):
+        for part in value:
+            _check_values(key, part)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{key} = {value}; give a finite number")
+    elif isinstance(value, int) and abs(value) >= 2**63:
+        raise UsageError(f"{key} is a number of more than 64 bits; give a smaller one")
+    elif not isinstance(value, (str, bool, int, float)):
+        raise UsageError(f"{key} = {value} is a date or a time; give a number or a text")
+
+
+def _lists(file: File) -> Iterator[tuple[str, Sequence[Scalar]]]:
+    """What is multiplied out: a value that is there twice would double all that comes of it."""
+    yield from (("datasets", file.datasets), ("models", file.models), ("seeds", file.seeds))
+    for name, values in file.axes.items():
+        yield f"axes.{name}", values
+    for name, protocol in file.protocols.items():
+        if protocol.seeds is not None:
+            yield f"protocols.{name}.seeds", protocol.seeds
+
+
+def _with_remedy(message: str) -> str:
+    if "unknown field" in message:
+        return f"{message}; correct it or take it out"
+    if "missing required field" in message:
+        return f"{message}; add it"
+    return message
