@@ -113,4 +113,4 @@ def _as_list(parts: Any) -> list[Tensor]:
 
 
 def _largest(tensor: Tensor) -> float:
-    return float(tensor.abs().max()) if tensor.numel() else 0.0
+    return float(tensor.detach().abs().max()) if tensor.numel() else 0.0
