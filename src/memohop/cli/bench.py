@@ -64,8 +64,6 @@ def bench_speed(
         describe(name)
     for model in ids:
         twin_options(model)
-    if figure is not None:
-        check_output(figure, ".svg", flag="--figure")
     if members is not None and members < 1:
         raise UsageError(f"--members {members}: give at least 1")
     place = find_device(device)
