@@ -23,7 +23,7 @@ def data():
     return data
 
 
-@pytest.mark.parametrize(("place", "name"), enumerate(memohop.models()))
+@pytest.mark.parametrize(("place", "name"), list(enumerate(memohop.models())))
 def test_capture_changes_nothing_and_a_member_alone_equals_itself_in_company(place, name, data):
     members = [
         Member(split=i, seed=seeded(i), lam=0.2 * i, dropout=0.2 + 0.2 * i) for i in range(3)
