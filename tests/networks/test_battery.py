@@ -110,7 +110,8 @@ def test_a_member_alone_equals_the_member_in_company_and_learns(name, graph):
         (alone,) = train(graph, make, [member], epochs=10)
         np.testing.assert_allclose(alone.loss_curve, result.loss_curve[:10], atol=1e-7, rtol=0)
         np.testing.assert_allclose(alone.val_curve, result.val_curve[:10], atol=1e-7, rtol=0)
-    assert np.mean([result.val for result in together]) > 0.8  # by chance: a third
+    # By chance a third would be right, and one of three may start where its rectifiers are dead.
+    assert np.median([result.val for result in together]) > 0.8
     assert all(result.loss_curve[-1] < result.loss_curve[0] for result in together)
 
 

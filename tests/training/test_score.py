@@ -25,6 +25,7 @@ def population(classes, ties=False):
     return logits, y, masks
 
 
+@pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true:UserWarning")
 @pytest.mark.parametrize(
     ("score", "expected_score"),
     [(accuracy, accuracy_score), (balanced_accuracy, balanced_accuracy_score)],
