@@ -72,6 +72,7 @@ def test_an_odd_width_is_for_the_plain_update():
     agree(tensors, 0.6, True)
 
 
+@pytest.mark.usefixtures("one_thread")  # several leave a single member to PyTorch
 def test_an_update_alone_is_the_one_in_company_bit_for_bit():
     tensors, key = inputs(6), epoch_key(torch.tensor(1), torch.tensor(5))
     company = update_and_gradients(tensors, 0.6, True)
