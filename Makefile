@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test fuzz lint clean
+.PHONY: demo test fuzz matrix lint clean
 .DEFAULT_GOAL := test
 
 demo: .venv/.ready
@@ -13,6 +13,19 @@ test: lint
 
 fuzz: .venv/.ready  # thousands of damaged and odd files for everything that reads files
 	$(BIN)/pytest -m fuzz --hypothesis-profile=fuzz
+
+# The numerical tests as other processors, numbers of threads and seeds would have them: one thing
+# changed at a time, then several at once.
+MATRIX := MEMOHOP_TEST_SEED=0 MEMOHOP_TEST_SEED=1 MEMOHOP_TEST_SEED=2 \
+	ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
+	MEMOHOP_TEST_THREADS=2 MEMOHOP_TEST_THREADS=4 MEMOHOP_TEST_NUMBA=0 \
+	ATEN_CPU_CAPABILITY=avx2,MEMOHOP_TEST_THREADS=2,MEMOHOP_TEST_SEED=1 \
+	ATEN_CPU_CAPABILITY=default,MEMOHOP_TEST_THREADS=4,MEMOHOP_TEST_NUMBA=0,MEMOHOP_TEST_SEED=2
+
+matrix: .venv/.ready
+	set -e; for setting in $(MATRIX); do echo "$$setting"; \
+		env $$(echo $$setting | tr , ' ') $(BIN)/pytest -x --durations=0 --durations-min=60 \
+		tests/nn tests/networks tests/training tests/own; done
 
 lint: .venv/.ready
 	$(BIN)/ruff format --check .

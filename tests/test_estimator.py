@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 import memohop
 from memohop import MMPClassifier, UsageError
 from memohop.own.partition import SmallClassWarning, partition
+from numerics import assert_same_sums, generator
 
 FAST = {"trials": 1, "splits": 2, "epochs": 5}
 
@@ -69,12 +70,14 @@ class TestGraph:
 
     def test_a_new_graph_is_predicted_by_its_own_arcs(self, fitted):
         data, classifier = fitted
-        order = torch.randperm(90, generator=torch.Generator().manual_seed(0))
+        order = torch.randperm(90, generator=generator())
         turned = Data(x=data.x[order], edge_index=order.argsort()[data.edge_index])
         expected = classifier.predict_proba()[order]
-        assert classifier.predict_proba(turned) == pytest.approx(expected, abs=1e-5)
         given = classifier.predict_proba(turned.x.numpy(), edges=turned.edge_index)
-        assert given == pytest.approx(expected, abs=1e-5)
+        for found in (classifier.predict_proba(turned), given):
+            # Two rounds of neighbours, of a state of 64 channels, and of two of them in the gate.
+            tensors = torch.from_numpy(found), torch.from_numpy(expected)
+            assert_same_sums(*tensors, length=2 * (90 + 3 * 64))
         alone = classifier.predict_proba(data.x.numpy(), edges=[])
         assert np.abs(alone - classifier.predict_proba()).max() > 0.01
 

@@ -14,6 +14,7 @@ from memohop import MMPClassifier, UsageError
 from memohop.explain import as_pyg, explain_node, read_gates
 from memohop.own.model import OwnModel
 from memohop.report.explain_page import explain_page
+from numerics import assert_rounded, in_float64, seeded, with_parameters
 
 NODES = 60
 KINDS = [
@@ -28,7 +29,7 @@ def with_networks(classifier, **options):
     """The classifier with other networks, their parameters far from where they begin."""
     states = []
     for seed in range(2):
-        torch.manual_seed(seed)
+        torch.manual_seed(seeded(seed))
         network = memohop.build("gcn+mmp", 6, 3, hidden_channels=5, **options)
         for parameter in network.parameters():
             torch.nn.init.normal_(parameter)
@@ -40,7 +41,9 @@ def with_networks(classifier, **options):
 
 @pytest.fixture(scope="module")
 def fitted():
-    data = memohop.load("csbm", nodes=NODES, classes=3, channels=6, degree=4, homophily=0.7)
+    data = memohop.load(
+        "csbm", nodes=NODES, classes=3, channels=6, degree=4, homophily=0.7, seed=seeded()
+    )
     data.y[::6] = -1
     arcs = data.edge_index[:, ::3]  # so that direction matters
     return MMPClassifier(trials=1, splits=2, epochs=4).fit(
@@ -48,19 +51,52 @@ def fitted():
     )
 
 
+@torch.no_grad()
+def agree(classifier, function, *found):
+    """What was found, with a function of the networks in float64, the features and the graphs."""
+    arcs, networks = classifier.graph_.edge_index, classifier.model_.networks()
+
+    def exact(x, *parameters):
+        others = with_parameters(networks, parameters)
+        with in_float64():
+            graphs = [network.prepare(arcs, NODES) for network in others]
+        return function(others, x, graphs)
+
+    parameters = [parameter for network in networks for parameter in network.parameters()]
+    tensors = [torch.as_tensor(part, dtype=torch.float32) for part in found]
+    widest = max(max(parameter.shape) for parameter in parameters)
+    # Up to three rounds, with sums of neighbours, of a state, and of two states in the gate.
+    length = 3 * (NODES + 3 * widest)
+    assert_rounded(tensors, exact, classifier.graph_.x, *parameters, length=length)
+
+
+def logits_of(networks, x, graphs):
+    return torch.stack(
+        [network(x, graph).logits for network, graph in zip(networks, graphs, strict=True)]
+    )
+
+
+def size(explanation):
+    """What the shares come to without their signs; they are rounded by parts of that."""
+    shares = [neighbour.share for neighbour in explanation.neighbours]
+    return sum(map(abs, [explanation.own, explanation.constant, *shares]))
+
+
+# Up to three rounds of 60 neighbours, states of five channels and gates of two states.
+ROUNDED = 3 * (NODES + 15) * torch.finfo(torch.float32).eps
+
+
 class TestGates:
     def test_means_over_rounds_and_networks(self, fitted):
-        graph = fitted.graph_
-        every = [
-            network.gates(graph.x, network.prepare(graph.edge_index, NODES)).detach()
-            for network in fitted.model_.networks()
-        ]
-        mean = torch.stack(every).mean(0)
         found = read_gates(fitted)
-        assert found.kept == pytest.approx(mean[:, :, 0].mean(0).numpy(), abs=1e-6)
-        assert found.absorbed == pytest.approx(mean[:, :, 1].mean(0).numpy(), abs=1e-6)
-        # What is passed on after the last round is read by nobody.
-        assert found.passed_on == pytest.approx(mean[:-1, :, 2].mean(0).numpy(), abs=1e-6)
+
+        def means(exact, x, graphs):
+            every = [one.gates(x, graph) for one, graph in zip(exact, graphs, strict=True)]
+            mean = torch.stack(every).mean(0)
+            # What is passed on after the last round is read by nobody.
+            return mean[:, :, 0].mean(0), mean[:, :, 1].mean(0), mean[:-1, :, 2].mean(0)
+
+        agree(fitted, means, found.kept, found.absorbed, found.passed_on)
 
     def test_degree_and_local_homophily_counted_by_hand(self, fitted):
         graph, found = fitted.graph_, read_gates(fitted)
@@ -111,17 +147,16 @@ class TestShares:
     @pytest.mark.parametrize("node", [0, 17, 44])
     def test_shares_add_up_to_the_margin_of_the_whole_network(self, fitted, options, node):
         classifier = with_networks(fitted, **options)
-        graph, found = classifier.graph_, explain_node(classifier, node)
-        logits = [
-            network(graph.x, network.prepare(graph.edge_index, NODES)).logits[node]
-            for network in classifier.model_.networks()
-        ]
-        mean = torch.stack(logits).softmax(-1).mean(0)
-        assert found.probability == pytest.approx(float(mean.max()), abs=1e-5)
-        margin = torch.stack([one[found.predicted] - one[found.runner_up] for one in logits]).mean()
-        assert found.margin == pytest.approx(float(margin), rel=1e-4, abs=1e-4)
+        found = explain_node(classifier, node)
+
+        def probability_and_margin(*networks_and_inputs):
+            logits = logits_of(*networks_and_inputs)[:, node]
+            margin = logits[:, found.predicted] - logits[:, found.runner_up]
+            return logits.softmax(-1).mean(0).max(), margin.mean()
+
+        agree(classifier, probability_and_margin, found.probability, found.margin)
         shares = found.own + found.constant + sum(n.share for n in found.neighbours)
-        assert shares == pytest.approx(found.margin, rel=1e-4, abs=1e-4)
+        assert shares == pytest.approx(found.margin, abs=ROUNDED * size(found))
 
     @torch.no_grad()
     @pytest.mark.parametrize("options", [{"num_layers": 1}, {"num_layers": 1, "direction": "in"}])
@@ -133,9 +168,10 @@ class TestShares:
         found = explain_node(classifier, place)
         expected = {neighbour.id: 0.0 for neighbour in found.neighbours}
         for network in classifier.model_.networks():
-            arcs = network.prepare(graph.edge_index, NODES)
+            with in_float64():
+                arcs = network.double().prepare(graph.edge_index, NODES)
             (mmp,) = network.rounds
-            start = torch.relu(network.input(graph.x))
+            start = torch.relu(network.input(graph.x.double()))
             gates = mmp.step(start, start, arcs)[2]
             weight = network.classifier.weight[found.predicted]
             weight = weight - network.classifier.weight[found.runner_up]
@@ -150,7 +186,8 @@ class TestShares:
                 expected[neighbour] += (margin(start) - margin(silent)) / 2
         assert expected
         for neighbour in found.neighbours:
-            assert neighbour.share == pytest.approx(expected[neighbour.id], rel=1e-3, abs=1e-4)
+            exact = expected[neighbour.id]
+            assert neighbour.share == pytest.approx(exact, abs=ROUNDED * size(found))
 
     def test_an_unknown_node_is_named(self, fitted):
         with pytest.raises(UsageError, match="no node named '600'; ids of this graph are 0, 1, 2"):
@@ -179,7 +216,9 @@ class TestPyG:
         classifier = with_networks(fitted, **options)
         module, graph = as_pyg(classifier), classifier.graph_
         found = module(graph.x, module.arcs(graph.edge_index, NODES))
-        assert found.exp().detach().numpy() == pytest.approx(classifier.predict_proba(), abs=1e-5)
+        probabilities = found.exp().detach(), classifier.predict_proba()
+        for one in probabilities:
+            agree(classifier, lambda *given: logits_of(*given).softmax(-1).mean(0), one)
 
     def test_gnn_explainer_and_the_shares_find_the_neighbour_that_tells(self, planted):
         classifier, tellers = planted
@@ -196,7 +235,7 @@ class TestPyG:
                 "return_type": "log_probs",
             },
         )
-        torch.manual_seed(0)
+        torch.manual_seed(seeded(0))
         for node in range(20, 26):
             found = explain_node(classifier, node)
             assert found.neighbours[0].id == tellers[node]
@@ -215,7 +254,7 @@ def planted():
     """Ten nodes of each class know it; the others know nothing and hear one of these and three of
     their own kind.
     """
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seeded())
     y = np.concatenate([np.arange(20) % 2, generator.integers(2, size=100)])
     x = generator.normal(scale=0.1, size=(120, 2))
     x[np.arange(20), y[:20]] += 2

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 from memohop.data.registry import describe
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
+    from memohop.pyg import Data
     from memohop.training import MemberResult
 
 _COST = {"mlp": 1, "gcn": 2, "gcn+mmp": 8, "gat+mmp": 14}  # about, of one training run

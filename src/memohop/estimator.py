@@ -20,7 +20,6 @@ from sklearn.metrics import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
-from torch_geometric.data import Data
 
 from memohop.data.arcs import check_arcs
 from memohop.data.arguments import real_number, whole_number
@@ -32,6 +31,7 @@ from memohop.own.model import MODEL, OwnModel
 from memohop.own.partition import given_masks, make_masks
 from memohop.own.report import make_report
 from memohop.own.search import search
+from memohop.pyg import Data
 from memohop.training import Rules
 from memohop.training.score import SCORES
 

@@ -1,13 +1,19 @@
 """What every model of the registry must be able to do."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import memohop
 from memohop import Member, UsageError, build, models, train
 from memohop.networks.registry import entry
 from memohop.nn import SparseFeatures
+from numerics import generator, seeded
+
+pytestmark = pytest.mark.usefixtures("float64")
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])  # directed; 4 and 5 are isolated
 NODES, FEATURES, CLASSES = 6, 5, 3
@@ -23,7 +29,7 @@ def small(name, in_channels=FEATURES, out_channels=CLASSES, num_nodes=NODES, **o
 
 
 def features(nodes=NODES):
-    return torch.rand(nodes, FEATURES, generator=torch.Generator().manual_seed(0))
+    return torch.rand(nodes, FEATURES, generator=generator())
 
 
 def logits_of(network, x, arcs=ARCS):
@@ -33,14 +39,16 @@ def logits_of(network, x, arcs=ARCS):
 
 @pytest.fixture(scope="module")
 def graph():
-    return memohop.load(
-        "csbm", nodes=90, classes=3, channels=12, degree=6, homophily=0.9, strength=1.0, seed=1
-    )
+    data = memohop.load(
+        "csbm", nodes=90, classes=3, channels=12, degree=6, homophily=0.9, strength=1.0,
+        seed=seeded(1),
+    )  # fmt: skip
+    data.x = data.x.double()
+    return data
 
 
 @every_model
 def test_sparse_features_give_what_dense_ones_give(name):
-    torch.manual_seed(0)
     network, x = small(name).eval(), features().round()
     found = logits_of(network, x)
     assert found.shape == (NODES, CLASSES)
@@ -51,7 +59,6 @@ def test_sparse_features_give_what_dense_ones_give(name):
 # The latent space of geom-gcn is found up to mirroring; its own tests permute a given one.
 @pytest.mark.parametrize("name", [name for name in models() if name != "geom-gcn"])
 def test_the_order_of_the_nodes_does_not_matter(name):
-    torch.manual_seed(0)
     network, x = small(name).eval(), features()
     found = logits_of(network, x)
     order = torch.tensor([3, 1, 5, 0, 2, 4])
@@ -76,7 +83,6 @@ def test_the_order_of_the_nodes_does_not_matter(name):
     ids=["directed", "disconnected", "loops", "no-arcs", "one-node", "one-node-with-a-loop"],
 )
 def test_odd_graphs_give_finite_logits_and_gradients(name, arcs, nodes):
-    torch.manual_seed(0)
     network = small(name, num_nodes=nodes)
     x = features(nodes)
     assert logits_of(network.eval(), x, arcs).isfinite().all()
@@ -86,15 +92,21 @@ def test_odd_graphs_give_finite_logits_and_gradients(name, arcs, nodes):
     loss.backward()
     grads = [p.grad for p in network.parameters() if p.grad is not None]
     assert grads
-    assert all(grad.isfinite().all() and grad.abs().max() < 1e4 for grad in grads)
+    assert all(grad.isfinite().all() and grad.abs().max() < steepest(network) for grad in grads)
+
+
+def steepest(network):
+    """Of a row whose channels are equal, a norm after the first one makes so much more."""
+    norms = [module.eps**-0.5 for module in network.modules() if isinstance(module, nn.LayerNorm)]
+    return max(1e4, 10 * math.prod(norms[1:]))
 
 
 @every_model
 def test_a_member_alone_equals_the_member_in_company_and_learns(name, graph):
     members = [
-        Member(split=0, seed=0, lr=0.02),
-        Member(split=1, seed=1, lr=0.01, weight_decay=0.0, lam=0.3),
-        Member(split=2, seed=2, lr=0.03, input_dropout=0.0, lam=1.0),
+        Member(split=0, seed=seeded(0), lr=0.02),
+        Member(split=1, seed=seeded(1), lr=0.01, weight_decay=0.0, lam=0.3),
+        Member(split=2, seed=seeded(2), lr=0.03, input_dropout=0.0, lam=1.0),
     ]
 
     rates = {"dropout": 0.2} if "dropout" in entry(name).options() else {}
@@ -105,9 +117,10 @@ def test_a_member_alone_equals_the_member_in_company_and_learns(name, graph):
     together = train(graph, make, members, epochs=25)
     for member, result in zip(members, together, strict=True):
         (alone,) = train(graph, make, [member], epochs=10)
-        np.testing.assert_allclose(alone.loss_curve, result.loss_curve[:10], atol=1e-4, rtol=0)
-        np.testing.assert_allclose(alone.val_curve, result.val_curve[:10], atol=1e-4, rtol=0)
-    assert np.mean([result.val for result in together]) > 0.8  # by chance: a third
+        np.testing.assert_allclose(alone.loss_curve, result.loss_curve[:10], atol=1e-7, rtol=0)
+        np.testing.assert_allclose(alone.val_curve, result.val_curve[:10], atol=1e-7, rtol=0)
+    # By chance a third would be right, and one of three may start where its rectifiers are dead.
+    assert np.median([result.val for result in together]) > 0.8
     assert all(result.loss_curve[-1] < result.loss_curve[0] for result in together)
 
 

@@ -9,13 +9,14 @@ from torch_geometric.nn import FAConv
 from memohop import Graph, UsageError, build
 from memohop.networks.fagcn import SignedAttention
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])  # with a self-loop
 NODES, FEATURES, CLASSES = 6, 5, 3
 NEIGHBOURS = {0: [1, 2], 1: [0, 2, 3], 2: [0, 1], 3: [1], 4: [], 5: []}
 
 
 def test_fagcn_equals_loops_over_the_arcs():
-    torch.manual_seed(0)
     network = build("fagcn", FEATURES, CLASSES, hidden_channels=4, epsilon=0.4).eval()
     with torch.no_grad():
         for name, parameter in network.named_parameters():
@@ -39,7 +40,6 @@ def test_fagcn_equals_loops_over_the_arcs():
 
 
 def test_a_round_equals_that_of_pyg_without_the_bias():
-    torch.manual_seed(0)
     network = build("fagcn", FEATURES, CLASSES, hidden_channels=4, epsilon=0.2).eval()
     (round_, _), hidden, first = network.rounds, torch.randn(NODES, 4), torch.randn(NODES, 4)
     layer = FAConv(4, eps=0.2, add_self_loops=False)
@@ -52,7 +52,6 @@ def test_a_round_equals_that_of_pyg_without_the_bias():
 
 
 def test_gradients_equal_those_of_a_dense_attention():
-    torch.manual_seed(0)
     layer = SignedAttention(4).double()
     graph = Graph(ARCS, NODES, direction="in", self_loops="remove", norm="symmetric")
     graph = graph.to(dtype=torch.float64)

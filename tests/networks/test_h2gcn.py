@@ -9,6 +9,8 @@ from memohop import Graph, build
 from memohop.networks import two_steps
 from memohop.networks.two_steps import TwoSteps
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])
 FEATURES, CLASSES = 5, 3
 
@@ -44,7 +46,6 @@ def average(sets, hidden):
 @pytest.mark.parametrize("direction", ["undirected", "out", "in"])
 @pytest.mark.parametrize(("num_layers", "relu"), [(1, True), (2, True), (2, False)])
 def test_h2gcn_equals_loops_over_the_nodes(direction, num_layers, relu):
-    torch.manual_seed(0)
     network = build(
         "h2gcn", FEATURES, CLASSES, hidden_channels=4, num_layers=num_layers, relu=relu,
         direction=direction,
@@ -64,7 +65,6 @@ def test_h2gcn_equals_loops_over_the_nodes(direction, num_layers, relu):
 
 @pytest.mark.parametrize("num_layers", [1, 2])
 def test_deciding_before_or_after_the_rounds_is_the_same(num_layers):
-    torch.manual_seed(0)
     network = build("h2gcn", FEATURES, CLASSES, hidden_channels=4, num_layers=num_layers, dropout=0)
     x, graph = torch.rand(6, FEATURES), network.prepare(ARCS, 6)
     found = []
@@ -92,7 +92,6 @@ def test_the_second_neighbourhood_is_strict(data, nodes):
 @pytest.mark.parametrize("direction", ["undirected", "out", "in"])
 def test_a_second_neighbourhood_of_single_paths_is_multiplied_step_by_step(direction, monkeypatch):
     monkeypatch.setattr(two_steps, "_PER_ROW", 0)  # so that it pays on a small graph
-    torch.manual_seed(0)
     hub = [(0, node) for node in range(1, 30)] + [(node, 0) for node in range(10, 40)]
     arcs = [*hub, (1, 2), (3, 2), (3, 4), (5, 5)]
     near = Graph(torch.tensor(arcs).t(), 40, direction=direction, self_loops="remove")

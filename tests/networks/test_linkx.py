@@ -8,6 +8,8 @@ import memohop
 from memohop import Member, UsageError, build, train
 from memohop.networks.registry import entry
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
 UNDIRECTED = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
 NODES, FEATURES, CLASSES, WIDTH = 6, 5, 3, 8
@@ -24,7 +26,6 @@ def pairs_of(layers, pyg_norms, pyg_linears):
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize(("edge_layers", "node_layers", "num_layers"), [(1, 1, 1), (2, 2, 3)])
 def test_it_equals_pyg(edge_layers, node_layers, num_layers, training):
-    torch.manual_seed(0)
     network = build(
         "linkx", FEATURES, CLASSES, num_nodes=NODES, hidden_channels=WIDTH, dropout=0.0,
         edge_layers=edge_layers, node_layers=node_layers, num_layers=num_layers,
@@ -74,5 +75,6 @@ def test_the_number_of_nodes_is_not_an_option_and_other_models_do_not_mind_it():
 
 def test_the_trainer_fills_in_the_number_of_nodes():
     data = memohop.load("csbm", nodes=60, classes=3, channels=8)
+    data.x = data.x.double()
     (result,) = train(data, "linkx", [Member()], epochs=2)
     assert result.epochs == 2

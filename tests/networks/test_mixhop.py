@@ -7,6 +7,9 @@ from torch_geometric.nn import MixHopConv
 from memohop import UsageError, build
 from memohop.networks.mixhop import UnitFeatureLinear
 from memohop.nn import SparseFeatures, epoch_key, randomness
+from numerics import generator
+
+pytestmark = pytest.mark.usefixtures("float64")
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
 UNDIRECTED = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
@@ -14,7 +17,7 @@ NODES, FEATURES, CLASSES = 6, 5, 3
 
 
 def features():
-    return torch.rand(NODES, FEATURES, generator=torch.Generator().manual_seed(0))
+    return torch.rand(NODES, FEATURES, generator=generator())
 
 
 def dense_graph():
@@ -27,7 +30,6 @@ def dense_graph():
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
 @pytest.mark.parametrize("unit_features", [True, False])
 def test_mixhop_equals_powers_of_a_dense_matrix(num_layers, unit_features):
-    torch.manual_seed(0)
     network = build(
         "mixhop", FEATURES, CLASSES, hidden_channels=8, num_layers=num_layers,
         dropout=0.0, input_dropout=0.0, unit_features=unit_features,

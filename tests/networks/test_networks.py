@@ -7,6 +7,9 @@ from torch_geometric.nn import GATConv, GCNConv
 
 from memohop import UsageError, build, models
 from memohop.nn import epoch_key, randomness
+from numerics import generator
+
+pytestmark = pytest.mark.usefixtures("float64")
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
 UNDIRECTED = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
@@ -14,7 +17,7 @@ NODES, FEATURES, CLASSES = 6, 5, 3
 
 
 def features():
-    return torch.rand(NODES, FEATURES, generator=torch.Generator().manual_seed(0))
+    return torch.rand(NODES, FEATURES, generator=generator())
 
 
 def logits_of(network, x, arcs=ARCS):
@@ -143,7 +146,6 @@ def test_options_of_the_memory_network():
 
 @pytest.mark.parametrize("name", ["gcn", "gat", "gcn+mmp", "gat+mmp"])
 def test_direction_matters_on_a_directed_graph(name):
-    torch.manual_seed(0)
     out = build(name, FEATURES, CLASSES, direction="out").eval()
     into = build(name, FEATURES, CLASSES, direction="in").eval()
     into.load_state_dict(out.state_dict())

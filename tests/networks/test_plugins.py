@@ -10,6 +10,8 @@ from memohop import MMP, UsageError, build, models
 from memohop.networks.backbone import GCN
 from memohop.networks.memory import MemoryNetwork
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
 NODES, FEATURES, CLASSES, WIDTH = 6, 5, 3, 8
 
@@ -56,7 +58,6 @@ def gcnii(ours, place):
     ],
 )
 def test_mmp_round_a_backbone_equals_mmp_round_pyg(name, twin, options, both_ways):
-    torch.manual_seed(0)
     network = build(name, FEATURES, CLASSES, hidden_channels=WIDTH, **options).eval()
     x = torch.rand(NODES, FEATURES)
     arcs = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1) if both_ways else ARCS

@@ -7,11 +7,12 @@ import torch
 
 import memohop
 from memohop import UsageError
+from numerics import seeded
 
 
 def networks(count=200, **options):
     for seed in range(count):
-        torch.manual_seed(seed)
+        torch.manual_seed(seeded(seed))
         yield memohop.build("gcn+mmp", 30, 5, hidden_channels=16, init="released", **options)
 
 
@@ -66,7 +67,6 @@ def test_it_is_known_for_what_was_released_alone():
 @pytest.mark.parametrize("form", ["paper", "mean", "official"])
 @pytest.mark.parametrize("init", ["glorot", "released"])
 def test_a_node_without_neighbours_does_not_outweigh_the_others(form, init):
-    torch.manual_seed(0)
     network = memohop.build("gcn+mmp", 4, 2, hidden_channels=8, decoupling=form, init=init)
     graph = network.prepare(torch.tensor([[0, 1], [1, 0]]), 3)  # node 2 has none
     _, penalty = network(torch.rand(3, 4), graph)
@@ -79,7 +79,7 @@ def test_the_memory_is_dropped_out_before_the_map_where_asked_for():
     x, edges = torch.rand(6, 4), torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]])
 
     def logits(**options):
-        torch.manual_seed(1)
+        torch.manual_seed(seeded(1))
         network = memohop.build("gat+mmp", 4, 2, dropout=0.5, input_dropout=0.0, **options)
         network.rounds[0].gate.dropout.active = False  # what the gate drops is not in question
         return [network(x, network.prepare(edges, 6)).logits for _ in range(2)]

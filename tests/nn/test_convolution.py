@@ -24,6 +24,8 @@ from memohop.nn.attention import attend
 from memohop.nn.pattern import Pattern
 from memohop.nn.randomness import next_draw
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
 NODES = 5
 
@@ -143,13 +145,13 @@ def test_attention_weights_equal_a_loop_over_rows():
         scores = [float(receive[head, i] + send[head, j]) for i, j in ((0, 1), (0, 2))]
         powers = [math.exp(s if s > 0 else 0.2 * s) for s in scores]
         expected = [power / sum(powers) for power in powers] + [0.0, 1.0]
-        assert found[head].tolist() == pytest.approx(expected, rel=1e-5)
+        assert found[head].tolist() == pytest.approx(expected, rel=1e-12)
 
 
 def test_attention_survives_scores_of_any_size():
     row, col = torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1])
-    send = torch.tensor([[1e4, -1e4]])
-    found = attend(torch.zeros(1, 2), send, Pattern(row, col, (2, 2)), negative_slope=0.2)
+    send = torch.tensor([[1e4, -1e4]], dtype=torch.float32)
+    found = attend(torch.zeros_like(send), send, Pattern(row, col, (2, 2)), negative_slope=0.2)
     assert found.tolist() == [[1.0, 0.0, 1.0]]
 
 
@@ -167,13 +169,13 @@ def test_attention_gradients():
 
 def test_a_row_on_one_side_of_the_kink_has_exactly_no_gradient_in_its_receiver():
     pattern = Pattern(torch.tensor([0, 0, 0, 1, 1]), torch.tensor([0, 1, 2, 1, 2]), (3, 3))
-    receive = torch.tensor([[5.0, -5.0, 0.0]], requires_grad=True)
-    send = torch.tensor([[0.3, -0.7, 0.11]], requires_grad=True)
+    receive = torch.tensor([[5, -5, 0]], dtype=torch.float32, requires_grad=True)
+    send = torch.tensor([[0.3, -0.7, 0.11]], dtype=torch.float32, requires_grad=True)
     weights = attend(receive, send, pattern, negative_slope=0.2)
     of_receive, of_send = torch.autograd.grad(
         (weights * torch.tensor([0.7, 0.1, -0.3, 0.9, 0.2])).sum(), (receive, send)
     )
-    assert torch.equal(of_receive, torch.zeros(1, 3))
+    assert torch.equal(of_receive, torch.zeros_like(receive))
     assert (of_send != 0).all()
 
 

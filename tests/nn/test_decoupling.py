@@ -7,6 +7,7 @@ import torch
 
 from memohop import UsageError, decoupling_loss
 from memohop.nn.decoupling import network_decoupling_loss
+from numerics import generator
 
 
 def cosine(one, other):
@@ -20,9 +21,9 @@ def cosines(hidden, memory):
 
 
 def pairs(layers):
-    generator = torch.Generator().manual_seed(3)
+    numbers = generator(3)
     return [
-        tuple(torch.randn(2, 7, 4, dtype=torch.float64, generator=generator)) for _ in range(layers)
+        tuple(torch.randn(2, 7, 4, dtype=torch.float64, generator=numbers)) for _ in range(layers)
     ]
 
 

@@ -26,6 +26,7 @@ from memohop.nn.pattern import Pattern, inner, weighted_product
 from memohop.nn.randomness import Draw, scaled_keep_mask
 from memohop.nn.update import gated_update
 from memohop.nn.whole_attention import attend_as_a_whole
+from numerics import generator
 
 # Node 4 sends to one and receives from nobody; the loop of node 1 is all that it receives.
 ROW, COL, NODES = [0, 0, 0, 1, 2, 2, 3], [0, 1, 3, 1, 0, 4, 2], 5
@@ -45,7 +46,7 @@ class Case:
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
     """The same numbers whatever the type and device."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(*shape, generator=generator(seed))
 
 
 class Cases:

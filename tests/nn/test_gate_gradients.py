@@ -9,6 +9,7 @@ from memohop import MMP
 from memohop.nn import epoch_key, randomness, update
 from memohop.nn.fused import gate_kernels_for
 from memohop.nn.randomness import Draw, scaled_keep_mask
+from numerics import generator
 
 MEMBERS, NODES, WIDTH = 3, 5, 4
 SHAPES = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
@@ -30,7 +31,7 @@ places = pytest.mark.parametrize(
 def numbers(like):
     """Hidden state, memory, weight and bias of every member."""
     return [
-        torch.randn(MEMBERS, *shape, generator=torch.Generator().manual_seed(seed)).to(like)
+        torch.randn(MEMBERS, *shape, generator=generator(seed)).to(like)
         for seed, shape in enumerate(SHAPES)
     ]
 
@@ -116,6 +117,7 @@ def test_also_where_nobody_wants_the_memory(device, dtype):
 
 
 @pytest.mark.parametrize("width", [3, 4])  # an odd one is not for the kernels
+@pytest.mark.usefixtures("float64")
 def test_one_round_alone_is_the_same_per_node_and_per_channel(width):
     """With equal rows of weights, a gate per channel is the gate of the node."""
     alone, wide = (MMP(lambda memory: memory, width, per=per) for per in ("node", "channel"))

@@ -9,6 +9,8 @@ import torch
 from memohop import Graph, UsageError
 from memohop.nn.graph import DIRECTIONS, NORMS, SELF_LOOPS
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 # A multi-arc (0 -> 1 twice), an arc each way (1 <-> 2), a loop in the file (2), and two nodes
 # without arcs (4, 5).
 ARCS = [(0, 1), (0, 1), (1, 2), (2, 1), (2, 2), (0, 3), (3, 2)]

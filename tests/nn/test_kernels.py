@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from numerics import assert_rounded, generator, seeded
+
 pytest.importorskip("triton", reason="Triton is not installed")
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU here", allow_module_level=True)
@@ -17,8 +19,8 @@ MEMBERS, NODES, WORDS, WIDTH = 5, 37, 23, 12
 
 
 def features():
-    generator = torch.Generator().manual_seed(1)
-    dense = torch.rand(NODES, WORDS, generator=generator)
+    numbers = generator(1)
+    dense = torch.rand(NODES, WORDS, generator=numbers)
     return (dense * (dense < 0.3)).cuda()
 
 
@@ -37,37 +39,45 @@ def masks(shape, place):
     return torch.stack(drawn)
 
 
-def close(found, expected):
-    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
-
-
 def test_products_with_dropout_forward_and_backward():
     dense, sparse = features(), SparseFeatures(features())
     weight = torch.randn(MEMBERS, WORDS, WIDTH, device="cuda")
     drop = (keys(), RATES.cuda(), *place_words(4))
     dropped = dense.double().expand(MEMBERS, -1, -1).clone()
     dropped[:, dense != 0] *= masks((len(sparse.values),), 4)
-    close(sparse.pattern.product(sparse.values, weight, drop=drop), dropped @ weight.double())
+    found = sparse.pattern.product(sparse.values, weight, drop=drop)
+    assert_rounded(found, lambda weight: dropped @ weight, weight, length=WORDS)
     grad = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
     found = sparse.pattern.transposed_product(sparse.values, grad, drop=drop)
-    close(found, dropped.mT @ grad.double())
+    assert_rounded(found, lambda grad: dropped.mT @ grad, grad, length=NODES)
 
 
 @pytest.mark.parametrize("width", [1, 8, 64, 100])
 def test_graph_products_and_inner_products(width):
-    arcs = torch.randint(NODES, (2, 150), generator=torch.Generator().manual_seed(2))
+    arcs = torch.randint(NODES, (2, 150), generator=generator(2))
     graph = Graph(arcs.cuda(), NODES, direction="out", norm="row")
     pattern, values = graph.pattern, torch.randn(MEMBERS, len(graph.pattern), device="cuda")
     hidden = torch.randn(MEMBERS, NODES, width, device="cuda")
-    matrices = torch.stack([pattern.csr(value).to_dense() for value in values]).double()
-    close(pattern.product(values, hidden), matrices @ hidden.double())
     other = torch.randn(MEMBERS, NODES, width, device="cuda")
+
+    def matrices(values, elsewhere=0.0):
+        full = values.new_full((MEMBERS, NODES, NODES), elsewhere)
+        full[:, pattern.row, pattern.col] = values
+        return full
+
+    def inner(other, hidden):
+        return (other[:, pattern.row] * hidden[:, pattern.col]).sum(-1)
+
+    def row_softmax(values):
+        return matrices(values, -torch.inf).softmax(-1)[:, pattern.row, pattern.col]
+
+    found = pattern.product(values, hidden)
+    assert_rounded(found, lambda v, h: matrices(v) @ h, values, hidden, length=NODES)
     found = kernels.inner(pattern.row.int(), pattern.col.int(), other, hidden)
-    close(found, (other[:, pattern.row].double() * hidden[:, pattern.col].double()).sum(-1))
-    close(pattern.row_sums(values), matrices.sum(-1))
-    full = torch.full_like(matrices, -torch.inf)
-    full[:, pattern.row, pattern.col] = values.double()
-    close(pattern.row_softmax(values), full.softmax(-1)[:, pattern.row, pattern.col])
+    assert_rounded(found, inner, other, hidden, length=width)
+    found = pattern.row_sums(values)
+    assert_rounded(found, lambda v: matrices(v).sum(-1), values, length=NODES)
+    assert_rounded(pattern.row_softmax(values), row_softmax, values, length=NODES)
 
 
 def test_dropout_masks_are_those_of_the_cpu():
@@ -78,7 +88,7 @@ def test_dropout_masks_are_those_of_the_cpu():
         for key, rate in zip(keys().cpu(), RATES, strict=True)
     ])  # fmt: skip
     assert torch.equal((found != 0).cpu(), on_cpu != 0)
-    torch.testing.assert_close(found.cpu(), values.cpu() * on_cpu)
+    assert_rounded(found.cpu(), lambda values: values * on_cpu, values.cpu(), length=2)
 
 
 @pytest.mark.parametrize("dropout", [False, True])
@@ -88,20 +98,24 @@ def test_gated_update_forward_and_backward(dropout):
         torch.randn(MEMBERS, *shape, device="cuda") for shape in shapes
     )
     drop = (keys(), RATES.cuda(), place_words(1), place_words(2)) if dropout else None
-    exact = [tensor.double().requires_grad_() for tensor in (hidden, message, weight, bias)]
-    h, m, w, b = exact
     one, two = (masks((NODES, WIDTH), p) if dropout else 1.0 for p in (1, 2))
-    scores = torch.cat([h * one, m * two], -1) @ w.mT + b[:, None]
-    keep, absorb, send = scores.sigmoid().split(1, dim=-1)
-    new_hidden, memory = keep * h + absorb * m, send * m
-    found = gate_kernels.gated_update(hidden, message, weight, bias, drop, True)
-    for part, expected in zip(found, (new_hidden, memory, scores.sigmoid()), strict=True):
-        close(part, expected)
     grads = torch.randn(2, MEMBERS, NODES, WIDTH, device="cuda")
-    expected = torch.autograd.grad((new_hidden * grads[0] + memory * grads[1]).sum(), exact)
+
+    def by_hand(*tensors):
+        *leaves, of_hidden, of_memory = (tensor.clone().requires_grad_() for tensor in tensors)
+        h, m, w, b = leaves
+        scores = torch.cat([h * one, m * two], -1) @ w.mT + b[:, None]
+        keep, absorb, send = scores.sigmoid().split(1, dim=-1)
+        new_hidden, memory = keep * h + absorb * m, send * m
+        loss = (new_hidden * of_hidden + memory * of_memory).sum()
+        return new_hidden, memory, scores.sigmoid(), *torch.autograd.grad(loss, leaves)
+
+    found = gate_kernels.gated_update(hidden, message, weight, bias, drop, True)
     parts = gate_kernels.gated_update_backward(hidden, message, weight, found[2], *grads, drop)
-    for part, slow in zip(parts, expected, strict=True):
-        close(part, slow)
+    # Scores add two states; a gradient adds a state up, then those of scores, then all nodes.
+    length = 3 * WIDTH + 3 + NODES
+    given = hidden, message, weight, bias, *grads
+    assert_rounded([*found, *parts], by_hand, *given, length=length)
 
 
 def test_gated_update_without_the_memory():
@@ -126,11 +140,11 @@ SHAPES = [(37, 64, 64), (64, 2500, 5), (1, 1, 1), (5, 33, 70), (192, 40, 7)]
 
 @pytest.mark.parametrize(("rows", "inner", "columns"), SHAPES)
 def test_batched_products_do_not_depend_on_the_batch(rows, inner, columns):
-    generator = torch.Generator(device="cuda").manual_seed(0)
-    left = torch.randn(40, inner, rows, device="cuda", generator=generator).mT
-    right = torch.randn(40, inner, columns, device="cuda", generator=generator)
+    numbers = torch.Generator(device="cuda").manual_seed(seeded())
+    left = torch.randn(40, inner, rows, device="cuda", generator=numbers).mT
+    right = torch.randn(40, inner, columns, device="cuda", generator=numbers)
     whole = batched_product(left, right)
-    torch.testing.assert_close(whole.double(), left.double() @ right.double(), rtol=1e-4, atol=1e-4)
+    assert_rounded(whole, torch.matmul, left, right, length=inner)
     for size in (1, 3, 17):
         assert torch.equal(batched_product(left[:size], right[:size]), whole[:size])
     shared = right[:1].expand(40, -1, -1)
@@ -138,17 +152,17 @@ def test_batched_products_do_not_depend_on_the_batch(rows, inner, columns):
 
 
 def test_a_crowded_graph_is_multiplied_with_its_zeros():
-    arcs = torch.randint(NODES, (2, 600), generator=torch.Generator().manual_seed(2))
+    arcs = torch.randint(NODES, (2, 600), generator=generator(2))
     graph = Graph(arcs.cuda(), NODES, direction="out", norm="row")
     assert graph.matrix.crowded
     hidden = torch.randn(MEMBERS, NODES, WIDTH, device="cuda", requires_grad=True)
     bias = torch.randn(MEMBERS, WIDTH, device="cuda")
     full = graph.matrix.pattern.csr(graph.matrix.values).to_dense().double()
     out = fixed_product(hidden, graph.matrix, bias)
-    close(out, full @ hidden.double() + bias.double()[:, None])
+    assert_rounded(out, lambda h, b: full @ h + b[:, None], hidden, bias, length=NODES)
     weight = torch.randn_like(out)
     (out * weight).sum().backward()
-    close(hidden.grad, full.mT @ weight.double())
+    assert_rounded(hidden.grad, lambda weight: full.mT @ weight, weight, length=NODES)
     with invariant_products(hidden.device), torch.no_grad():
         alone, together = (torch.vmap(graph.__matmul__)(hidden[:size]) for size in (1, MEMBERS))
     assert torch.equal(alone[0], together[0])

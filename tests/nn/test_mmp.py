@@ -74,6 +74,7 @@ def test_two_rounds_equal_the_equations(per, memory_from):
     torch.testing.assert_close(memory, torch.tensor(slow_memory, dtype=torch.float64))
 
 
+@pytest.mark.usefixtures("float64")
 def test_an_isolated_node_keeps_a_share_of_itself_and_forgets_its_memory():
     graph = Graph(ARCS, NODES, direction="out", norm="row")
     mmp = MMP(lambda c, g: g @ c, WIDTH)
@@ -99,6 +100,7 @@ def test_ordinary_message_passing_is_the_degenerate_case():
         assert torch.equal(memory, plain)
 
 
+@pytest.mark.usefixtures("float64")
 def test_the_recurrent_gate_equals_a_recurrent_cell():
     gate = MemoryGate(WIDTH, kind="gru", per="channel")
     cell = nn.GRUCell(WIDTH, WIDTH)
@@ -149,6 +151,7 @@ CONVOLUTIONS = {
 }
 
 
+@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_pyg_convolutions_are_wrapped_unchanged(name):
     conv = CONVOLUTIONS[name]()

@@ -6,19 +6,22 @@ from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from memohop.nn import BatchNorm
+from numerics import generator
+
+pytestmark = pytest.mark.usefixtures("float64")
 
 NODES, WIDTH = 7, 4
 
 
 def hidden(*shape, seed=0):
-    return 3 * torch.randn(*shape, NODES, WIDTH, generator=torch.Generator().manual_seed(seed)) + 2
+    return 3 * torch.randn(*shape, NODES, WIDTH, generator=generator(seed)) + 2
 
 
 def with_other_parameters(ours, seed=0):
-    generator = torch.Generator().manual_seed(seed)
+    numbers = generator(seed)
     with torch.no_grad():
         for parameter in ours.parameters():
-            parameter.uniform_(-1, 1, generator=generator)
+            parameter.uniform_(-1, 1, generator=numbers)
     return ours
 
 

@@ -21,7 +21,7 @@ PLAIN = ["README.md", "graph.safetensors", "model.json", "weights.safetensors"]
 @pytest.fixture(scope="module")
 def older():
     data = memohop.load("csbm", nodes=40, classes=2, channels=3)
-    return MMPClassifier(trials=1, splits=2, epochs=1).fit(data)
+    return MMPClassifier(trials=1, splits=2, epochs=1).fit(data, split=0)
 
 
 @pytest.fixture(scope="module")

@@ -15,32 +15,41 @@ from memohop.data.check import MissingClassWarning
 from memohop.nn import epoch_key, randomness
 from memohop.training.population import Population
 from memohop.training.trainer import AloneWarning, make_builder, make_task
+from numerics import seeded
+
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @pytest.fixture(scope="module")
 def data():
-    return memohop.load("csbm", nodes=120, channels=12, homophily=0.6, seed=1)
+    return doubled(memohop.load("csbm", nodes=120, channels=12, homophily=0.6, seed=seeded(1)))
 
 
 @pytest.fixture(scope="module")
 def words():
     """The same with sparse features."""
-    data = memohop.load("csbm", nodes=120, channels=30, homophily=0.3, seed=2)
-    data.x = (data.x > 0.22).float()
+    data = memohop.load("csbm", nodes=120, channels=30, homophily=0.3, seed=seeded(2))
+    data.x = data.x > 0.22
+    return doubled(data)
+
+
+def doubled(data):
+    """In float64: how epochs magnify rounding errors is not what these tests are about."""
+    data.x = data.x.double()
     return data
 
 
 def mixed_members():
     return [
-        Member(split=0, seed=0, lr=0.01),
-        Member(split=1, seed=1, lr=0.05, weight_decay=0.0, lam=0.3),
-        Member(split=2, seed=2, dropout=0.0, input_dropout=0.0, lam=1.0),
-        Member(split=0, seed=3, dropout=0.8, input_dropout=0.2),
-        Member(split=3, seed=1, lr=0.03, dropout=0.3),
+        Member(split=0, seed=seeded(0), lr=0.01),
+        Member(split=1, seed=seeded(1), lr=0.05, weight_decay=0.0, lam=0.3),
+        Member(split=2, seed=seeded(2), dropout=0.0, input_dropout=0.0, lam=1.0),
+        Member(split=0, seed=seeded(3), dropout=0.8, input_dropout=0.2),
+        Member(split=3, seed=seeded(1), lr=0.03, dropout=0.3),
     ]
 
 
-def assert_same(one, other, tolerance=1e-4):
+def assert_same(one, other, tolerance=1e-7):
     assert one.member == other.member
     np.testing.assert_allclose(one.loss_curve, other.loss_curve, atol=tolerance, rtol=0)
 
@@ -50,11 +59,11 @@ def assert_same(one, other, tolerance=1e-4):
 )
 def test_a_member_alone_equals_the_member_in_company_and_in_chunks(name, words):
     members = mixed_members()
-    together = train(words, name, members, epochs=30)
+    together = train(words, name, members, epochs=15)
     for member, result in zip(members, together, strict=True):
-        (alone,) = train(words, name, [member], epochs=30)
+        (alone,) = train(words, name, [member], epochs=15)
         assert_same(alone, result)
-    reversed_order = train(words, name, members[::-1], epochs=30)[::-1]
+    reversed_order = train(words, name, members[::-1], epochs=15)[::-1]
     for one, other in zip(together, reversed_order, strict=True):
         assert_same(one, other)
 
@@ -104,23 +113,14 @@ def test_running_out_of_memory_halves_the_chunk_and_loses_nothing(words, monkeyp
         train(words, "gcn", members, epochs=2, memory=10**12)
 
 
-def test_the_same_call_twice_gives_equal_bits(words):
-    members = mixed_members()
-    for name in ("gcn+mmp", "gat+de"):
-        first, second = (train(words, name, members, epochs=15) for _ in range(2))
-        for one, other in zip(first, second, strict=True):
-            assert np.array_equal(one.loss_curve, other.loss_curve)
-            assert (one.val, one.test, one.best_epoch) == (other.val, other.test, other.best_epoch)
-
-
 def test_a_population_equals_a_plain_loop_with_torch_adam(words):
     """The second, slow computation: autograd, torch.optim.Adam and indexing, one member."""
-    member = Member(split=1, seed=7, lr=0.03, weight_decay=2e-3, lam=0.4)
+    member = Member(split=1, seed=seeded(7), lr=0.03, weight_decay=2e-3, lam=0.4)
     result = train(
         words, "gcn+mmp", [member, Member()], epochs=25, options={"decoupling": "paper"}
     )[0]
 
-    torch.manual_seed(7)
+    torch.manual_seed(seeded(7))
     model = memohop.build("gcn+mmp", 30, 5, decoupling="paper")
     graph = model.prepare(words.edge_index, words.num_nodes)
     sparse = make_task(words, model, torch.device("cpu"), "sparse").inputs[0]
@@ -131,14 +131,14 @@ def test_a_population_equals_a_plain_loop_with_torch_adam(words):
     best = (-1.0, -1, -1.0)
     for epoch in range(25):
         model.train()
-        with randomness(epoch_key(torch.tensor(7), torch.tensor(epoch))):
+        with randomness(epoch_key(torch.tensor(seeded(7)), torch.tensor(epoch))):
             logits, penalty = model(sparse, graph)
         total = F.cross_entropy(logits[train_nodes], words.y[train_nodes], reduction="sum")
         loss = (total + 0.4 * penalty) / len(train_nodes)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        assert loss.item() == pytest.approx(float(result.loss_curve[epoch]), abs=1e-4)
+        assert loss.item() == pytest.approx(float(result.loss_curve[epoch]), abs=1e-7)
         predicted = model.eval()(words.x, graph).logits.argmax(-1)
         val = float((predicted[val_nodes] == words.y[val_nodes]).float().mean())
         test = float((predicted[test_nodes] == words.y[test_nodes]).float().mean())
@@ -150,7 +150,7 @@ def test_a_population_equals_a_plain_loop_with_torch_adam(words):
 
 
 def test_early_stopping_per_member_and_compaction_change_no_result(data):
-    members = grid(split=range(4), seed=(0, 1), lr=(0.001, 0.1))
+    members = grid(split=range(4), seed=(seeded(0), seeded(1)), lr=(0.001, 0.1))
     full = train(data, "gcn", members, epochs=80)
     stopped = train(data, "gcn", members, epochs=80, patience=6)
     assert len({result.epochs for result in stopped}) > 3
@@ -164,7 +164,7 @@ def test_early_stopping_per_member_and_compaction_change_no_result(data):
                 break
         assert (cut.epochs, cut.best_epoch) == (epoch + 1, best_epoch)
         assert cut.val == pytest.approx(float(best), abs=1e-6)
-        np.testing.assert_allclose(cut.loss_curve, whole.loss_curve[: cut.epochs], atol=1e-4)
+        np.testing.assert_allclose(cut.loss_curve, whole.loss_curve[: cut.epochs], atol=1e-7)
 
 
 def test_kept_models_give_the_reported_scores(words):
@@ -207,8 +207,8 @@ class WithNorm(Ordinary):
 
 
 def test_an_ordinary_module_trains_one_member_at_a_time(data):
-    members = grid(split=(0, 1), seed=(3, 4), lr=0.05)
-    torch.manual_seed(11)
+    members = grid(split=(0, 1), seed=(seeded(3), seeded(4)), lr=0.05)
+    torch.manual_seed(seeded(11))
     before = torch.get_rng_state()
     with pytest.warns(AloneWarning, match="one at a time"):
         results = train(data, Ordinary, members, epochs=40)
@@ -221,7 +221,9 @@ def test_an_ordinary_module_trains_one_member_at_a_time(data):
 
 def test_running_statistics_are_those_of_the_member(data):
     with pytest.warns(AloneWarning, match="changes its buffer norm.running_mean"):
-        results = train(data, WithNorm, grid(split=0, seed=(3, 4)), epochs=12, keep_models=True)
+        results = train(
+            data, WithNorm, grid(split=0, seed=(seeded(3), seeded(4))), epochs=12, keep_models=True
+        )
     for result in results:
         torch.manual_seed(result.member.seed)
         module = WithNorm()
@@ -316,7 +318,7 @@ def test_roc_auc_where_the_data_says_so(data):
 
 
 def test_texas_with_its_class_of_one_node_warns_and_trains(data_root):
-    texas = memohop.load("texas", root=data_root)
+    texas = doubled(memohop.load("texas", root=data_root))
     with pytest.warns(MissingClassWarning):
         results = train(texas, "gcn+mmp", grid(split=range(2), lr=0.05), epochs=5)
     assert len(results) == 2

@@ -9,12 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 
 import msgspec
-from torch_geometric.data import Data
 
 from memohop.bench.cell import Run
 from memohop.bench.settings import Settings
 from memohop.data.load import load
 from memohop.data.noise import add_noise
+from memohop.pyg import Data
 from memohop.training import MemberResult, train
 
 Progress = Callable[[int, int], None]

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch_geometric.data import Data
 
 from memohop.bench.stock import stock_epoch, twin_options
 from memohop.data.synthetic import csbm
 from memohop.nn import Graph
 from memohop.nn.fixed_matrix import fixed_product
+from memohop.pyg import Data
 from memohop.training.capture import CapturedStep
 from memohop.training.member import Member
 from memohop.training.memory import peak_bytes

@@ -13,12 +13,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, LGConv
-from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from memohop.errors import unknown_name
 from memohop.networks.h2gcn import H2GCN
+from memohop.pyg import Data, GATConv, GCNConv, LGConv, gcn_norm
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "gcn": {},

@@ -14,9 +14,8 @@ from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
     from memohop.data.own_graph import OwnGraph
+    from memohop.pyg import Data
 
 _EXAMPLES = """Examples:
   memohop audit squirrel

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
 from memohop.errors import DataError
+from memohop.pyg import Data
 
 Masks: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """Training, validation and test nodes, one column for each split."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from torch_geometric.data import Data
 
 from memohop.data.advice import Advice, advise, best_direction
 from memohop.data.arguments import whole_number
@@ -17,6 +16,7 @@ from memohop.data.own_graph import OwnGraph
 from memohop.data.probes import FOLDS, probe
 from memohop.data.twins import duplicates, link_keys, twin_agreement, twins
 from memohop.errors import UsageError
+from memohop.pyg import Data
 
 
 @dataclass(frozen=True)

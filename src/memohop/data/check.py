@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import torch
-from torch_geometric.data import Data
 
 from memohop.data.arcs import check_arcs
 from memohop.errors import UsageError
+from memohop.pyg import Data
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 

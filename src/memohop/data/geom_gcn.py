@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
 from memohop.data.assemble import Masks, graph_data, mask_columns, merge_arcs
 from memohop.data.npz import as_masks, read_npz
 from memohop.errors import DataError
+from memohop.pyg import Data
 
 
 def read_geom_gcn(folder: Path, splits: Sequence[Path], *, words: int | None = None) -> Data:

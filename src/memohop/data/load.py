@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
 
 from memohop.data import synthetic
 from memohop.data.fetch import locate
@@ -20,6 +19,7 @@ from memohop.data.platonov import read_platonov
 from memohop.data.registry import DatasetInfo, describe
 from memohop.data.splits import SPLITS, make_splits
 from memohop.errors import UsageError, unknown_name
+from memohop.pyg import Data
 
 _MAKERS: dict[str, Callable[..., Data]] = {"csbm": synthetic.csbm, "digits": synthetic.digits}
 _SPLIT_OPTIONS = ("splits", "fractions", "seed")

@@ -8,11 +8,11 @@ from typing import Literal, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
 from memohop.data.arguments import real_number, whole_number
 from memohop.data.assemble import merge_arcs
 from memohop.errors import UsageError, unknown_name
+from memohop.pyg import Data
 
 NoisePolicy = Literal["undirected", "directed"]
 _BATCH = 4096  # pairs drawn at a time; part of what a draw means, so that it never changes

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
 from memohop.data.check import check_graph
 from memohop.data.columns import ColumnEncoder
 from memohop.data.labels import Class, Labels, encode_labels
+from memohop.pyg import Data
 
 
 @dataclass(frozen=True)

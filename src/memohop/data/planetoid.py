@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from torch_geometric.data import Data
 
 from memohop.data.assemble import Masks, graph_data, merge_arcs
 from memohop.data.geom_gcn import read_geom_gcn_splits
 from memohop.errors import DataError
+from memohop.pyg import Data
 
 _PUBLIC_VALIDATION = 500
 

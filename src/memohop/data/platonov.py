@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torch_geometric.data import Data
-
 from memohop.data.assemble import graph_data, mask_columns, merge_arcs
 from memohop.data.npz import as_masks, read_npz
 from memohop.errors import DataError
+from memohop.pyg import Data
 
 _NAMES = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks")
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
 from memohop.data.arguments import real_number, whole_number
 from memohop.data.assemble import graph_data, merge_arcs
 from memohop.data.splits import FRACTIONS, make_splits
 from memohop.errors import UsageError
+from memohop.pyg import Data
 
 _MOST = 10**9  # rows or columns, of which an array could not have many more
 

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from torch_geometric.data import Data
 
 from memohop.own.inference import adjacency, read_out
+from memohop.pyg import Data
 
 if TYPE_CHECKING:
     from memohop.estimator import MMPClassifier

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GCNConv
 
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, Graph, GraphConv
+from memohop.pyg import GCNConv
 
 if TYPE_CHECKING:
     from memohop.estimator import MMPClassifier

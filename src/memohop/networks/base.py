@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from memohop.errors import UsageError, check_choice
 from memohop.nn.features import SparseFeatures
 from memohop.nn.graph import POLICIES, Graph
+from memohop.pyg import Data
 
 Features = Tensor | SparseFeatures
 

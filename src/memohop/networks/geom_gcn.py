@@ -8,7 +8,6 @@ from typing import ClassVar
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from memohop.data.latent import EMBEDDINGS, LatentNeighbours, PublishedNeighbours, computed
 from memohop.errors import UsageError, check_choice
@@ -19,6 +18,7 @@ from memohop.nn.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn.fused import cpu_kernels
 from memohop.nn.pairs import Pairs
 from memohop.nn.pattern import Pattern
+from memohop.pyg import Data
 
 DIVISIONS = 9  # four quadrants in each of two spaces, and the node itself
 _LATENT, _SELF = 4, 8

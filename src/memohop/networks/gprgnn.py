@@ -92,7 +92,7 @@ def _first_coefficients(hops: int, init: str, alpha: float) -> Tensor:
     check_choice("init", init, INITS)
     numbers = torch.arange(hops + 1)
     if init == "sgc":
-        return (numbers == hops).float()
+        return (numbers == hops).to(torch.get_default_dtype())
     if init == "ppr":
         alpha = real_number("alpha", alpha, least=0, most=1)
         coefficients = alpha * (1 - alpha) ** numbers

@@ -300,8 +300,11 @@ def _csr(pointers: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, in
     return torch.sparse_csr_tensor(pointers, columns, values, size=shape, check_invariants=False)
 
 
-with warnings.catch_warnings():  # PyTorch says once per process that CSR is in beta
+with warnings.catch_warnings():
+    # PyTorch says once per process that CSR is in beta, and 2.11 and 2.12 also, whatever
+    # `check_invariants` is, that invariants are not checked.
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+    warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
     _csr(
         torch.zeros(1, dtype=torch.int32), torch.zeros(0, dtype=torch.int32), torch.zeros(0), (0, 0)
     )

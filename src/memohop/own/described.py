@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from msgspec import Meta
 from torch import Tensor
-from torch_geometric.data import Data
 
 from memohop.data.check import as_columns, check_graph
 from memohop.data.column_kinds import Number
@@ -30,6 +29,7 @@ from memohop.networks import build
 from memohop.networks.registry import entry
 from memohop.own.model import MODEL, OwnModel
 from memohop.own.report import METRIC_NAMES, FitReport
+from memohop.pyg import Data
 
 Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Scalar: TypeAlias = bool | Whole | float | str | None

@@ -25,9 +25,9 @@ from collections.abc import Iterable, Mapping
 import torch
 from scipy import stats
 from torch import Tensor
-from torch_geometric.data import Data
 
 from memohop.own.space import Trial
+from memohop.pyg import Data
 from memohop.training.score import SCORES
 from memohop.training.trainer import find_device, make_builder, make_task
 

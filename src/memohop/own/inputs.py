@@ -13,11 +13,11 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor
-from torch_geometric.data import Data
 
 from memohop.data.labels import why_no_classes
 from memohop.data.own_graph import OwnGraph
 from memohop.errors import UsageError
+from memohop.pyg import Data
 
 if TYPE_CHECKING:
     from memohop.data.columns import ColumnEncoder

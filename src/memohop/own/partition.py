@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data
 
 from memohop.data.arguments import whole_number
 from memohop.data.assemble import Masks
 from memohop.data.check import MASKS, as_columns, check_masks
 from memohop.data.splits import class_wise_splits
 from memohop.errors import UsageError
+from memohop.pyg import Data
 
 FRACTIONS = (0.6, 0.2, 0.2)
 _SHOWN = 5  # classes that a message names

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
 from memohop.intervals import Interval, corrected_interval
 from memohop.own.differences import node_reach
 from memohop.own.model import MODEL
 from memohop.own.search import Search, Stop
+from memohop.pyg import Data
 
 METRIC_NAMES = {
     "accuracy": "accuracy",

@@ -11,14 +11,13 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
-from torch_geometric.utils import is_undirected
 
 from memohop.data.check import as_columns
 from memohop.errors import UsageError
 from memohop.own.differences import logits_of
 from memohop.own.space import GROUP, MODELS, Space, Trial
 from memohop.own.tried import Tried, best_of, feature_scale, for_unscaled, leading, without_networks
+from memohop.pyg import Data, is_undirected
 from memohop.training import Member, MemberResult, Rules, train
 from memohop.training.select import summarise
 

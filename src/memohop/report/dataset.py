@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torch_geometric.data import Data
-
 from memohop.data.check import as_columns
 from memohop.data.registry import DatasetInfo
+from memohop.pyg import Data
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class Population:
         self._leaves = self._views(self.params)
         self._set_rates()
 
-        def per_member(values: Sequence[float], dtype: torch.dtype = torch.float32) -> Tensor:
+        def per_member(values: Sequence[float], dtype: torch.dtype | None = None) -> Tensor:
             return torch.tensor(values, dtype=dtype, device=device)
 
         seeds = per_member([member.seed for member in members], torch.int64)

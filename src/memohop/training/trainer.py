@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from memohop.allocator import release_freed_memory
 from memohop.data.arguments import whole_number
@@ -19,6 +18,7 @@ from memohop.networks import NodeModel
 from memohop.networks import build as build_model
 from memohop.nn import SparseFeatures
 from memohop.out_of_memory import is_out_of_memory, telling_of_memory
+from memohop.pyg import Data
 from memohop.training.capture import CapturedStep
 from memohop.training.member import Member, MemberResult
 from memohop.training.plan import members_at_once
@@ -305,7 +305,7 @@ def make_task(data: Data, network: nn.Module, device: torch.device, features: st
         density = float((data.x != 0).float().mean())
         if features == "sparse" or (features == "auto" and density < _SPARSE_BELOW):
             x = SparseFeatures(data.x.to(device))
-    masks = torch.stack(as_columns(data)).permute(2, 0, 1).to(device=device, dtype=torch.float32)
+    masks = torch.stack(as_columns(data)).permute(2, 0, 1).to(device, torch.get_default_dtype())
     y = data.y.clamp(min=0).to(device)  # -1 stands for no label, in no mask
     return Task((x, graph), y, masks, metric)
 
