@@ -76,7 +76,7 @@ def test_what_needs_no_action_is_in_the_card_and_told_when_asked_for(tables, tmp
     for words in (
         "60 nodes, column 'id' is their id",
         "2 classes, 48 nodes with a label and 12 without",
-        "column 'size': one feature, the number standardised",
+        "column 'size': one feature, the number, standardised",
     ):
         assert f"memohop: {words}" in err.replace("label 'kind': ", "")
         assert words in card
