@@ -57,7 +57,7 @@ def test_networks_that_diverge_are_stored_without_a_score_and_told(tiny_file, tm
     path, output = str(tmp_path / "runs.sqlite"), str(tmp_path / "out.json")
     run = ["run", str(tiny_file), "--store", path, "--only", "model=mlp", "--protocol", "paper"]
     assert main(run) == 0
-    assert "4 network(s) diverged" in capsys.readouterr().err
+    assert "4 run(s) diverged" in capsys.readouterr().out
     assert main(["store", "export", path, str(tiny_file), "--output", output]) == 0
     results = Results.load(output)
     assert {(row.setting["lr"] > 1, row.has_scores) for row in results.rows} == {
