@@ -20,9 +20,9 @@ from pathlib import Path
 import torch
 
 import memohop
+from memohop.intervals import Interval
 from memohop.own.report import FitReport, make_report
 from memohop.own.search import search
-from memohop.training.compare import Interval
 
 
 def main() -> None:

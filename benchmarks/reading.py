@@ -1,11 +1,16 @@
 """Reads a node and an edge table of a million nodes and ten million edges, in a fresh process.
 
     python benchmarks/reading.py [--nodes 1000000] [--edges 10000000] [--form csv|csv.gz|parquet]
+    python benchmarks/reading.py --columns
 
 The tables are made in a temporary folder: string ids, four numbers with gaps, a flag, a category, a
 text of eight words and a label that is missing for half of the nodes. Prints the seconds that
 ``read_graph`` takes, imports not counted, and the peak memory of the whole process. On a machine
 that has other work to do, the seconds of work are the ones to look at.
+
+With ``--columns``: how the work grows from 1,000 to 10,000 columns, half of them words, in a table
+of 100 nodes. Reading is linear in columns, so ten times as many take about ten times the work;
+where the ratio is nearer to a hundred, something searches a list for every column.
 """
 
 from __future__ import annotations
@@ -69,12 +74,34 @@ def read(nodes: str, edges: str) -> None:
     print(f"{seconds:.1f} s ({work:.1f} s of work on all cores), {peak:.2f} GiB at most")
 
 
+def read_wide(folder: Path) -> None:
+    """Prints what 1,000 and 10,000 columns take, and the ratio."""
+    from memohop.data.tables import read_graph
+
+    generator = np.random.default_rng(0)
+    nodes, edges = folder / "nodes.csv", folder / "edges.csv"
+    write(pa.table({"source": range(99), "target": range(1, 100)}), edges)
+    work = []
+    for count in (10, 1_000, 10_000):  # the first is for what is loaded on the way
+        columns: dict[str, object] = {"id": range(100), "label": ["a", "b"] * 50}
+        for number in range(0, count, 2):
+            columns[f"number{number}"] = generator.normal(size=100)
+            columns[f"word{number}"] = np.array(["x", "y", "z"])[generator.integers(3, size=100)]
+        write(pa.table(columns), nodes)
+        start = time.process_time()
+        read_graph(nodes, edges, label="label")
+        work.append(time.process_time() - start)
+    print(f"1,000 columns {work[1]:.2f} s, 10,000 columns {work[2]:.2f} s of work", end=": ")
+    print(f"a ratio of {work[2] / work[1]:.1f}")
+
+
 def main() -> None:
     """Makes the tables and reads them in another process."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--form", default="csv", choices=["csv", "csv.gz", "parquet"])
+    parser.add_argument("--columns", action="store_true", help="how work grows with columns")
     parser.add_argument("--read", nargs=2, metavar="PATH", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.read:
@@ -82,6 +109,9 @@ def main() -> None:
         return
     generator = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
+        if arguments.columns:
+            read_wide(Path(folder))
+            return
         nodes, edges = (Path(folder, f"{name}.{arguments.form}") for name in ("nodes", "edges"))
         write(node_table(arguments.nodes, generator), nodes)
         write(edge_table(arguments.edges, arguments.nodes, generator), edges)

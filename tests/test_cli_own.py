@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet
@@ -62,8 +63,44 @@ def test_fit_prints_scores_verdict_and_where_the_model_is(tables, tmp_path, caps
     out, err = capsys.readouterr()
     for words in ("gcn+mmp", "mlp", "gcn", "95 % interval", "graph", "accuracy in percent"):
         assert words in out
+    assert err.splitlines() == [err.strip()]  # nothing that needs no action
     assert f"wrote {output}" in err
-    assert "2 classes, 48 nodes with a label and 12 without" in err
+
+
+def test_what_needs_no_action_is_in_the_card_and_told_when_asked_for(tables, tmp_path, capsys):
+    output = tmp_path / "model"
+    command = ["fit", *at(tables), "--label", "kind", *FAST, "-o", str(output), "--verbose"]
+    assert main(command) == 0
+    _, err = capsys.readouterr()
+    card = (output / "README.md").read_text(encoding="utf-8")
+    for words in (
+        "60 nodes, column 'id' is their id",
+        "2 classes, 48 nodes with a label and 12 without",
+        "column 'size': one feature, the number, standardised",
+    ):
+        assert f"memohop: {words}" in err.replace("label 'kind': ", "")
+        assert words in card
+
+
+def test_what_needs_action_is_told_unasked(tables, tmp_path, capsys, monkeypatch):
+    from memohop.data import tables as reading
+
+    read = reading.read_graph
+
+    def suspicious(*arguments, **more):
+        found = read(*arguments, **more)
+        return replace(found, notes=(*found.notes, "look here"), warnings=("look here",))
+
+    monkeypatch.setattr(reading, "read_graph", suspicious)
+    output = str(tmp_path / "model")
+    assert main(["fit", *at(tables), "--label", "kind", *FAST, "-o", output]) == 0
+    assert capsys.readouterr().err.startswith("memohop: look here\nmemohop: 1 setting(s)")
+
+
+def test_a_label_column_of_measurements_is_refused(tables, tmp_path, capsys):
+    err = fails(capsys, "fit", *at(tables), "--label", "size", "-o", str(tmp_path / "m"), code=1)
+    assert "the label column 'size' holds 60 different numbers on 60 nodes" in err
+    assert "group them into classes" in err
 
 
 def test_fit_prints_json_alone(tables, tmp_path, capsys):
@@ -115,6 +152,31 @@ def test_predict_on_new_tables_without_labels_as_parquet(model, tmp_path):
     assert total == pytest.approx([1, 1, 1], abs=1e-5)
 
 
+def test_an_output_that_is_an_input_is_refused(model, tables, tmp_path, capsys):
+    capsys.readouterr()
+    files = [tables / "nodes.csv", tables / "edges.csv", *model.iterdir()]
+    before = [file.read_bytes() for file in files]
+    for file in files:
+        err = fails(capsys, "predict", str(model), *at(tables), "-o", str(file))
+        assert "this is the file that is read" in err
+    (tmp_path / "page.html").symlink_to(model / "model.json")
+    err = fails(capsys, "explain", str(model), "-o", str(tmp_path / "page.html"))
+    assert "this is the file that is read" in err
+    assert [file.read_bytes() for file in files] == before
+
+
+def test_ids_that_a_spreadsheet_would_run(model, tmp_path, capsys):
+    write(tmp_path / "nodes.csv", [("id", "size"), ("=1+1", 0.5), ("-2", 1)])
+    write(tmp_path / "edges.csv", [("source", "target"), ("=1+1", "-2")])
+    output = tmp_path / "out.csv"
+    assert main(["predict", str(model), *at(tmp_path), "-o", str(output)]) == 0
+    assert "\n'=1+1," in output.read_text()
+    assert "\n-2," in output.read_text()
+    assert "1 ids and labels that a spreadsheet would take for formulas" in capsys.readouterr().err
+    assert main(["predict", str(model), *at(tmp_path), "--raw", "-o", str(output)]) == 0
+    assert "\n=1+1," in output.read_text()
+
+
 def test_predict_on_other_columns_is_refused(model, tables, tmp_path, capsys):
     capsys.readouterr()
     write(tmp_path / "nodes.csv", [("id", "weight"), ("n1", 3)])
@@ -139,7 +201,7 @@ def test_explain_writes_a_page_on_the_node_asked_for(model, tmp_path, capsys):
 def test_a_model_that_is_not_there_or_was_changed(model, tmp_path, capsys):
     capsys.readouterr()
     assert "memohop fit makes one" in fails(capsys, "predict", str(tmp_path))
-    weights = model / "weights.safetensors"
+    (weights,) = model.glob("weights-*.safetensors")
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     err = fails(capsys, "explain", str(model), code=1)
@@ -148,9 +210,10 @@ def test_a_model_that_is_not_there_or_was_changed(model, tmp_path, capsys):
 
 
 def test_a_folder_that_is_no_model_is_refused_before_the_work(tables, tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("years of work")
     err = fails(capsys, "fit", *at(tables), "--label", "kind", "-o", str(tmp_path))
     assert err.count("\n") == 1
-    assert "is no saved model" in err
+    assert "is no saved model (it holds thesis.txt)" in err
 
 
 def test_ctrl_c_during_fit_saves_the_best_so_far(tables, tmp_path, capsys, monkeypatch):
@@ -158,7 +221,7 @@ def test_ctrl_c_during_fit_saves_the_best_so_far(tables, tmp_path, capsys, monke
 
     def interrupted(*arguments, **more):
         calls.append(arguments)
-        if len(calls) == 6:  # the probe, a round of three models, and one of the next round
+        if len(calls) == 8:  # three to compile, a round of three models, one of the next round
             raise KeyboardInterrupt
         return train(*arguments, **more)
 

@@ -23,7 +23,17 @@ FAST = {"trials": 1, "splits": 2, "epochs": 5}
 
 
 def graph(classes=3, **options):
-    return memohop.load("csbm", nodes=90, classes=classes, channels=8, homophily=0.9, **options)
+    """A graph without masks."""
+    made = memohop.load("csbm", nodes=90, classes=classes, channels=8, homophily=0.9, **options)
+    return Data(x=made.x, y=made.y, edge_index=made.edge_index)
+
+
+def with_masks(**masks):
+    """The same graph with masks, true from the first node to before the second one."""
+    data, place = graph(), torch.arange(90)
+    for name, (begin, end) in masks.items():
+        data[f"{name}_mask"] = (place >= begin) & (place < end)
+    return data
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +113,98 @@ class TestGraph:
         assert np.abs(changed - some.predict_proba())[1::2].max() > 0.01
 
 
+class TestMasks:
+    def test_the_nodes_of_the_masks_are_what_they_are_named(self):
+        data = with_masks(train=(0, 40), val=(40, 60), test=(60, 85))
+        found = MMPClassifier(**FAST).fit(data)
+        for name in ("train_mask", "val_mask", "test_mask"):
+            assert found.graph_[name].tolist() == [[flag, flag] for flag in data[name].tolist()]
+        report = found.report_
+        assert (report.train, report.val, report.test, report.own_test) == (40, 20, 25, True)
+        assert "on the 25 test nodes that came with the graph" in report.legend()
+        for network, score in zip(found.model_.networks(), report.score().test, strict=True):
+            logits = network(data.x, network.prepare(data.edge_index, 90)).logits
+            right = logits.argmax(1)[60:85] == data.y[60:85]
+            assert right.double().mean() == pytest.approx(score)
+
+    @pytest.mark.parametrize("masks", [{"val": (40, 60)}, {}])
+    def test_labels_of_test_nodes_change_nothing_that_is_learned(self, masks):
+        data = with_masks(train=(0, 60 - 20 * len(masks)), test=(60, 90), **masks)
+        scrambled = data.clone()
+        scrambled.y[60:] = (data.y[60:] + 1) % 3
+        one, other = (
+            MMPClassifier(trials=2, splits=2, epochs=4).fit(each) for each in (data, scrambled)
+        )
+        assert (one.predict_proba() == other.predict_proba()).all()
+        for mine, theirs in zip(one.report_.scores, other.report_.scores, strict=True):
+            assert (mine.val, mine.numbers) == (theirs.val, theirs.numbers)
+        assert one.report_.score().test != other.report_.score().test
+
+    def test_without_a_validation_mask_a_quarter_of_the_training_nodes_choose(self):
+        data = with_masks(train=(0, 60), test=(60, 90))
+        masks = MMPClassifier(**FAST).fit(data).graph_
+        assert masks.val_mask.sum(0).tolist() == [15, 15]
+        assert (masks.val_mask[:, 0] != masks.val_mask[:, 1]).any()
+        assert ((masks.train_mask ^ masks.val_mask) == data.train_mask[:, None]).all()
+        assert (masks.test_mask == data.test_mask[:, None]).all()
+
+    def test_of_several_columns_one_is_chosen(self):
+        data = memohop.load("csbm", nodes=90, classes=3, channels=8, splits=4)
+        found = MMPClassifier(**FAST).fit(data, split=2)
+        assert (found.graph_.test_mask == data.test_mask[:, 2:3]).all()
+        with pytest.raises(UsageError, match=r"the masks have 4 columns.*split=0 to split=3"):
+            MMPClassifier(**FAST).fit(data)
+        with pytest.raises(UsageError, match="split=4, but the masks have 4 column"):
+            MMPClassifier(**FAST).fit(data, split=4)
+
+    @pytest.mark.parametrize(
+        ("masks", "message"),
+        [
+            (
+                {"train": (0, 50), "val": (40, 60), "test": (60, 90)},
+                "train_mask and val_mask share",
+            ),
+            ({"train": (0, 60), "test": (50, 90)}, "train_mask and test_mask share 10 node"),
+            ({"train": (0, 60), "val": (60, 60), "test": (60, 90)}, "val_mask is empty"),
+            ({"train": (0, 60), "val": (60, 90)}, "has train_mask and val_mask alone"),
+            ({"test": (60, 90)}, "has test_mask alone; give it train_mask and test_mask"),
+        ],
+    )
+    def test_masks_that_cannot_be_meant_are_refused(self, masks, message):
+        with pytest.raises(UsageError, match=message):
+            MMPClassifier(**FAST).fit(with_masks(**masks))
+
+    def test_a_ranking_needs_test_nodes_of_both_classes(self):
+        data = with_masks(train=(0, 60), test=(60, 90))
+        data.y = torch.where(data.test_mask, 0, data.y % 2)
+        with pytest.raises(UsageError, match="metric='roc_auc' needs test nodes of both classes"):
+            MMPClassifier(metric="roc_auc", **FAST).fit(data)
+
+    def test_a_split_without_masks_is_refused(self):
+        for given in ((graph(),), (np.zeros((6, 1)), [0, 1] * 3)):
+            with pytest.raises(UsageError, match="split=0, but"):
+                MMPClassifier(**FAST).fit(*given, split=0)
+
+    def test_masks_do_not_matter_to_a_prediction(self, fitted):
+        _, classifier = fitted
+        other = memohop.load("csbm", nodes=90, classes=3, channels=8)
+        assert classifier.predict(other).shape == (90,)
+
+
 class TestLabels:
+    def test_numbers_that_are_no_classes(self):
+        x = np.zeros((200, 1))
+        for y, message in (
+            (np.arange(200) % 95, "y holds 95 different numbers on 200 nodes"),
+            ([f"n{n % 150}" for n in range(200)], "y has 150 different labels on 200 nodes"),
+        ):
+            with pytest.raises(UsageError, match=message):
+                MMPClassifier(**FAST).fit(x, y)
+        data = graph()
+        data.y = data.y.float()
+        with pytest.raises(UsageError, match=r"y has shape .* and type torch.float32"):
+            MMPClassifier(**FAST).fit(data)
+
     @pytest.mark.parametrize("missing", [None, float("nan")])
     def test_strings_with_gaps(self, fitted, missing):
         data, _ = fitted
@@ -207,24 +308,36 @@ class TestScores:
         [
             ((0.2, 0.21), "The graph helps: gcn+mmp is 20.5 points better"),
             ((-0.2, -0.21), "The graph hurts: gcn+mmp is 20.5 points worse"),
-            ((0.2, -0.1), "It is not clear that the graph helps"),
+            ((0.02, -0.01), "It is not clear that the graph helps"),
+            ((0.2, -0.1), "Whether the graph helps is not known: 2 splits with 18 test node(s)"),
         ],
     )
     def test_the_verdict_goes_by_the_interval(self, fitted, differences, words):
         from dataclasses import replace
 
-        from memohop.training.compare import corrected_interval
+        from memohop.intervals import corrected_interval
 
         gap = corrected_interval(differences, test_to_train=0)
         report = replace(fitted[1].report_, differences={"mlp": gap})
         assert report.verdict().startswith(words)
+
+    def test_epochs_that_time_was_too_short_for_are_told(self, fitted):
+        from dataclasses import replace
+
+        from memohop.report.fit import fit_table
+
+        report = replace(fitted[1].report_, epochs=9, epochs_cut=191)
+        assert "every network got 9 epoch(s) at most instead of 200" in report.verdict()
+        assert fit_table(report).caption == "9 of 200 epochs: time was short"
+        assert "Time was short" not in fitted[1].report_.verdict()
+        assert fit_table(fitted[1].report_).caption is None
 
 
 INTERRUPTED = """
 import signal, torch, memohop
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs behind
 torch.set_num_threads(1)
-data = memohop.load("csbm", nodes=90, classes=3, channels=8)
+data = memohop.load("csbm", nodes=90, classes=3, channels=8, splits=1)
 classifier = memohop.MMPClassifier(trials=10**6, splits=2, epochs=8)
 told = []
 def progress(done, total):

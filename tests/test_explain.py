@@ -193,6 +193,22 @@ class TestShares:
         with pytest.raises(UsageError, match="no node named '600'; ids of this graph are 0, 1, 2"):
             explain_node(fitted, "600")
 
+    def test_a_node_with_very_many_neighbours(self, fitted):
+        """As a dense matrix the neighbourhood of the middle of this star would take 149 GiB."""
+        leaves = 200_000
+        classifier = with_networks(fitted, num_layers=2)
+        ends = torch.stack([torch.zeros(leaves, dtype=torch.int64), torch.arange(1, leaves + 1)])
+        x = torch.rand(leaves + 1, 6, generator=torch.Generator().manual_seed(0))
+        classifier.graph_ = Data(x=x, y=torch.arange(leaves + 1) % 4 - 1, edge_index=ends)
+        classifier.ids_ = np.arange(leaves + 1)
+        found = explain_node(classifier, 0)
+        assert found.degree == len(found.neighbours) == leaves
+        assert found.label is None
+        every = [found.own, found.constant, *(n.share for n in found.neighbours)]
+        rounding = leaves * float(np.finfo(np.float32).eps) * sum(map(abs, every))
+        assert sum(every) == pytest.approx(found.margin, abs=rounding)
+        assert found.probability == pytest.approx(classifier.predict_proba()[0].max(), abs=1e-5)
+
 
 class TestPyG:
     @pytest.mark.parametrize("options", KINDS)
@@ -253,7 +269,7 @@ def planted():
 
 class TestPage:
     def test_it_stands_alone_and_escapes_what_it_shows(self, fitted):
-        classifier = MMPClassifier(trials=1, splits=2, epochs=2).fit(fitted.graph_)
+        classifier = MMPClassifier(trials=1, splits=2, epochs=2).fit(fitted.graph_, split=0)
         classifier.ids_ = np.array([f"<b>{place}</b>" for place in range(NODES)])
         classifier.classes_ = np.array(["a&b", "<i>", "c"])
         node = explain_node(classifier, "<b>3</b>")

@@ -20,3 +20,9 @@ def keep_freed_memory() -> None:
         mallopt(_MMAP_MAX, 0)
         mallopt(_TRIM_THRESHOLD, -1)  # never
         mallopt(_TOP_PAD, 1 << 26)
+
+
+def release_freed_memory() -> None:
+    """Have the C library give back what it has kept, where it can be told to (glibc)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

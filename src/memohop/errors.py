@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_SHOWN = 40  # names that an error lists
+
 
 class MemohopError(Exception):
     """Base of every error raised on purpose: its text names what was given and the remedy."""
@@ -18,11 +20,13 @@ class DataError(MemohopError, RuntimeError):
     """Files or a network that fail to deliver. The command line answers with exit code 1."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UsageError:
     """The error for a name that is not in a registry, with the nearest names that are."""
     known = list(known)
-    nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(nearest)}?" if nearest else f"known: {', '.join(known)}."
+    nearest = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    listed = f"known: {', '.join(known[:_SHOWN])}{more}."
+    hint = f"did you mean {' or '.join(nearest)}?" if nearest else listed
     return UsageError(f"there is no {kind} named {name!r}; {hint}")
 
 

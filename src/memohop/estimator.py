@@ -28,7 +28,7 @@ from memohop.networks.registry import entry
 from memohop.own.inference import probabilities
 from memohop.own.inputs import Given, Labels, as_given, number_classes
 from memohop.own.model import MODEL, OwnModel
-from memohop.own.partition import partition
+from memohop.own.partition import given_masks, make_masks
 from memohop.own.report import make_report
 from memohop.own.search import search
 from memohop.pyg import Data
@@ -57,10 +57,19 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     are anything that can be sorted. A node whose label is None or NaN (in a `Data`: negative) is
     not labelled: it passes messages on, and its class is what is to be predicted.
 
+    Where a `Data` has a `train_mask` and a `test_mask`, there are no other splits: its test nodes
+    are tested and have no part in anything else, its validation nodes choose, and the networks
+    differ in their initial weights. Without a `val_mask`, a quarter of the training nodes choose,
+    other ones for each network.
+
     Args:
         trials: Settings that are tried of each model.
-        time: Seconds after which the search stops; None for no limit.
-        splits: How often the labelled nodes are split, at least 2.
+        time: Seconds for the search, after everything is compiled; None for no limit. It costs
+            trials, and if it suffices for all of them the result is that without a limit. Only
+            where it does not suffice for the first trial of each model, there are fewer epochs,
+            and the report says so.
+        splits: How often the labelled nodes are split, and networks that predict together; at
+            least 2.
         epochs: The most epochs of a trial.
         patience: Epochs without a better validation score after which a network stops.
         metric: What is to be high: `accuracy`, `balanced_accuracy`, or, for two classes of which
@@ -69,7 +78,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             None for nodes that do.
         random_state: Decides splits, settings, weights and dropout.
         device: `cpu` or `cuda`, where to train.
-        memory: Bytes that training may take; by default what the device can spare.
+        memory: The most bytes that the process may hold; by default what the device can spare.
 
     Attributes:
         classes_: The classes, in sorted order.
@@ -85,7 +94,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Example:
         >>> import memohop
         >>> data = memohop.load("csbm", homophily=0.1, nodes=200)
-        >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=20).fit(data)
+        >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=20).fit(data, split=0)
         >>> classifier.predict().shape
         (200,)
     """
@@ -115,6 +124,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y: Any = None,
         edges: Any = None,
         *,
+        split: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Self:
         """Search, compare, and keep the best; Ctrl-C ends the search and keeps what it has found.
@@ -123,9 +133,13 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X: The graph, or its features.
             y: Labels; None for those that a graph comes with.
             edges: Arcs, where `X` is features.
+            split: Which column of the masks counts, where `X` is a `Data` with masks of several.
             progress: Called as `progress(done, total)` now and then.
         """
         self._check_arguments()
+        if split is not None and not isinstance(X, Data):
+            raise UsageError(f"split={split}, but X is no Data with masks; leave it out")
+        own_masks = given_masks(X, split) if isinstance(X, Data) else None
         given = as_given(X, y, edges)
         x = self._features(given, reset=True)
         if given.labels is None:
@@ -141,7 +155,11 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "use accuracy or balanced_accuracy"
             )
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
-        train, val, test = partition(codes, self.classes_, splits=self.splits, seed=seed)
+        train, val, test = make_masks(
+            codes, self.classes_, own_masks, splits=self.splits, seed=seed
+        )
+        if self.metric in _OF_TWO_CLASSES and own_masks is not None:
+            _check_both_classes(self.metric, codes[own_masks.test])
         dense = torch.from_numpy(x.toarray()) if sparse.issparse(x) else torch.from_numpy(x)
         self.graph_ = Data(
             x=dense,
@@ -168,7 +186,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             memory=self.memory,
             progress=progress,
         )
-        self.report_ = make_report(found, self.graph_, self.classes_)
+        self.report_ = make_report(found, self.graph_, self.classes_, given.notes)
         best = found.best(MODEL)
         states = tuple(result.state or {} for result in best.selection.results)
         # The defaults too: what was fitted must not change when they do.
@@ -287,6 +305,14 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         measure = accuracy_score if self.metric == "accuracy" else balanced_accuracy_score
         chosen = self.classes_[found.argmax(axis=1)]
         return float(measure(names, chosen, sample_weight=weight))
+
+
+def _check_both_classes(metric: str, tested: Tensor) -> None:
+    if len(tested.unique()) < 2:
+        raise UsageError(
+            f"metric={metric!r} needs test nodes of both classes, and test_mask has those of one; "
+            "give it others, or use accuracy or balanced_accuracy"
+        )
 
 
 def _arcs(given: Given, nodes: int) -> Tensor:

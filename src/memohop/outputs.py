@@ -41,13 +41,18 @@ def check_output(
     folder = output.resolve().parent
     if not folder.is_dir():
         raise UsageError(f"{flag} {output}: there is no folder {output.parent}; make it first")
+    check_writable(folder, f"{flag} {output}")
+
+
+def check_writable(folder: Path, output: str) -> None:
+    """Refuse an output, as the user named it, for which nothing can be written into a folder."""
     try:  # permissions do not tell everything (a file system that is mounted for reading)
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".memohop-"):
             pass
     except OSError as error:
         raise UsageError(
-            f"{flag} {output}: nothing can be written into {folder} ({error.strerror}); "
-            "give a file in another folder"
+            f"{output}: nothing can be written into {folder} ({error.strerror}); "
+            "choose another folder"
         ) from None
 
 

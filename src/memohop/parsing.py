@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memohop.errors import UsageError, unknown_name
+
+_DIGITS = 18  # of a whole number: one with more cannot be meant
+_MOST_NUMBERS = 100_000  # of a list
 
 
 def model_options(
@@ -81,31 +85,40 @@ def value_of(name: str, text: str, *, like: Any = None) -> Any:
 def number_list(flag: str, text: str) -> list[float]:
     """Numbers with commas between them, each one once."""
     try:
-        return list(dict.fromkeys(float(part) for part in text.split(",")))
+        found = list(dict.fromkeys(float(part) for part in text.split(",")))
     except ValueError:
-        raise UsageError(
-            f"--{flag} {text}: give a number, or several with commas, such as 0,0.1"
-        ) from None
+        found = [math.nan]
+    if not all(map(math.isfinite, found)):
+        raise UsageError(f"--{flag} {text}: give a number, or several with commas, such as 0,0.1")
+    return found
 
 
 def id_list(flag: str, text: str, *, count_alone: bool = False) -> list[int]:
     """Whole numbers such as `0,3` or `0-4`; a number by itself may be how many of them."""
-    if count_alone and re.fullmatch(r"[1-9]\d*", text):
-        return list(range(int(text)))
+    if count_alone and re.fullmatch(rf"[1-9]\d{{,{_DIGITS - 1}}}", text):
+        return list(_few(flag, text, range(int(text))))
     found: dict[int, None] = {}
     for part in text.split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
-        numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match else ()
+        match = re.fullmatch(rf"(\d{{1,{_DIGITS}}})(?:-(\d{{1,{_DIGITS}}}))?", part)
+        numbers = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
         if not numbers or (count_alone and text == "0"):
             raise UsageError(f"--{flag} {text}: give whole numbers such as 0,3 or a range like 0-4")
-        found |= dict.fromkeys(numbers)
+        found |= dict.fromkeys(_few(flag, text, numbers))
     return list(found)
+
+
+def _few(flag: str, text: str, numbers: range) -> range:
+    if len(numbers) > _MOST_NUMBERS:
+        raise UsageError(
+            f"--{flag} {text}: that is {len(numbers)} numbers; give {_MOST_NUMBERS} at most"
+        )
+    return numbers
 
 
 def byte_count(text: str) -> int:
     """An amount of memory such as `4GB`."""
     units = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kmg]i?)?b?", text.lower())
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d+)?) ?([kmg]i?)?b?", text.lower())
     if not match or not float(match[1]):
         raise UsageError(f"--memory {text}: give an amount such as 4GB or 500MB")
     return int(float(match[1]) * units[match[2] or ""])

@@ -6,9 +6,11 @@ import pytest
 
 import memohop
 from memohop.bench.export import export
-from memohop.bench.results import Results, Row, Source, choose
+from memohop.bench.measured import measured
+from memohop.bench.results import NO_SCORE, Results, Row, Source, choose
 from memohop.bench.runner import Place, run_cells
 from memohop.bench.store import Store
+from memohop.cli import main
 
 
 def row(val, test, split=0, **setting):
@@ -36,6 +38,33 @@ def test_the_setting_with_the_best_mean_validation_is_chosen():
         choose(worse, by="test")
     with pytest.raises(memohop.UsageError, match="rows is empty"):
         choose([])
+
+
+def test_a_setting_that_has_diverged_is_not_chosen():
+    diverged = [row(0.9, 0.9, split=0, lr=1), row(NO_SCORE, NO_SCORE, split=1, lr=1)]
+    sound = [row(0.1, 0.1, split=0, lr=0.1), row(0.1, 0.1, split=1, lr=0.1)]
+    assert choose([*diverged, *sound]) == sound
+    with pytest.raises(memohop.DataError, match="gcn has diverged with each setting"):
+        choose(diverged)
+    assert measured(Results("tiny", (), tuple(diverged))) == []
+    assert [cell.mean for cell in measured(Results("tiny", (), (*diverged, *sound)))] == [10]
+
+
+def test_networks_that_diverge_are_stored_without_a_score_and_told(tiny_file, tmp_path, capsys):
+    text = tiny_file.read_text(encoding="utf-8")
+    text = text.replace("search.hidden_channels = [4, 8]", "search.lr = [0.01, 1e37]")
+    tiny_file.write_text(text, encoding="utf-8")
+    path, output = str(tmp_path / "runs.sqlite"), str(tmp_path / "out.json")
+    run = ["run", str(tiny_file), "--store", path, "--only", "model=mlp", "--protocol", "paper"]
+    assert main(run) == 0
+    assert "4 network(s) diverged" in capsys.readouterr().err
+    assert main(["store", "export", path, str(tiny_file), "--output", output]) == 0
+    results = Results.load(output)
+    assert {(row.setting["lr"] > 1, row.has_scores) for row in results.rows} == {
+        (True, False),
+        (False, True),
+    }
+    assert {cell.setting["lr"] for cell in measured(results)} == {0.01}
 
 
 def test_cells_tell_protocols_and_axes_apart():

@@ -43,10 +43,12 @@ def test_counts_of_a_small_graph():
     assert (found.class_names, found.class_sizes) == (("0", "1"), (3, 2))
     assert (found.unlabelled, found.isolated) == (1, 1)
     assert (found.self_loops, found.multi_arcs, found.directed) == (1, 1, True)
-    assert found.small_classes == ("1",)
+    assert found.known_sizes == (1, 2)
+    assert found.small_classes == ("0", "1")
     assert found.duplicates == 1
     assert (found.split, found.test_nodes) == (0, 2)
-    assert (found.twins, found.close_twins, found.twin_agreement) == (1, 1, 1.0)
+    assert (found.twins, found.close_twins) == (1, 1)
+    assert found.twin_agreement == 0  # of the validation node 2, twin of 0
     assert found.edge_homophily == pytest.approx(1 / 3)  # 0-3, 1-3 and 2-3 have two labels
     assert (found.features_say, found.neighbours_say) == (None, None)
     assert found.advice.model == "mlp"
@@ -77,9 +79,10 @@ def test_without_splits_there_are_no_twins():
 def test_twins_of_other_classes_do_not_agree():
     data = small()
     data.train_mask = torch.tensor([True, False, True, True, False, False])
-    data.val_mask = torch.tensor([False, False, False, False, False, True])
+    data.val_mask = torch.tensor([False, True, False, False, False, True])
+    data.test_mask = torch.tensor([False, False, False, False, True, False])
     found = audit(data)
-    assert (found.twins, found.twin_agreement) == (1, 0.5)
+    assert (found.twins, found.twin_agreement) == (0, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -145,16 +148,58 @@ def test_what_features_say_does_not_depend_on_the_graph_and_what_neighbours_say_
     assert "neither features nor neighbours say anything" in "\n".join(mute.advice.distrust)
 
 
-def test_the_labels_of_test_nodes_are_not_looked_at_for_advice():
+def with_twins():
+    """Every node of a `csbm` and its copy, which may be in another set; one class is large."""
+    data = csbm(homophily=0.6, nodes=300, classes=3, splits=1)
+    nodes, arcs = data.num_nodes, data.edge_index
+    data.x, data.y = data.x.repeat(2, 1), (data.y % 2).repeat(2)
+    data.y[[0, nodes]] = 2
+    data.edge_index = torch.cat([arcs, arcs + torch.tensor([[nodes], [0]])], dim=1)
+    order = torch.randperm(2 * nodes, generator=torch.Generator().manual_seed(0))
+    for number, name in enumerate(("train_mask", "val_mask", "test_mask")):
+        data[name] = order % 3 == number
+    return data
+
+
+@pytest.mark.parametrize("make", [lambda: csbm(homophily=0.45, seed=4), with_twins, small])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_labels_of_test_nodes_are_not_looked_at_for_advice(make, seed):
+    data = make()
+    before = audit(data)
+    test = data.test_mask.reshape(data.num_nodes, -1)[:, 0]
+    classes = int(data.y.max()) + 1
+    data.y[test] = torch.randint(
+        classes, (int(test.sum()),), generator=torch.Generator().manual_seed(seed)
+    )
+    after = audit(data)
+    assert after.advice == before.advice
+    for name in ("features_say", "neighbours_say", "together_say", "known_homophily", "twins"):
+        assert getattr(after, name) == getattr(before, name)
+
+
+def test_homophily_is_that_of_all_labels_as_in_papers():
     data = csbm(homophily=0.6, seed=4)
     before = audit(data)
     test = data.test_mask[:, 0]
     data.y[test] = (data.y[test] + 1) % 5
-    after = audit(data)
-    for name in ("features_say", "neighbours_say", "together_say"):
-        assert getattr(after, name) == getattr(before, name)
-    assert after.edge_homophily < before.edge_homophily
+    assert audit(data).edge_homophily < before.edge_homophily
     assert audit(data, split=1).features_say != before.features_say
+
+
+def test_what_the_rules_go_by_is_there_to_be_scrambled():
+    found = audit(with_twins())
+    assert found.twin_agreement > 0.9
+    assert any("leak" in text for text in found.advice.distrust)
+    alone = audit(small())
+    assert alone.known_homophily == pytest.approx((1 / 2 - 5 / 8) / (1 - 5 / 8))  # 0-3 and 2-3
+
+
+def test_nodes_in_no_set_are_not_looked_at_either():
+    data = csbm(homophily=0.6, seed=4, fractions=(0.3, 0.3, 0.2))
+    before = audit(data).advice
+    rest = ~(data.train_mask | data.val_mask | data.test_mask)[:, 0]
+    data.y[rest] = 0
+    assert audit(data).advice == before
 
 
 def one_way(turned=False):
@@ -197,7 +242,7 @@ def test_a_direction_is_advised_only_by_a_margin():
         ({"close_twins": 20, "twin_agreement": 0.9}, "leak"),
         ({"duplicates": 10}, "the same features and links"),
         ({"small_classes": ("rare",)}, "class rare"),
-        ({"class_sizes": (750, 100, 50, 50, 50)}, "75% of the labels"),
+        ({"known_sizes": (750, 100, 50, 50, 50)}, "75% of the labels"),
         ({"test_nodes": 199}, "one of the 199 test nodes is worth 0.5 points"),
         ({"isolated": 100}, "100 of 1000 nodes have no neighbour"),
         ({"features_say": 0.04, "neighbours_say": 0.04}, "expect chance"),
@@ -210,7 +255,7 @@ def test_each_rule_of_distrust_by_itself(change, word):
     assert word in text
     just_below = {
         "close_twins": 19, "duplicates": 9, "test_nodes": 200, "isolated": 99,
-        "class_sizes": (749, 101, 50, 50, 50), "features_say": 0.2, "small_classes": (),
+        "known_sizes": (749, 101, 50, 50, 50), "features_say": 0.2, "small_classes": (),
     }  # fmt: skip
     less = change | {name: just_below[name] for name in change if name in just_below}
     assert replace(sound, **less).advice.distrust == ()
@@ -250,6 +295,8 @@ def test_mistakes():
     with pytest.raises(UsageError, match="split=1 is not there; give one from 0 to 0"):
         audit(data, split=1)
     data.y[:] = -1
+    with pytest.raises(UsageError, match="data is of type int and no graph"):
+        audit(3)
     with pytest.raises(UsageError, match="no label"):
         audit(data)
     data.edge_index = torch.tensor([[0], [9]])

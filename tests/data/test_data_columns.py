@@ -30,14 +30,14 @@ def test_numbers_are_standardised_and_gaps_are_the_mean():
     assert x[:, 1].tolist() == [0, 1, 0, 1, 0]
     assert notes == ()
     assert encoder.describe() == [
-        "column 'v': one feature, the number standardised, and one that says where it is missing"
+        "column 'v': one feature, the number, standardised, and one that says where it is missing"
     ]
 
 
 def test_columns_treated_alike_are_told_in_one_line():
     encoder, _ = encoded(**{f"v{n}": [1, 2 + n, 3] for n in range(7)}, on=[True, False, True])
     assert encoder.describe() == [
-        "columns 'v0', 'v1', 'v2', 'v3', 'v4' and 2 more: one feature, the number standardised",
+        "columns 'v0', 'v1', 'v2', 'v3', 'v4' and 2 more: one feature, the number, standardised",
         "column 'on': one feature, 1 for true and 0 for false",
     ]
 

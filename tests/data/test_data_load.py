@@ -104,3 +104,38 @@ def test_options_reach_the_synthetic_graphs():
 def test_random_splits_rescue_a_synthetic_graph_with_tiny_classes():
     data = load("csbm", nodes=10, degree=2, split="random", fractions=(0.5, 0.2, 0.3))
     assert data.train_mask.sum(dim=0).tolist() == [5] * 10
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("features", 0),
+        ("features", ["raw"]),
+        ("split", 3),
+        ("splits", 0),
+        ("splits", 10**30),
+        ("seed", -1),
+        ("seed", 1.5),
+        ("fractions", 0.5),
+        ("fractions", "abc"),
+        ("nodes", 10**30),
+        ("nodes", "many"),
+        ("channels", 10**30),
+        ("homophily", float("nan")),
+        ("degree", None),
+    ],
+)
+def test_odd_values_of_options_are_refused_by_name(option, value):
+    with pytest.raises(UsageError, match=option):
+        load("csbm", **{option: value})
+
+
+@pytest.mark.parametrize("name", [3, None, ["texas"], {}])
+def test_a_name_that_is_none(name):
+    with pytest.raises(UsageError, match="no dataset named"):
+        load(name)
+
+
+def test_a_folder_that_is_none():
+    with pytest.raises(UsageError, match="root=3 is no folder"):
+        load("texas", root=3)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memohop.data.check import check
@@ -196,7 +196,7 @@ def test_edges_that_name_unknown_nodes(files):
         ("\n\n", "is empty"),
         ("id,v,k\n", "column names and no rows"),
         ("id,v,k\na,1,x\nb,2,x\n", "'k' has one class, 'x'"),
-        ("id,v,k\na,1,x\nb,2,y\nc,3,z\n", "3 labels, all different"),
+        ("id,v,k\na,1,x\nb,2,y\nc,3,z\n", "3 different labels on 3 nodes"),
         ("id,v,k\na,1,\nb,2,NA\n", "'k' is empty in every row"),
         ("id,v,k\na,1,x\nb,inf,y\nc,3,x\n", "'v' holds inf in row 2"),
         ("id,v,k\na,1,x\nb,2,y\nc,-1e31,x\n", r"'v' holds -1e\+31 in row 3"),
@@ -255,9 +255,9 @@ def test_files_that_are_not_there_or_not_what_they_say(files, tmp_path):
     with pytest.raises(DataError, match=r"false\.parquet cannot be read"):
         read_graph(tmp_path / "false.parquet", paths[1], label="kind")
     (tmp_path / "false.csv.gz").write_text(NODES)
-    with pytest.raises(DataError, match=r"false\.csv\.gz cannot be read"):
+    with pytest.raises(DataError, match=r"false\.csv\.gz is not compressed as its name says"):
         read_graph(tmp_path / "false.csv.gz", paths[1], label="kind")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="is a folder; give the file"):
         read_graph(tmp_path, paths[1], label="kind")
 
 
@@ -353,7 +353,7 @@ def tables(draw):
     return ids, values, labels, draw(st.lists(ends, min_size=1, max_size=20))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@pytest.mark.fuzz
 @given(tables(), st.sampled_from([",", ";", "\t"]), st.booleans())
 def test_a_round_trip_through_a_text_file_keeps_every_id_value_label_and_edge(
     tmp_path, table, separator, directed

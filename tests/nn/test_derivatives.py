@@ -286,6 +286,7 @@ def test_operations(dtype, name, check_derivatives):
 
 
 @pytest.mark.parametrize("name", ANYWHERE)
+@pytest.mark.parametrize("check_derivatives", ["jacrev of vmap", "create_graph"], indirect=True)
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 def test_operations_on_a_gpu(name, check_derivatives):
     case = ANYWHERE[name](Cases("cuda", torch.float32))

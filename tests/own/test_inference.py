@@ -1,10 +1,13 @@
 """Prediction in blocks of rows against the plain network, and its matrix against `Graph`."""
 
 from itertools import product
+from weakref import WeakValueDictionary
 
 import pytest
 import torch
 from scipy import sparse
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from memohop import Graph, build
 from memohop.nn.graph import DIRECTIONS, NORMS, SELF_LOOPS
@@ -77,6 +80,35 @@ def agree(by_blocks, found, x, arcs):
     parameters = [parameter for network in found for parameter in network.parameters()]
     # Up to three rounds, with sums of neighbours, of a state, and of two states in the gate.
     assert_rounded(by_blocks, whole, x, *parameters, length=5 + 3 * (NODES + 8 + 16) + 8)
+
+
+class Held(TorchDispatchMode):
+    """The most bytes that tensors made under it held at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.live, self.most = WeakValueDictionary(), 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        made = operation(*args, **(kwargs or {}))
+        for tensor in tree_leaves(made):
+            if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
+                self.live[id(tensor)] = tensor
+        storages = [one.untyped_storage() for one in self.live.values()]
+        held = {storage.data_ptr(): storage.nbytes() for storage in storages}
+        self.most = max(self.most, sum(held.values()))
+        return made
+
+
+def test_hidden_state_and_memory_are_all_that_is_large(monkeypatch):
+    nodes, channels = 2000, 80
+    monkeypatch.setattr(inference, "_ROWS", 50)
+    found = [build("gcn+mmp", 5, 3, hidden_channels=channels).eval() for _ in range(3)]
+    x, arcs = torch.rand(nodes, 5), torch.stack([torch.arange(nodes), torch.arange(nodes) // 2])
+    with Held() as held:
+        probabilities(found, x, arcs)
+    # Two of this size, one block of 16 columns, and what has but a few numbers for each node.
+    assert 2 * 4 * nodes * channels < held.most < 2.6 * 4 * nodes * channels
 
 
 def test_sparse_features_and_no_arcs(monkeypatch):

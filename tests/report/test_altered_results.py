@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memohop.bench.gates import Gates
 from memohop.bench.measured import measured
-from memohop.bench.results import Results, Row
+from memohop.bench.results import NO_SCORE, Results, Row
 from memohop.bench.table1 import table1
 from memohop.cli import main
 from memohop.errors import DataError, MemohopError
@@ -67,6 +67,17 @@ class TestPartialResults:
         assert texas
         for row in texas:
             assert {"".join(cell.itertext()).strip() for cell in row[1:]} == {"-"}
+
+    def test_networks_that_have_all_diverged(self, findings):
+        for name in ("table1", "noise", "lambda_"):
+            rows = [
+                msgspec.structs.replace(row, val=NO_SCORE, test=NO_SCORE)
+                for row in getattr(findings, name).rows[:40]
+            ]
+            gone = Results(name, findings.table1.sources, tuple(rows))
+            well_formed(report_page(Findings(**{name: gone})))
+        with pytest.raises(DataError, match="every network has diverged"):
+            figure_svg("lambda", gone)
 
     def test_one_row(self, findings):
         for name in ("table1", "noise", "lambda_"):

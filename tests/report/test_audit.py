@@ -72,7 +72,11 @@ def test_the_command_takes_tables_and_tells_what_it_did_to_them(capsys, tables):
     assert row["split"] is None
     assert "memohop: 1 edge(s) dropped that name unknown nodes, such as 'nobody' (row 25)" in err
     assert main(["audit", *tables, "--label", "kind", "--drop-unknown", "--directed"]) == 0
-    assert "24 (directed, 0 from a node to itself" in capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert "24 (directed, 0 from a node to itself" in out
+    assert err.count("\n") == 1  # what needs a look
+    assert main(["audit", *tables, "--label", "kind", "--drop-unknown", "--verbose"]) == 0
+    assert "column 'age': one feature" in capsys.readouterr().err
 
 
 def test_mistakes_of_the_command(capsys, tables):
@@ -81,6 +85,7 @@ def test_mistakes_of_the_command(capsys, tables):
     assert "both --nodes and --edges" in fails(capsys, *tables[:2])
     assert "goes with --label" in fails(capsys, *tables)
     assert "did you mean kind" in fails(capsys, *tables, "--label", "kint")
+    assert "cannot be both id and label" in fails(capsys, *tables, "--label", "id")
     assert "--drop-unknown" in fails(capsys, *tables, "--label", "kind", code=1)
     assert "no dataset named 'csbn'" in fails(capsys, "csbn")
     assert "split=10 is not there" in fails(capsys, "csbm", "--split", "10")

@@ -1,6 +1,5 @@
 """Scores of a population against scikit-learn, one member and one part at a time."""
 
-import numpy as np
 import pytest
 import torch
 from sklearn.metrics import (
@@ -10,7 +9,14 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from memohop.training.score import accuracy, average_precision, balanced_accuracy, roc_auc
+from memohop.training.score import (
+    SCORES,
+    accuracy,
+    average_precision,
+    balanced_accuracy,
+    roc_auc,
+    scores_of,
+)
 from numerics import generator
 
 
@@ -62,7 +68,18 @@ def test_a_class_that_a_part_lacks_does_not_count():
     assert float(balanced_accuracy(logits, y, masks)) == pytest.approx(0.75)
 
 
-def test_a_member_that_diverged_scores_without_failing():
+def test_a_member_that_diverged_has_no_score():
     logits, y, masks = population(2)
-    logits[0] = torch.nan
-    assert np.isfinite(roc_auc(logits, y, masks).numpy()).all()
+    logits[0, 3, 1] = torch.nan
+    logits[1, 0, 0] = torch.inf
+    for metric in SCORES:
+        found = scores_of(metric, logits, y, masks)
+        assert found[:2].isnan().all()
+        assert torch.equal(found[2:], SCORES[metric](logits[2:], y, masks[2:]))
+
+
+@pytest.mark.parametrize("score", [roc_auc, average_precision])
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_ranking_of_one_class_has_no_score(score, label):
+    logits, masks = torch.tensor([[[0.0, 1.0], [1.0, 0.0], [0.0, 2.0]]]), torch.ones(1, 1, 3)
+    assert score(logits, torch.full((3,), label), masks).isnan().all()

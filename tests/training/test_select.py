@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from memohop import Member, select
+from memohop import Member, UsageError, select
 from memohop.training.member import MemberResult
 
 
@@ -28,3 +28,20 @@ def test_the_first_of_equals_is_chosen():
     chosen = select([result(0.4, 0, 0.5, 0.1), result(0.0, 0, 0.5, 0.9)])
     assert chosen.setting["lam"] == 0.4
     assert chosen.std == 0.0
+
+
+def diverged(lam, split):
+    curve = np.zeros(1, dtype=np.float32)
+    nan = float("nan")
+    return MemberResult(
+        Member(split=split, lam=lam), 0, 1, nan, nan, nan, curve, curve, diverged=True
+    )
+
+
+def test_a_setting_of_which_a_member_diverged_is_never_chosen():
+    results = [diverged(0.0, 0), result(0.0, 1, 0.99, 0.9), result(0.2, 0, 0.1, 0.1)]
+    chosen = select(results)
+    assert chosen.setting["lam"] == 0.2
+    assert select(results[::-1]).setting["lam"] == 0.2
+    with pytest.raises(UsageError, match=r"of each of the 1 setting.s. a run diverged .*lower lr"):
+        select(results[:2])

@@ -69,6 +69,8 @@ def test_a_member_alone_equals_the_member_in_company_and_in_chunks(name, words):
 
 
 def test_chunks_follow_the_memory_budget_and_change_nothing(words, monkeypatch):
+    monkeypatch.setattr("memohop.training.plan.held_bytes", lambda device: 0)
+    monkeypatch.setattr("memohop.training.plan.resident_growth", lambda function: 0)
     members = mixed_members()
     whole = train(words, "gcn+mmp", members, epochs=30)
     sizes = []
@@ -79,8 +81,10 @@ def test_chunks_follow_the_memory_budget_and_change_nothing(words, monkeypatch):
         create(self, task, build, members, **rest)
 
     monkeypatch.setattr(Population, "__init__", spy)
-    cut = train(words, "gcn+mmp", members, epochs=30, memory=2_000_000)
-    chunks = sizes[2:]  # the first two are the measurement
+    cut = train(words, "gcn+mmp", members, epochs=30, memory=2_500_000)
+    first = next(place for place, size in enumerate(sizes) if size > 1)
+    chunks = sizes[first:]  # before them, each kind of member is measured by itself
+    assert set(sizes[:first]) == {1}
     assert sum(chunks) == len(members)
     assert len(chunks) > 1
     for one, other in zip(whole, cut, strict=True):
@@ -325,12 +329,17 @@ def test_texas_with_its_class_of_one_node_warns_and_trains(data_root):
     [
         ({"members": []}, "members is empty"),
         ({"members": [Member(split=99)]}, r"split=99, but the data has 10 split\(s\)"),
-        ({"epochs": 0}, "epochs and patience must be at least 1"),
+        ({"epochs": 0}, "epochs=0 is too small"),
+        ({"epochs": 1.5}, "epochs=1.5 is not a whole number"),
+        ({"epochs": 10**12}, "one member takes .* for 1000000000000 epochs"),
+        ({"patience": 0}, "patience=0 is too small"),
         ({"device": "cuda"}, "sees no GPU here: use device='cpu'"),
         ({"features": "some"}, "features must be auto, sparse or dense, not 'some'"),
         ({"model": "gnc"}, "no model named 'gnc'; did you mean .*gcn"),
         ({"model": nn.Linear(1, 1)}, "pass a function that builds it"),
-        ({"memory": 10}, "memory=10 bytes, but one member needs"),
+        ({"memory": 10}, "memory=10 bytes is too little: the process holds .*; give more"),
+        ({"memory": 10, "members": [Member()]}, "memory=10 bytes is too little"),
+        ({"memory": 0.5}, "memory=0.5 is not a whole number"),
     ],
 )
 def test_bad_calls_are_refused(data, change, words):
@@ -352,11 +361,15 @@ def test_bad_data_is_refused(data):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"lam": -0.1}, "lam must be at least 0, not -0.1"),
-        ({"lr": 0}, "lr must be above 0, not 0"),
-        ({"weight_decay": float("nan")}, "weight_decay must be at least 0, not nan"),
-        ({"dropout": 1.0}, "dropout must be at least 0 and below 1, not 1.0"),
-        ({"seed": -1}, "seed must be at least 0, not -1"),
+        ({"lam": -0.1}, "lam=-0.1 is out of range; give a number from 0"),
+        ({"lr": 0}, "lr=0 would learn nothing; give a number above 0"),
+        ({"lr": 1e39}, "lr=1e.39 is out of range"),
+        ({"lr": "much"}, "lr='much' is not a number"),
+        ({"weight_decay": float("nan")}, "weight_decay=nan is not a number"),
+        ({"dropout": 1.0}, "dropout=1.0 would drop everything; give a number below 1"),
+        ({"seed": -1}, "seed=-1 is too small; give a whole number from 0"),
+        ({"seed": 2**32}, "seed=4294967296 is too large; give a whole number up to 4294967295"),
+        ({"seed": 0.5}, "seed=0.5 is not a whole number"),
     ],
 )
 def test_bad_members_are_refused(fields, words):
@@ -383,3 +396,37 @@ def test_building_a_task_leaves_unlabelled_nodes_alone(data):
     build = make_builder("gcn", partly, {})
     assert make_task(partly, build(), torch.device("cpu"), "dense").y[:5].tolist() == [0] * 5
     assert train(partly, "gcn", [Member()], epochs=3)[0].epochs == 3
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.float16, torch.bfloat16, "coo", "csr"])
+def test_features_of_every_kind_are_computed_with_in_single_precision(words, kind):
+    other = words.clone()
+    if kind == "coo":
+        other.x = words.x.to_sparse()
+    elif kind == "csr":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch calls these tensors a beta
+            other.x = words.x.to_sparse_csr()
+    else:
+        other.x = words.x.to(kind)
+    expected, found = (
+        train(data, "gcn+mmp", [Member()], epochs=3, features=features)[0]
+        for data, features in ((words, "sparse"), (other, "auto"))
+    )
+    assert expected.loss_curve.tolist() == found.loss_curve.tolist()
+
+
+def test_numbers_too_large_for_single_precision_are_refused(words):
+    other = words.clone()
+    other.x = words.x.double()
+    other.x[2, 1] = 1e300
+    with pytest.raises(UsageError, match="node 2, column 1"):
+        train(other, "gcn", [Member()], epochs=1)
+
+
+def test_patience_beyond_the_epochs_is_none(words):
+    expected, found = (
+        train(words, "mlp", [Member()], epochs=3, patience=patience)[0]
+        for patience in (None, 10**30)
+    )
+    assert expected.loss_curve.tolist() == found.loss_curve.tolist()

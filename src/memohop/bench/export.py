@@ -9,6 +9,7 @@ from memohop.bench.experiment import Experiment
 from memohop.bench.results import Results, Row, Source
 from memohop.bench.settings import digest
 from memohop.bench.store import Store
+from memohop.bench.stored import pack_score
 
 _DIGITS = 6  # of a score: a hundred thousand test nodes can be told apart
 
@@ -43,8 +44,8 @@ def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
                     setting=run.setting,
                     split=run.content["split"],
                     seed=run.content["seed"],
-                    val=round(run.val, _DIGITS),
-                    test=round(run.test, _DIGITS),
+                    val=round(pack_score(run.val), _DIGITS),
+                    test=round(pack_score(run.test), _DIGITS),
                     best_epoch=run.best_epoch,
                     epochs=run.epochs,
                     seconds=round(run.seconds, 3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from memohop.bench.results import Results, Row, choose
+from memohop.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,15 @@ class Measured:
 
 
 def measured(results: Results) -> list[Measured]:
-    """Each cell of the experiment, in its order, with the setting that validation chose."""
-    return [_measured(rows) for rows in results.cells().values()]
+    """Each cell of the experiment, in its order, with the setting that validation chose.
+
+    A cell that has diverged with each setting is left out: nothing can be chosen.
+    """
+    found = []
+    for rows in results.cells().values():
+        with suppress(DataError):
+            found.append(_measured(rows))
+    return found
 
 
 def with_setting(results: Results, name: str, value: float) -> Results:

@@ -19,7 +19,8 @@ from memohop.data.registry import datasets
 from memohop.errors import DataError, UsageError, unknown_name
 from memohop.outputs import write_whole
 
-Score = Annotated[float, Meta(ge=-1, le=1)]  # version 0.1.0 wrote -1 where there was none
+NO_SCORE = -1.0  # of a network that diverged, or whose score cannot be computed
+Score = Annotated[float, Meta(ge=NO_SCORE, le=1)]
 Count = Annotated[int, Meta(ge=0)]
 # Without what could hide or turn round the text about it.
 Text = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*\Z")]
@@ -38,7 +39,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
         setting: What is to be chosen on validation, for example `{"lam": 0.1}`.
         split: The column of the masks.
         seed: The seed of the member.
-        val: Validation score at the best epoch, in [0, 1].
+        val: Validation score at the best epoch, in [0, 1], or `NO_SCORE`.
         test: Test score at the same epoch.
         best_epoch: Counted from 0.
         epochs: How many were run.
@@ -64,6 +65,11 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     def cell(self) -> tuple[Any, ...]:
         """What the rows between which validation chooses have in common."""
         return self.protocol, self.dataset, self.model, *sorted(self.axes.items())
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether it may be chosen."""
+        return min(self.val, self.test) >= 0
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -167,6 +173,8 @@ def _mistakes(file: _File) -> Iterator[tuple[int, str]]:
 def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> list[Row]:
     """The rows of the setting whose mean validation score is best; the first of equals.
 
+    A setting of which a row has no scores is not chosen.
+
     Args:
         rows: Those of one cell.
         by: `leak-test` chooses by the test score, as some published rows did; what it gives is
@@ -179,8 +187,14 @@ def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> l
         groups.setdefault(tuple(sorted(row.setting.items())), []).append(row)
     if not groups:
         raise UsageError("rows is empty: pass those of one cell")
+    sound = [group for group in groups.values() if all(row.has_scores for row in group)]
+    if not sound:
+        raise DataError(
+            f"nothing can be chosen: {next(iter(groups.values()))[0].model} has diverged with each "
+            "setting; train it with a lower learning rate"
+        )
     score = "val" if by == "val" else "test"
-    return max(groups.values(), key=lambda group: fmean(getattr(row, score) for row in group))
+    return max(sound, key=lambda group: fmean(getattr(row, score) for row in group))
 
 
 def _packaged(name: str) -> Path:

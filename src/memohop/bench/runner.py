@@ -16,6 +16,8 @@ from memohop.bench.results import Source
 from memohop.bench.store import Store
 from memohop.data.check import MissingClassWarning
 from memohop.errors import DataError
+from memohop.out_of_memory import OutOfMemoryError
+from memohop.training.trainer import DivergedWarning
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Tally:
         failed: Those that failed now.
         lost: Why some could not be tried to the end, by their names; they are not in the store.
         elsewhere: Those that another process works on.
+        diverged: How many networks have diverged now; they have no score and are never chosen.
     """
 
     cells: int = 0
@@ -72,6 +75,7 @@ class Tally:
     failed: list[Cell] = field(default_factory=list)
     lost: dict[str, str] = field(default_factory=dict)
     elsewhere: int = 0
+    diverged: int = 0
 
 
 Inner = Callable[[Job, float], None]
@@ -125,6 +129,7 @@ def run_cells(
             elif attempt.failure is None:
                 store.write(job.cell, attempt.outcomes, attempt.source)
                 tally.done += 1
+                tally.diverged += sum(outcome.result.diverged for outcome in attempt.outcomes)
             else:
                 store.write_failure(job.cell, attempt.failure)
                 tally.failed.append(job.cell)
@@ -152,7 +157,10 @@ def attempt(job: Job, place: Place, progress: Progress | None = None) -> Attempt
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MissingClassWarning)  # the splits are as published
+            warnings.simplefilter("ignore", DivergedWarning)  # the tally counts them
             outcomes = execute(job.runs, root=place.root, device=place.device, progress=progress)
+    except OutOfMemoryError as error:  # of this machine, with what else runs on it
+        return Attempt(lost=str(error))
     except DataError:
         raise
     except Exception:

@@ -57,6 +57,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     options: dict[str, Any] = {}
     rules: Rules = Rules()
 
+    def __post_init__(self) -> None:
+        for name in ("features", "split", "root", "progress", "name"):
+            if name in self.data:
+                raise UsageError(f"data cannot hold {name}, which is no option")
+
     def having(self, values: Mapping[str, Any]) -> Settings:
         """The same with some values: those of its own attributes, or else of model options."""
         raw = msgspec.to_builtins(self)

@@ -31,7 +31,14 @@ from memohop.bench.intact import (
 )
 from memohop.bench.results import Source
 from memohop.bench.settings import Scalar, digest
-from memohop.bench.stored import StoredCell, StoredRun, pack_curves, unpack_curves
+from memohop.bench.stored import (
+    StoredCell,
+    StoredRun,
+    pack_curves,
+    pack_score,
+    unpack_curves,
+    unpack_score,
+)
 from memohop.errors import UsageError
 
 _SELECT_CELLS = (
@@ -213,9 +220,9 @@ def _stored_run(run: RunRow, setting: dict[str, Scalar], source: Source) -> Stor
         setting,
         run_content(run),
         source,
-        train=run.train,
-        val=run.val,
-        test=run.test,
+        train=unpack_score(run.train),
+        val=unpack_score(run.val),
+        test=unpack_score(run.test),
         best_epoch=run.best_epoch,
         epochs=run.epochs,
         seconds=run.seconds,
@@ -227,9 +234,9 @@ def _run_row(outcome: Outcome, source: str) -> RunRow:
     return RunRow(
         id=run.id,
         content=json.dumps(run.content),
-        train=result.train,
-        val=result.val,
-        test=result.test,
+        train=pack_score(result.train),
+        val=pack_score(result.val),
+        test=pack_score(result.test),
         best_epoch=result.best_epoch,
         epochs=result.epochs,
         curves=pack_curves(result),

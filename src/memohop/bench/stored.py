@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memohop.bench.results import Source
+from memohop.bench.results import NO_SCORE, Source
 from memohop.training import MemberResult
 
 SCHEMA = """
@@ -75,7 +76,7 @@ class StoredRun:
         setting: What validation chooses, with the values of this run.
         content: All that one needs to repeat it.
         source: Where it was made.
-        train, val, test: Scores at the epoch that counts.
+        train, val, test: Scores at the epoch that counts; NaN where the run diverged.
         best_epoch: That epoch, from 0.
         epochs: How many were run.
         seconds: Its share of the time that its population took.
@@ -90,6 +91,16 @@ class StoredRun:
     best_epoch: int
     epochs: int
     seconds: float
+
+
+def pack_score(score: float) -> float:
+    """A score as files have it: ``NO_SCORE`` for none, since SQLite and JSON know no NaN."""
+    return NO_SCORE if math.isnan(score) else score
+
+
+def unpack_score(stored: float) -> float:
+    """What :func:`pack_score` made; a run without a validation score has diverged."""
+    return math.nan if stored < 0 else stored
 
 
 def pack_curves(result: MemberResult) -> bytes:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, Token, convert
 
 from memohop import __version__
 from memohop.allocator import keep_freed_memory
 from memohop.errors import MemohopError, UsageError
+from memohop.out_of_memory import telling_of_memory
+from memohop.printable import printable
 
 _EXAMPLES = """Examples:
   memohop demo
@@ -34,13 +37,23 @@ memohop COMMAND --help tells more."""
 Json = Annotated[bool, Parameter(name="--json", show_default=False)]
 Folder = Annotated[Path | None, Parameter(name="--data")]
 
+
+def _convert(kind: Any, tokens: Sequence[Token]) -> Any:
+    """As Cyclopts does, but a whole number must be one: 1.5 is not rounded."""
+    if int in (kind, *get_args(kind)):
+        for token in tokens:
+            if not re.fullmatch(r"[+-]?\d{1,30}", token.value):
+                raise ValueError(f"{token.value!r} is not a whole number")
+    return convert(kind, tokens)
+
+
 app = App(
     name="memohop",
     help="Memory-based message passing: graph networks for graphs whose neighbours disagree.",
     help_epilogue=_EXAMPLES,
     help_format="plaintext",
     version=__version__,
-    default_parameter=Parameter(negative=()),
+    default_parameter=Parameter(negative=(), converter=_convert),
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
@@ -49,8 +62,13 @@ app = App(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0, 1 for a failure, 2 for bad usage, 130 for Ctrl-C."""
     keep_freed_memory()
+    words = sys.argv[1:] if arguments is None else arguments
+    doing = " ".join(["memohop", *words[:1]])
     try:
-        app(arguments, exit_on_error=False, print_error=False)
+        with telling_of_memory(
+            f"running {doing}", lower="--memory, --jobs or the size of the data"
+        ):
+            app(arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except (CycloptsError, UsageError) as error:
         return _fail(str(error), 2)
@@ -68,19 +86,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def print_json(rows: list[dict[str, Any]]) -> None:
     """Rows for programs, on standard output."""
-    print(json.dumps(rows, indent=2, ensure_ascii=False))
+    print(printable(json.dumps(rows, indent=2, ensure_ascii=False), lines=True))
 
 
 def remark(text: str) -> None:
     """A line for people, on standard error."""
-    print(f"memohop: {text}", file=sys.stderr)
+    print(f"memohop: {printable(text)}", file=sys.stderr)
 
 
 @contextmanager
 def warnings_as_remarks() -> Iterator[None]:
     """Show our own warnings as one line each, and what is said twice once."""
     from memohop.data.check import MissingClassWarning
-    from memohop.training.trainer import AloneWarning
+    from memohop.training.score import UndefinedScoreWarning
+    from memohop.training.trainer import AloneWarning, DivergedWarning
 
     said: set[str] = set()
 
@@ -90,7 +109,12 @@ def warnings_as_remarks() -> Iterator[None]:
             remark(str(message))
 
     with warnings.catch_warnings():
-        for category in (MissingClassWarning, AloneWarning):
+        for category in (
+            MissingClassWarning,
+            AloneWarning,
+            DivergedWarning,
+            UndefinedScoreWarning,
+        ):
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield

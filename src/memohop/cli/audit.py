@@ -38,6 +38,7 @@ def audit(
     split: int = 0,
     data: Folder = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    verbose: bool = False,
     json: Json = False,
 ) -> None:
     """Look a graph over: who knows the labels, which model to take, what not to trust.
@@ -59,6 +60,7 @@ def audit(
         split: Which split the test nodes are of.
         data: A local folder with the dataset's files, instead of a download.
         output: A page to write besides, which needs no network; its name ends in .html.
+        verbose: Tell how the tables were read and what became of each column.
         json: Print a list with one object instead of the sheet.
     """
     if (dataset is None) == (nodes is None) or (nodes is None) != (edges is None):
@@ -91,7 +93,7 @@ def audit(
             directed=directed,
             drop_unknown=drop_unknown,
         )
-        for note in graph.notes:
+        for note in graph.notes if verbose else graph.warnings:
             remark(note)
     name = dataset or str(nodes)
     found = memohop.audit(graph, split)

@@ -58,12 +58,12 @@ def bench_speed(
     names, ids = datasets.split(","), models.split(",")
     check_distinct("--datasets", names)
     check_distinct("--models", ids)
-    if figure is not None:
-        check_output(figure, ".svg", flag="--figure")
     for name in names:
         describe(name)
     for model in ids:
         twin_options(model)
+    if figure is not None:
+        check_output(figure, ".svg", flag="--figure")
     if members is not None and members < 1:
         raise UsageError(f"--members {members}: give at least 1")
     place = find_device(device)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from memohop.cli.app import Json, app, print_json, remark, warnings_as_remarks
+from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 from memohop.parsing import byte_count
@@ -51,6 +52,7 @@ def fit(
     device: Literal["cpu", "cuda"] = "cpu",
     memory: str | None = None,
     output: Annotated[Path, _Output] = Path("model"),
+    verbose: bool = False,
     json: Json = False,
 ) -> None:
     """Fit a model to your own graph, and say whether the graph helps.
@@ -70,17 +72,22 @@ def fit(
         directed: Keep the direction of the edges.
         drop_unknown: Leave out edges that name a node that is not in the node table.
         trials: How many settings of each model to try.
-        time: Seconds after which to stop.
+        time: Seconds for the search, after everything is compiled. It costs settings, never epochs
+            without a word.
         splits: How many splits of the labelled nodes.
         epochs: The most epochs of a trial.
         metric: What is to be high; the last two are for two classes, the second one positive.
         class_weight: balanced for classes that count alike in training, whatever their size.
         seed: Decides splits, settings, weights and dropout.
         device: Where to train.
-        memory: The most memory to use, such as 4GB; what the device can spare by default.
+        memory: The most memory that the process may hold, such as 4GB; what the device can spare
+            by default.
         output: The folder for the model.
+        verbose: Tell how the tables were read and what became of each column, which is in the
+            model's README.md anyway.
         json: Print a list of objects, one for each model, instead of the table.
     """
+    whole_number("--seed", seed, least=0, most=LARGEST_SEED)
     limit = None if memory is None else byte_count(memory)
 
     from memohop.data.tables import read_graph
@@ -98,7 +105,7 @@ def fit(
         "directed": directed,
     }
     graph = read_graph(nodes, edges, drop_unknown=drop_unknown, **reading)
-    for note in graph.notes:
+    for note in graph.notes if verbose else graph.warnings:
         remark(note)
     classifier = MMPClassifier(
         trials=trials,
@@ -134,6 +141,7 @@ def predict(
     nodes: Path | None = None,
     edges: Path | None = None,
     drop_unknown: bool = False,
+    raw: bool = False,
     output: Annotated[Path, _Output] = Path("predictions.csv"),
 ) -> None:
     """Predict the label of every node, with the probability of each class.
@@ -146,12 +154,14 @@ def predict(
         nodes: A table of nodes with the columns that the model was fitted on.
         edges: A table of edges.
         drop_unknown: Leave out edges that name a node that is not in the node table.
+        raw: Write ids and labels into a CSV file as they are. Otherwise a ' goes before those
+            that a spreadsheet would take for a formula, such as =1+1.
         output: The CSV file to write, or Parquet if the name ends in .parquet: the id, the
             predicted label and the probability of each class.
     """
     if (nodes is None) != (edges is None):
         raise UsageError("give both --nodes and --edges, or neither for the graph of the model")
-    check_output(output)
+    check_output(output, inputs=(nodes, edges, *_files_of(model)))
 
     from memohop.estimator import MMPClassifier
     from memohop.own.predictions import write_predictions
@@ -163,8 +173,13 @@ def predict(
     else:
         graph = _read_again(classifier, nodes, edges, drop_unknown=drop_unknown)
         ids, found = graph.ids, classifier.predict_proba(graph)
-    write_predictions(output, ids, found, classifier.classes_)
+    changed = write_predictions(output, ids, found, classifier.classes_, raw=raw)
     remark(f"wrote {output}: {len(ids)} nodes")
+    if changed:
+        remark(
+            f"{changed} ids and labels that a spreadsheet would take for formulas have a ' before "
+            "them; --raw writes them as they are, which joining by id needs"
+        )
 
 
 @app.command(help_epilogue=_EXPLAIN_EXAMPLES)
@@ -185,7 +200,7 @@ def explain(
         node: The id of a node to take apart; by default the one that listened most.
         output: The page to write.
     """
-    check_output(output, ".html")
+    check_output(output, ".html", inputs=_files_of(model))
 
     from memohop.estimator import MMPClassifier
     from memohop.explain import explain_node, read_gates
@@ -201,6 +216,11 @@ def explain(
     page = explain_page(classifier.report_, gates, found)
     write_whole(output, page)
     remark(f"wrote {output}; open it in a browser")
+
+
+def _files_of(model: Path) -> list[Path]:
+    """What a model is read from, which no output may replace."""
+    return [file for name in ("*.json", "*.safetensors", "*.md") for file in model.glob(name)]
 
 
 def _read_again(

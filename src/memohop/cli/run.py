@@ -205,4 +205,7 @@ def _sentence(tally: Tally) -> str:
         "with another process": tally.elsewhere,
     }
     counts = (f"{count} {words}" for words, count in parts.items() if count)
-    return f"{tally.cells} cells: {', '.join(counts) or 'none run'}"
+    sentence = f"{tally.cells} cells: {', '.join(counts) or 'none run'}"
+    if tally.diverged:
+        sentence += f"; {tally.diverged} run(s) diverged, and their settings are not chosen"
+    return sentence

@@ -8,8 +8,9 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from memohop.cli.app import Folder, Json, app, print_json, warnings_as_remarks
+from memohop.data.arguments import whole_number
 from memohop.data.registry import describe
-from memohop.errors import unknown_name
+from memohop.errors import UsageError, unknown_name
 from memohop.parsing import (
     byte_count,
     id_list,
@@ -22,6 +23,8 @@ from memohop.parsing import (
 if TYPE_CHECKING:
     from memohop.bench.experiment_file import Search
     from memohop.bench.settings import Settings
+
+_MOST_EPOCHS = 10**9
 
 _EXAMPLES = """Examples:
   memohop train texas --model gcn+mmp --lam 0,0.1,0.2
@@ -79,10 +82,14 @@ def train(
         data: A local folder with the files, instead of a download.
         data_option: An option of the dataset as name=value, such as homophily=0.1; may be repeated.
         device: Where to train.
-        memory: The most memory to use, such as 4GB; what the device can spare by default.
+        memory: The most memory that the process may hold, such as 4GB; what the device can spare
+            by default.
         json: Print a list with one object instead of the table.
     """
     info = describe(dataset)  # before the imports, which take seconds: a wrong name fails at once
+    for flag, number in (("--epochs", epochs), ("--patience", patience)):
+        if number is not None:
+            whole_number(flag, number, least=1, most=_MOST_EPOCHS)
     numbers = {
         "lr": lr,
         "weight_decay": weight_decay,
@@ -101,6 +108,10 @@ def train(
     of_data = {
         name: value_of(name, text) for name, text in name_value_pairs("data-option", data_option)
     }
+    if "features" in of_data:
+        raise UsageError(
+            f"--data-option features={of_data['features']}: give --features raw or row"
+        )
 
     from memohop.bench.cell import Recipe, Run, combinations
     from memohop.bench.execute import execute, load_data

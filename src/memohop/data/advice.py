@@ -1,5 +1,8 @@
 """What follows from an audit, by rules that one can read.
 
+No label of a test node plays a part. *Labels* are those of the training and validation nodes here,
+and homophily is that between them; where a graph has no splits, all labels count.
+
 *Direction.* In a graph with a direction, the one in which neighbours say most, if they say more
 than both directions taken together (`undirected`), by more than .02 and by more than two standard
 errors; otherwise `undirected`.
@@ -15,11 +18,11 @@ errors; otherwise `undirected`.
 Where features and neighbours together do not say more than the features, by the same margin as for
 the direction, that is told: little is to be expected from the graph.
 
-*Distrust.* Twins, where a tenth of the test nodes have a close one in training and nine in ten of
-these have its class; duplicates, where they are a hundredth of the nodes; classes with fewer than
-three labels; accuracy, where one class has three quarters of the labels; single scores, where there
-are fewer than 200 test nodes; the graph, where a tenth of the nodes are isolated; and any model,
-where neither features nor neighbours say something.
+*Distrust.* Twins, where a tenth of the test nodes have a close one in training, and of the
+validation nodes that have one, nine in ten have its class; duplicates, where they are a hundredth
+of the nodes; classes with fewer than three labels; accuracy, where one class has three quarters of
+the labels; single scores, where there are fewer than 200 test nodes; the graph, where a tenth of
+the nodes are isolated; and any model, where neither features nor neighbours say something.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from memohop.data.column_kinds import first_few
 
 if TYPE_CHECKING:
     from memohop.data.audit import Audit
@@ -66,7 +71,7 @@ def advise(audit: Audit) -> Advice:
     if audit.neighbours_say is None or audit.neighbours_error is None:
         reason = "fewer than two classes have three labels: there is too little to go by"
         return Advice("mlp", audit.direction, (reason,), tuple(_distrust(audit)))
-    alike = (audit.adjusted_homophily or 0) >= _ALIKE
+    alike = (audit.known_homophily or 0) >= _ALIKE
     heard = _says_something(audit.neighbours_say, audit.neighbours_error)
     model = ("gcn" if alike else "gcn+mmp") if heard else "mlp"
     reasons = (_of_model(audit, model), *_of_probes(audit), _of_direction(audit))
@@ -77,8 +82,17 @@ def _says_something(score: float, error: float) -> bool:
     return score > max(_SOMETHING, 3 * error)
 
 
+def _of_known(audit: Audit) -> str:
+    """Whose labels the advice goes by, where not all."""
+    return "" if audit.split is None else " among training and validation nodes"
+
+
+def _share(share: float) -> str:
+    return "more than 99%" if 0.995 <= share < 1 else f"{share:.0%}"
+
+
 def _of_model(audit: Audit, model: str) -> str:
-    homophily = f"(adjusted homophily {audit.adjusted_homophily or 0:.2f})"
+    homophily = f"(adjusted homophily {audit.known_homophily or 0:.2f}{_of_known(audit)})"
     if model == "mlp":
         return (
             "mlp: the neighbours say nothing that a quick look can find; try gcn+mmp beside it, "
@@ -119,12 +133,13 @@ def _of_direction(audit: Audit) -> str:
 
 def _distrust(audit: Audit) -> list[str]:
     found = []
-    tests, largest = max(audit.test_nodes, 1), max(audit.class_sizes) / sum(audit.class_sizes)
+    tests = max(audit.test_nodes, 1)
+    largest = max(audit.known_sizes) / max(sum(audit.known_sizes), 1)
     if audit.close_twins >= 0.1 * tests and (audit.twin_agreement or 0) >= 0.9:
         found.append(
             f"the scores of this split leak: {audit.twins / tests:.0%} of the test nodes point to "
-            f"exactly the same nodes as a training node, and {audit.twin_agreement:.0%} of those "
-            "with two links or more have its class; remove the duplicates first"
+            f"exactly the same nodes as a training node, and {audit.twin_agreement:.0%} of such "
+            "validation nodes with two links or more have its class; remove the duplicates first"
         )
     if audit.duplicates >= 0.01 * audit.nodes:
         found.append(
@@ -133,13 +148,13 @@ def _distrust(audit: Audit) -> list[str]:
         )
     if audit.small_classes:
         found.append(
-            f"fewer than three labels: class {', '.join(audit.small_classes)}; no score tells "
-            "anything about it, so merge it with another or leave it out"
+            f"fewer than three labels{_of_known(audit)}: class {first_few(audit.small_classes)}; "
+            "no score tells anything about it, so merge it with another or leave it out"
         )
     if largest >= 0.75:
         found.append(
-            f"{largest:.0%} of the labels are of one class, and so accurate is whoever always says "
-            "it; look at balanced accuracy or the area under the ROC curve"
+            f"{_share(largest)} of the labels{_of_known(audit)} are of one class, and so accurate "
+            "is whoever always says it; look at balanced accuracy or the area under the ROC curve"
         )
     if 0 < audit.test_nodes < 200:
         found.append(

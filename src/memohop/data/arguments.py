@@ -9,15 +9,19 @@ from typing import Any
 
 from memohop.errors import UsageError
 
+LARGEST_SEED = 2**32 - 1  # as many as the generators of PyTorch and scikit-learn tell apart
 
-def whole_number(name: str, value: Any, *, least: int) -> int:
-    """`value` as an integer that is at least `least`."""
+
+def whole_number(name: str, value: Any, *, least: int, most: int | None = None) -> int:
+    """`value` as an integer that is at least `least`, and at most `most`."""
     try:
         number = operator.index(value)
     except TypeError:
         raise UsageError(f"{name}={value!r} is not a whole number; give one from {least}") from None
     if number < least:
         raise UsageError(f"{name}={value!r} is too small; give a whole number from {least}")
+    if most is not None and number > most:
+        raise UsageError(f"{name}={value!r} is too large; give a whole number up to {most}")
     return number
 
 

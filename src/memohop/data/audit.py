@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +12,11 @@ from memohop.data.advice import Advice, advise, best_direction
 from memohop.data.arguments import whole_number
 from memohop.data.check import as_columns, check_graph
 from memohop.data.homophily import homophily, informativeness_of_a_neighbour
+from memohop.data.own_graph import OwnGraph
 from memohop.data.probes import FOLDS, probe
-from memohop.data.twins import duplicates, link_keys, twins
+from memohop.data.twins import duplicates, link_keys, twin_agreement, twins
 from memohop.errors import UsageError
 from memohop.pyg import Data
-
-if TYPE_CHECKING:
-    from memohop.data.own_graph import OwnGraph
 
 
 @dataclass(frozen=True)
@@ -36,17 +33,20 @@ class Audit:
         features: Number of features.
         class_names: What the classes are called.
         class_sizes: How many nodes have each class as their label.
+        known_sizes: How many of these are training or validation nodes, or all without splits.
         unlabelled: Number of nodes without a label.
         directed: Whether some arc has no opposite.
         self_loops: Number of arcs from a node to itself.
         multi_arcs: Number of arcs that are there already.
         isolated: Number of nodes without an arc from or to another node.
-        small_classes: Classes with too few labels for training, validation and test.
+        small_classes: Classes with one or two such nodes.
         duplicates: Number of nodes with the same features and links as an earlier one.
         edge_homophily: Share of the edges within a class.
         node_homophily: Mean share of a node's neighbours that are of its class.
         class_homophily: Class-insensitive homophily.
         adjusted_homophily: Edge homophily on the scale from chance, 0, to 1.
+        known_homophily: The same between training and validation nodes alone, or between all nodes
+            without splits.
         label_informativeness: How much of a label one neighbour's label tells, from 0 to 1.
         informativeness_out: The same for a node that this node points to, nodes counting alike.
         informativeness_in: The same for a node that points to this one.
@@ -62,7 +62,8 @@ class Audit:
         test_nodes: Number of its test nodes.
         twins: How many of them point to exactly the same nodes as a training node.
         close_twins: How many of these point to two nodes or more.
-        twin_agreement: How often the training twin of these has the same class.
+        twin_agreement: How often a training twin has the same class; of validation nodes, so that
+            no test label is looked at.
     """
 
     nodes: int
@@ -70,6 +71,7 @@ class Audit:
     features: int
     class_names: tuple[str, ...]
     class_sizes: tuple[int, ...]
+    known_sizes: tuple[int, ...]
     unlabelled: int
     directed: bool
     self_loops: int
@@ -81,6 +83,7 @@ class Audit:
     node_homophily: float | None
     class_homophily: float | None
     adjusted_homophily: float | None
+    known_homophily: float | None
     label_informativeness: float | None
     informativeness_out: float | None
     informativeness_in: float | None
@@ -107,8 +110,9 @@ class Audit:
 def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
     """Looks a graph over in a few seconds; see `memohop.data.advice` for how it advises.
 
-    The labels of the test nodes count for homophily and twins, as they do in papers. For what
-    features and neighbours say, and so for the advice, they are not looked at.
+    Sizes of classes, homophily and informativeness are those of all labels, as in papers. All
+    else, and so the advice, comes from the labels of training and validation nodes; if the graph
+    has no splits, from all labels.
 
     Args:
         data: A graph with `x`, `edge_index` and `y` (negative for a node without a label), with or
@@ -116,23 +120,31 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
         split: Which split the test nodes are of, if there are splits.
     """
     names: tuple[str, ...] = ()
-    if not isinstance(data, Data):
+    if not isinstance(data, Data | OwnGraph):
+        raise UsageError(
+            f"data is of type {type(data).__name__} and no graph; give a Data of PyTorch Geometric "
+            "or what memohop.data.tables makes of yours"
+        )
+    if isinstance(data, OwnGraph):
         data, names = data.data, tuple(str(name) for name in data.classes)
     check_graph(data)
     x, y, arcs = (tensor.cpu().numpy() for tensor in (data.x, data.y, data.edge_index))
     if (y < 0).all():
         raise UsageError("data.y has no label; an audit needs some to look at")
-    train, test = _sets(data, split)
+    train, val, test = _sets(data, split)
+    known = (y >= 0) & (train | val if "test_mask" in data else True)
     sizes = np.bincount(y[y >= 0], minlength=len(names))
+    known_sizes = np.bincount(y[known], minlength=len(sizes))
     names = names or tuple(str(number) for number in range(len(sizes)))
     pointing = _matrix(arcs, len(y))
     links = _links(_matrix(arcs[:, arcs[0] != arcs[1]], len(y)))
     agreement = homophily(links["undirected"], y)
-    said = probe(x, links, y, (y >= 0) & ~test)
+    said = probe(x, links, y, known)
     direction = best_direction(said.neighbours) if said else "undirected"
     neighbours = said.neighbours if said else {}
     keys = link_keys(pointing)
-    of_twins = twins(keys, np.diff(pointing.indptr), y, train & (y >= 0), test)
+    degree, learnt = np.diff(pointing.indptr), train & (y >= 0)
+    of_twins = twins(keys, degree, learnt, test)
     informativeness = [
         informativeness_of_a_neighbour(links[name], y) for name in ("out", "in") if name in links
     ] or 2 * [informativeness_of_a_neighbour(links["undirected"], y)]
@@ -142,19 +154,21 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
         features=x.shape[1],
         class_names=names,
         class_sizes=tuple(sizes.tolist()),
+        known_sizes=tuple(known_sizes.tolist()),
         unlabelled=int((y < 0).sum()),
         directed="out" in links,
         self_loops=int((arcs[0] == arcs[1]).sum()),
         multi_arcs=arcs.shape[1] - pointing.nnz,
         isolated=int((np.diff(links["undirected"].indptr) == 0).sum()),
         small_classes=tuple(
-            name for name, size in zip(names, sizes, strict=True) if 0 < size < FOLDS
+            name for name, size in zip(names, known_sizes, strict=True) if 0 < size < FOLDS
         ),
         duplicates=duplicates(keys, x),
         edge_homophily=agreement.edge,
         node_homophily=agreement.node,
         class_homophily=agreement.class_insensitive,
         adjusted_homophily=agreement.adjusted,
+        known_homophily=homophily(links["undirected"], np.where(known, y, -1)).adjusted,
         label_informativeness=agreement.informativeness,
         informativeness_out=informativeness[0],
         informativeness_in=informativeness[1],
@@ -170,20 +184,20 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
         test_nodes=int(test.sum()),
         twins=of_twins.twins,
         close_twins=of_twins.close,
-        twin_agreement=of_twins.agreement,
+        twin_agreement=twin_agreement(keys, degree, y, learnt, val & (y >= 0)),
     )
 
 
-def _sets(data: Data, split: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Training and test nodes of one split; none where there are no splits."""
+def _sets(data: Data, split: int) -> list[NDArray[np.bool_]]:
+    """Training, validation and test nodes of one split; none where there are no splits."""
     if "test_mask" not in data:
-        none = np.zeros(len(data.y), dtype=bool)
-        return none, none
+        return 3 * [np.zeros(len(data.y), dtype=bool)]
     split = whole_number("split", split, least=0)
-    train, _, test = as_columns(data)
-    if split >= train.shape[1]:
-        raise UsageError(f"split={split} is not there; give one from 0 to {train.shape[1] - 1}")
-    return train[:, split].cpu().numpy(), test[:, split].cpu().numpy()
+    masks = as_columns(data)
+    splits = masks[0].shape[1]
+    if split >= splits:
+        raise UsageError(f"split={split} is not there; give one from 0 to {splits - 1}")
+    return [mask[:, split].cpu().numpy() for mask in masks]
 
 
 def _matrix(arcs: NDArray[np.int64], nodes: int) -> sparse.csr_array:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import torch
 
 from memohop.data.arcs import check_arcs
-from memohop.data.assemble import Masks
 from memohop.errors import UsageError
 from memohop.pyg import Data
 
-_MASKS = ("train_mask", "val_mask", "test_mask")
+MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 class MissingClassWarning(UserWarning):
@@ -30,7 +31,7 @@ def check(data: Data, *, classes: int | None = None) -> None:
     """
     check_graph(data)
     train, val, test = as_columns(data)
-    _check_masks(train, val, test)
+    check_masks(dict(zip(MASKS, (train, val, test), strict=True)))
     _check_labels(data, train | val | test, classes)
     _warn_of_missing_classes(data.y, train)
 
@@ -50,11 +51,11 @@ def check_graph(data: Data) -> None:
         )
 
 
-def as_columns(data: Data) -> Masks:
-    """The three masks with one column for each split, `[N, S]`; a flat mask is one split."""
+def as_columns(data: Data, names: Sequence[str] = MASKS) -> tuple[torch.Tensor, ...]:
+    """The masks of these names with one column for each split, `[N, S]`; a flat one has one."""
     nodes = len(_tensor(data, "x"))
     columns = []
-    for name in _MASKS:
+    for name in names:
         mask = _tensor(data, name)
         if mask.dtype != torch.bool:
             raise UsageError(f"{name} has type {mask.dtype}; give a boolean mask")
@@ -64,13 +65,11 @@ def as_columns(data: Data) -> Masks:
                 f"[{nodes}, splits], with a row for each node"
             )
         columns.append(mask.unsqueeze(1) if mask.dim() == 1 else mask)
-    train, val, test = columns
-    if not train.shape == val.shape == test.shape or train.shape[1] == 0:
-        counts = ", ".join(
-            f"{mask.shape[1]} in {name}" for name, mask in zip(_MASKS, columns, strict=True)
-        )
-        raise UsageError(f"the masks differ in their number of splits, or have none: {counts}")
-    return train, val, test
+    counts = [mask.shape[1] for mask in columns]
+    if len(set(counts)) > 1 or counts[0] == 0:
+        listed = ", ".join(f"{count} in {name}" for count, name in zip(counts, names, strict=True))
+        raise UsageError(f"the masks differ in their number of splits, or have none: {listed}")
+    return tuple(columns)
 
 
 def _tensor(data: Data, name: str) -> torch.Tensor:
@@ -98,8 +97,8 @@ def _check_features(data: Data) -> None:
         )
 
 
-def _check_masks(train: torch.Tensor, val: torch.Tensor, test: torch.Tensor) -> None:
-    masks = dict(zip(_MASKS, (train, val, test), strict=True))
+def check_masks(masks: Mapping[str, torch.Tensor]) -> None:
+    """Raises a `UsageError` if a mask `[N, S]` has an empty column, or two share a node in one."""
     for name, mask in masks.items():
         empty = (~mask.any(dim=0)).nonzero().flatten().tolist()
         if empty:
@@ -107,7 +106,7 @@ def _check_masks(train: torch.Tensor, val: torch.Tensor, test: torch.Tensor) -> 
                 f"{name} is empty in {len(empty)} split(s), the first of them split {empty[0]}; "
                 "leave those splits out or give them nodes"
             )
-    for one, other in (_MASKS[:2], _MASKS[1:], _MASKS[::2]):
+    for one, other in combinations(masks, 2):
         shared = (masks[one] & masks[other]).sum(dim=0)
         if shared.any():
             first = int(shared.nonzero()[0])

@@ -6,6 +6,7 @@ block of the feature matrix, for that table or for another with the same column.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -14,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from memohop.data.column_types import as_text, column_kind
+from memohop.data.spelled_numbers import spelled_numbers
 from memohop.errors import DataError
 
 CLIP = 10.0
@@ -66,19 +69,30 @@ class Column(msgspec.Struct, frozen=True, tag_field="kind"):
 
 
 class Number(Column, frozen=True, tag="number"):
-    """A number, date or time: minus `mean`, divided by `std`, cut off at ±`CLIP`."""
+    """A number, date or time: minus `mean`, divided by `std`, cut off at ±`CLIP`.
+
+    Attributes:
+        mean: The mean of the values that were there when it was fitted.
+        std: Their standard deviation.
+        spelled: Whether these were strings, as in `memohop.data.spelled_numbers`.
+    """
 
     mean: float
     std: float
+    spelled: bool = False
 
     @classmethod
     def fit(cls, name: str, column: pa.ChunkedArray) -> Number | None:
         """None where all values that are there are equal."""
-        values = _numbers(name, column)
+        spelled = column_kind(column.type) == "text"
+        values = _numbers(name, spelled_numbers(column) if spelled else column)
         there = values[~np.isnan(values)]
         if not there.size or there.min() == there.max():
             return None
-        return cls(name, there.size < values.size, float(there.mean()), float(there.std()))
+        mean, std = float(there.mean()), float(there.std())
+        if std < np.finfo(np.float64).tiny:  # one cannot divide by it
+            return None
+        return cls(name, there.size < values.size, mean, std, spelled)
 
     def own_names(self) -> list[str]:
         """One feature."""
@@ -86,15 +100,28 @@ class Number(Column, frozen=True, tag="number"):
 
     def describe(self) -> str:
         """How it becomes a feature."""
-        return self._with_missing("one feature, the number standardised")
+        bare = " without its thousands separators or per cent sign" if self.spelled else ""
+        return self._with_missing(f"one feature, the number{bare}, standardised")
 
     def fill(self, column: pa.ChunkedArray, block: Block) -> list[str]:
         """The mean is 0 then, and so is a missing value."""
+        notes = []
+        if self.spelled and column_kind(column.type) == "text":
+            text = as_text(column)
+            column = spelled_numbers(text)
+            words = text.filter(pc.and_(text.is_valid(), column.is_null()))
+            if len(words) and not pc.any(column.is_valid()).as_py():
+                raise _other_kind(self.name, "numbers", words)
+            if len(words):
+                notes.append(
+                    f"column {self.name!r}: {count(len(words), 'value')} that are no numbers, such "
+                    f"as {words[0].as_py()!r}, count as missing"
+                )
         values = (_numbers(self.name, column) - self.mean) / self.std
         absent = np.isnan(values)
         beyond = int((np.abs(values) > CLIP).sum())
         block[:, 0] = np.clip(np.where(absent, 0, values), -CLIP, CLIP)
-        notes = self._fill_missing(absent, block)
+        notes += self._fill_missing(absent, block)
         if beyond:
             notes.append(
                 f"column {self.name!r}: {count(beyond, 'value')} more than {CLIP:g} standard "
@@ -163,3 +190,14 @@ def _other_kind(name: str, kind: str, column: pa.ChunkedArray) -> DataError:
 def count(number: int, noun: str) -> str:
     """A number and what is counted, in the plural where that is right."""
     return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def first_few(names: Sequence[str]) -> str:
+    """The first five names, and how many more there are."""
+    more = len(names) - 5
+    return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")
+
+
+def listed(names: Sequence[str], noun: str = "column") -> str:
+    """What is named, in the plural where that is right, and the first few of the names."""
+    return f"{noun}{'s' * (len(names) > 1)} {first_few([repr(name) for name in names])}"

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from memohop.data.column_kinds import Flag, Number
-from memohop.data.text_columns import CATEGORIES, Category, Words, as_text, words_per_text
+from memohop.data.column_kinds import Flag, Number, listed
+from memohop.data.column_types import as_text, column_kind, no_kind
+from memohop.data.spelled_numbers import spelled_as_numbers
+from memohop.data.text_columns import CATEGORIES, Category, Words, words_per_text
 from memohop.errors import DataError, UsageError
 
 WORDS = 1000
@@ -40,7 +42,8 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     ==========  ====================================================================================
     of numbers  one feature: minus the mean, divided by the standard deviation, cut off at ±10; a
                 missing value is the mean. Dates and times are numbers of seconds. A value that is
-                infinite or beyond 1e30 is an error that names it.
+                infinite or beyond 1e30 is an error that names it. Strings are numbers if nearly all
+                are spelled with thousands separators or per cent signs: 36,200 or 1 234 or 5 %.
     of flags    one feature: 1 for true, 0 for false or missing.
     of strings  a *category*, one feature for each of the 50 most frequent values that occur at
                 least twice, and one for all others; or, if it has more than 50 values and two words
@@ -68,11 +71,14 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     @classmethod
     def fit(cls, table: pa.Table) -> ColumnEncoder:
         """Looks at every column of a table once."""
-        texts = {name for name in table.column_names if _is_text(table[name])}
-        limit = min(WORDS, CELLS // max(1, len(texts) * table.num_rows))
+        for field in table.schema:
+            if column_kind(field.type) is None:
+                raise no_kind(field.name, field.type)
+        readings = [_reading(column) for column in table.columns]
+        limit = min(WORDS, CELLS // max(1, readings.count(Words) * table.num_rows))
         columns, left_out = [], []
-        for name in table.column_names:
-            fitted = _fit_column(name, table[name], limit, text=name in texts)
+        for name, column, reading in zip(table.column_names, table.columns, readings, strict=True):
+            fitted = _fit_column(name, column, reading, limit)
             if fitted is None:
                 left_out.append(name)
             else:
@@ -81,7 +87,8 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
 
     def transform(self, table: pa.Table) -> Encoded:
         """The features of a table that has these columns; a missing one is a `UsageError`."""
-        absent = [column.name for column in self.columns if column.name not in table.column_names]
+        there = set(table.column_names)
+        absent = [column.name for column in self.columns if column.name not in there]
         if absent:
             raise UsageError(
                 f"the table lacks the column(s) {', '.join(map(repr, absent))}, from which "
@@ -106,16 +113,21 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     @property
     def text_names(self) -> list[str]:
         """The columns that must be read as they are spelled."""
-        return [column.name for column in self.columns if isinstance(column, Category | Words)]
+        return [
+            column.name
+            for column in self.columns
+            if isinstance(column, Category | Words)
+            or (isinstance(column, Number) and column.spelled)
+        ]
 
     def describe(self) -> list[str]:
         """How each column becomes features, in plain words; columns treated alike in one line."""
         alike: dict[str, list[str]] = {}
         for column in self.columns:
-            alike.setdefault(column.describe(), []).append(repr(column.name))
-        notes = [f"{_listed(names)}: {text}" for text, names in alike.items()]
+            alike.setdefault(column.describe(), []).append(column.name)
+        notes = [f"{listed(names)}: {text}" for text, names in alike.items()]
         if self.left_out:
-            names = ", ".join(map(repr, self.left_out))
+            names = listed(self.left_out)
             notes.append(f"left out, since all values are equal or all are different: {names}")
         if not self.columns:
             notes.append("no column says anything of a node: its one feature is 1 everywhere")
@@ -134,48 +146,28 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
             raise DataError(f"this describes no columns: {error}; save the model anew") from error
 
 
-def _listed(names: list[str]) -> str:
-    shown, more = ", ".join(names[:5]), len(names) - 5
-    return f"column{'s' * (len(names) > 1)} {shown}" + (f" and {more} more" if more > 0 else "")
-
-
-def _is_text(column: pa.ChunkedArray) -> bool:
-    """Whether a column of strings is a bag of words and not a category."""
-    if not _is_string(column.type):
-        return False
+def _reading(column: pa.ChunkedArray) -> type[Number | Flag | Category | Words] | None:
+    """What a column is read as, None if it is empty; labels and other columns play no part."""
+    kind = column_kind(column.type)
+    if kind != "text":
+        return Number if kind == "number" else Flag if kind == "flag" else None
     text = as_text(column)
-    return bool(pc.count_distinct(text).as_py() > CATEGORIES and words_per_text(text) >= 2)
-
-
-def _is_string(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _is_string(kind.value_type)
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+    if spelled_as_numbers(text):
+        return Number
+    many = pc.count_distinct(text).as_py() > CATEGORIES
+    return Words if many and words_per_text(text) >= 2 else Category
 
 
 def _fit_column(
-    name: str, column: pa.ChunkedArray, limit: int, *, text: bool
+    name: str,
+    column: pa.ChunkedArray,
+    reading: type[Number | Flag | Category | Words] | None,
+    limit: int,
 ) -> Number | Flag | Category | Words | None:
-    kind, types = column.type, pa.types
-    if types.is_null(kind):
+    if reading is None:
         return None
-    if _is_string(kind):
-        strings = as_text(column)
-        return Words.fit(name, strings, limit=limit) if text else Category.fit(name, strings)
-    if types.is_boolean(kind):
-        return Flag.fit(name, column)
-    if (
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_decimal(kind)
-        or types.is_date(kind)
-        or types.is_timestamp(kind)
-        or types.is_time(kind)
-    ):
-        return Number.fit(name, column)
-    raise DataError(
-        f"column {name!r} is of type {kind}, which is no number, flag or string; turn it into "
-        "such columns or leave it out"
-    )
+    if column_kind(column.type) == "text":
+        column = as_text(column)
+    if issubclass(reading, Words):
+        return reading.fit(name, column, limit=limit)
+    return reading.fit(name, column)

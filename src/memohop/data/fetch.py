@@ -40,6 +40,8 @@ def locate(
         root: A local folder with these files; no download is tried.
         progress: Show a progress bar on standard error while downloading.
     """
+    if root is not None and not isinstance(root, str | os.PathLike):
+        raise UsageError(f"root={root!r} is no folder; give its path")
     expected = {path: _known_digest(path) for path in paths}
     local = root or os.environ.get(ENVIRONMENT)
     if local:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +18,11 @@ _SHOWN = 5  # ids that an error names
 
 
 class Links(NamedTuple):
-    """Arcs between positions, and what was done to get them."""
+    """Arcs between positions, what was done to get them, and what was left out for it."""
 
     arcs: NDArray[np.int64]
     notes: list[str]
+    warnings: list[str]
 
 
 def node_ids(column: pa.ChunkedArray, name: str, table: str) -> pa.Array:
@@ -56,6 +58,17 @@ def plain_ids(ids: pa.Array) -> NDArray[Any]:
     return np.asarray(ids.to_numpy(zero_copy_only=False))
 
 
+def id_array(ids: Iterable[Hashable]) -> NDArray[Any]:
+    """Ids as an array: `int64` if all are whole numbers, and objects if not.
+
+    An array of strings of NumPy's would give each the room of the longest, and a tuple would
+    become a row.
+    """
+    names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    whole = all(type(name) is int and abs(name) < 2**63 for name in names)
+    return np.fromiter(names, dtype=np.int64 if whole else object, count=len(names))
+
+
 def link(
     source: pa.ChunkedArray,
     target: pa.ChunkedArray,
@@ -78,7 +91,7 @@ def link(
     ends = [_spelled(column, table) for column in (source, target)]
     positions = [pc.fill_null(pc.index_in(end, value_set=ids), -1).to_numpy() for end in ends]
     known = (positions[0] >= 0) & (positions[1] >= 0)
-    notes = []
+    notes, warnings = [], []
     unknown = len(known) - int(known.sum())
     if unknown:
         named = _unknown(ends, positions)
@@ -88,7 +101,7 @@ def link(
                 f"table, such as {named}; correct the ids, or drop these edges "
                 "(drop_unknown=True, --drop-unknown)"
             )
-        notes.append(f"{unknown} edge(s) dropped that name unknown nodes, such as {named}")
+        warnings.append(f"{unknown} edge(s) dropped that name unknown nodes, such as {named}")
     begin, end = (position[known].astype(np.int64) for position in positions)
     del ends, positions  # a few hundred megabytes where there are ten million edges
     arcs = merge_arcs(begin, end, nodes=len(ids), both_ways=not directed, origin=table)
@@ -101,7 +114,7 @@ def link(
         notes.append(f"{loops} edge(s) from a node to itself, kept")
     ways = "one arc for each" if directed else "one arc each way"
     notes.append(f"{distinct} edges, {ways}")
-    return Links(arcs, notes)
+    return Links(arcs, notes, warnings)
 
 
 def _spelled(column: pa.ChunkedArray, place: str) -> pa.ChunkedArray:

@@ -23,10 +23,12 @@ class OwnGraph:
 
     Attributes:
         data: `x` (`float32`), `y` (`int64`, -1 for a node without a label) and `edge_index`.
-        ids: The id of each node, in the order of the rows.
+        ids: The id of each node, in the order of the rows: `int64`, or objects if not all are
+            whole numbers.
         classes: What each class number stands for.
         encoder: How columns became features; None if the features came as numbers.
         notes: What was done to the tables, in plain words.
+        warnings: Those of the notes that tell of a likely mistake or of something left out.
     """
 
     data: Data
@@ -34,6 +36,7 @@ class OwnGraph:
     classes: list[Class]
     encoder: ColumnEncoder | None
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 class Described(NamedTuple):
@@ -75,7 +78,7 @@ def describe_nodes(
 
 def no_labels(nodes: int, classes: Sequence[Class] | None) -> Labels:
     """Labels of nodes that have none."""
-    return Labels(np.full(nodes, -1), list(classes or []), ["no node has a label"])
+    return Labels(np.full(nodes, -1), list(classes or []), ["no node has a label"], [])
 
 
 def own_data(x: NDArray[np.float32], y: NDArray[np.int64], arcs: NDArray[np.int64]) -> Data:

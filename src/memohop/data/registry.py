@@ -56,7 +56,7 @@ def datasets() -> list[str]:
 
 def describe(name: str) -> DatasetInfo:
     """What is known of the dataset `name`; an unknown name is a `UsageError`."""
-    if name not in _TABLE:
+    if not isinstance(name, str) or name not in _TABLE:
         raise unknown_name("dataset", name, _TABLE)
     return _TABLE[name]
 

@@ -10,6 +10,7 @@ import csv
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,13 +21,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from memohop.data.column_types import MISSING, plain_table
 from memohop.errors import DataError, UsageError
 
 TableLike: TypeAlias = Any
 """A path, a `pyarrow.Table`, a frame of pandas or polars, or a dictionary of columns."""
-
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null")
-"""What counts as a missing value in a text file, in every column but those of ids."""
 
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _INDEX = "__index_level_"  # how pandas stores an index without a name
@@ -51,7 +50,10 @@ class Source(Protocol):
         """How it is read, where that is not plain."""
 
     def read(self, columns: Collection[str], *, text: Collection[str] = ()) -> pa.Table:
-        """The columns asked for; those in `text` as they are spelled, if the file is text."""
+        """The columns asked for; those in `text` as they are spelled, if the file is text.
+
+        All are of a kind that `column_kind` knows; another is a `DataError`.
+        """
 
 
 def open_source(table: TableLike, argument: str) -> Source:
@@ -64,10 +66,10 @@ def open_source(table: TableLike, argument: str) -> Source:
     if isinstance(table, str | os.PathLike):
         path = Path(table).expanduser()
         if path.suffix.lower() in (".parquet", ".pq"):
-            return _unique_columns(_ParquetSource.open(path))
-        return _unique_columns(_TextSource.open(path))
+            return _checked(_ParquetSource.open(path))
+        return _checked(_TextSource.open(path))
     try:
-        return _unique_columns(_MemorySource(pa.table(table), argument))
+        return _checked(_MemorySource(pa.table(table), argument))
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise UsageError(
             f"{argument} is of type {type(table).__name__} and no table ({error}); give the path "
@@ -75,8 +77,11 @@ def open_source(table: TableLike, argument: str) -> Source:
         ) from error
 
 
-def _unique_columns(source: Source) -> Source:
-    twice = {name for name in source.columns if source.columns.count(name) > 1}
+def _checked(source: Source) -> Source:
+    """The source, if it has columns and no two of them have one name."""
+    if not source.columns:
+        raise DataError(f"{source.name} has no columns; give a table that has some")
+    twice = [name for name, times in Counter(source.columns).items() if times > 1]
     if twice:
         raise DataError(f"{source.name} has several columns named {min(twice)!r}; rename them")
     return source
@@ -100,7 +105,7 @@ class _MemorySource:
         return []
 
     def read(self, columns: Collection[str], *, text: Collection[str] = ()) -> pa.Table:
-        return self.table.select(list(columns))
+        return plain_table(self.table.select(list(columns)), self.name)
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,10 @@ class _ParquetSource:
 
     def read(self, columns: Collection[str], *, text: Collection[str] = ()) -> pa.Table:
         with _as_data_errors(self.path):
-            return pa.parquet.read_table(self.path, columns=list(columns))
+            # `read_table` would take a folder named `a=1` for a column, and `read` takes `a.b` for
+            # a part of `a`.
+            table = pa.parquet.ParquetFile(self.path).read(columns=list(columns))
+            return plain_table(table.select(list(columns)), self.name)
 
 
 @dataclass(frozen=True)
@@ -134,14 +142,19 @@ class _TextSource:
     columns: list[str]
     separator: str
     decimal_point: str
+    block: int
 
     @classmethod
     def open(cls, path: Path) -> _TextSource:
         sample = _first_bytes(path)
-        headers = {separator: _header(path, sample, separator) for separator in _SEPARATORS}
+        headers = {separator: _header(sample, separator) for separator in _SEPARATORS}
         separator = max(headers, key=lambda name: len(headers[name]))  # the comma if all are equal
+        if not headers[separator]:
+            raise DataError(f"{path} has no first line of column names; add one")
         decimals = separator == ";" and _COMMA.search(sample) and not _POINT.search(sample)
-        return cls(path, headers[separator], separator, "," if decimals else ".")
+        # A row must fit in a block, and is longer than the names where these are short.
+        block = max(_SAMPLE, 32 * sum(map(len, headers[separator])))
+        return cls(path, headers[separator], separator, "," if decimals else ".", block)
 
     @property
     def name(self) -> str:
@@ -161,12 +174,13 @@ class _TextSource:
         ):
             table = pa.csv.read_csv(
                 stream,
+                read_options=pa.csv.ReadOptions(block_size=self.block),
                 parse_options=pa.csv.ParseOptions(
                     delimiter=self.separator, newlines_in_values=True
                 ),
                 convert_options=pa.csv.ConvertOptions(
                     include_columns=list(columns),
-                    column_types={name: pa.string() for name in text if name in columns},
+                    column_types={name: pa.string() for name in text},
                     null_values=list(MISSING),
                     decimal_point=self.decimal_point,
                 ),
@@ -178,23 +192,29 @@ class _TextSource:
 
 
 def _first_bytes(path: Path) -> str:
-    """The first bytes of the file as text, without a byte-order mark."""
+    """The first bytes of the file as text, its first line at least, without a byte-order mark."""
     with _as_data_errors(path), pa.input_stream(str(path), compression="detect") as stream:
-        sample = stream.read(_SAMPLE)
-    if not sample.strip():
-        raise DataError(f"{path} is empty; give a table with a first line of column names")
-    try:  # a letter that the end of the sample cuts in two is left out
-        return codecs.getincrementaldecoder("utf-8-sig")().decode(sample)
+        sample = more = stream.read(_SAMPLE)
+        while more and b"\n" not in sample.strip():
+            more = stream.read(_SAMPLE)
+            sample += more
+        whole = not stream.read(1)
+    try:  # a letter that the end of the sample cuts in two is left out, and one at the end is wrong
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(sample, final=whole)
     except UnicodeDecodeError as error:
         raise _not_utf8(path) from error
+    if not text.strip():
+        raise DataError(f"{path} is empty; give a table with a first line of column names")
+    return text
 
 
-def _header(path: Path, sample: str, separator: str) -> list[str]:
+def _header(sample: str, separator: str) -> list[str]:
+    """The names in the first line; none where this separator leaves more than a name can be."""
     try:
         rows = csv.reader(io.StringIO(sample, newline=""), delimiter=separator)
         return next(row for row in rows if row)  # empty lines are skipped
-    except csv.Error as error:
-        raise DataError(f"{path} has no first line of column names: {error}") from error
+    except csv.Error:
+        return []
 
 
 def _not_utf8(path: Path) -> DataError:
@@ -210,10 +230,23 @@ def _as_data_errors(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise DataError(f"there is no file {path}; check the path") from error
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path) from error
     except (OSError, pa.ArrowException) as error:
         text = str(error).strip()
+        if path.is_dir():
+            raise DataError(f"{path} is a folder; give the file of a table") from error
         if "invalid UTF8" in text:
             raise _not_utf8(path) from error
+        if "Empty CSV file" in text:
+            raise DataError(
+                f"{path} has column names and no rows; give at least one row"
+            ) from error
+        if "inflate failed" in text or "decompress failed" in text:
+            raise DataError(
+                f"{path} is not compressed as its name says, or is damaged ({text}); rename it, or "
+                "copy it anew"
+            ) from error
         if "Truncated compressed" in text:
             raise DataError(
                 f"{path} ends early: its compressed data is cut off; copy it anew"

@@ -19,6 +19,7 @@ from memohop.errors import UsageError, unknown_name
 
 SPLITS = ("random", "class-wise")
 FRACTIONS = (0.48, 0.32, 0.20)
+_MOST_SPLITS = 10**6
 
 
 def make_splits(
@@ -98,7 +99,7 @@ def _draw(
     seed: int,
 ) -> Masks:
     """Shuffles each group of nodes and cuts it up, once for every split."""
-    splits = whole_number("splits", splits, least=1)
+    splits = whole_number("splits", splits, least=1, most=_MOST_SPLITS)
     seed = whole_number("seed", seed, least=0)
     masks = np.zeros((3, num_nodes, splits), dtype=bool)
     cuts = [(members, np.cumsum(_sizes(len(members), shares))) for members in groups]

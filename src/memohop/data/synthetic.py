@@ -16,6 +16,8 @@ from memohop.data.splits import FRACTIONS, make_splits
 from memohop.errors import UsageError
 from memohop.pyg import Data
 
+_MOST = 10**9  # rows or columns, of which an array could not have many more
+
 
 def csbm(
     *,
@@ -50,10 +52,10 @@ def csbm(
         fractions: Shares of the training, validation and test nodes.
     """
     homophily = real_number("homophily", homophily, least=0, most=1)
-    nodes = whole_number("nodes", nodes, least=1)
+    nodes = whole_number("nodes", nodes, least=1, most=_MOST)
     classes = whole_number("classes", classes, least=1)
     edges = round(nodes * real_number("degree", degree, least=0) / 2)
-    channels = whole_number("channels", channels, least=1)
+    channels = whole_number("channels", channels, least=1, most=_MOST)
     strength = real_number("strength", strength, least=0)
     generator = np.random.default_rng(whole_number("seed", seed, least=0))
     of_features = np.random.default_rng([seed, 1])  # the same features at every homophily

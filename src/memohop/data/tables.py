@@ -13,13 +13,18 @@ from scipy import sparse
 from memohop.data.assemble import merge_arcs
 from memohop.data.columns import ColumnEncoder
 from memohop.data.labels import Class, encode_labels
-from memohop.data.links import link, node_ids, plain_ids
+from memohop.data.links import id_array, link, node_ids, plain_ids
 from memohop.data.own_graph import OwnGraph, describe_nodes, no_labels, own_data
+from memohop.data.roles import (
+    check_header,
+    check_options,
+    end_columns,
+    id_column,
+    label_column,
+    unused,
+)
 from memohop.data.sources import Source, TableLike, open_source
 from memohop.errors import DataError, UsageError, unknown_name
-
-_ID_NAMES = ("id", "node", "node_id")
-_END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 
 
 def read_graph(
@@ -45,7 +50,7 @@ def read_graph(
 
     Args:
         nodes: One row for each node: its id, its label, and columns that become features.
-        edges: One row for each edge; columns beside the two ids are not used.
+        edges: One row for each edge. Columns beside the two ids are not used; a warning names them.
         label: The column of `nodes` with the classes, empty where they are to be predicted. With
             an `encoder` it may be None or a column that is not there: no node has a label then.
         id: The column of `nodes` with the ids. By default the one named id, node or node_id, or
@@ -58,15 +63,11 @@ def read_graph(
         encoder: The encoder of an earlier graph, for a table with the same columns.
         classes: The classes of that earlier graph, so that its numbers are kept.
     """
+    check_options(directed=directed, drop_unknown=drop_unknown, encoder=encoder, classes=classes)
     node_source, edge_source = open_source(nodes, "nodes"), open_source(edges, "edges")
-    id = _column(node_source, "id", id, _ID_NAMES, 0)
-    if encoder is not None and label not in node_source.columns:
-        label = None
-    elif label is None:
-        raise UsageError("label=None: name the column of the node table with the classes")
-    else:
-        label = _column(node_source, "label", label, (), 0)
-    ends = _ends(edge_source, source, target)
+    id = id_column(node_source, id)
+    label = label_column(node_source, label, id, optional=encoder is not None)
+    ends = end_columns(edge_source, source, target)
 
     spelled = [id, *([] if label is None else [label])]
     spelled += [] if encoder is None else encoder.text_names
@@ -77,7 +78,7 @@ def read_graph(
     del table  # before the edges come
     table = edge_source.read(ends, text=ends)
     _check_rows(table, edge_source)
-    _check_header(ends, ids, edge_source)
+    check_header(ends, ids, edge_source)
     links = link(
         table[ends[0]],
         table[ends[1]],
@@ -85,6 +86,12 @@ def read_graph(
         directed=directed,
         drop_unknown=drop_unknown,
         table=edge_source.name,
+    )
+    more = [name for name in edge_source.columns if name not in ends]
+    warnings = (
+        *unused(more, "column", f"{edge_source.name}: "),
+        *links.warnings,
+        *found.labels.warnings,
     )
     return OwnGraph(
         data=own_data(found.x, found.labels.y, links.arcs),
@@ -98,7 +105,9 @@ def read_graph(
             *links.notes,
             *found.labels.notes,
             *found.notes,
+            *warnings,
         ),
+        warnings=warnings,
     )
 
 
@@ -137,14 +146,15 @@ def from_networkx(
         both_ways=not graph.is_directed(),
         origin="graph",
     )
-    ids = np.empty(len(nodes), dtype=object)  # a node may be a tuple, which must not become a row
-    ids[:] = nodes
+    more = sorted({str(name) for *_, edge in graph.edges(data=True) for name in edge})
+    warnings = (*unused(more, "attribute"), *found.labels.warnings)
     return OwnGraph(
         data=own_data(found.x, found.labels.y, arcs),
-        ids=ids,
+        ids=id_array(nodes),
         classes=found.labels.classes,
         encoder=found.encoder,
-        notes=(*found.labels.notes, *found.notes),
+        notes=(*found.labels.notes, *found.notes, *warnings),
+        warnings=warnings,
     )
 
 
@@ -194,58 +204,20 @@ def from_arrays(
         found = encode_labels(_label_column(labels), "labels", classes)
     arcs = merge_arcs(source, target, nodes=nodes, both_ways=not directed, origin="adjacency")
     weighted = np.unique(matrix.data).size > 1
+    warnings = (*["the weights of the edges are not used"] * weighted, *found.warnings)
     return OwnGraph(
         data=own_data(np.ascontiguousarray(x, dtype=np.float32), found.y, arcs),
-        ids=np.arange(nodes) if ids is None else np.asarray(ids),
+        ids=np.arange(nodes) if ids is None else id_array(ids),
         classes=found.classes,
         encoder=None,
-        notes=(*found.notes, *["the weights of the edges are not used"] * weighted),
+        notes=(*found.notes, *warnings),
+        warnings=warnings,
     )
-
-
-def _column(
-    source: Source, argument: str, name: str | None, usual: Sequence[str], place: int
-) -> str:
-    """The column that is named, or has a usual name, or is at its usual place."""
-    if name is not None:
-        if name not in source.columns:
-            raise unknown_name(f"column of {source.name} for {argument}", name, source.columns)
-        return name
-    by_name = {column.lower(): column for column in source.columns}
-    return next((by_name[column] for column in usual if column in by_name), source.columns[place])
-
-
-def _ends(edges: Source, source: str | None, target: str | None) -> list[str]:
-    """The two columns of an edge table that count."""
-    if len(edges.columns) < 2:
-        raise DataError(
-            f"{edges.name} has one column, {edges.columns[0]!r}; an edge takes two, separated by "
-            "comma, tab, semicolon or bar"
-        )
-    first, second = zip(*_END_NAMES, strict=True)
-    ends = [
-        _column(edges, "source", source, first, 0),
-        _column(edges, "target", target, second, 1),
-    ]
-    if ends[0] == ends[1]:
-        raise UsageError(
-            f"column {ends[0]!r} of {edges.name} cannot be both ends of an edge; give source= and "
-            "target="
-        )
-    return ends
 
 
 def _check_rows(table: pa.Table, source: Source) -> None:
     if not table.num_rows:
         raise DataError(f"{source.name} has column names and no rows; give at least one row")
-
-
-def _check_header(ends: list[str], ids: pa.Array, edges: Source) -> None:
-    if pc.all(pc.is_in(pa.array(ends), value_set=ids)).as_py():
-        raise DataError(
-            f"the first line of {edges.name} is an edge, from {ends[0]!r} to {ends[1]!r}, and not "
-            "the names of the columns; add a line such as source,target"
-        )
 
 
 def _attribute(graph: Any, name: str) -> pa.Array:
@@ -258,7 +230,13 @@ def _attribute(graph: Any, name: str) -> pa.Array:
 
 
 def _label_column(labels: Any) -> pa.ChunkedArray:
-    column = pa.chunked_array([pa.array(np.asarray(labels), from_pandas=True)])
+    try:
+        column = pa.chunked_array([pa.array(np.asarray(labels), from_pandas=True)])
+    except (pa.ArrowException, ValueError) as error:
+        raise UsageError(
+            f"labels is no list of labels of one type ({error}); give one string or whole number "
+            "for each node"
+        ) from error
     if pa.types.is_signed_integer(column.type):
         column = pc.if_else(pc.less(column, 0), pa.scalar(None, column.type), column)
     return column

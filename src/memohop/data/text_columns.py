@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from memohop.data.assemble import distinct
 from memohop.data.column_kinds import Block, Column, count
-from memohop.data.sources import MISSING
+from memohop.data.column_types import as_text
 
 CATEGORIES = 50
 """The most values of a category that get a feature of their own."""
@@ -117,13 +117,6 @@ class Words(Column, frozen=True, tag="words"):
             known = position >= 0
             block[start + texts[known], position[known]] = 1
         return self._fill_missing(column.is_null().to_numpy(), block)
-
-
-def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Any column as strings, with what counts as missing in a text file set to null."""
-    column = column.cast(pa.string())
-    blank = pc.is_in(column, value_set=pa.array(MISSING))
-    return pc.if_else(blank, pa.scalar(None, pa.string()), column)
 
 
 def words_per_text(column: pa.ChunkedArray) -> float:

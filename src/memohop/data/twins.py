@@ -20,18 +20,10 @@ from memohop.data.assemble import distinct
 
 
 class Twins(NamedTuple):
-    """Test nodes with a twin in training.
-
-    Attributes:
-        twins: How many there are.
-        close: How many of them have two links or more.
-        agreement: How often a close twin in training has the same class: the mean over these test
-            nodes of the share of their twins; None if there are none.
-    """
+    """How many test nodes have a twin in training, and how many of them a close one."""
 
     twins: int
     close: int
-    agreement: float | None
 
 
 def link_keys(links: sparse.csr_array) -> NDArray[np.int64]:
@@ -47,7 +39,6 @@ def link_keys(links: sparse.csr_array) -> NDArray[np.int64]:
 def twins(
     keys: NDArray[np.int64],
     degree: NDArray[np.int64],
-    y: NDArray[np.int64],
     train: NDArray[np.bool_],
     test: NDArray[np.bool_],
 ) -> Twins:
@@ -56,9 +47,24 @@ def twins(
     Args:
         keys: What `link_keys` gives for the nodes that each node points to.
         degree: How many these are.
-        y: The class of every node, negative where it is not known.
-        train: The training nodes; all have a class.
+        train: The training nodes.
         test: The test nodes.
+    """
+    found = test & (degree > 0) & np.isin(keys, keys[train])
+    return Twins(int(found.sum()), int((found & (degree > 1)).sum()))
+
+
+def twin_agreement(
+    keys: NDArray[np.int64],
+    degree: NDArray[np.int64],
+    y: NDArray[np.int64],
+    train: NDArray[np.bool_],
+    val: NDArray[np.bool_],
+) -> float | None:
+    """How often a close twin in training has the class of a validation node.
+
+    The mean over the validation nodes with such twins of the share that agrees; None if there are
+    none. All of `train` and `val` have a class in `y`, and no other class is looked at.
     """
     groups = np.unique(keys, return_inverse=True)[1]
     learnt = sparse.csr_array(
@@ -66,10 +72,10 @@ def twins(
         shape=(len(y), int(y.max()) + 1),
     )
     known = learnt.sum(axis=1)[groups]  # training nodes with the same links
-    found = np.flatnonzero(test & (degree > 0) & (known > 0))
-    close = found[(degree[found] > 1) & (y[found] >= 0)]
-    same = learnt[groups[close], y[close]] / known[close] if close.size else None
-    return Twins(len(found), len(close), None if same is None else float(same.mean()))
+    close = np.flatnonzero(val & (degree > 1) & (known > 0))
+    if not close.size:
+        return None
+    return float((learnt[groups[close], y[close]] / known[close]).mean())
 
 
 def duplicates(keys: NDArray[np.int64], x: NDArray[Any]) -> int:

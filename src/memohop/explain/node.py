@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
@@ -31,7 +30,7 @@ from memohop.errors import UsageError
 from memohop.explain.gates import local_homophily
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, GraphConv
-from memohop.own.inference import COLLECTED, adjacency
+from memohop.own.inference import COLLECTED, State, adjacency, as_tensor
 
 if TYPE_CHECKING:
     from memohop.estimator import MMPClassifier
@@ -123,25 +122,20 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
     own = torch.stack([margin(found.own) for found in shares]).mean()
     of_neighbours = torch.stack([margin(found.neighbours) for found in shares]).mean(0)
     readers = ball[inside[[0]].indices]
-    label = graph.y.numpy()
+    label, names = graph.y.numpy(), [*classifier.classes_.tolist(), None]  # -1 is the last
     neighbours = [
-        Neighbour(
-            id=ids[j],
-            label=_name(classifier, label[j]),
-            shares=tuple(of_rounds.tolist()),
-            share=float(of_rounds.sum()),
-        )
-        for j, of_rounds in zip(readers.tolist(), of_neighbours.T, strict=True)
+        Neighbour(id=ids[j], label=names[label[j]], shares=tuple(of_rounds), share=sum(of_rounds))
+        for j, of_rounds in zip(readers.tolist(), of_neighbours.T.tolist(), strict=True)
     ]
     around = adjacency(
         graph.edge_index, len(label), direction="undirected", self_loops="remove", norm="none"
     )
     return NodeExplanation(
         id=ids[place],
-        label=_name(classifier, label[place]),
-        predicted=_name(classifier, first),
+        label=names[label[place]],
+        predicted=names[first],
         probability=float(mean[first]),
-        runner_up=_name(classifier, second),
+        runner_up=names[second],
         runner_up_probability=float(mean[second]),
         margin=float(whole),
         own=float(own),
@@ -161,26 +155,29 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
 @torch.no_grad()
 def _take_apart(network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array) -> _Shares:
     """The shares of one network; the node is the first row of the features and of the matrix."""
-    arcs = torch.from_numpy(matrix.toarray())
+    arcs = as_tensor(matrix)
     weights = torch.from_numpy(matrix[[0]].data)[:, None]
     neighbours = torch.from_numpy(matrix[[0]].indices.astype(np.int64))
-    hidden = memory = F.relu(network.input(x))
-    own, constant = hidden[0], torch.zeros_like(hidden[0])
+    state, means = State(len(x), network.input.out_channels), torch.empty(len(x), 3)
+    state.start(network, x)
+    own, constant = state.hidden[0].clone(), torch.zeros_like(state.hidden[0])
     received: list[Tensor] = []
     gates = []
     for mmp in network.rounds:
         assert isinstance(mmp, MMP)
-        parts, biases = _message_parts(mmp.conv, weights * memory[neighbours])
-        hidden, memory, of_round = mmp.step(hidden, arcs @ memory, COLLECTED)
-        kept, absorbed, _ = (gate[0] for gate in of_round)
+        parts, biases = _message_parts(mmp.conv, weights * state.memory(neighbours))
+        state.collect(arcs)
+        of_node = mmp.step(state.hidden[:1], state.memory(slice(1)), COLLECTED)[2]
+        kept, absorbed, _ = (gate[0] for gate in of_node)
         own, received = kept * own, [*(kept * earlier for earlier in received), absorbed * parts]
         constant = kept * constant + absorbed * biases
-        gates.append(torch.stack([gate[0].mean() for gate in of_round]))
+        state.update(mmp, means)
+        gates.append(means[0].clone())
     decide = network.classifier.weight.T
     return _Shares(
-        logits=network.classifier(hidden[0]),
+        logits=network.classifier(state.hidden[0]),
         own=own @ decide,
-        neighbours=torch.stack(received) @ decide,
+        neighbours=torch.stack([of_round @ decide for of_round in received]),
         constant=constant @ decide + network.classifier.bias,
         gates=torch.stack(gates),
     )
@@ -215,7 +212,3 @@ def _place(ids: list[Any], node: Any) -> int:
             return place
     some = ", ".join(str(name) for name in ids[:3])
     raise UsageError(f"there is no node named {str(node)!r}; ids of this graph are {some}, ...")
-
-
-def _name(classifier: MMPClassifier, code: int) -> Any:
-    return None if code < 0 else classifier.classes_.tolist()[code]

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from memohop.errors import UsageError
+from memohop.errors import UsageError, check_choice
 from memohop.nn.features import SparseFeatures
-from memohop.nn.graph import Graph
+from memohop.nn.graph import POLICIES, Graph
 from memohop.pyg import Data
 
 Features = Tensor | SparseFeatures
@@ -80,6 +80,8 @@ class GraphModel(NodeModel):
                     f"of the graph it takes {', '.join(self.policies)}"
                 )
         self.policies_in_force = {**self.policies, **policies}
+        for name, value in self.policies_in_force.items():
+            check_choice(name, value, POLICIES[name])
 
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Graph:
         """The graph under this model's policies."""

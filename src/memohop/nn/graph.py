@@ -15,6 +15,7 @@ from memohop.nn.pattern import Pattern, weighted_product
 DIRECTIONS = ("out", "in", "both", "undirected")
 SELF_LOOPS = ("keep", "add", "remove")
 NORMS = ("row", "symmetric", "none")
+POLICIES = {"direction": DIRECTIONS, "self_loops": SELF_LOOPS, "norm": NORMS}
 
 
 class Graph:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import platform
+import re
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from memohop.data.audit import audit
 from memohop.own.model import MODEL
 from memohop.own.report import METRIC_NAMES, FitReport
+from memohop.printable import printable
 
 if TYPE_CHECKING:
     from memohop.estimator import MMPClassifier
@@ -19,18 +22,17 @@ _PACKAGES = ("memohop", "torch", "torch_geometric", "numpy", "scikit-learn")
 def model_card(classifier: MMPClassifier) -> str:
     """The card as Markdown."""
     report = classifier.report_
-    columns = [] if classifier.encoder_ is None else classifier.encoder_.describe()
     sections = {
         "What it is": _what(classifier),
         "Scores": _scores(report),
-        "Data": [*_data(report), *(f"- {line}" for line in columns)],
+        "Data": [*_data(report), *(f"- {_text(note)}" for note in report.notes)],
         "Audit": _audit(classifier),
         "Setting": _listed({**classifier.model_.options, **report.score().numbers}),
         "Files": [
-            "- `model.json`, `weights.safetensors`: the model.",
-            "- `graph.safetensors`: features, arcs, labels and ids of the graph it was fitted on. "
-            "Delete it to share the model without its data; predicting on other graphs does not "
-            "need it.",
+            "- `model.json`, `weights-*.safetensors`: the model.",
+            "- `graph-*.safetensors`: features, arcs, labels and ids of the graph it was fitted "
+            "on. Delete it to share the model without its data; predicting on other graphs does "
+            "not need it.",
         ],
         "Made with": _listed(
             {name: version(name) for name in _PACKAGES} | {"Python": platform.python_version()}
@@ -70,8 +72,9 @@ def _scores(report: FitReport) -> list[str]:
         report.verdict(),
         "",
         f"{legend[0].upper()}{legend[1:]}. In brackets, the 95 % interval of the difference "
-        "(corrected for overlapping splits, Nadeau and Bengio 2003). Test nodes played no part in "
-        f"any choice. The search ended because {_ENDS[report.stopped]}.",
+        "(corrected for overlapping splits, Nadeau and Bengio 2003, and no narrower than the test "
+        "nodes allow). Test nodes played no part in any choice. The search ended because "
+        f"{_ENDS[report.stopped]}.",
     ]
 
 
@@ -83,7 +86,7 @@ _ENDS = {
 
 
 def _data(report: FitReport) -> list[str]:
-    sizes = ", ".join(f"{name}: {size}" for name, size in report.class_sizes.items())
+    sizes = ", ".join(f"{_text(name)}: {size}" for name, size in report.class_sizes.items())
     return [
         f"- {report.nodes} nodes, {report.arcs} arcs",
         f"- {report.labelled} nodes with a label ({sizes})",
@@ -95,8 +98,8 @@ def _audit(classifier: MMPClassifier) -> list[str]:
     names = ("edge_homophily", "adjusted_homophily", "label_informativeness")
     figures = {name.replace("_", " "): getattr(found, name) for name in names}
     lines = _listed({name: value for name, value in figures.items() if value is not None})
-    lines += [f"- {reason}" for reason in found.advice.reasons]
-    return lines + [f"- Beware: {reason}" for reason in found.advice.distrust]
+    lines += [f"- {_text(reason)}" for reason in found.advice.reasons]
+    return lines + [f"- Beware: {_text(reason)}" for reason in found.advice.distrust]
 
 
 def _listed(values: dict[str, Any]) -> list[str]:
@@ -107,7 +110,12 @@ def _shown(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def _text(text: str) -> str:
+    """Text with names that users gave, which must not become tags, links or styles."""
+    return re.sub(r"[\\`*_\[\]|~]", r"\\\g<0>", html.escape(printable(text), quote=False))
+
+
 def _in_words(names: list[Any]) -> str:
-    shown = [str(name) for name in names[:6]]
+    shown = [_text(str(name)) for name in names[:6]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

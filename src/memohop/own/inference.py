@@ -2,9 +2,10 @@ r"""Probabilities for every node of a large graph: layer by layer, some rows at 
 
 The graph product is linear, so that what a node receives can be collected before the weights are
 applied: :math:`\mathbf{A}(\mathbf{C}\mathbf{W}) + \mathbf{b} =
-(\mathbf{A}\mathbf{C})\mathbf{W} + \mathbf{b}`. A layer of a block of rows then needs the memory of
-all nodes, which is there, and nothing else that is as large. No transpose of the graph is stored,
-which only training needs: a million nodes with ten million arcs take well under 4 GB.
+(\mathbf{A}\mathbf{C})\mathbf{W} + \mathbf{b}`. What is collected takes the place of the memory,
+some columns at a time, and the rest of a round is done some rows at a time: besides hidden state
+and memory of all nodes there is nothing as large. No transpose of the graph is stored, which only
+training needs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from torch import Tensor
 from memohop.networks import MemoryNetwork
 from memohop.nn import MMP
 
-_ROWS = 1 << 15  # of a block: a few megabytes, which stay in the cache
+_ROWS = 1 << 13  # of a block: a few megabytes, which stay in the cache
+_COLUMNS = 16  # of a block: a row of it is a cache line
 
 
 def adjacency(
@@ -85,32 +87,75 @@ def read_out(
     networks: Sequence[MemoryNetwork], x: Tensor | sparse.csr_array, edge_index: Tensor
 ) -> Iterator[ReadOut]:
     """What each network says, one after the other; arguments as for :func:`probabilities`."""
-    matrix = adjacency(edge_index, x.shape[0], **networks[0].policies_in_force)
+    matrix = as_tensor(adjacency(edge_index, x.shape[0], **networks[0].policies_in_force))
+    state = State(x.shape[0], networks[0].input.out_channels)
     for network in networks:
-        yield _read_out(network, x, matrix)
+        state.start(network, x)
+        gates = torch.empty(len(network.rounds), x.shape[0], 3)
+        for of_round, mmp in zip(gates, network.rounds, strict=True):
+            assert isinstance(mmp, MMP)
+            state.collect(matrix)
+            state.update(mmp, of_round)
+        yield ReadOut(state.decide(network), gates)
 
 
-@torch.no_grad()
-def _read_out(
-    network: MemoryNetwork, x: Tensor | sparse.csr_array, matrix: sparse.csr_array
-) -> ReadOut:
-    nodes = x.shape[0]
-    hidden = torch.empty(nodes, network.input.out_channels)
-    for rows in _blocks(nodes):
-        hidden[rows] = F.relu(network.input(_dense(x[rows])))
-    memory, after = hidden.clone(), torch.empty_like(hidden)
-    gates = torch.empty(len(network.rounds), nodes, 3)
-    for place, mmp in enumerate(network.rounds):
-        assert isinstance(mmp, MMP)
-        for rows in _blocks(nodes):
-            received = _rows_of(matrix, rows) @ memory
-            hidden[rows], after[rows], of_round = mmp.step(hidden[rows], received, COLLECTED)
-            gates[place, rows] = torch.stack([gate.mean(-1) for gate in of_round], dim=-1)
-        memory, after = after, memory
-    found = torch.empty(nodes, network.classifier.out_features)
-    for rows in _blocks(nodes):
-        found[rows] = network.classifier(hidden[rows]).softmax(-1)
-    return ReadOut(found, gates)
+class State:
+    """Hidden state and memory of all nodes, which is all that is as large as the graph is wide.
+
+    One object serves several networks: memory that is freed and asked for anew leaves gaps.
+
+    Args:
+        nodes: How many there are.
+        channels: How wide the networks are.
+    """
+
+    def __init__(self, nodes: int, channels: int) -> None:
+        self.hidden = torch.empty(nodes, channels)
+        # In blocks of columns: the product of one takes its place before the next is made.
+        widths = (min(_COLUMNS, channels - start) for start in range(0, channels, _COLUMNS))
+        self._memory = [torch.empty(nodes, width) for width in widths]
+
+    @torch.no_grad()
+    def start(self, network: MemoryNetwork, x: Tensor | sparse.csr_array) -> None:
+        """Before the first round the memory is the hidden state."""
+        for rows in self._blocks():
+            self.hidden[rows] = F.relu(network.input(_dense(x[rows])))
+            self._remember(rows, self.hidden[rows])
+
+    def collect(self, matrix: Tensor) -> None:
+        """What each node receives takes the place of the memory."""
+        for block in self._memory:
+            block.copy_(matrix @ block)
+
+    @torch.no_grad()
+    def update(self, mmp: MMP, gates: Tensor) -> None:
+        """One round, from what was collected; the means of its gates go into `[nodes, 3]`."""
+        for rows in self._blocks():
+            self.hidden[rows], memory, of_round = mmp.step(
+                self.hidden[rows], self.memory(rows), COLLECTED
+            )
+            self._remember(rows, memory)
+            gates[rows] = torch.stack([gate.mean(-1) for gate in of_round], dim=-1)
+
+    @torch.no_grad()
+    def decide(self, network: MemoryNetwork) -> Tensor:
+        """The probabilities, `[nodes, classes]`."""
+        found = torch.empty(len(self.hidden), network.classifier.out_features)
+        for rows in self._blocks():
+            found[rows] = network.classifier(self.hidden[rows]).softmax(-1)
+        return found
+
+    def memory(self, rows: slice | Tensor) -> Tensor:
+        """The memory of some nodes, or what they received; `[rows, channels]`."""
+        return torch.cat([block[rows] for block in self._memory], dim=1)
+
+    def _remember(self, rows: slice, memory: Tensor) -> None:
+        for block, part in zip(self._memory, memory.split(_COLUMNS, dim=1), strict=True):
+            block[rows] = part
+
+    def _blocks(self) -> Iterator[slice]:
+        nodes = len(self.hidden)
+        return (slice(start, min(start + _ROWS, nodes)) for start in range(0, nodes, _ROWS))
 
 
 class _Collected:
@@ -123,19 +168,13 @@ class _Collected:
 COLLECTED = _Collected()
 
 
-def _blocks(nodes: int) -> Iterator[slice]:
-    return (slice(start, min(start + _ROWS, nodes)) for start in range(0, nodes, _ROWS))
-
-
-def _rows_of(matrix: sparse.csr_array, rows: slice) -> Tensor:
-    """Some rows as a sparse tensor that shares the memory of the matrix."""
-    pointers = matrix.indptr[rows.start : rows.stop + 1]
-    entries = slice(pointers[0], pointers[-1])
+def as_tensor(matrix: sparse.csr_array) -> Tensor:
+    """A sparse tensor that shares the memory of the matrix."""
     return torch.sparse_csr_tensor(
-        torch.from_numpy(pointers - pointers[0]),
-        torch.from_numpy(matrix.indices[entries]),
-        torch.from_numpy(matrix.data[entries]),
-        size=(rows.stop - rows.start, matrix.shape[1]),
+        torch.from_numpy(matrix.indptr),
+        torch.from_numpy(matrix.indices),
+        torch.from_numpy(matrix.data),
+        size=matrix.shape,
         check_invariants=False,
     )
 

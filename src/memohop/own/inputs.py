@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 
+from memohop.data.labels import why_no_classes
 from memohop.data.own_graph import OwnGraph
 from memohop.errors import UsageError
 from memohop.pyg import Data
@@ -37,6 +39,7 @@ class Given(NamedTuple):
         edge_index: Arcs, or None where none were given.
         ids: What the nodes are called, or None.
         encoder: How the columns of tables became features, or None.
+        notes: How tables were read, in plain words.
     """
 
     x: Any
@@ -44,6 +47,7 @@ class Given(NamedTuple):
     edge_index: Tensor | None
     ids: NDArray[Any] | None = None
     encoder: ColumnEncoder | None = None
+    notes: tuple[str, ...] = ()
 
 
 def as_given(x: Any, y: Any, edges: Any) -> Given:
@@ -56,10 +60,15 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
     if isinstance(x, OwnGraph):
         data = x.data
         labels = _from_codes(data.y, x.classes) if labels is None else labels
-        return Given(data.x, labels, data.edge_index, x.ids, x.encoder)
+        return Given(data.x, labels, data.edge_index, x.ids, x.encoder, x.notes)
     if not isinstance(x.x, Tensor) or not isinstance(x.edge_index, Tensor):
         raise UsageError("X is a Data without x or without edge_index; give it both")
     if labels is None and isinstance(x.y, Tensor) and x.y.numel():
+        if x.y.is_floating_point() or x.y.dim() != 1:
+            raise UsageError(
+                f"X is a Data whose y has shape {list(x.y.shape)} and type {x.y.dtype}; give one "
+                "whole number for each node, its class, negative where it is not known"
+            )
         labels = _from_codes(x.y, range(int(x.y.max()) + 1))
     return Given(x.x, labels, x.edge_index)
 
@@ -69,8 +78,10 @@ def number_classes(labels: Labels) -> tuple[Tensor, NDArray[Any]]:
     if not labels.known.any():
         raise UsageError("y has no label at all; give some nodes their label")
     try:
-        check_classification_targets(labels.names)
-        classes, places = np.unique(labels.names, return_inverse=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of many classes, which are looked at below
+            check_classification_targets(labels.names)
+        classes, places, sizes = np.unique(labels.names, return_inverse=True, return_counts=True)
     except TypeError as error:
         raise UsageError(
             f"y has labels of kinds that cannot be sorted ({error}); make them all strings"
@@ -80,6 +91,8 @@ def number_classes(labels: Labels) -> tuple[Tensor, NDArray[Any]]:
             f"y has one class, {classes.tolist()[0]!r}; there is nothing to tell apart: give "
             "labels of at least two classes"
         )
+    if reason := why_no_classes(classes, sizes):
+        raise UsageError(f"y {reason}")
     codes = np.full(len(labels.known), -1, dtype=np.int64)
     codes[labels.known] = places
     return torch.from_numpy(codes), classes

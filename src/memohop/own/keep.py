@@ -1,15 +1,23 @@
 """A classifier as a folder of plain files, without pickle.
 
-=======================  ==========================================================
-``model.json``           options, classes, encoder, report, and SHA-256 of the rest
-``weights.safetensors``  the parameters of the networks
-``graph.safetensors``    features, arcs, labels, masks and ids of the graph of `fit`
-``README.md``            the model card, for people
-=======================  ==========================================================
+=========================  ===================================================================
+``model.json``             options, classes, encoder, report, and name and SHA-256 of the files
+``weights-*.safetensors``  the parameters of the networks
+``graph-*.safetensors``    features, arcs, labels, masks and ids of the graph of `fit`
+``README.md``              the model card, for people
+=========================  ===================================================================
 
-A file that was changed by one byte is refused. The graph is there so that a loaded classifier can
-predict its unlabelled nodes and explain itself. Whoever wants to share a model without its data
-deletes ``graph.safetensors``: what remains predicts on other graphs.
+In place of the star is the beginning of the file's own SHA-256. A model is replaced by writing
+files with other names beside those that are there, and then a new ``model.json``, whose renaming
+alone decides: whenever the process is killed, the folder holds the older model or the newer one,
+whole. Files are replaced and removed only where a digest shows that we wrote them as they are: the
+one in the name, or the one inside (of ``model.json`` and ``README.md``). Whatever else is in the
+folder stays.
+
+A file that was changed by one byte is refused, and so is a ``model.json`` that says what cannot be
+(:mod:`memohop.own.described`). The graph is there so that a loaded classifier can predict its
+unlabelled nodes and explain itself. Whoever wants to share a model without its data deletes that
+file: what remains predicts on other graphs.
 """
 
 from __future__ import annotations
@@ -17,11 +25,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Mapping
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import torch
 from safetensors import SafetensorError
@@ -30,81 +38,110 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from memohop import __version__
-from memohop.data.columns import ColumnEncoder
+from memohop.data.links import id_array
 from memohop.errors import DataError, UsageError
+from memohop.outputs import check_writable, write_whole
 from memohop.own.card import model_card
+from memohop.own.described import (
+    Described,
+    check_described,
+    checked_graph,
+    checked_model,
+    refused,
+)
 from memohop.own.model import OwnModel
-from memohop.own.report import FitReport
-from memohop.pyg import Data
 
 if TYPE_CHECKING:
     from memohop.estimator import MMPClassifier
 
-FORMAT = 1
-"""Raised whenever an older version could not read a folder."""
+FORMAT = 2
+"""Raised whenever an older version could not read a folder. In format 1 names had no digests."""
 
-_JSON, _WEIGHTS, _GRAPH, _CARD = (
-    "model.json",
-    "weights.safetensors",
-    "graph.safetensors",
-    "README.md",
-)
+_JSON, _CARD = "model.json", "README.md"
+_TENSORS = re.compile(r"(weights|graph)(?:-([0-9a-f]{16}))?\.safetensors")
+_PART = re.compile(rf"\.({_TENSORS.pattern}|{_JSON}|{_CARD})\.\d+\.part")  # of a killed save
+_CARD_TITLE = "# A node classifier for "  # of a card of format 1, which has no digest
+_CARD_END = "\n<!-- SHA-256 of what is above: {} -->\n"
 _NO_DIGEST = "0" * 64
 
 
 def save(classifier: MMPClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted classifier into a folder, in place of a model that may be there."""
     folder = check_target(path)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # First beside it, so that a failure leaves an older model whole.
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
-        fresh = Path(temporary) / folder.name
-        fresh.mkdir()
-        (fresh / _WEIGHTS).write_bytes(save_tensors(_weights(classifier.model_)))
-        (fresh / _GRAPH).write_bytes(save_tensors(_graph(classifier)))
-        (fresh / _CARD).write_text(model_card(classifier), encoding="utf-8")
-        (fresh / _JSON).write_text(_described(classifier, fresh), encoding="utf-8")
-        if folder.exists():
-            folder.rename(Path(temporary) / "old")
-        fresh.rename(folder)
+    tensors = {"weights": _weights(classifier.model_), "graph": _graph(classifier)}
+    contents = {kind: save_tensors(found) for kind, found in tensors.items()}
+    files = {f"{kind}-{_sha256(c)[:16]}.safetensors": c for kind, c in contents.items()}
+    described = _described(classifier, {name: _sha256(c) for name, c in files.items()})
+    card = model_card(classifier)
+    older = _written(folder) - {_JSON, _CARD} - files.keys()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_whole(folder / name, content)
+    write_whole(folder / _CARD, card + _CARD_END.format(_sha256(card.encode())))
+    write_whole(folder / _JSON, described)  # from here on it is the newer model
+    for name in older:
+        (folder / name).unlink(missing_ok=True)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """The folder for a model, unless something else is there that must not be lost."""
+    """The folder for a model, unless it cannot be written or would cost what is not ours."""
     folder = Path(path).expanduser()
-    if folder.exists() and not (folder / _JSON).is_file():
-        raise UsageError(f"{folder} is there and is no saved model; give another name")
+    if folder.is_symlink() and not folder.exists():
+        raise UsageError(f"{folder} is a link to {folder.readlink()}, which does not exist")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; give the name of a folder")
+    there, ours = _names(folder), _written(folder)
+    foreign = sorted(there - ours)
+    if foreign and _JSON not in there:
+        raise UsageError(
+            f"{folder} is there and is no saved model (it holds {foreign[0]}); give another name"
+        )
+    for name in sorted({_JSON, _CARD} & (there - ours)):
+        raise UsageError(
+            f"{folder / name} would be replaced, and is not as memohop wrote it; move it away, or "
+            "give the model another name"
+        )
+    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    check_writable(nearest, f"{folder}")
     return folder
 
 
 def load(path: str | os.PathLike[str]) -> MMPClassifier:
-    """Read a classifier, and refuse what is damaged or too new."""
+    """Read a classifier, and refuse what is damaged, forged or too new."""
     from memohop.estimator import MMPClassifier
 
     folder = Path(path).expanduser()
-    found = _read_json(folder)
-    classifier = MMPClassifier(**found["parameters"])
-    classifier.classes_ = np.array(found["classes"])
-    classifier.n_features_in_ = found["features"]
-    if found["feature_names"] is not None:
-        classifier.feature_names_in_ = np.array(found["feature_names"], dtype=object)
-    encoder = found["encoder"]
-    classifier.encoder_ = None if encoder is None else ColumnEncoder.from_json(encoder)
-    classifier.reading_ = found["reading"]
-    classifier.has_arcs_ = found["has_arcs"]
-    classifier.report_ = FitReport.from_json(found["report"])
-    weights = _read_tensors(folder / _WEIGHTS, found["sha256"][_WEIGHTS])
-    classifier.model_ = OwnModel(
-        found["features"], len(classifier.classes_), found["options"], _states(weights)
-    )
-    if (folder / _GRAPH).exists():
-        tensors = _read_tensors(folder / _GRAPH, found["sha256"][_GRAPH])
-        classifier.ids_ = np.array(json.loads(tensors.pop("ids").numpy().tobytes()))
-        classifier.graph_ = Data(**tensors, metric=classifier.metric)
+    found = _read_json(folder / _JSON)
+    with refused(folder / _JSON):
+        check_described(found)
+        parameters: dict[str, Any] = found.parameters
+        try:
+            classifier = MMPClassifier(**parameters)
+        except TypeError as error:
+            raise UsageError(f"parameters: {error}") from error
+        classifier._check_arguments()
+        names = {match[1]: match[0] for match in map(_TENSORS.fullmatch, found.sha256) if match}
+        if names.keys() != {"weights", "graph"}:
+            raise UsageError(f"its files are {', '.join(found.sha256)}")
+    classifier.classes_ = np.array(found.classes)
+    classifier.n_features_in_ = found.features
+    if found.feature_names is not None:
+        classifier.feature_names_in_ = np.array(found.feature_names, dtype=object)
+    classifier.encoder_, classifier.reading_ = found.encoder, found.reading
+    classifier.has_arcs_, classifier.report_ = found.has_arcs, found.report
+    weights = _read_tensors(folder / names["weights"], found)
+    with refused(folder / names["weights"]):
+        classifier.model_ = checked_model(found, weights)
+    graph = folder / names["graph"]
+    if graph.exists():
+        tensors = _read_tensors(graph, found)
+        with refused(graph):
+            classifier.graph_, ids = checked_graph(found, tensors)
+        classifier.ids_ = id_array(ids)
     return classifier
 
 
-def _described(classifier: MMPClassifier, folder: Path) -> str:
+def _described(classifier: MMPClassifier, digests: dict[str, str]) -> str:
     """The text of `model.json`, with the digest of itself where there were zeros."""
     parameters = classifier.get_params()
     if not isinstance(parameters["random_state"], int):
@@ -112,11 +149,7 @@ def _described(classifier: MMPClassifier, folder: Path) -> str:
     names = getattr(classifier, "feature_names_in_", None)
     described = {
         "format": FORMAT,
-        "sha256": {
-            _JSON: _NO_DIGEST,
-            _WEIGHTS: _digest(folder / _WEIGHTS),
-            _GRAPH: _digest(folder / _GRAPH),
-        },
+        "sha256": {_JSON: _NO_DIGEST, **digests},
         "memohop": __version__,
         "parameters": parameters,
         "features": classifier.n_features_in_,
@@ -130,40 +163,61 @@ def _described(classifier: MMPClassifier, folder: Path) -> str:
     }
     try:
         text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise UsageError(
             f"this classifier cannot be saved ({error}); use labels that are strings or numbers"
         ) from error
     return text.replace(_NO_DIGEST, _sha256(text.encode()), 1)
 
 
-def _read_json(folder: Path) -> dict[str, Any]:
-    path = folder / _JSON
+def _read_json(path: Path) -> Described:
+    """What `model.json` says, once its format and its digest are known to be right."""
     if not path.is_file():
-        raise UsageError(f"there is no saved model in {folder}; memohop fit makes one")
+        raise UsageError(f"there is no saved model in {path.parent}; memohop fit makes one")
     content = path.read_bytes()
-    try:
-        found = json.loads(content)
-        made_by, version = found["memohop"], found["format"]
-        claimed = found["sha256"][_JSON]
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(path) from error
-    if version != FORMAT:
-        raise DataError(
-            f"{folder} was made by memohop {made_by} in format {version}, and memohop "
-            f"{__version__} reads format {FORMAT}; update memohop, or fit the model anew"
-        )
-    if _sha256(content.replace(str(claimed).encode(), _NO_DIGEST.encode(), 1)) != claimed:
+    head = _Head.of(content)
+    if head is None:
         raise _damaged(path)
-    return dict(found)
+    if head.format not in range(1, FORMAT + 1):
+        raise DataError(
+            f"{path.parent} was made by memohop {head.memohop} in format {head.format}, and "
+            f"memohop {__version__} reads formats up to {FORMAT}; update memohop, or fit the model "
+            "anew"
+        )
+    if not head.is_right(content):
+        raise _damaged(path)
+    with refused(path):
+        return msgspec.json.decode(content, type=Described)
 
 
-def _read_tensors(path: Path, digest: str) -> dict[str, Tensor]:
-    if not path.is_file() or _digest(path) != digest:
+class _Head(msgspec.Struct):
+    """What every version has in its `model.json`."""
+
+    format: int
+    memohop: str
+    sha256: dict[str, str]
+
+    @classmethod
+    def of(cls, content: bytes) -> _Head | None:
+        """None where it is nothing of the kind."""
+        try:
+            found = msgspec.json.decode(content, type=cls)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        return found if _JSON in found.sha256 else None
+
+    def is_right(self, content: bytes) -> bool:
+        """Whether the digest that the file has of itself is its own."""
+        claimed = self.sha256[_JSON]
+        return _sha256(content.replace(claimed.encode(), _NO_DIGEST.encode(), 1)) == claimed
+
+
+def _read_tensors(path: Path, found: Described) -> dict[str, Tensor]:
+    if not path.is_file() or _digest(path) != found.sha256[path.name]:
         raise _damaged(path)
     try:
         return load_file(path)
-    except SafetensorError as error:
+    except (SafetensorError, KeyError, ValueError, RuntimeError) as error:
         raise _damaged(path) from error
 
 
@@ -172,6 +226,37 @@ def _damaged(path: Path) -> DataError:
         f"{path} is missing, damaged or was changed after it was saved: its SHA-256 is not the one "
         "that was noted; copy the model anew, or fit it again"
     )
+
+
+def _names(folder: Path) -> set[str]:
+    return {file.name for file in folder.iterdir()} if folder.exists() else set()
+
+
+def _written(folder: Path) -> set[str]:
+    """The names of the files in a folder that we wrote, and that are as we wrote them."""
+    there = {name for name in _names(folder) if (folder / name).is_file()}
+    ours = {name for name in there if _PART.fullmatch(name)}
+    noted, old = dict[str, str](), False
+    if _JSON in there:
+        content = (folder / _JSON).read_bytes()
+        head = _Head.of(content)
+        if head is not None and head.is_right(content):
+            ours.add(_JSON)
+            noted, old = head.sha256, head.format == 1
+    for name in there:
+        if found := _TENSORS.fullmatch(name):
+            digest = _digest(folder / name)
+            if digest == noted.get(name) or (found[2] and digest.startswith(found[2])):
+                ours.add(name)
+    if _CARD in there and _is_card((folder / _CARD).read_bytes(), old=old):
+        ours.add(_CARD)
+    return ours
+
+
+def _is_card(content: bytes, *, old: bool) -> bool:
+    card = content[: -len(_CARD_END.format(_NO_DIGEST))]
+    own = content == card + _CARD_END.format(_sha256(card)).encode()
+    return own or (old and content.startswith(_CARD_TITLE.encode()))
 
 
 def _digest(path: Path) -> str:
@@ -190,14 +275,6 @@ def _weights(model: OwnModel) -> dict[str, Tensor]:
         for place, state in enumerate(model.states)
         for name, value in state.items()
     }
-
-
-def _states(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], ...]:
-    states: dict[int, dict[str, Tensor]] = {}
-    for full_name, value in weights.items():
-        place, _, name = full_name.partition(".")
-        states.setdefault(int(place), {})[name] = value
-    return tuple(states[place] for place in sorted(states))
 
 
 def _graph(classifier: MMPClassifier) -> dict[str, Tensor]:

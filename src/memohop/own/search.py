@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
 import time as clock
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -13,25 +14,20 @@ from torch import Tensor
 
 from memohop.data.check import as_columns
 from memohop.errors import UsageError
+from memohop.own.differences import logits_of
 from memohop.own.space import GROUP, MODELS, Space, Trial
+from memohop.own.tried import Tried, best_of, feature_scale, for_unscaled, leading, without_networks
 from memohop.pyg import Data, is_undirected
-from memohop.training import Member, MemberResult, Rules, Selection, train
-from memohop.training.select import best, summarise
+from memohop.training import Member, MemberResult, Rules, train
+from memohop.training.select import summarise
 
 Stop = Literal["trials", "time", "interrupted"]
 Progress = Callable[[int, int], None]
 
 _KEPT = MODELS[0]
-_PROBE = 3  # epochs of one member, to see how long they take
+_PROBE = 10  # epochs, to see how long they take
+_AROUND = 3  # epochs that setting up and the last look at the test nodes are worth
 _STEPS = 1000  # in which progress is told
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A trial on every split, with its scores; the best one of `gcn+mmp` has its networks."""
-
-    trial: Trial
-    selection: Selection
 
 
 @dataclass(frozen=True)
@@ -41,24 +37,29 @@ class Search:
     Attributes:
         tried: The trials of each model, as many of one as of the other; a model that the time did
             not suffice for is not there.
-        epochs: The most epochs of a trial; fewer than asked for where time was short.
+        logits: Of each model, what the networks of its best trial say of every node, `[splits,
+            nodes, classes]`.
+        epochs: The most epochs of a trial; fewer than asked for where time was short and a network
+            would have gone on.
+        epochs_asked: The most epochs that were asked for.
         stopped: Whether all `trials` were made, the `time` was over, or it was `interrupted`.
         seconds: How long it took.
     """
 
     tried: Mapping[str, tuple[Tried, ...]]
+    logits: Mapping[str, Tensor]
     epochs: int
+    epochs_asked: int
     stopped: Stop
     seconds: float
 
     def best(self, model: str) -> Tried:
-        """The trial with the best mean validation score; the first of equals."""
-        chosen = best([tried.selection for tried in self.tried[model]])
-        return next(tried for tried in self.tried[model] if tried.selection is chosen)
+        """The trial that validation chose."""
+        return best_of(self.tried[model])
 
 
 class _TimeIsUp(Exception):  # noqa: N818 - no error, but the way out
-    """Raised where progress is told."""
+    """Raised where progress is told, or where a round would not end in time."""
 
 
 def search(
@@ -80,6 +81,11 @@ def search(
     is over does not count. Ctrl-C ends the search too; it goes through where there is nothing to
     keep yet.
 
+    A limit of time costs trials, and what is tried is what would be tried without it: a search
+    whose trials all end in time has the result of one without a limit. The first trial of each
+    model is always made. Only where even those would not end in time they get fewer epochs, which
+    `Search.epochs` tells.
+
     So that one learning rate means the same for every graph, all models are trained on features
     divided by one number, the root mean square of those that are not 0. The networks that are kept
     take the features as they are.
@@ -87,19 +93,19 @@ def search(
     Args:
         data: As for :func:`memohop.train`: features, arcs, labels, masks and metric.
         trials: How many settings of each model.
-        time: Seconds after which no more is done. If they are too few for one trial of each model,
-            all trials get fewer epochs.
+        time: Seconds for the trials and for the last look at their test nodes; None for no limit.
+            They are counted from the moment when everything is compiled.
         epochs: The most epochs of a trial.
         patience: Epochs without a better validation score after which a network stops.
         rules: Optimiser, class weights and so on.
         seed: Decides settings, initial weights and dropout.
         device: Where to train.
-        memory: Bytes that training may take; by default what the device can spare.
+        memory: The most bytes that the process may hold; by default what the device can spare.
         progress: Called as `progress(done, total)` now and then.
     """
     splits = as_columns(data)[0].shape[1]
     directed = data.num_edges > 0 and not is_undirected(data.edge_index, num_nodes=len(data.x))
-    scale = _scale(data.x)
+    scale = feature_scale(data.x)
     scaled = copy.copy(data)
     scaled.x = data.x / scale
     run = _Run(
@@ -117,11 +123,16 @@ def search(
     )
     spaces = {model: Space(model, directed=directed, seed=seed) for model in MODELS}
     stopped: Stop = "trials"
+    run.fit_into_time({model: space.first[0] for model, space in spaces.items()})
     try:
-        run.fit_into_time()
         while len(run.tried[MODELS[-1]]) < trials:
-            for model in MODELS:
-                run.try_all(model, _next_trials(spaces[model], run.tried[model], trials))
+            of_round = {
+                model: _next_trials(space, run.tried[model], trials)
+                for model, space in spaces.items()
+            }
+            run.expect_to_end(of_round)
+            for model, following in of_round.items():
+                run.try_all(model, following)
             run.forget_networks()
     except _TimeIsUp:
         stopped = "time"
@@ -129,45 +140,31 @@ def search(
         stopped = "interrupted"
         if not run.tried[_KEPT]:
             raise
-    if not run.tried[_KEPT]:
-        raise UsageError(
-            f"time={time:g} seconds were over before one trial of {_KEPT} was done; give more "
-            "time, or lower splits or epochs"
-        )
     tried = run.comparable()
-    tried[_KEPT] = tuple(_for_unscaled(one, scale) for one in tried[_KEPT])
-    return Search(tried, run.epochs, stopped, clock.monotonic() - run.started)
-
-
-def _scale(x: Tensor) -> float:
-    stored = int((x != 0).sum())
-    norm = float(torch.linalg.vector_norm(x, dtype=torch.float64))
-    return norm / stored**0.5 if stored else 1.0
-
-
-def _for_unscaled(tried: Tried, scale: float) -> Tried:
-    """The same networks with the division inside their first layer."""
-
-    def unscaled(result: MemberResult) -> MemberResult:
-        if result.state is None:
-            return result
-        weight = result.state["input.weight"] / scale
-        return replace(result, state={**result.state, "input.weight": weight})
-
-    return _with_results(tried, map(unscaled, tried.selection.results))
+    chosen = {model: best_of(of_model) for model, of_model in tried.items()}
+    logits = {model: run.logits(model, one) for model, one in chosen.items()}
+    tried[_KEPT] = tuple(for_unscaled(one, scale) for one in tried[_KEPT])
+    seconds = clock.monotonic() - run.started
+    return Search(tried, logits, run.epochs_had(epochs), epochs, stopped, seconds)
 
 
 def _next_trials(space: Space, tried: list[Tried], trials: int) -> list[Trial]:
     done = len(tried)
     if done < len(space.first):
         return space.first[done : done + 1]
-    nearest = max(tried, key=lambda one: one.selection.rank)
-    return space.near(nearest.trial, min(GROUP, trials - done))
+    return space.near(leading(tried).trial, min(GROUP, trials - done))
 
 
 @dataclass
 class _Run:
-    """A search under way."""
+    """A search under way.
+
+    Attributes:
+        started: When its clock began to run.
+        deadline: When the last trial must have ended.
+        tried: The trials of each model so far.
+        seconds: What they took, of each model.
+    """
 
     data: Data
     splits: int
@@ -181,23 +178,55 @@ class _Run:
     memory: int | None
     progress: Progress | None
     started: float = field(default_factory=lambda: clock.monotonic())
+    deadline: float = math.inf
     tried: dict[str, list[Tried]] = field(default_factory=lambda: {model: [] for model in MODELS})
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MODELS, 0.0))
 
-    def fit_into_time(self) -> None:
-        """Lower the epochs such that one trial of each model takes half of the time at most."""
+    def fit_into_time(self, first: Mapping[str, Trial]) -> None:
+        """Compile, start the clock, and lower the epochs if even the first trials take too long.
+
+        Args:
+            first: The first trial of each model.
+        """
         if self.time is None:
             return
-        begin = clock.monotonic()
-        epochs, self.epochs = self.epochs, _PROBE
-        trial = Space(_KEPT, directed=False, seed=0).first[0]
-        self._train(_KEPT, [self._member(trial, 0)], trial, keep_models=False)
-        each = (clock.monotonic() - begin) / _PROBE * self.splits * len(MODELS)
-        self.epochs = max(1, min(epochs, int(self.time / 2 / each)))
+        each = sum(self._seconds_of_an_epoch(model, trial) for model, trial in first.items())
+        self.started = clock.monotonic()
+        self.deadline = self.started + self.time - _AROUND * each
+        if (self.epochs + _AROUND) * each <= self.time:
+            return
+        self.epochs = int(self.time / each) - _AROUND
+        if self.epochs < 1:
+            raise UsageError(
+                f"time={self.time:g} seconds are too few for one epoch of each model, which takes "
+                f"about {(1 + _AROUND) * each:.2g}; give more time, or lower splits"
+            )
+
+    def _seconds_of_an_epoch(self, model: str, trial: Trial) -> float:
+        """Of a trial on all splits, when everything is compiled: from the end of the first on."""
+        looks: list[tuple[float, int]] = []
+
+        def look(done: int, total: int) -> None:
+            looks.append((clock.monotonic(), done))
+
+        self._train(model, [trial], epochs=1 + _PROBE, progress=look)
+        (begin, before), (end, after) = looks[0], looks[-1]
+        return (end - begin) / max(after - before, 1) * self.splits
+
+    def expect_to_end(self, of_round: Mapping[str, Sequence[Trial]]) -> None:
+        """Stop before trials that would not end in time, to judge by the earlier ones."""
+        seconds = sum(
+            len(trials) * self.seconds[model] / max(len(self.tried[model]), 1)
+            for model, trials in of_round.items()
+        )
+        if clock.monotonic() + seconds > self.deadline and self.tried[_KEPT]:
+            raise _TimeIsUp
 
     def try_all(self, model: str, trials: Sequence[Trial]) -> None:
         """Train all splits of trials with one structure as one population."""
-        members = [self._member(trial, split) for trial in trials for split in range(self.splits)]
-        results = self._train(model, members, trials[0], keep_models=model == _KEPT)
+        begin = clock.monotonic()
+        results = self._train(model, trials, epochs=self.epochs, progress=self._look(len(trials)))
+        self.seconds[model] += clock.monotonic() - begin
         for place, trial in enumerate(trials):
             own = results[place * self.splits : (place + 1) * self.splits]
             self.tried[model].append(Tried(trial, summarise(own)))
@@ -208,50 +237,65 @@ class _Run:
         count = min(len(tried) for tried in there.values())
         return {model: tuple(tried[:count]) for model, tried in there.items()}
 
-    def _member(self, trial: Trial, split: int) -> Member:
-        return Member(split=split, seed=self.seed + split, **trial.numbers)
+    def epochs_had(self, asked: int) -> int:
+        """The most epochs of a trial; those asked for, too, where all stopped before fewer."""
+        ran = [
+            result.epochs
+            for tried in self.tried.values()
+            for one in tried
+            for result in one.selection.results
+        ]
+        return self.epochs if max(ran) >= self.epochs else asked
 
-    def _train(
-        self, model: str, members: Sequence[Member], trial: Trial, *, keep_models: bool
-    ) -> list[MemberResult]:
+    def logits(self, model: str, tried: Tried) -> Tensor:
+        """What the networks of a trial say of every node."""
+        states = [result.state or {} for result in tried.selection.results]
+        return logits_of(self.data, model, tried.trial, states, self.device)
+
+    def _look(self, trials: int) -> Progress:
+        """What is called while some trials are trained: it tells progress, and looks at the clock.
+
+        The first trials of all models go on to their end whatever the clock says.
+        """
         done_before = sum(map(len, self.tried.values()))
-        trials = len(members) / self.splits
+        is_first = not self.tried[MODELS[-1]]
 
         def look(done: int, total: int) -> None:
             now = clock.monotonic()
-            spent = 0.0 if self.time is None else (now - self.started) / max(self.time, 1e-9)
-            if spent > 1:
+            if now > self.deadline and not is_first:
                 raise _TimeIsUp
             if self.progress is not None:
                 share = (done_before + trials * done / total) / (self.trials * len(MODELS))
-                self.progress(max(1, int(_STEPS * max(share, spent))), _STEPS)
+                spent = (now - self.started) / (self.deadline - self.started)
+                self.progress(max(1, int(_STEPS * min(1, max(share, spent)))), _STEPS)
 
+        return look
+
+    def _train(
+        self, model: str, trials: Sequence[Trial], *, epochs: int, progress: Progress
+    ) -> list[MemberResult]:
+        """All splits of trials with one structure, as one population."""
+        members = [
+            Member(split=split, seed=self.seed + split, **trial.numbers)
+            for trial in trials
+            for split in range(self.splits)
+        ]
         return train(
             self.data,
             model,
             members,
-            options=trial.options,
-            epochs=self.epochs,
+            options=trials[0].options,
+            epochs=epochs,
             patience=self.patience,
             rules=self.rules,
             device=self.device,
             memory=self.memory,
-            keep_models=keep_models,
-            progress=look,
+            keep_models=True,
+            progress=progress,
         )
 
     def forget_networks(self) -> None:
-        """Keep the networks of the best trial alone, once all models have caught up with it."""
-        tried = self.tried[_KEPT]
-        kept = max(range(len(tried)), key=lambda place: tried[place].selection.rank)
-        self.tried[_KEPT] = [
-            one if place == kept else _without_networks(one) for place, one in enumerate(tried)
-        ]
-
-
-def _without_networks(tried: Tried) -> Tried:
-    return _with_results(tried, (replace(one, state=None) for one in tried.selection.results))
-
-
-def _with_results(tried: Tried, results: Iterable[MemberResult]) -> Tried:
-    return replace(tried, selection=replace(tried.selection, results=tuple(results)))
+        """Keep the networks of the best trials alone, once all models have caught up."""
+        for model, tried in self.tried.items():
+            kept = leading(tried)
+            self.tried[model] = [one if one is kept else without_networks(one) for one in tried]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
+
+from memohop.printable import printable
 
 if TYPE_CHECKING:
     from memohop.data.audit import Audit
@@ -29,7 +32,7 @@ def audit_sheet(audit: Audit, name: str) -> Table:
     advice = audit.advice
     gap = ("", "")
     facts = [
-        ("graph", name),
+        ("graph", printable(name)),
         ("nodes", _nodes(audit)),
         ("arcs", _arcs(audit)),
         ("features", str(audit.features)),
@@ -48,8 +51,8 @@ def audit_sheet(audit: Audit, name: str) -> Table:
         ("twins", _twins(audit)),
         ("duplicates", str(audit.duplicates)),
         gap,
-        ("advice", "\n".join(advice.reasons)),
-        ("distrust", "\n".join(advice.distrust) or "nothing in particular"),
+        ("advice", _lines(advice.reasons)),
+        ("distrust", _lines(advice.distrust) or "nothing in particular"),
     ]
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
@@ -57,6 +60,10 @@ def audit_sheet(audit: Audit, name: str) -> Table:
     for title, value in facts:
         table.add_row(title, escape(value))
     return table
+
+
+def _lines(texts: Iterable[str]) -> str:
+    return "\n".join(map(printable, texts))
 
 
 def _nodes(audit: Audit) -> str:
@@ -74,7 +81,7 @@ def _arcs(audit: Audit) -> str:
 
 def _classes(audit: Audit) -> str:
     shown = [
-        f"{name} ({size})"
+        f"{printable(name)} ({size})"
         for name, size in zip(audit.class_names[:12], audit.class_sizes, strict=False)
     ]
     more = len(audit.class_names) - len(shown)
@@ -96,7 +103,8 @@ def _twins(audit: Audit) -> str:
     agreement = ""
     if audit.twin_agreement is not None:
         agreement = (
-            f"; {audit.close_twins} with two links or more, {audit.twin_agreement:.0%} agree"
+            f"; {audit.close_twins} with two links or more, and {audit.twin_agreement:.0%} of such "
+            "validation nodes have its class"
         )
     return (
         f"{audit.twins} of {audit.test_nodes} test nodes of split {audit.split} point to the same "

@@ -10,6 +10,7 @@ from typing import Any
 from memohop.bench.curves import Curve, Point, curves
 from memohop.bench.measured import measured, with_setting
 from memohop.bench.results import Results
+from memohop.errors import DataError
 from memohop.report.svg import Axis, Series, line_chart, panels, round_ticks
 from memohop.report.table import score
 
@@ -97,6 +98,10 @@ def figure_svg(name: str, results: Results) -> str:
     """A whole figure as a file of its own, legible on white and on dark."""
     find, chart, title = FIGURES[name]
     charts = [chart(panel) for panel in find(results)]
+    if not charts:
+        raise DataError(
+            f"the results of {results.experiment} have nothing to draw: every network has diverged"
+        )
     columns = min(2, len(charts))
     return panels(charts, title=title, columns=columns, ink=INK_FOR_ANY_BACKGROUND) + "\n"
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from memohop.intervals import Interval
     from memohop.own.report import FitReport
 
 _WHY = {
     "trials": "",
-    "time": " (the time was over)",
+    "time": " (no time for more)",
     "interrupted": " (interrupted)",
 }
 
@@ -30,10 +31,20 @@ def fit_table(report: FitReport) -> Table:
             f"{100 * score.val:.1f}",
             f"{100 * score.mean:.1f} ± {100 * score.std:.1f}",
             "" if gap is None else f"{100 * gap.mean:+.1f}",
-            "" if gap is None else f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}",
+            "" if gap is None else _ends(gap),
             style="bold" if gap is None else None,
         )
+    if report.epochs_cut:
+        asked = report.epochs + report.epochs_cut
+        table.caption = f"{report.epochs} of {asked} epochs: time was short"
+        table.caption_justify = "left"
     return table
+
+
+def _ends(gap: Interval) -> str:
+    return (
+        "too few splits" if gap.says_nothing else f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"
+    )
 
 
 def fit_remark(report: FitReport) -> str:

@@ -170,10 +170,10 @@ def _diagram(found: Comparison, whose: str) -> dict[str, Markup]:
 
 
 def _noise_part(results: Results | None) -> dict[str, Any] | None:
-    if results is None:
-        return None
     find, chart, _ = FIGURES["noise"]
-    panels = find(results)
+    panels = find(results) if results else []
+    if not panels:
+        return None
     return {
         "charts": [_themed(chart(panel)) for panel in panels],
         "tables": [page_tables.noise_table(panel) for panel in panels],
@@ -181,10 +181,10 @@ def _noise_part(results: Results | None) -> dict[str, Any] | None:
 
 
 def _lambda_part(results: Results | None) -> dict[str, Any] | None:
-    if results is None:
-        return None
     find, chart, _ = FIGURES["lambda"]
-    panels = find(results)
+    panels = find(results) if results else []
+    if not panels:
+        return None
     return {
         "charts": [_themed(chart(panel)) for panel in panels],
         "table": page_tables.lambda_table(panels),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from html import escape
 
 from memohop.bench.statistics import Comparison
-from memohop.report.svg import opening, text_at
+from memohop.report.svg import escape, opening, text_at
 
 _ROW, _BAR = 19, 9  # height of a name and of a bar
 _LETTER = 0.64  # width of a letter over the size of the font, in wide fonts

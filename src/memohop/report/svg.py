@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape as escape_html
+
+from memohop.printable import printable
 
 _SYMBOLS = {  # drawn round the origin; shapes tell the lines apart where colours do not
     "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -230,6 +232,11 @@ def panels(charts: Sequence[str], *, title: str, columns: int, ink: str | None =
         place = f'<svg x="{column * width}" y="{row * height}" width="{width}" height="{height}" '
         parts.append(chart.replace("<svg ", place, 1))
     return "\n".join([*parts, "</svg>"])
+
+
+def escape(text: str) -> str:
+    """A text between tags or in an attribute."""
+    return escape_html(printable(text))
 
 
 def opening(title: str, *, width: int, height: int, ink: str | None = None) -> str:

@@ -13,6 +13,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgres
 from rich.table import Table
 from rich.text import Text
 
+from memohop.printable import printable
+
 if TYPE_CHECKING:  # PyTorch takes seconds to import, and a listing needs none of it
     from memohop.data.registry import DatasetInfo
     from memohop.demo import DemoResult
@@ -48,10 +50,10 @@ def progress_bar(text: str) -> Iterator[Callable[..., None]]:
 
     def update(done: float, total: float, text: str | None = None) -> None:
         end = start + (time.monotonic() - start) * total / done if done else None
-        bar.update(task, completed=done, total=total, end=end, description=text)
+        bar.update(task, completed=done, total=total, end=end, description=text and printable(text))
 
     with bar:
-        task = bar.add_task(text, total=None, end=None)
+        task = bar.add_task(printable(text), total=None, end=None)
         yield update
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from itertools import product
@@ -12,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from memohop.data.arguments import LARGEST_SEED, real_number, whole_number
 from memohop.errors import UsageError
+
+_LARGEST = 1e38  # of single precision, roughly
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class Member:
 
     Attributes:
         split: column of the masks.
-        seed: decides initial weights and dropout, together with nothing else.
+        seed: decides initial weights and dropout, together with nothing else; from 0 to
+            2**32 - 1, as many as PyTorch's generator tells apart.
         lr: learning rate of Adam.
         weight_decay: L2 penalty of Adam, on all parameters.
         lam: weight of the model's penalty, the paper's lambda.
@@ -38,16 +41,16 @@ class Member:
     input_dropout: float | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("split", 0), ("seed", 0), ("lam", 0), ("weight_decay", 0)):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= least):
-                raise UsageError(f"{name} must be at least {least}, not {value}")
-        if not (math.isfinite(self.lr) and self.lr > 0):
-            raise UsageError(f"lr must be above 0, not {self.lr}")
+        whole_number("split", self.split, least=0)
+        whole_number("seed", self.seed, least=0, most=LARGEST_SEED)
+        for name in ("lr", "weight_decay", "lam"):
+            real_number(name, getattr(self, name), least=0, most=_LARGEST)
+        if self.lr == 0:
+            raise UsageError("lr=0 would learn nothing; give a number above 0")
         for name in ("dropout", "input_dropout"):
             rate = getattr(self, name)
-            if rate is not None and not 0 <= rate < 1:
-                raise UsageError(f"{name} must be at least 0 and below 1, not {rate}")
+            if rate is not None and real_number(name, rate, least=0, most=1) == 1:
+                raise UsageError(f"{name}={rate} would drop everything; give a number below 1")
 
     @property
     def setting(self) -> tuple[tuple[str, Any], ...]:

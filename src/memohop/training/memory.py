@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import re
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
+
+from memohop.allocator import release_freed_memory
 
 
 class _Meter(TorchDispatchMode):
@@ -50,6 +55,31 @@ def peak_bytes(function: Callable[[], object]) -> int:
     return meter.peak
 
 
+def resident_bytes() -> int:
+    """The memory that this process holds."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def resident_growth(function: Callable[[], object]) -> int | None:
+    """By how much the process is larger than before at the height of the call.
+
+    Freed memory that the C library keeps is given back first, so that nothing is taken from it
+    unseen. None where the system does not tell (it does on Linux).
+    """
+    gc.collect()
+    release_freed_memory()
+    before = resident_bytes()
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # the height is from here on
+        function()
+        height = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    except OSError:
+        return None
+    return None if height is None else max(0, int(height[1]) * 1024 - before)
+
+
 def available_bytes(device: torch.device) -> int:
     """What may be used: half of what a CPU has free, four fifths of what a GPU has."""
     if device.type == "cuda":
@@ -59,6 +89,6 @@ def available_bytes(device: torch.device) -> int:
     return int(psutil.virtual_memory().available * 0.5)
 
 
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether an allocation failed, on either kind of device."""
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+def held_bytes(device: torch.device) -> int:
+    """What this process holds on the device: on a CPU, its resident memory."""
+    return torch.cuda.memory_allocated(device) if device.type == "cuda" else resident_bytes()

@@ -60,6 +60,11 @@ class Population:
         patience: epochs without progress after which a member stops; None for never.
         rules: optimiser, stop and so on.
         keep_models: whether to keep the parameters of the best epoch.
+        vectorised: whether to go through ``vmap``. By default several members do, and on a GPU
+            also one of our networks: libraries round differently for one matrix and for a batch
+            of them. A single member on a CPU is up to twice as fast without, and modules that
+            ``vmap`` does not take can only go without. Once begun, the way stays the same
+            whoever is left.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class Population:
         patience: int | None = None,
         rules: Rules = DEFAULT_RULES,
         keep_models: bool = False,
+        vectorised: bool | None = None,
     ) -> None:
         device = task.y.device
         self.task, self.members, self.rules = task, list(members), rules
@@ -98,6 +104,9 @@ class Population:
         self.schedule = Schedule(rules, self.optimiser.lr)
         self.lam = per_member([member.lam for member in members])
         self.is_ours = isinstance(self.model, NodeModel)
+        if vectorised is None:
+            vectorised = len(members) > 1 or (self.is_ours and device.type == "cuda")
+        self.vectorised = vectorised
         if isinstance(self.model, NodeModel):
             self.model.penalised = any(member.lam > 0 for member in members)
         self.looks_ahead = device.type == "cpu" and self._drops_nothing()
@@ -262,15 +271,6 @@ class Population:
             model, (params, buffers), self.task.inputs, tie_weights=not self.is_ours
         )
 
-    def _vectorised(self) -> bool:
-        """Whether to go through vmap.
-
-        A single member is faster without on a CPU, and modules that vmap does not take can only
-        go without. On a GPU our own networks always go through it: libraries round differently
-        for one matrix and for a batch of them, and a member should not notice its company.
-        """
-        return len(self.members) > 1 or (self.is_ours and self.params.is_cuda)
-
     def _views(self, flat: Tensor) -> dict[str, Tensor]:
         """Parameters by name, as parts of rows that hold all of them: ``[B, P]``."""
         sizes = [shape.numel() for shape in self._shapes.values()]
@@ -283,7 +283,7 @@ class Population:
     def _losses_and_logits(self, key: Tensor) -> tuple[Tensor, Tensor]:
         """Of every member, ``[B]`` and ``[B, N, C]``, ready for the gradient."""
         arguments = (self._leaves, self.buffers, key, self.lam, self.labelled)
-        if self._vectorised():
+        if self.vectorised:
             return vmap(self._loss_and_logits)(*arguments)
         with nullcontext() if self.is_ours else _torch_seed(key):
             loss, logits = self._loss_and_logits(*(_only(argument) for argument in arguments))
@@ -310,7 +310,7 @@ class Population:
             output = self._call(self.eval_model, params, buffers)
             return output[0] if isinstance(output, tuple) else output
 
-        if self._vectorised():
+        if self.vectorised:
             return vmap(one)(self._leaves, self.buffers)
         return one(_only(self._leaves), _only(self.buffers))[None]
 

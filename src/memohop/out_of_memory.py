@@ -1,0 +1,72 @@
+"""Memory that is not there: what was being done, how much it wanted, what to lower."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from memohop.errors import DataError
+
+_SIGNS = (  # PyTorch has no class of its own for a CPU that has run out
+    "can't allocate memory",
+    "not enough memory",
+    "Storage size calculation overflowed",
+    "integer multiplication overflow",
+    "array is too big",
+    "Maximum allowed dimension exceeded",
+)
+_WANTED = (  # as PyTorch, NumPy and Arrow word it
+    re.compile(r"[Tt]ried to allocate ([\d.]+ (?:bytes|[KMGTPE]i?B))"),
+    re.compile(r"Unable to allocate ([\d.]+ [KMGTPE]?i?B(?:ytes)?)"),
+    re.compile(r"(?:malloc|realloc) of size (\d+)"),
+)
+_UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
+
+
+class OutOfMemoryError(DataError):
+    """There is not as much memory as was asked for."""
+
+
+@contextmanager
+def telling_of_memory(doing: str, *, lower: str) -> Iterator[None]:
+    """Whatever runs out of memory inside is raised as an `OutOfMemoryError`.
+
+    Args:
+        doing: What was being done, such as `training 16 members of gcn`.
+        lower: What the user may lower, such as `memory or hidden_channels`.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError, ValueError) as error:
+        if isinstance(error, OutOfMemoryError) or not is_out_of_memory(error):
+            raise
+        raise OutOfMemoryError(
+            f"out of memory while {doing}: {_wanted(error)}; lower {lower}"
+        ) from error
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an allocation failed: in Python, NumPy, Arrow, or PyTorch on either device."""
+    if isinstance(error, (MemoryError, OutOfMemoryError)):
+        return True
+    if type(error).__name__ == "OutOfMemoryError":  # torch's, which need not be imported for it
+        return True
+    words = str(error)
+    return isinstance(error, (RuntimeError, ValueError)) and any(sign in words for sign in _SIGNS)
+
+
+def in_units(count: float) -> str:
+    """A number of bytes for people, such as `2.5 GB`."""
+    place = 0
+    while count >= 1000 and place < len(_UNITS) - 1:
+        count, place = count / 1000, place + 1
+    return f"{count:.3g} {_UNITS[place]}"
+
+
+def _wanted(error: BaseException) -> str:
+    for pattern in _WANTED:
+        if found := pattern.search(str(error)):
+            amount = found[1].removesuffix(" bytes")
+            return f"it wanted {in_units(int(amount)) if amount.isdigit() else amount} more"
+    return "it wanted more than there can be" if str(error) else "it wanted more than there is"

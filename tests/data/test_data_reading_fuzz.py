@@ -1,0 +1,152 @@
+"""Whatever is in a file, it is read or refused in plain words."""
+
+from __future__ import annotations
+
+import gzip
+import io
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memohop.data.tables import read_graph
+from memohop.errors import MemohopError
+
+NODES = b'id,age,kind\na,1,x\nb,2,y\nc,3,x\nd,,\n"e","36,200",x\nf,5%, X\n'
+EDGES = b"source,target,weight\na,b,1\nb,c,2\nd,a,\n"
+
+
+def parquet(table):
+    file = io.BytesIO()
+    pa.parquet.write_table(pa.table(table), file)
+    return file.getvalue()
+
+
+NODE_TABLE = {
+    "id": ["a", "b", "c", "d"],
+    "age": [1, 2, 3, None],
+    "kind": ["x", "y", "x", None],
+    "on": [True, False, None, True],
+}
+EDGE_TABLE = {"source": ["a", "b", "d"], "target": ["b", "c", "a"]}
+FILES = {
+    ".csv": (NODES, EDGES),
+    ".csv.gz": (gzip.compress(NODES), gzip.compress(EDGES)),
+    ".parquet": (parquet(NODE_TABLE), parquet(EDGE_TABLE)),
+}
+
+
+@st.composite
+def damaged(draw, content):
+    """The bytes with a few of them changed, taken out or put in, and perhaps cut off."""
+    changed = bytearray(content)
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(changed)))
+        end = place + draw(st.sampled_from([0, 1, 1, 1, 4, 40]))
+        changed[place:end] = draw(st.binary(max_size=4))
+    return bytes(changed[: draw(st.sampled_from([None, None, None, len(changed) // 2]))])
+
+
+def read_or_refuse(folder, suffix, nodes, edges):
+    paths = folder / f"nodes{suffix}", folder / f"edges{suffix}"
+    for path, content in zip(paths, (nodes, edges), strict=True):
+        path.write_bytes(content)
+    try:
+        graph = read_graph(*paths, label="kind", drop_unknown=True)
+    except MemohopError:
+        return
+    assert len(graph.ids) == len(graph.data.x) == len(graph.data.y)
+    assert bool(torch.isfinite(graph.data.x).all())
+    assert set(graph.warnings) <= set(graph.notes)
+
+
+@pytest.mark.fuzz
+@given(st.sampled_from(list(FILES)), st.binary(max_size=60), st.booleans())
+def test_any_bytes_are_read_or_refused(tmp_path, suffix, content, as_nodes):
+    nodes, edges = FILES[suffix]
+    if suffix == ".csv.gz":
+        content = gzip.compress(content, compresslevel=1)
+    read_or_refuse(tmp_path, suffix, *((content, edges) if as_nodes else (nodes, content)))
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("suffix", FILES)
+@given(data=st.data())
+def test_damaged_files_are_read_or_refused(tmp_path, suffix, data):
+    nodes, edges = FILES[suffix]
+    if data.draw(st.booleans()):
+        nodes = data.draw(damaged(nodes))
+    else:
+        edges = data.draw(damaged(edges))
+    read_or_refuse(tmp_path, suffix, nodes, edges)
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+CELLS = {
+    pa.string(): WORDS,
+    pa.large_string(): WORDS,
+    pa.binary(): st.binary(max_size=3),
+    pa.bool_(): st.booleans(),
+    pa.int64(): st.integers(-(2**63), 2**63 - 1),
+    pa.uint8(): st.integers(0, 255),
+    pa.float32(): st.floats(width=32),
+    pa.float64(): st.floats(),
+    pa.decimal128(9, 3): st.decimals(-1000, 1000, places=3),
+    pa.date32(): st.dates(),
+    pa.timestamp("us", tz="Europe/Rome"): st.datetimes(),
+    pa.time64("ns"): st.times(),
+    pa.duration("s"): st.timedeltas(),
+    pa.list_(pa.int64()): st.lists(st.integers(0, 9), max_size=2),
+    pa.struct([("a", pa.int64())]): st.fixed_dictionaries({"a": st.integers(0, 9)}),
+    pa.dictionary(pa.int8(), pa.string()): st.sampled_from(["p", "q"]),
+    pa.dictionary(pa.int8(), pa.int64()): st.integers(0, 3),
+    pa.null(): st.none(),
+}
+
+
+@st.composite
+def columns(draw, rows):
+    kind = draw(st.sampled_from(list(CELLS)))
+    cells = st.none() | CELLS[kind]
+    return pa.array(draw(st.lists(cells, min_size=rows, max_size=rows)), kind)
+
+
+@st.composite
+def typed_tables(draw):
+    """Nodes whose id, label or feature may be of any type, and edges whose ends may be."""
+    names = ["a", "b", "c", "d", "e"]
+    nodes = {"id": names, "kind": ["x", "y", "x", "y", None], "v": draw(columns(5))}
+    edges = {"source": names[:4], "target": names[1:]}
+    strange = draw(st.sampled_from([None, None, "id", "kind", "source", "target"]))
+    if strange in nodes:
+        nodes[strange] = draw(columns(5))
+    elif strange is not None:
+        edges[strange] = draw(columns(4))
+    nodes = {draw(WORDS): [1, 2, 3, 4, 5], **nodes} if draw(st.booleans()) else nodes
+    return pa.table(nodes), pa.table(edges)
+
+
+@pytest.mark.fuzz
+@given(typed_tables())
+def test_a_table_in_memory_and_its_parquet_file_are_the_same_graph_or_refused(tmp_path, tables):
+    paths = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
+    for path, table in zip(paths, tables, strict=True):
+        pa.parquet.write_table(table, path)
+    found = []
+    for given_tables in (tables, paths):
+        try:
+            graph = read_graph(*given_tables, label="kind", id="id", source="source")
+        except MemohopError as error:
+            found.append(type(error))
+        else:
+            data = graph.data
+            found.append((graph.ids.tolist(), graph.classes, data.x, data.y, data.edge_index))
+    first, second = found
+    if isinstance(first, type):
+        assert first is second
+    else:
+        assert first[:2] == second[:2]
+        assert all(map(torch.equal, first[2:], second[2:]))

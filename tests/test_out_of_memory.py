@@ -1,0 +1,55 @@
+"""Running out of memory: what was being done, how much it wanted, what to lower."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+import memohop
+from memohop import Member, train
+from memohop.cli import app as command
+from memohop.errors import DataError
+from memohop.out_of_memory import OutOfMemoryError, in_units, telling_of_memory
+
+
+@pytest.mark.parametrize(
+    ("greedy", "wanted"),
+    [
+        (lambda: torch.empty(10**15), "4 PB"),
+        (lambda: np.empty(10**16), "71.1 PiB"),
+        (lambda: torch.empty(10**12, 10**12), "more than there can be"),
+        (lambda: pa.allocate_buffer(2**50), "1.13 PB"),
+        (lambda: bytearray(2**60), "more than there is"),
+    ],
+)
+def test_every_library_is_understood(greedy, wanted):
+    with (
+        pytest.raises(DataError, match=f"while counting: it wanted {wanted}.*; lower the count"),
+        telling_of_memory("counting", lower="the count"),
+    ):
+        greedy()
+
+
+def test_other_errors_go_through():
+    with pytest.raises(RuntimeError, match="another"), telling_of_memory("x", lower="y"):
+        raise RuntimeError("another")
+
+
+def test_a_network_that_is_too_wide_is_told(capsys):
+    data = memohop.load("csbm", nodes=60, channels=6)
+    with pytest.raises(OutOfMemoryError, match=r"building gcn: .*; lower hidden_channels"):
+        train(data, "gcn", [Member()], epochs=1, options={"hidden_channels": 10**14})
+    words = ["train", "csbm", "--model", "gcn", "--option", "hidden_channels=100000000000000"]
+    assert command.main(words) == 1
+    assert "out of memory while building gcn" in capsys.readouterr().err
+
+
+def test_the_command_line_catches_what_nobody_told(monkeypatch, capsys):
+    monkeypatch.setattr(command, "app", lambda *_, **__: np.empty(10**16))
+    assert command.main(["audit", "--nodes", "x"]) == 1
+    told = capsys.readouterr().err
+    assert "out of memory while running memohop audit: it wanted 71.1 PiB more; lower" in told
+
+
+def test_units():
+    assert [in_units(n) for n in (10, 1000, 2.5e9, 4e15)] == ["10 bytes", "1 KB", "2.5 GB", "4 PB"]

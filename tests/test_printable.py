@@ -1,0 +1,86 @@
+"""Names that nobody can see through, in the terminal, on pages and on the model card."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from markdown_it import MarkdownIt
+
+import memohop
+from memohop import MMPClassifier
+from memohop.cli import main
+from memohop.cli.app import print_json, remark
+from memohop.explain import explain_node, read_gates
+from memohop.printable import printable
+from memohop.report.explain_page import explain_page
+from memohop.report.svg import text_at
+
+TURNED = "safe\u202egnp.exe"
+RED = "\x1b[31mred\x9b"
+UNSEEN = ("\u202e", "\x1b", "\x9b", "\u2028", "\x07")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    data = memohop.load("csbm", nodes=40, classes=2, channels=3)
+    names = np.array([TURNED, RED + "<script>alert(1)</script>[x](javascript:1) a_b"])
+    found = MMPClassifier(trials=1, splits=2, epochs=1).fit(
+        data.x.numpy(), names[data.y.numpy()], edges=data.edge_index.numpy()
+    )
+    found.ids_ = np.array([f"{place}\u202e\x07\u2028<b>" for place in range(40)])
+    return found
+
+
+def test_what_cannot_be_seen_is_spelled_out():
+    assert printable(TURNED) == r"safe\u202egnp.exe"
+    assert printable(RED) == r"\u001b[31mred\u009b"
+    assert printable("a\n\tb\u2029") == r"a\u000a\u0009b\u2029"
+    assert printable("a\n\tb", lines=True) == "a\n\\u0009b"
+    assert printable("\ud800") == r"\ud800"
+    for text in ("Größe", "日本", "שלום", "🏳️‍🌈", "नमस्ते", "a\u200cb"):
+        assert printable(text) == text
+
+
+def test_remarks_and_json(capsys):
+    remark(f"no node named {TURNED}\nmemohop: all is well")
+    print_json([{"name": TURNED + RED + "\n"}])
+    out, err = capsys.readouterr()
+    assert err == "memohop: no node named safe\\u202egnp.exe\\u000amemohop: all is well\n"
+    assert not any(sign in out for sign in UNSEEN)
+    assert json.loads(out) == [{"name": TURNED + RED + "\n"}]
+
+
+def test_pages_and_drawings(fitted):
+    node = explain_node(fitted, fitted.ids_[3])
+    page = explain_page(fitted.report_, read_gates(fitted), node)
+    assert r"3\u202e\u0007\u2028&lt;b&gt;" in page
+    for text in (page, text_at(0, 0, TURNED + RED)):
+        assert not any(sign in text for sign in UNSEEN)
+        assert r"\u202e" in text
+
+
+def test_the_audit(tmp_path, capsys):
+    lines = [f"{place},{place % 7},{(TURNED, RED)[place % 2]}" for place in range(30)]
+    (tmp_path / "nodes.csv").write_text("id,size,kind\n" + "\n".join(lines) + f"\n30,1,{RED}x\n")
+    edges = [f"{place},{(place + 1) % 30}" for place in range(30)]
+    (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(edges) + "\n")
+    tables = ["--nodes", f"{tmp_path}/nodes.csv", "--edges", f"{tmp_path}/edges.csv"]
+    page = tmp_path / "page.html"
+    assert main(["audit", *tables, "--label", "kind", "-o", str(page)]) == 0
+    out, err = capsys.readouterr()
+    for text in (out, err, page.read_text()):
+        assert not any(sign in text for sign in UNSEEN)
+    assert r"safe\u202egnp.exe" in page.read_text()
+    assert r"safe\u202egnp.exe" in out
+
+
+def test_the_card_is_text_and_no_html(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert not any(sign in card for sign in UNSEEN)
+    assert "<script>" not in card
+    shown = MarkdownIt("commonmark").enable("table").render(card)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;[x](javascript:1) a_b" in shown
+    assert "<a " not in shown

@@ -1,0 +1,63 @@
+"""`memohop train` with odd values: an error that names them, or a result."""
+
+import contextlib
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memohop.cli import main
+
+TINY = ("train", "csbm", "--model", "mlp", "--data-option", "nodes=20", "--data-option", "splits=2")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--epochs", "1.5"), "--epochs"),
+        (("--epochs", "-1"), "--epochs=-1 is too small"),
+        (("--epochs", "9" * 15), "--epochs=999999999999999 is too large"),
+        (("--patience", "0"), "--patience=0 is too small"),
+        (("--seeds", "4294967296-4294967296"), "seed=4294967296 is too large"),
+        (("--seeds", "9" * 30), "--seeds 9"),
+        (("--seeds", "1000000000"), "that is 1000000000 numbers; give 100000 at most"),
+        (("--splits", "0-999999999999"), "--splits 0-999999999999"),
+        (("--lr", "nan"), "--lr nan: give a number"),
+        (("--lr", "1e400"), "--lr 1e400: give a number"),
+        (("--data-option", "features=0"), "--data-option features=0: give --features raw or row"),
+        (("--data-option", "root=x"), "data cannot hold root"),
+        (("--data-option", "seed=-1"), "seed=-1 is too small"),
+        (("--memory", "1MB"), "memory=1 MB is too little"),
+        (("--memory", "9" * 400 + "GB"), "--memory 9"),
+    ],
+)
+def test_odd_values_are_refused_by_name(words, told, capsys):
+    epochs = () if "--epochs" in words else ("--epochs", "1")
+    assert main([*TINY, *epochs, *words]) == 2
+    assert told in capsys.readouterr().err
+
+
+FLAGS = ("lam", "splits", "seeds", "lr", "weight-decay", "dropout", "input-dropout", "patience")
+OTHERS = ("option", "data-option", "features", "memory", "device", "protocol", "data")
+NUMBERS = st.one_of(
+    st.integers(-(2**70), 2**70).map(str),
+    st.floats().map(str),
+    st.lists(st.integers(-2, 12).map(str), max_size=3).map(",".join),
+    st.from_regex(r"[0-9]{1,3}-[0-9]{1,3}", fullmatch=True),
+)
+NAMES = ("features", "seed", "fractions", "degree", "homophily", "split", "hidden_channels", "x")
+VALUES = st.one_of(
+    NUMBERS, st.text(max_size=8), st.builds("{}={}".format, st.sampled_from(NAMES), NUMBERS)
+)
+
+
+@pytest.mark.fuzz
+@given(st.lists(st.tuples(st.sampled_from(FLAGS + OTHERS), VALUES), min_size=1, max_size=3))
+def test_nothing_but_errors_for_people_comes_out(pairs):
+    words = [word for flag, value in pairs for word in (f"--{flag}", value)]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([*TINY, "--epochs", "1", *words])
+    assert code in (0, 1, 2)
+    assert err.getvalue() or code == 0

@@ -1,0 +1,114 @@
+"""Scores that cannot be computed are no numbers, and members that diverged are told."""
+
+import json
+import math
+
+import pytest
+import torch
+
+import memohop
+from memohop import Member, UsageError, train
+from memohop.bench.results import Results, choose
+from memohop.bench.store import Store
+from memohop.cli import main
+from memohop.training import Rules
+from memohop.training.score import UndefinedScoreWarning
+from memohop.training.trainer import DivergedWarning
+
+
+@pytest.fixture
+def data():
+    return memohop.load("csbm", nodes=60, channels=6, homophily=0.6, classes=2, seed=1)
+
+
+@pytest.mark.parametrize("keep", ["first", "last", "loss"])
+def test_a_member_that_diverged_is_marked_and_the_others_are_as_before(data, keep):
+    sound = [Member(), Member(seed=1)]
+    rules = Rules(keep=keep)
+    expected = train(data, "gcn", sound, epochs=6, rules=rules)
+    with pytest.warns(DivergedWarning, match="1 of 3 members of gcn diverged"):
+        found = train(data, "gcn", [sound[0], Member(lr=1e37), sound[1]], epochs=6, rules=rules)
+    assert [result.diverged for result in found] == [False, True, False]
+    assert all(math.isnan(score) for score in (found[1].train, found[1].val, found[1].test))
+    for one, other in zip(expected, found[::2], strict=True):
+        assert one.val_curve.tolist() == other.val_curve.tolist()
+        assert (one.test, one.best_epoch) == (other.test, other.best_epoch)
+    assert memohop.select(found).setting["lr"] == 0.01
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "average_precision"])
+@pytest.mark.filterwarnings("ignore::memohop.data.check.MissingClassWarning")
+def test_a_ranking_needs_two_classes_in_training_and_validation(data, metric):
+    data.metric = metric
+    for part, word in (("train", "training"), ("val", "validation")):
+        lacking = data.clone()
+        lacking[f"{part}_mask"][:, 1] &= data.y == 0
+        with pytest.raises(UsageError, match=f"split 1 has no {word} node of class 1"):
+            train(lacking, "mlp", [Member(split=1)], epochs=1)
+        train(lacking, "mlp", [Member(split=0)], epochs=1)
+    three = data.clone()
+    three.y = torch.arange(60) % 3
+    with pytest.raises(UsageError, match=f"{metric}, which is a score of two classes.* has 3"):
+        train(three, "mlp", [Member()], epochs=1)
+
+
+def test_a_test_part_of_one_class_has_no_score(data):
+    data.metric = "roc_auc"
+    data.test_mask[:, 2] &= data.y == 1
+    with pytest.warns(UndefinedScoreWarning, match="split 2 has no test node of class 0.* 1 of"):
+        one, two = train(data, "mlp", [Member(split=0), Member(split=2)], epochs=3)
+    assert math.isnan(two.test)
+    assert 0 <= two.val <= 1
+    assert 0 <= one.test <= 1
+    assert not two.diverged
+
+
+def command(*words):
+    return main(["train", "csbm", "--data-option", "nodes=60", "--model", "gcn", *words])
+
+
+def test_the_table_and_the_rows_tell_of_it(capsys):
+    call = ("--epochs", "3", "--splits", "0-1", "--lr", "1e37,0.01")
+    assert command(*call) == 0
+    shown = capsys.readouterr()
+    assert "2 of 2 diverged" in shown.out
+    assert "2 of 4 members of gcn diverged" in shown.err
+    assert command(*call, "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["lr"], row["diverged"]) == (0.01, 2)
+    assert command("--epochs", "3", "--splits", "0", "--lr", "1e37") == 2
+    assert "nothing can be chosen" in capsys.readouterr().err
+
+
+EXPERIMENT = """
+title = "One rate too many"
+expected = "nothing"
+time = "a second"
+datasets = ["csbm"]
+models = ["gcn"]
+seeds = [0]
+
+[protocols.paper.every]
+data = { nodes = 60, splits = 2, channels = 8 }
+epochs = 2
+
+[protocols.paper.rows.gcn]
+search.lr = [1e37, 0.01]
+"""
+
+
+def test_an_experiment_stores_it_and_says_so(tmp_path, capsys):
+    file, path, exported = (tmp_path / name for name in ("e.toml", "s.sqlite", "r.json"))
+    file.write_text(EXPERIMENT)
+    assert main(["run", str(file), "--store", str(path)]) == 0
+    assert "2 run(s) diverged, and their settings are not chosen" in capsys.readouterr().out
+    store = Store(path)
+    (cell,) = store.cells()
+    vals = {run.setting["lr"]: run.val for run in store.members(cell)}
+    store.close()
+    assert math.isnan(vals[1e37])
+    assert 0 <= vals[0.01] <= 1
+    assert main(["store", "export", str(path), str(file), "--output", str(exported)]) == 0
+    rows = Results.load(exported).rows
+    assert [row.val for row in rows if row.setting["lr"] == 1e37] == [-1, -1]
+    assert {row.setting["lr"] for row in choose(rows)} == {0.01}
