@@ -75,7 +75,7 @@ def train(
         data: what :func:`memohop.load` gives, or any PyG ``Data`` with ``x``, ``y``,
             ``edge_index`` and ``train_mask``, ``val_mask``, ``test_mask`` of shape ``[N]`` or
             ``[N, splits]``. ``data.metric`` may say ``"roc_auc"``; the default is accuracy.
-            Features are computed with in single precision, whatever their type; a sparse tensor
+            Features are computed with in PyTorch's default type, whatever theirs; a sparse tensor
             is taken as sparse features.
         model: an id from :func:`memohop.models`, or a function that makes a module called as
             ``module(x, edge_index)``.
@@ -112,7 +112,7 @@ def train(
     place = find_device(device)
     name = model if isinstance(model, str) else "the module"
     with telling_of_memory("reading the features", lower="the number of features"):
-        data, features = in_single_precision(data, features)
+        data, features = in_default_type(data, features)
         check(data)
     build = make_builder(model, data, dict(options or {}))
     with telling_of_memory(f"building {name}", lower="hidden_channels or num_layers"):
@@ -273,20 +273,20 @@ def make_builder(
     return lambda: build_model(model, channels, classes, num_nodes=nodes, **options)
 
 
-def in_single_precision(data: Data, features: str = "auto") -> tuple[Data, str]:
-    """The data with dense features in single precision, and how to take these.
+def in_default_type(data: Data, features: str = "auto") -> tuple[Data, str]:
+    """The data with dense features in the type of the networks, and how to take these.
 
     Sparse ones are taken as such unless something else is asked for.
     """
     x = data.x
     if not isinstance(x, Tensor) or not (x.is_floating_point() or x.layout != torch.strided):
         return data, features  # for the check to refuse
-    if x.dtype == torch.float32 and x.layout == torch.strided:
+    if x.dtype == torch.get_default_dtype() and x.layout == torch.strided:
         return data, features
     if x.layout != torch.strided and features == "auto":
         features = "sparse"
     data = copy.copy(data)
-    data.x = x.to_dense().to(torch.float32)
+    data.x = x.to_dense().to(torch.get_default_dtype())
     return data, features
 
 
