@@ -398,33 +398,6 @@ def test_building_a_task_leaves_unlabelled_nodes_alone(data):
     assert train(partly, "gcn", [Member()], epochs=3)[0].epochs == 3
 
 
-@pytest.mark.parametrize("kind", [torch.float64, torch.float16, torch.bfloat16, "coo", "csr"])
-def test_features_of_every_kind_are_taken(words, kind):
-    other = words.clone()
-    if kind == "coo":
-        other.x = words.x.to_sparse()
-    elif kind == "csr":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch calls these tensors a beta
-            other.x = words.x.to_sparse_csr()
-    else:
-        other.x = words.x.to(kind)
-    expected, found = (
-        train(data, "gcn+mmp", [Member()], epochs=3, features=features)[0]
-        for data, features in ((words, "sparse"), (other, "auto"))
-    )
-    assert expected.loss_curve.tolist() == found.loss_curve.tolist()
-
-
-def test_numbers_too_large_for_single_precision_are_refused(words):
-    torch.set_default_dtype(torch.float32)  # as it is outside these tests
-    other = words.clone()
-    other.x = words.x.double()
-    other.x[2, 1] = 1e300
-    with pytest.raises(UsageError, match="node 2, column 1"):
-        train(other, "gcn", [Member()], epochs=1)
-
-
 def test_patience_beyond_the_epochs_is_none(words):
     expected, found = (
         train(words, "mlp", [Member()], epochs=3, patience=patience)[0]

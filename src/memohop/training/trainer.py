@@ -75,8 +75,8 @@ def train(
         data: what :func:`memohop.load` gives, or any PyG ``Data`` with ``x``, ``y``,
             ``edge_index`` and ``train_mask``, ``val_mask``, ``test_mask`` of shape ``[N]`` or
             ``[N, splits]``. ``data.metric`` may say ``"roc_auc"``; the default is accuracy.
-            Features are converted to PyTorch's default type; a sparse tensor is taken as
-            sparse features.
+            Features are computed with in PyTorch's default type, whatever theirs; a sparse tensor
+            is taken as sparse features.
         model: an id from :func:`memohop.models`, or a function that makes a module called as
             ``module(x, edge_index)``.
         members: the runs, see :class:`Member` and :func:`grid`.
@@ -112,7 +112,7 @@ def train(
     place = find_device(device)
     name = model if isinstance(model, str) else "the module"
     with telling_of_memory("reading the features", lower="the number of features"):
-        data, features = with_dense_features(data, features)
+        data, features = in_default_type(data, features)
         check(data)
     build = make_builder(model, data, dict(options or {}))
     with telling_of_memory(f"building {name}", lower="hidden_channels or num_layers"):
@@ -273,8 +273,8 @@ def make_builder(
     return lambda: build_model(model, channels, classes, num_nodes=nodes, **options)
 
 
-def with_dense_features(data: Data, features: str = "auto") -> tuple[Data, str]:
-    """The data with dense features of PyTorch's default type, and how to take these.
+def in_default_type(data: Data, features: str = "auto") -> tuple[Data, str]:
+    """The data with dense features in the type of the networks, and how to take these.
 
     Sparse ones are taken as such unless something else is asked for.
     """
