@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memohop.bench.gates import GateBin, GateCurve, Gates
 from memohop.bench.measured import measured
-from memohop.bench.printed import printed_table1, table1_datasets, table1_models
 from memohop.bench.results import Results, Row, Source
-from memohop.bench.table1 import table1
+from memohop.paper.gates import GateBin, GateCurve, Gates
+from memohop.paper.printed import printed_table1, table1_datasets, table1_models
+from memohop.paper.table1 import table1
 from memohop.report.page import Findings, report_page
 
 SOURCE = Source(

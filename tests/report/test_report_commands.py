@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from memohop.bench.experiment import Experiment
-from memohop.bench.gates import Gates
 from memohop.cli import main
+from memohop.paper.gates import Gates
 from memohop.report.figure import figure_svg
 from memohop.report.page import Findings, report_page
 from memohop.report.table import latex, markdown
@@ -131,7 +131,7 @@ class TestGates:
             recipes.append((recipe, protocol))
             return findings.gates.curves[0]
 
-        monkeypatch.setattr("memohop.bench.gates.measure_gates", measure)
+        monkeypatch.setattr("memohop.paper.gates.measure_gates", measure)
         where = ["--results", str(folder / "table1.json"), "--output", str(tmp_path / "gates.json")]
         assert main(["bench", "gates", "--datasets", "texas,cora", *where]) == 0
         assert "gates.json" in capsys.readouterr().err
@@ -160,7 +160,7 @@ class TestGates:
             measured.append(recipe.dataset)
             return msgspec.structs.replace(findings.gates.curves[0], dataset=recipe.dataset)
 
-        monkeypatch.setattr("memohop.bench.gates.measure_gates", measure)
+        monkeypatch.setattr("memohop.paper.gates.measure_gates", measure)
         output = tmp_path / "gates.json"
         where = ["--results", str(folder / "table1.json"), "--output", str(output)]
         command = ["bench", "gates", "--datasets", "texas,cora", *where]

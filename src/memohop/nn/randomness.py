@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from memohop.nn.operation import Operation, batch_first
+from memohop.nn._ops.operation import Operation, batch_first
 
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)  # signed, as int32 tensors multiply
 

@@ -37,8 +37,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from memohop import __version__
-from memohop.data.links import id_array
+from memohop.data.tables.links import id_array
 from memohop.errors import DataError, UsageError
 from memohop.outputs import check_writable, write_whole
 from memohop.own.card import model_card
@@ -50,9 +49,10 @@ from memohop.own.described import (
     refused,
 )
 from memohop.own.model import OwnModel
+from memohop.version import __version__
 
 if TYPE_CHECKING:
-    from memohop.estimator import MMPClassifier
+    from memohop.own.estimator import MMPClassifier
 
 FORMAT = 2
 """Raised whenever an older version could not read a folder. In format 1 names had no digests."""
@@ -108,7 +108,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 def load(path: str | os.PathLike[str]) -> MMPClassifier:
     """Read a classifier, and refuse what is damaged, forged or too new."""
-    from memohop.estimator import MMPClassifier
+    from memohop.own.estimator import MMPClassifier
 
     folder = Path(path).expanduser()
     found = _read_json(folder / _JSON)
