@@ -264,7 +264,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The classifier that was saved in a folder."""
         from memohop.own.keep import load
 
-        return load(path)
+        return load(path, MMPClassifier)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -26,6 +26,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,17 +107,18 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def load(path: str | os.PathLike[str]) -> MMPClassifier:
-    """Read a classifier, and refuse what is damaged, forged or too new."""
-    from memohop.own.estimator import MMPClassifier
+def load(path: str | os.PathLike[str], make: Callable[..., MMPClassifier]) -> MMPClassifier:
+    """Read what was saved into a classifier that `make` makes of its parameters.
 
+    What is damaged, forged or too new is refused.
+    """
     folder = Path(path).expanduser()
     found = _read_json(folder / _JSON)
     with refused(folder / _JSON):
         check_described(found)
         parameters: dict[str, Any] = found.parameters
         try:
-            classifier = MMPClassifier(**parameters)
+            classifier = make(**parameters)
         except TypeError as error:
             raise UsageError(f"parameters: {error}") from error
         classifier._check_arguments()

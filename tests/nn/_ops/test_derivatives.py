@@ -18,6 +18,7 @@ from memohop.nn._ops.dropped_linear import dropped_linear
 from memohop.nn._ops.dynamic_attention import attend_dynamically
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.fused import numba_kernels
+from memohop.nn._ops.masks import scaled_keep_mask
 from memohop.nn._ops.operation import Operation
 from memohop.nn._ops.pairs import Pairs, pair_product
 from memohop.nn._ops.pattern import Pattern, inner, weighted_product
@@ -26,7 +27,7 @@ from memohop.nn._ops.whole_attention import attend_as_a_whole
 from memohop.nn.decoupling import decoupling_loss
 from memohop.nn.dropout import Dropout
 from memohop.nn.features import FeatureLinear
-from memohop.nn.randomness import Draw, scaled_keep_mask
+from memohop.nn.randomness import Draw
 from numerics import generator
 
 # Node 4 sends to one and receives from nobody; the loop of node 1 is all that it receives.

@@ -9,7 +9,8 @@ from memohop import MMP
 from memohop.nn import epoch_key, randomness
 from memohop.nn._ops import update
 from memohop.nn._ops.fused import gate_kernels_for
-from memohop.nn.randomness import Draw, scaled_keep_mask
+from memohop.nn._ops.masks import scaled_keep_mask
+from memohop.nn.randomness import Draw
 from numerics import generator
 
 MEMBERS, NODES, WIDTH = 3, 5, 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -16,8 +16,10 @@ from memohop.nn._ops.fused import (
     unfold_members,
 )
 from memohop.nn._ops.operation import Operation
-from memohop.nn.dropout import Dropout
 from memohop.nn.randomness import place_words
+
+if TYPE_CHECKING:
+    from memohop.nn.dropout import Dropout
 
 _FEW = 16  # columns up to which one pass is quicker than dropout and a product
 

@@ -19,8 +19,9 @@ from memohop.nn._ops.fused import (
     in_plain_backward,
     unfold_members,
 )
+from memohop.nn._ops.masks import keep_masks
 from memohop.nn._ops.operation import Operation, gradients
-from memohop.nn.randomness import Draw, draw_masks, keep_masks, place_words
+from memohop.nn.randomness import Draw, draw_masks, place_words
 
 Places = tuple[int, int]
 

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from memohop.nn._ops.attention import attend
 from memohop.nn._ops.fused import fold_members, in_plain_backward, numba_kernels, unfold_members
+from memohop.nn._ops.masks import keep_masks
 from memohop.nn._ops.operation import Operation, gradients
 from memohop.nn._ops.pattern import Pattern, weighted_product
-from memohop.nn.randomness import Draw, keep_masks
+from memohop.nn.randomness import Draw
 
 Places = tuple[int | None, int | None]
 

@@ -13,7 +13,8 @@ from memohop.nn import Graph, SparseFeatures, epoch_key
 from memohop.nn._backends.triton import gate_kernels, kernels
 from memohop.nn._backends.triton.dense_kernels import batched_product
 from memohop.nn._ops.fixed_matrix import fixed_product
-from memohop.nn.randomness import Draw, place_words, scaled_keep_mask
+from memohop.nn._ops.masks import scaled_keep_mask
+from memohop.nn.randomness import Draw, place_words
 from memohop.training.invariant import invariant_products
 
 MEMBERS, NODES, WORDS, WIDTH = 5, 37, 23, 12
