@@ -12,8 +12,6 @@ import pytest
 import torch
 
 import memohop
-from memohop import parsing
-from memohop.bench.speed import Growth
 from memohop.cli import data as data_commands
 from memohop.cli import main
 from memohop.cli import train as train_command
@@ -263,73 +261,3 @@ class TestEnds:
         os.close(writing)
         assert done.returncode == 1
         assert done.stderr == ""
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("4GB", 4 * 10**9), ("1.5 GiB", 3 * 2**29), ("500mb", 5 * 10**8), ("1000", 1000)],
-)
-def test_amounts_of_memory(text, expected):
-    assert parsing.byte_count(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("0-2", [0, 1, 2]), ("0,3", [0, 3]), ("5,1-2,1", [5, 1, 2])]
-)
-def test_lists_of_splits(text, expected):
-    assert parsing.id_list("splits", text) == expected
-
-
-@pytest.mark.parametrize(("text", "expected"), [("3", [0, 1, 2]), ("3,7", [3, 7]), ("5-5", [5])])
-def test_lists_of_seeds(text, expected):
-    assert parsing.id_list("seeds", text, count_alone=True) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("0.1", 0.1),
-        ("7", 7),
-        ("true", True),
-        ("random", "random"),
-        ("0.6,0.2,0.2", (0.6, 0.2, 0.2)),
-    ],
-)
-def test_data_options_are_what_they_look_like(text, expected):
-    found = parsing.value_of("any", text)
-    assert found == expected
-    assert type(found) is type(expected)
-
-
-def test_bench_speed_prints_a_row_and_a_mean_for_each_model(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("memohop.bench.speed.growth", lambda **_: iter(GROWTH))
-    figure = tmp_path / "growth.svg"
-    arguments = ["bench", "speed", "--datasets", "csbm", "--models", "gcn", "--members", "2"]
-    assert main([*arguments, "--figure", str(figure)]) == 0
-    out = capsys.readouterr().out
-    assert "csbm" in out
-    assert "geometric mean" in out
-    assert figure.read_text(encoding="utf-8").startswith("<svg")
-    assert main([*arguments, "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
-    assert (row["dataset"], row["model"], row["members"]) == ("csbm", "gcn", 2)
-    assert row["ratio"] == pytest.approx(row["stock_ms"] / row["ms"])
-
-
-GROWTH = [Growth("members", 1, 1.0), Growth("members", 4, 2.0), Growth("width", 16, 3.0)]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            ["--datasets", "csbm", "--models", "gnc"],
-            "no stock twin of a model named 'gnc'; did you mean gcn",
-        ),
-        (["--datasets", "texsa"], "no dataset named 'texsa'; did you mean texas"),
-        (["--datasets", "csbm", "--members", "0"], "--members 0: give at least 1"),
-    ],
-)
-def test_bench_speed_refuses_what_makes_no_sense(arguments, words, capsys):
-    assert main(["bench", "speed", *arguments]) == 2
-    assert words in capsys.readouterr().err
