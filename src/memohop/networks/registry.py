@@ -29,7 +29,6 @@ from memohop.networks.ordered_gnn import OrderedGNN
 from memohop.networks.sgc import SGC
 from memohop.networks.stack import Stack
 
-
 MOST_LAYERS = 1000  # each is a module of its own: millions would take for ever to be made
 
 
