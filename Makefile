@@ -30,6 +30,7 @@ matrix: .venv/.ready
 lint: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 .venv/.ready: pyproject.toml constraints.txt
@@ -38,4 +39,4 @@ lint: .venv/.ready
 	@touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist memohop-demo.html
+	rm -rf .venv .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist memohop-demo.html

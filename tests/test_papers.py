@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import memohop
-from memohop.bench.curves import curves
-from memohop.bench.gates import Gates
 from memohop.bench.measured import measured
 from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA
-from memohop.bench.table1 import table1
 from memohop.networks.registry import entry
+from memohop.paper.curves import curves
+from memohop.paper.gates import Gates
+from memohop.paper.table1 import table1
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -8,23 +8,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from memohop.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from memohop.data.audit import audit as audit
-    from memohop.data.load import load as load
-    from memohop.data.registry import datasets as datasets
+    from memohop.data.datasets.load import load as load
+    from memohop.data.datasets.registry import datasets as datasets
     from memohop.data.tables import read_graph as read_graph
     from memohop.errors import DataError as DataError
     from memohop.errors import MemohopError as MemohopError
     from memohop.errors import UsageError as UsageError
-    from memohop.estimator import MMPClassifier as MMPClassifier
     from memohop.networks import build as build
     from memohop.networks import models as models
     from memohop.nn import MMP as MMP
     from memohop.nn import Graph as Graph
     from memohop.nn import MemoryGate as MemoryGate
     from memohop.nn import decoupling_loss as decoupling_loss
+    from memohop.own.estimator import MMPClassifier as MMPClassifier
     from memohop.training import Member as Member
     from memohop.training import MemberResult as MemberResult
     from memohop.training import Rules as Rules
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 _HOME = {
     "audit": "memohop.data.audit",
-    "load": "memohop.data.load",
-    "datasets": "memohop.data.registry",
+    "load": "memohop.data.datasets.load",
+    "datasets": "memohop.data.datasets.registry",
     "read_graph": "memohop.data.tables",
     "DataError": "memohop.errors",
     "MemohopError": "memohop.errors",
     "UsageError": "memohop.errors",
-    "MMPClassifier": "memohop.estimator",
+    "MMPClassifier": "memohop.own.estimator",
     "build": "memohop.networks",
     "models": "memohop.networks",
     "MMP": "memohop.nn",

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
-from memohop.data.registry import describe
+from memohop.data.datasets.registry import describe
 
 if TYPE_CHECKING:
     from memohop.pyg import Data

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from memohop.bench.experiment import Experiment
-from memohop.bench.printed import printed_table1
+from memohop.paper.printed import printed_table1
 
 LAMBDAS = [0, 0.1, 0.2, 0.4, 0.6, 0.8, 1]
 

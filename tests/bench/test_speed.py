@@ -1,10 +1,12 @@
 """The two sides of a speed ratio are the same network, and the table holds what was measured."""
 
+from itertools import count
+
 import pytest
 import torch
 
 import memohop
-from memohop.bench.speed import growth, measure
+from memohop.bench import speed
 from memohop.bench.stock import OPTIONS, build_stock, undirected_arcs
 
 
@@ -47,22 +49,62 @@ def test_the_stock_twin_is_the_same_network(name, data):
         torch.testing.assert_close(logits, stock(x, undirected_arcs(data)))
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    """Takes every contender's turn once and says that each took a millisecond more than the last.
+
+    So a population, which comes after stock PyG, takes 2 ms, and the graph product 3 ms.
+    """
+    taken = count(1)
+
+    def take_turns(contenders, device, epochs):
+        for contender in contenders:
+            contender()
+        return [float(next(taken)) for _ in contenders]
+
+    monkeypatch.setattr(speed, "_take_turns", take_turns)
+
+
+@pytest.mark.usefixtures("clock")
 def test_a_row_of_the_table(data):
-    row = measure(data, "gcn+mmp", members=3, device=torch.device("cpu"), epochs=2)
-    assert (row.dataset, row.model, row.device, row.members) == ("csbm", "gcn+mmp", "cpu", 3)
-    assert row.ratio == pytest.approx(row.stock_ms / row.ms)
+    row = speed.measure(data, "gcn+mmp", members=4, device=torch.device("cpu"))
+    assert (row.dataset, row.model, row.device, row.members) == ("csbm", "gcn+mmp", "cpu", 4)
+    assert (row.stock_ms, row.ms, row.ratio) == (1.0, 2.0 / 4, 2.0)
+    assert row.floor_share == 6 * 3.0 / 2.0  # six products
     assert row.peak_mb > 0
-    assert 0 < row.floor_share < 1
-    assert measure(data, "gat", members=1, device=torch.device("cpu"), epochs=1).floor_share is None
+    assert speed.measure(data, "gat", members=1, device=torch.device("cpu")).floor_share is None
 
 
+@pytest.mark.usefixtures("clock")
 def test_growth_has_three_axes(monkeypatch):
-    monkeypatch.setattr("memohop.bench.speed.csbm", lambda **options: memohop.load(
+    monkeypatch.setattr(speed, "csbm", lambda **options: memohop.load(
         "csbm", nodes=40, degree=min(options["degree"], 20), seed=0
     ))  # fmt: skip
-    points = list(growth(device=torch.device("cpu"), epochs=1))
-    assert {point.axis for point in points} == {"members", "arcs", "width"}
-    assert all(point.step_ms > 0 for point in points)
+    points = list(speed.growth(device=torch.device("cpu")))
+    assert [point.axis for point in points] == ["members"] * 7 + ["arcs"] * 6 + ["width"] * 5
+    assert [point.value for point in points[:7]] == [1, 2, 4, 8, 16, 32, 64]
+    arcs = [point.value for point in points[7:13]]
+    assert arcs[0] < arcs[1] < arcs[2] == arcs[3]
+    assert [point.value for point in points[13:]] == [16, 32, 64, 128, 256]
+    assert [point.step_ms for point in points] == list(range(1, 19))
+
+
+def test_contenders_take_turns_and_the_first_turns_do_not_count(monkeypatch):
+    now, turns = 0.0, []
+
+    def contender(name, seconds):
+        def run():
+            nonlocal now
+            turns.append(name)
+            warming_up = len(turns) <= 2 * speed._WARM_UP
+            now += 100.0 if warming_up else next(seconds)
+
+        return run
+
+    monkeypatch.setattr(speed.time, "perf_counter", lambda: now)
+    contenders = [contender("a", iter([1.0, 9.0, 2.0])), contender("b", iter([4.0, 4.0, 5.0]))]
+    assert speed._take_turns(contenders, torch.device("cpu"), 3) == [2000.0, 4000.0]
+    assert turns == ["a", "b"] * (speed._WARM_UP + 3)
 
 
 def test_models_without_a_twin_are_named():

@@ -9,10 +9,11 @@ from memohop import UsageError, build
 from memohop.bench.cell import Recipe, Run
 from memohop.bench.execute import execute
 from memohop.bench.settings import Settings
-from memohop.data.fetch import known_digests
-from memohop.data.latent import LatentNeighbours, computed, published_file
+from memohop.data.datasets.fetch import known_digests
+from memohop.data.datasets.latent import LatentNeighbours, computed, published_file
 from memohop.data.noise import add_noise
-from memohop.nn import SparseFeatures, epoch_key, fused, randomness
+from memohop.nn import SparseFeatures, epoch_key, randomness
+from memohop.nn._ops import fused
 from numerics import assert_same_sums, generator
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])  # with a self-loop

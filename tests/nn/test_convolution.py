@@ -20,8 +20,8 @@ from memohop.nn import (
     epoch_key,
     randomness,
 )
-from memohop.nn.attention import attend
-from memohop.nn.pattern import Pattern
+from memohop.nn._ops.attention import attend
+from memohop.nn._ops.pattern import Pattern
 from memohop.nn.randomness import next_draw
 
 pytestmark = pytest.mark.usefixtures("float64")

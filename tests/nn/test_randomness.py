@@ -6,7 +6,8 @@ from torch.func import vmap
 
 from memohop import UsageError
 from memohop.nn import Dropout, epoch_key, randomness
-from memohop.nn.randomness import next_draw, scaled_keep_mask
+from memohop.nn._ops.masks import scaled_keep_mask
+from memohop.nn.randomness import next_draw
 from numerics import seeded
 
 WORD = 0xFFFFFFFF

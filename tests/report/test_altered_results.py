@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memohop.bench.gates import Gates
 from memohop.bench.measured import measured
 from memohop.bench.results import NO_SCORE, Results, Row
-from memohop.bench.table1 import table1
 from memohop.cli import main
 from memohop.errors import DataError, MemohopError
+from memohop.paper.gates import Gates
+from memohop.paper.table1 import table1
 from memohop.report.figure import figure_svg
 from memohop.report.page import Findings, report_page
 from memohop.report.table import comma_separated, latex, markdown

@@ -6,10 +6,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from memohop.bench.curves import curves
 from memohop.bench.measured import measured
 from memohop.bench.results import Results
 from memohop.errors import DataError
+from memohop.paper.curves import curves
 from memohop.report.figure import figure_svg, lambda_panels, noise_panels
 
 SVG = "{http://www.w3.org/2000/svg}"

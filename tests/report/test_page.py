@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memohop.bench.printed import printed_ranks
 from memohop.bench.results import Results
+from memohop.paper.printed import printed_ranks
 from memohop.report.page import Findings, report_page
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memohop.bench.statistics import compare
-from memohop.bench.table1 import printed_comparison
+from memohop.paper.table1 import printed_comparison
 from memohop.report.ranks import rank_diagram
 
 SVG = "{http://www.w3.org/2000/svg}"

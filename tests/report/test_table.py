@@ -8,7 +8,7 @@ import re
 
 from memohop.bench.measured import measured
 from memohop.bench.results import Results
-from memohop.bench.table1 import table1
+from memohop.paper.table1 import table1
 from memohop.report.table import comma_separated, distance, latex, lines, markdown, score
 
 

@@ -1,1 +1,1 @@
-"""Measurements: how fast it is, side by side with stock PyG."""
+"""Experiments, the store of their runs, and measurements beside stock PyG."""

@@ -9,9 +9,9 @@ from itertools import product
 from typing import Any
 
 from memohop.bench.settings import Scalar, Settings, digest
-from memohop.data.fetch import known_digests
-from memohop.data.latent import published_file
-from memohop.data.registry import describe
+from memohop.data.datasets.fetch import known_digests
+from memohop.data.datasets.latent import published_file
+from memohop.data.datasets.registry import describe
 from memohop.training import Member
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from memohop.bench.cell import Run
 from memohop.bench.settings import Settings
-from memohop.data.load import load
+from memohop.data.datasets.load import load
 from memohop.data.noise import add_noise
 from memohop.pyg import Data
 from memohop.training import MemberResult, train

@@ -27,7 +27,7 @@ import msgspec
 from memohop.bench.cell import Cell, combinations
 from memohop.bench.experiment_file import Rows, Search, blamed, read_experiment
 from memohop.bench.settings import Settings
-from memohop.data.registry import describe
+from memohop.data.datasets.registry import describe
 from memohop.errors import UsageError, check_distinct, unknown_name
 
 _MOST_RUNS = 1_000_000  # of one model on one dataset

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-import memohop
 from memohop.bench.results import Source
+from memohop.version import __version__
 
 COMMIT = "MEMOHOP_COMMIT"
 _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy")
@@ -21,7 +21,7 @@ _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy")
 @cache
 def source(device: str) -> Source:
     """What trains on a device in this process."""
-    versions = {"memohop": memohop.__version__, "python": platform.python_version()}
+    versions = {"memohop": __version__, "python": platform.python_version()}
     versions |= {name: version(name) for name in _PACKAGES}
     name = torch.cuda.get_device_name() if device == "cuda" else _processor()
     return Source(versions=versions, device=name, commit=commit())
@@ -34,7 +34,7 @@ def commit() -> str | None:
     """
     if os.environ.get(COMMIT):
         return os.environ[COMMIT]
-    package = Path(memohop.__file__).parent
+    package = Path(__file__).parents[1]
     if not (package.parents[1] / ".git").exists():  # installed, perhaps below someone else's
         return None
     command = [

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from memohop.data.registry import datasets
+from memohop.data.datasets.registry import datasets
 from memohop.errors import DataError, UsageError, unknown_name
 from memohop.outputs import write_whole
 

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Meta
 
 from memohop.data.arguments import whole_number
-from memohop.data.fetch import known_digests
+from memohop.data.datasets.fetch import known_digests
+from memohop.data.datasets.registry import describe
 from memohop.data.noise import NoisePolicy
-from memohop.data.registry import describe
 from memohop.errors import UsageError
 from memohop.training import Member, Rules
 

@@ -18,7 +18,7 @@ import torch
 from memohop.bench.stock import stock_epoch, twin_options
 from memohop.data.synthetic import csbm
 from memohop.nn import Graph
-from memohop.nn.fixed_matrix import fixed_product
+from memohop.nn._ops.fixed_matrix import fixed_product
 from memohop.pyg import Data
 from memohop.training.capture import CapturedStep
 from memohop.training.member import Member

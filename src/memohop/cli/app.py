@@ -14,11 +14,11 @@ from typing import Annotated, Any, get_args
 
 from cyclopts import App, CycloptsError, Parameter, Token, convert
 
-from memohop import __version__
 from memohop.allocator import keep_freed_memory
 from memohop.errors import MemohopError, UsageError
 from memohop.out_of_memory import telling_of_memory
 from memohop.printable import printable
+from memohop.version import __version__
 
 _EXAMPLES = """Examples:
   memohop demo

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from memohop.cli.app import Folder, Json, app, print_json, remark
-from memohop.data.registry import describe
+from memohop.data.datasets.registry import describe
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 
 if TYPE_CHECKING:
-    from memohop.data.own_graph import OwnGraph
+    from memohop.data.tables.own_graph import OwnGraph
     from memohop.pyg import Data
 
 _EXAMPLES = """Examples:

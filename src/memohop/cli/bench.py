@@ -9,7 +9,7 @@ from typing import Literal
 from cyclopts import App
 
 from memohop.cli.app import Folder, Json, app, print_json, remark
-from memohop.data.registry import describe
+from memohop.data.datasets.registry import describe
 from memohop.errors import UsageError, check_distinct
 from memohop.outputs import check_output, write_whole
 

@@ -9,7 +9,7 @@ from typing import Any
 from cyclopts import App
 
 from memohop.cli.app import Folder, Json, app, print_json
-from memohop.data.registry import DatasetInfo, datasets, describe
+from memohop.data.datasets.registry import DatasetInfo, datasets, describe
 from memohop.errors import UsageError
 
 _DATA_EXAMPLES = """Examples:
@@ -57,7 +57,7 @@ def data_fetch(*names: str, data: Folder = None) -> None:
         names: Ids of datasets, or all.
         data: A folder that has the files already: they are checked and nothing is downloaded.
     """
-    from memohop.data.fetch import locate
+    from memohop.data.datasets.fetch import locate
 
     if not names:
         raise UsageError("name the datasets to fetch, or all; see memohop data list")

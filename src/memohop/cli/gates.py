@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from memohop.cli.app import Folder, remark, warnings_as_remarks
 from memohop.cli.bench import bench_app
-from memohop.data.registry import describe
+from memohop.data.datasets.registry import describe
 from memohop.errors import DataError, UsageError, check_distinct
 from memohop.outputs import check_output
 
@@ -57,8 +57,8 @@ def bench_gates(
         raise UsageError(f"--model {model} has no gates; give gcn+mmp or gat+mmp")
     check_output(output, inputs=[results])
 
-    from memohop.bench.gates import Gates, measure_gates
     from memohop.bench.provenance import source
+    from memohop.paper.gates import Gates, measure_gates
     from memohop.report.terminal import progress_bar
 
     recipes = [_chosen(results, protocol, model, name) for name in names]

@@ -14,8 +14,8 @@ from memohop.outputs import check_output, write_whole
 from memohop.parsing import byte_count
 
 if TYPE_CHECKING:
-    from memohop.data.own_graph import OwnGraph
-    from memohop.estimator import MMPClassifier
+    from memohop.data.tables.own_graph import OwnGraph
+    from memohop.own.estimator import MMPClassifier
 
 _FIT_EXAMPLES = """Examples:
   memohop fit --nodes nodes.csv --edges edges.csv --label kind -o model
@@ -91,7 +91,7 @@ def fit(
     limit = None if memory is None else byte_count(memory)
 
     from memohop.data.tables import read_graph
-    from memohop.estimator import MMPClassifier
+    from memohop.own.estimator import MMPClassifier
     from memohop.own.keep import check_target
     from memohop.report.fit import fit_remark, fit_table
     from memohop.report.terminal import output_console, progress_bar
@@ -163,7 +163,7 @@ def predict(
         raise UsageError("give both --nodes and --edges, or neither for the graph of the model")
     check_output(output, inputs=(nodes, edges, *_files_of(model)))
 
-    from memohop.estimator import MMPClassifier
+    from memohop.own.estimator import MMPClassifier
     from memohop.own.predictions import write_predictions
 
     classifier = MMPClassifier.load(model)
@@ -202,8 +202,8 @@ def explain(
     """
     check_output(output, ".html", inputs=_files_of(model))
 
-    from memohop.estimator import MMPClassifier
     from memohop.explain import explain_node, read_gates
+    from memohop.own.estimator import MMPClassifier
     from memohop.report.explain_page import explain_page
 
     classifier = MMPClassifier.load(model)

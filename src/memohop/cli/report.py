@@ -45,7 +45,7 @@ def table(
     """
     from memohop.bench.measured import measured
     from memohop.bench.results import Results
-    from memohop.bench.table1 import table1
+    from memohop.paper.table1 import table1
     from memohop.report.table import comma_separated, latex, markdown
 
     tables = table1(measured(Results.load(results or name)), protocol=protocol)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from memohop.cli.app import Folder, Json, app, print_json, remark
-from memohop.data.registry import describe
+from memohop.data.datasets.registry import describe
 from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
 from memohop.parsing import conditions
 
@@ -82,7 +82,7 @@ def run(
     from memohop.bench.experiment import Experiment
     from memohop.bench.runner import Place, run_cells
     from memohop.bench.store import Store
-    from memohop.data.fetch import locate
+    from memohop.data.datasets.fetch import locate
     from memohop.training.trainer import find_device
 
     found = Experiment(experiment)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from memohop.cli.app import Folder, Json, app, print_json, warnings_as_remarks
 from memohop.data.arguments import whole_number
-from memohop.data.registry import describe
+from memohop.data.datasets.registry import describe
 from memohop.errors import UsageError, unknown_name
 from memohop.parsing import (
     byte_count,
@@ -115,7 +115,7 @@ def train(
 
     from memohop.bench.cell import Recipe, Run, combinations
     from memohop.bench.execute import execute, load_data
-    from memohop.data.fetch import locate
+    from memohop.data.datasets.fetch import locate
     from memohop.networks.registry import entry
     from memohop.report.terminal import output_console, progress_bar, settings_table
     from memohop.report.training import TrainingReport, by_setting

@@ -1,8 +1,7 @@
-"""Datasets: what there is, where it comes from, and how it becomes a graph.
+"""Graphs: published ones, your own, and what is done with them before a network sees them.
 
-`registry` lists the datasets and needs no PyTorch; `fetch` brings the files here and checks
-them; `geom_gcn`, `planetoid` and `platonov` read one family of files each; `synthetic` makes
-graphs on the spot; `load` ties it together. `tables` makes a graph of your own tables, NetworkX
-graph or arrays; `splits` and `check` are for these too. `audit` looks any graph over.
-Nothing is imported here, so that a listing of the datasets starts at once.
+`datasets` lists, downloads and reads the published ones, `tables` makes a graph of your own tables,
+NetworkX graph or arrays, `synthetic` makes graphs on the spot, and `audit` looks any graph over.
+`splits`, `noise` and `check` are for all of these. Nothing is imported here, so that a listing of
+the datasets starts at once.
 """

@@ -15,7 +15,7 @@ from memohop.own.inference import adjacency, read_out
 from memohop.pyg import Data
 
 if TYPE_CHECKING:
-    from memohop.estimator import MMPClassifier
+    from memohop.own.estimator import MMPClassifier
 
 Numbers = NDArray[np.float64]
 

@@ -33,7 +33,7 @@ from memohop.nn import MMP, GraphConv
 from memohop.own.inference import COLLECTED, State, adjacency, as_tensor
 
 if TYPE_CHECKING:
-    from memohop.estimator import MMPClassifier
+    from memohop.own.estimator import MMPClassifier
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from memohop.nn import MMP, Graph, GraphConv
 from memohop.pyg import GCNConv
 
 if TYPE_CHECKING:
-    from memohop.estimator import MMPClassifier
+    from memohop.own.estimator import MMPClassifier
 
 
 class PyGClassifier(nn.Module):

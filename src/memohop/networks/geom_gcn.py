@@ -9,15 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.data.latent import EMBEDDINGS, LatentNeighbours, PublishedNeighbours, computed
+from memohop.data.datasets.latent import EMBEDDINGS, LatentNeighbours, PublishedNeighbours, computed
 from memohop.errors import UsageError, check_choice
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, FeatureLinear, Graph, SparseFeatures
+from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
+from memohop.nn._ops.fused import cpu_kernels
+from memohop.nn._ops.pairs import Pairs
+from memohop.nn._ops.pattern import Pattern
 from memohop.nn.features import linear_map
-from memohop.nn.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn.fused import cpu_kernels
-from memohop.nn.pairs import Pairs
-from memohop.nn.pattern import Pattern
 from memohop.pyg import Data
 
 DIVISIONS = 9  # four quadrants in each of two spaces, and the node itself
@@ -137,8 +137,9 @@ class GeomGCN(GraphModel):
     both spaces counts as one in the latent space. There are no biases.
 
     This is the authors' network. Where the latent neighbours are not the published ones they are
-    computed, see :func:`memohop.data.latent.computed`: then neighbours are such of each other,
-    while most arcs of the published lists go one way. PyTorch Geometric has no such operator.
+    computed, see :func:`memohop.data.datasets.latent.computed`: then neighbours are such of each
+    other, while most arcs of the published lists go one way. PyTorch Geometric has no such
+    operator.
 
     The network is equivariant to permutations of the nodes together with their latent
     neighbours. Computed coordinates are not: they are found up to mirroring, and Poincaré's

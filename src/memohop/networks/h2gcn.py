@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from memohop.networks.base import Features, GraphModel
 from memohop.networks.two_steps import TwoSteps
 from memohop.nn import Dropout, FeatureLinear, Graph
-from memohop.nn.dropped_linear import dropped_linear
+from memohop.nn._ops.dropped_linear import dropped_linear
 
 
 class Neighbourhoods(NamedTuple):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, Graph
-from memohop.nn.dropped_linear import dropped_linear
+from memohop.nn._ops.dropped_linear import dropped_linear
 from memohop.nn.features import linear_map
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from memohop.networks.base import Features, NodeModel
 from memohop.nn import Dropout, FeatureLinear
-from memohop.nn.dropped_linear import dropped_linear
+from memohop.nn._ops.dropped_linear import dropped_linear
 
 
 class MLP(NodeModel):

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from memohop.nn import Graph
-from memohop.nn.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn.pattern import Pattern
+from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
+from memohop.nn._ops.pattern import Pattern
 
 _PER_ROW = 32  # how many entries cost as much as a row of two more products and a difference
 

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.nn.fused import (
+from memohop.nn._ops.fused import (
     cpu_gate_kernels,
     fold_members,
     in_plain_backward,
     numba_kernels,
     unfold_members,
 )
-from memohop.nn.operation import Operation
+from memohop.nn._ops.operation import Operation
 
 FORMS = ("mean", "paper", "official")
 _LEAST = 1e-6  # a shorter vector has no direction
@@ -83,7 +83,7 @@ class _Cosine(Operation):
 
     @staticmethod
     def forward(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        kernels = numba_kernels("cpu_gate_kernels")
+        kernels = numba_kernels("gate_kernels")
         assert kernels is not None
         return kernels.cosine(one, other, _LEAST)
 
@@ -95,7 +95,7 @@ class _Cosine(Operation):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
         one, other, cosine, *inverses = ctx.saved_tensors
-        kernels = numba_kernels("cpu_gate_kernels")
+        kernels = numba_kernels("gate_kernels")
         if kernels is not None and in_plain_backward():
             return kernels.cosine_backward(one, other, cosine, inverses, grads[0])
         grad = grads[0][..., None]

@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
-from memohop.nn.fused import dropped, kernels_for
-from memohop.nn.randomness import Draw, next_draw, scaled_keep_mask
+from memohop.nn._ops.fused import dropped, kernels_for
+from memohop.nn._ops.masks import scaled_keep_mask
+from memohop.nn.randomness import Draw, next_draw
 
 
 class Dropout(nn.Module):

@@ -7,11 +7,11 @@ import math
 import torch
 from torch import Tensor, nn
 
+from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
+from memohop.nn._ops.fused import cpu_kernels, dropped, dropped_product, use_kernels
+from memohop.nn._ops.pairs import Pairs, pair_product
+from memohop.nn._ops.pattern import Pattern, weighted_product
 from memohop.nn.dropout import Dropout
-from memohop.nn.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn.fused import cpu_kernels, dropped, dropped_product, use_kernels
-from memohop.nn.pairs import Pairs, pair_product
-from memohop.nn.pattern import Pattern, weighted_product
 
 
 class SparseFeatures:

@@ -6,9 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
+from memohop.nn._ops.update import gated_update
 from memohop.nn.dropout import Dropout
 from memohop.nn.randomness import in_stream
-from memohop.nn.update import gated_update
 
 
 class MemoryGate(nn.Module):

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from memohop.data.arcs import check_arcs
 from memohop.errors import check_choice
-from memohop.nn.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn.pattern import Pattern, weighted_product
+from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
+from memohop.nn._ops.pattern import Pattern, weighted_product
 
 DIRECTIONS = ("out", "in", "both", "undirected")
 SELF_LOOPS = ("keep", "add", "remove")

@@ -6,16 +6,16 @@ import torch
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
-from memohop.nn.attention import attend
+from memohop.nn._ops.attention import attend
+from memohop.nn._ops.dynamic_attention import attend_dynamically
+from memohop.nn._ops.fused import cpu_attention_kernels
+from memohop.nn._ops.pattern import weighted_product
+from memohop.nn._ops.whole_attention import attend_as_a_whole
 from memohop.nn.convolution import Arcs, Hidden
 from memohop.nn.dropout import Dropout
-from memohop.nn.dynamic_attention import attend_dynamically
 from memohop.nn.features import linear_map
-from memohop.nn.fused import cpu_attention_kernels
 from memohop.nn.graph import ReweightedGraph
-from memohop.nn.pattern import weighted_product
 from memohop.nn.randomness import in_stream
-from memohop.nn.whole_attention import attend_as_a_whole
 
 
 class _Attention(nn.Module):

@@ -14,7 +14,7 @@ from memohop.own.report import METRIC_NAMES, FitReport
 from memohop.printable import printable
 
 if TYPE_CHECKING:
-    from memohop.estimator import MMPClassifier
+    from memohop.own.estimator import MMPClassifier
 
 _PACKAGES = ("memohop", "torch", "torch_geometric", "numpy", "scikit-learn")
 

@@ -21,9 +21,9 @@ from msgspec import Meta
 from torch import Tensor
 
 from memohop.data.check import as_columns, check_graph
-from memohop.data.column_kinds import Number
-from memohop.data.columns import ColumnEncoder
 from memohop.data.tables import read_graph
+from memohop.data.tables.column_kinds import Number
+from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import DataError, MemohopError, UsageError, check_choice
 from memohop.networks import build
 from memohop.networks.registry import entry

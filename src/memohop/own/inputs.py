@@ -14,13 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 
-from memohop.data.labels import why_no_classes
-from memohop.data.own_graph import OwnGraph
+from memohop.data.tables.labels import why_no_classes
+from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError
 from memohop.pyg import Data
 
 if TYPE_CHECKING:
-    from memohop.data.columns import ColumnEncoder
+    from memohop.data.tables.columns import ColumnEncoder
 
 
 class Labels(NamedTuple):

@@ -26,6 +26,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +38,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from memohop import __version__
-from memohop.data.links import id_array
+from memohop.data.tables.links import id_array
 from memohop.errors import DataError, UsageError
 from memohop.outputs import check_writable, write_whole
 from memohop.own.card import model_card
@@ -50,9 +50,10 @@ from memohop.own.described import (
     refused,
 )
 from memohop.own.model import OwnModel
+from memohop.version import __version__
 
 if TYPE_CHECKING:
-    from memohop.estimator import MMPClassifier
+    from memohop.own.estimator import MMPClassifier
 
 FORMAT = 2
 """Raised whenever an older version could not read a folder. In format 1 names had no digests."""
@@ -106,17 +107,18 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def load(path: str | os.PathLike[str]) -> MMPClassifier:
-    """Read a classifier, and refuse what is damaged, forged or too new."""
-    from memohop.estimator import MMPClassifier
+def load(path: str | os.PathLike[str], make: Callable[..., MMPClassifier]) -> MMPClassifier:
+    """Read what was saved into a classifier that `make` makes of its parameters.
 
+    What is damaged, forged or too new is refused.
+    """
     folder = Path(path).expanduser()
     found = _read_json(folder / _JSON)
     with refused(folder / _JSON):
         check_described(found)
         parameters: dict[str, Any] = found.parameters
         try:
-            classifier = MMPClassifier(**parameters)
+            classifier = make(**parameters)
         except TypeError as error:
             raise UsageError(f"parameters: {error}") from error
         classifier._check_arguments()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from memohop.data.probes import FOLDS
+from memohop.data.audit.probes import FOLDS
 from memohop.report.environment import page_environment
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memohop.data.check import as_columns
-from memohop.data.registry import DatasetInfo
+from memohop.data.datasets.registry import DatasetInfo
 from memohop.pyg import Data
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from memohop.bench.curves import Curve, Point, curves
 from memohop.bench.measured import measured, with_setting
 from memohop.bench.results import Results
 from memohop.errors import DataError
+from memohop.paper.curves import Curve, Point, curves
 from memohop.report.svg import Axis, Series, line_chart, panels, round_ticks
 from memohop.report.table import score
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memohop.bench.gates import GateCurve
+from memohop.paper.gates import GateCurve
 from memohop.report.svg import Axis, Series, line_chart, round_ticks
 
 _GATES = (

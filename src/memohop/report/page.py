@@ -11,18 +11,18 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from memohop import __version__
-from memohop.bench.gates import Gates
 from memohop.bench.measured import measured
 from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA, Comparison
-from memohop.bench.table1 import Table1, printed_comparison, table1
+from memohop.paper.gates import Gates
+from memohop.paper.table1 import Table1, printed_comparison, table1
 from memohop.report import page_tables
 from memohop.report.environment import page_environment, template_text
 from memohop.report.figure import FIGURES
 from memohop.report.gates import gates_chart
 from memohop.report.ranks import rank_diagram
 from memohop.report.table import legend
+from memohop.version import __version__
 
 _SECTIONS = (
     ("table1", "Table 1"),

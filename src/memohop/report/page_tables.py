@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from memohop.bench.curves import Point
-from memohop.bench.printed import printed_ranks, printed_table1
 from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA, Comparison
-from memohop.bench.table1 import Entry, Table1, printed_comparison, ranks_of
-from memohop.data.registry import describe
+from memohop.data.datasets.registry import describe
+from memohop.paper.curves import Point
+from memohop.paper.printed import printed_ranks, printed_table1
+from memohop.paper.table1 import Entry, Table1, printed_comparison, ranks_of
 from memohop.report.figure import Panel
 from memohop.report.table import distance, printed_rank, score
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memohop.bench.printed import printed_ranks, printed_table1
 from memohop.bench.statistics import ALPHA
-from memohop.bench.table1 import Table1, printed_comparison, ranks_of
+from memohop.paper.printed import printed_ranks, printed_table1
+from memohop.paper.table1 import Table1, printed_comparison, ranks_of
 
 _NOTHING = "-"
 

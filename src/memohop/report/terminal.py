@@ -16,7 +16,7 @@ from rich.text import Text
 from memohop.printable import printable
 
 if TYPE_CHECKING:  # PyTorch takes seconds to import, and a listing needs none of it
-    from memohop.data.registry import DatasetInfo
+    from memohop.data.datasets.registry import DatasetInfo
     from memohop.demo import DemoResult
     from memohop.report.dataset import DatasetFacts
     from memohop.report.training import TrainingReport

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from memohop import __version__
 from memohop.bench.execute import Outcome
 from memohop.training import MemberResult, Rules, Selection
 from memohop.training.select import best, summarise
+from memohop.version import __version__
 
 _NUMBERS = ("lr", "weight_decay", "lam", "dropout", "input_dropout")  # of every setting
 

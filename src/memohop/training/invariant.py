@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 try:
-    from memohop.nn.dense_kernels import batched_product
+    from memohop.nn._backends.triton.dense_kernels import batched_product
 except ImportError:  # no Triton: products round as the matrix library likes
     batched_product = None  # type: ignore[assignment]
 

@@ -1,0 +1,125 @@
+"""Brings the published files to this machine and vouches for every one by its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from memohop.errors import DataError, UsageError
+
+ENVIRONMENT = "MEMOHOP_DATA"
+
+_GEOM_GCN = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn"
+_PLANETOID = "https://raw.githubusercontent.com/kimiyoung/planetoid"
+_PLATONOV = "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs"
+# Pinned to commits: what is published later under the same name cannot slip in.
+# The first prefix that fits a path is the one that counts.
+ADDRESSES = {
+    "geom-gcn/legacy/": f"{_GEOM_GCN}/1c4c04f93fa6ada91976cda8d7577eec0e3e5cce/new_data/",
+    "geom-gcn/": f"{_GEOM_GCN}/1124af17444d7fd09686504ec46caa3f39f4f632/",
+    "planetoid/": f"{_PLANETOID}/af6abf468a772cc055bec88c52e4d6f51b7c37e3/data/",
+    "platonov/": f"{_PLATONOV}/a431395582e929d88271309716bea4fe24ce6318/data/",
+}
+
+
+def locate(
+    paths: Iterable[str], *, root: str | os.PathLike[str] | None = None, progress: bool = False
+) -> Path:
+    """The folder below which all `paths` lie, each one whole.
+
+    A local folder, `root` or else the environment variable `MEMOHOP_DATA`, is used as it is and
+    never written to. Without one, what is missing or damaged is downloaded into the user's
+    cache folder. The digests are checked either way, and a failure is a `DataError`.
+
+    Args:
+        paths: Paths below the data folder, as listed in `DatasetInfo.files`.
+        root: A local folder with these files; no download is tried.
+        progress: Show a progress bar on standard error while downloading.
+    """
+    if root is not None and not isinstance(root, str | os.PathLike):
+        raise UsageError(f"root={root!r} is no folder; give its path")
+    expected = {path: _known_digest(path) for path in paths}
+    local = root or os.environ.get(ENVIRONMENT)
+    if local:
+        folder = Path(local).expanduser()
+        for path, digest in expected.items():
+            _check(folder, path, digest)
+        return folder
+    return _download(expected, progress=progress)
+
+
+@cache
+def known_digests() -> dict[str, str]:
+    """The SHA-256 of every file that can be located, by its path below the data folder."""
+    listed = resources.files("memohop.data.datasets").joinpath("files.txt")
+    text = listed.read_text(encoding="utf-8")
+    entries = (line.split() for line in text.splitlines() if not line.startswith("#"))
+    return dict(entry for entry in entries if entry)
+
+
+def address(path: str) -> str:
+    """The public address of a file, from its path below the data folder."""
+    prefix = next(prefix for prefix in ADDRESSES if path.startswith(prefix))
+    return ADDRESSES[prefix] + path.removeprefix(prefix)
+
+
+def _known_digest(path: str) -> str:
+    digests = known_digests()
+    if path not in digests:
+        raise UsageError(f"no digest is known for the file {path!r}; known are those in files.txt")
+    return digests[path]
+
+
+def _check(folder: Path, path: str, digest: str) -> None:
+    remedy = (
+        f"copy it anew from {address(path)}, or leave out the local folder "
+        f"(--data, root= and {ENVIRONMENT}) to have it downloaded"
+    )
+    try:
+        content = (folder / path).read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"the data folder {folder} has no readable {path} ({error.strerror}); {remedy}"
+        ) from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != digest:
+        raise DataError(
+            f"{folder / path} is not the published file: its SHA-256 is {found} "
+            f"({len(content)} bytes) and not {digest}; {remedy}"
+        )
+
+
+def _download(expected: dict[str, str], *, progress: bool) -> Path:
+    # Imported here because a machine with a local data folder needs neither.
+    import pooch
+    from rich.console import Console
+    from rich.progress import track
+
+    pooch.get_logger().setLevel("WARNING")  # it announces every file, around the progress bar
+    folder = Path(pooch.os_cache("memohop"))
+    store = pooch.create(
+        path=folder,
+        base_url="",
+        registry=expected,
+        urls={path: address(path) for path in expected},
+    )
+    for path in track(
+        expected, "Downloading", console=Console(stderr=True), transient=True, disable=not progress
+    ):
+        try:
+            # pooch makes this folder too, but fails when another process is quicker.
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            # It writes to a temporary file and renames that once the digest is right, so that
+            # whatever bears the final name is whole.
+            store.fetch(path)
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"cannot download {path} from {address(path)} to {folder}: {error}. "
+                "Check the network and try again (what has arrived is kept), or name a local "
+                f"folder that has the file with --data, root= or {ENVIRONMENT}"
+            ) from error
+    return folder

@@ -1,0 +1,123 @@
+"""One function from the name of a dataset to its graph."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from memohop.data import synthetic
+from memohop.data.datasets.fetch import locate
+from memohop.data.datasets.geom_gcn import read_geom_gcn
+from memohop.data.datasets.latent import PublishedNeighbours, published_file
+from memohop.data.datasets.planetoid import read_planetoid
+from memohop.data.datasets.platonov import read_platonov
+from memohop.data.datasets.registry import DatasetInfo, describe
+from memohop.data.splits import SPLITS, make_splits
+from memohop.errors import UsageError, unknown_name
+from memohop.pyg import Data
+
+_MAKERS: dict[str, Callable[..., Data]] = {"csbm": synthetic.csbm, "digits": synthetic.digits}
+_SPLIT_OPTIONS = ("splits", "fractions", "seed")
+
+
+def load(
+    name: str,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    features: str = "raw",
+    split: str | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Data:
+    """The graph `name`, as published.
+
+    Args:
+        name: One of `memohop.datasets()`.
+        root: A local folder with the files, instead of a download; see
+            `memohop.data.datasets.fetch`.
+        features: `raw` as published, or `row` with each row divided by its sum (the sum of the
+            absolute values, where some are negative). A row of zeros stays as it is.
+        split: None for the published splits; `public` for Planetoid's split with 20 training
+            nodes of each class; `random` or `class-wise` for new ones.
+        progress: Show a progress bar on standard error while downloading.
+        **options: For new splits `splits=10`, `fractions=(0.48, 0.32, 0.20)` and `seed=0`; for
+            `csbm` and `digits` also the arguments of the function in `memohop.data.synthetic`.
+
+    Returns:
+        `x` (`float32`), `y` (`int64`), `edge_index` (arcs with the direction that was published),
+        `train_mask`, `val_mask` and `test_mask` (boolean, `[nodes, splits]`), and the attributes
+        `name`, `metric` and, where Geom-GCN's authors published them, `latent`: the neighbours
+        in a latent space, which are read when `geom-gcn` asks for them.
+    """
+    info = describe(name)
+    if features not in ("raw", "row"):
+        raise unknown_name("form of features", features, ("raw", "row"))
+    _check_split(info, split)
+    _check_options(info, split, options)
+    if name in _MAKERS:
+        data = _MAKERS[name](split=split or "class-wise", **options)
+    else:
+        folder = locate(info.files, root=root, progress=progress)
+        data = _read(info, folder, public=split == "public")
+        if split in SPLITS:
+            data.train_mask, data.val_mask, data.test_mask = make_splits(split, data.y, **options)
+    if features == "row":
+        data.x = _row_normalised(data.x)
+    data.name = info.id
+    data.metric = info.metric
+    if published_file(name) is not None:
+        data.latent = PublishedNeighbours(name, root)
+    return data
+
+
+def _read(info: DatasetInfo, folder: Path, *, public: bool) -> Data:
+    first = folder / info.files[0]
+    splits = [folder / path for path in info.files if path.startswith("geom-gcn/splits/")]
+    if info.family == "geom-gcn":
+        # Actor's file lists the numbers of the words, the others have a column for each word.
+        words = info.features if info.id == "actor" else None
+        return read_geom_gcn(first.parent, splits, words=words)
+    if info.family == "planetoid":
+        return read_planetoid(first.parent, info.id, splits=None if public else splits)
+    return read_platonov(first, directed=info.directed)
+
+
+def _check_split(info: DatasetInfo, split: str | None) -> None:
+    if split is None or split in SPLITS:
+        return
+    if split != "public":
+        raise unknown_name("split", split, (*SPLITS, "public"))
+    if info.family != "planetoid":
+        raise UsageError(
+            f"split='public' is for cora, citeseer and pubmed, not for {info.id}; leave it out for "
+            "the default splits, or give 'random' or 'class-wise'"
+        )
+
+
+def _check_options(info: DatasetInfo, split: str | None, options: dict[str, Any]) -> None:
+    if info.id in _MAKERS:
+        accepted = [
+            name for name in inspect.signature(_MAKERS[info.id]).parameters if name != "split"
+        ]
+    else:
+        accepted = list(_SPLIT_OPTIONS) if split in SPLITS else []
+    for option in options:
+        if option in accepted:
+            continue
+        if option in _SPLIT_OPTIONS:
+            remedy = "it goes with split='random' or split='class-wise'"
+        else:
+            remedy = f"accepted: {', '.join(accepted) or 'none'}"
+        raise UsageError(
+            f"the dataset {info.id} with split={split!r} has no option {option!r}; {remedy}"
+        )
+
+
+def _row_normalised(x: torch.Tensor) -> torch.Tensor:
+    total = x.abs().sum(dim=1, keepdim=True)
+    return x / total.masked_fill(total == 0, 1)

@@ -1,0 +1,5 @@
+"""Graphs of your own: from tables, NetworkX or arrays to the `Data` that everyone works with."""
+
+from memohop.data.tables.read import from_arrays as from_arrays
+from memohop.data.tables.read import from_networkx as from_networkx
+from memohop.data.tables.read import read_graph as read_graph

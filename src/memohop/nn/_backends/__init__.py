@@ -1,0 +1,1 @@
+"""Kernels: what computes an operation on a device, without derivatives."""

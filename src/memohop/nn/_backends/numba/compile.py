@@ -1,0 +1,53 @@
+"""How Numba compiles the loops of :mod:`.kernels`: at their first use, and kept.
+
+Each loop goes through the matrices from ``first`` to ``last``, or through such rows of all of
+them. Indices are unsigned, since Numba would look at each signed one for its sign. Sums may be
+taken in another order than written, which makes vectors of them, in the functions that say so;
+infinities and NaN count everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.compiler_lock import global_compiler_lock
+
+Float, Int, Index, Word = np.float32, np.int32, np.uint64, np.uint32
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+_IN_ORDER, _IN_ANY_ORDER = {"contract"}, {"contract", "reassoc", "nsz"}
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """A loop whose sums are taken in the order in which they are written."""
+    return _with_vectors(numba.njit(**_OPTIONS, fastmath=_IN_ORDER)(function))
+
+
+def jit_in_any_order(function: Callable[..., Any]) -> Any:
+    """A loop whose sums may be taken in any order."""
+    return _with_vectors(numba.njit(**_OPTIONS, fastmath=_IN_ANY_ORDER)(function))
+
+
+def _with_vectors(dispatcher: Any) -> Any:
+    """Makes one vector of sums that are written side by side, whenever this loop is compiled.
+
+    Numba has one switch for that, and for the whole process. The lock keeps what others compile
+    away from it while it is on.
+    """
+    if numba.config.DISABLE_JIT:  # a plain function, for who looks for an error in it
+        return dispatcher
+    compile_plainly = dispatcher.compile
+
+    def compile_with_vectors(signature: Any) -> Any:
+        with global_compiler_lock:
+            before = numba.config.SLP_VECTORIZE
+            numba.config.SLP_VECTORIZE = 1
+            try:
+                return compile_plainly(signature)
+            finally:
+                numba.config.SLP_VECTORIZE = before
+
+    dispatcher.compile = compile_with_vectors
+    return dispatcher

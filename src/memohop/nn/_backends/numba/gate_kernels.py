@@ -1,0 +1,97 @@
+"""The gated update of MMP and the cosine of its regulariser on a CPU, in Numba.
+
+The functions of the update take and give what those of
+:mod:`memohop.nn._backends.triton.gate_kernels` do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from memohop.nn._backends.numba import gate_loops
+from memohop.nn._backends.numba.kernels import as_array, run_loop
+from memohop.nn.randomness import thresholds
+
+Drop = tuple[Tensor, Tensor, tuple[int, int], tuple[int, int]]
+
+
+def gated_update(
+    hidden: Tensor,
+    message: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    drop: Drop | None,
+    wants_memory: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Eqs. (8)-(10) for ``[B, N, C]``: hidden, memory, and the gates ``[B, N, 3]``."""
+    members, nodes, _ = hidden.shape
+    out = torch.empty(hidden.shape)
+    memory = torch.empty(hidden.shape if wants_memory else (members, 0, 0))
+    gates = torch.empty(members, nodes, 3)
+    run_loop(
+        gate_loops.gated_update, hidden.numel(), members, as_array(hidden), as_array(message),
+        as_array(weight), as_array(bias), *_drop_arrays(drop), as_array(out), as_array(memory),
+        as_array(gates),
+    )  # fmt: skip
+    return out, memory if wants_memory else memory.flatten(1), gates
+
+
+def gated_update_backward(
+    hidden: Tensor,
+    message: Tensor,
+    weight: Tensor,
+    gates: Tensor,
+    grad_hidden: Tensor,
+    grad_memory: Tensor | None,
+    drop: Drop | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients in hidden, message, weight and bias."""
+    members = len(hidden)
+    found = (
+        torch.empty(hidden.shape),
+        torch.empty(hidden.shape),
+        torch.zeros(weight.shape),
+        torch.zeros(members, 3),
+    )
+    of_memory = torch.empty(members, 0, 0) if grad_memory is None else grad_memory
+    run_loop(
+        gate_loops.gated_update_backward, hidden.numel(), members, as_array(hidden),
+        as_array(message), as_array(weight), as_array(gates), as_array(grad_hidden), as_array(of_memory),
+        *_drop_arrays(drop), *map(as_array, found),
+    )  # fmt: skip
+    return found
+
+
+def cosine(one: Tensor, other: Tensor, least: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Cosines ``[B, N]`` of rows, and the inverses of both lengths, 0 for one below ``least``."""
+    shape = one.shape[:2]
+    found = torch.empty(shape), torch.empty(shape), torch.empty(shape)
+    run_loop(
+        gate_loops.cosine, one.numel(), len(one), as_array(one), as_array(other),
+        np.float32(least), *map(as_array, found),
+    )  # fmt: skip
+    return found
+
+
+def cosine_backward(
+    one: Tensor, other: Tensor, cosines: Tensor, inverses: tuple[Tensor, Tensor], grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients in both."""
+    found = torch.empty(one.shape), torch.empty(one.shape)
+    run_loop(
+        gate_loops.cosine_backward, one.numel(), len(one), as_array(one), as_array(other),
+        as_array(cosines), *map(as_array, inverses), as_array(grad), *map(as_array, found),
+    )  # fmt: skip
+    return found
+
+
+def _drop_arrays(drop: Drop | None) -> tuple[Any, ...]:
+    if drop is None:
+        return np.empty((0, 2, 2), np.uint32), np.empty(0, np.int16), np.empty(0, np.float32)
+    keys, rates, *places = drop
+    words = torch.stack([keys ^ keys.new_tensor(place) for place in places], dim=1)
+    return as_array(words).view(np.uint32), as_array(thresholds(rates)), as_array(1 / (1 - rates))

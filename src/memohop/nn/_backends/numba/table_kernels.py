@@ -1,0 +1,69 @@
+"""Products with crowded graphs on a CPU, in Numba, by tables of sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from memohop.nn._backends.numba import table_loops
+from memohop.nn._backends.numba.kernels import as_array, run_loop
+from memohop.nn._backends.numba.table_loops import BITS, GROUPS, LANES, WIDE
+
+_ALMOST_WIDE = 48  # columns from which a table of full width is quicker than a narrower one
+
+
+class PackedMatrix:
+    """A matrix whose entry (i, j) is 0 or the product of row i's factor and column j's, in bits.
+
+    Columns are computed by themselves and in a fixed order: a result depends neither on its
+    company nor on the threads, which share out rows.
+
+    Args:
+        pointers: where the entries of each row begin, int32.
+        columns: the column of each entry, int32.
+        row_factors: ``[rows]``.
+        column_factors: ``[columns]``.
+    """
+
+    def __init__(
+        self, pointers: Tensor, columns: Tensor, row_factors: Tensor, column_factors: Tensor
+    ) -> None:
+        self.shape = len(row_factors), len(column_factors)
+        words = torch.zeros(-(-self.shape[1] // (BITS * GROUPS)), self.shape[0], dtype=torch.int32)
+        self._words = as_array(words).view(np.uint32)
+        self._factors = as_array(row_factors), as_array(column_factors)
+        table_loops.pack(as_array(pointers), as_array(columns), self._words)
+
+    def product(self, dense: Tensor, bias: Tensor | None) -> Tensor:
+        """``K`` products: dense ``[K, columns, D]``, and a bias ``[K, D]`` for every row."""
+        (rows, columns), (count, _, width) = self.shape, dense.shape
+        total = count * width
+        tables, wide = _tables(total)
+        if width == wide:
+            out = self._multiply(dense.reshape(count, columns, width))
+        else:
+            folded = dense.transpose(0, 1).reshape(columns, total)
+            folded = F.pad(folded, (0, tables * wide - total))
+            out = self._multiply(folded.view(columns, tables, wide).transpose(0, 1))
+            out = out.transpose(0, 1).reshape(rows, tables * wide)[:, :total]
+            out = out.unflatten(1, (count, width)).transpose(0, 1)
+        return out if bias is None else out.add_(bias[:, None])
+
+    def _multiply(self, dense: Tensor) -> Tensor:
+        """The same for a width that a table has."""
+        rows = self.shape[0]
+        out = dense.new_empty(len(dense), rows, dense.shape[-1])
+        run_loop(
+            table_loops.product, out.numel() * len(self._words), rows, self._words,
+            *self._factors, as_array(dense), as_array(out),
+        )  # fmt: skip
+        return out
+
+
+def _tables(columns: int) -> tuple[int, int]:
+    """How many tables so many columns of dense matrices take, and their width."""
+    tables = max(1, -(-columns // WIDE))
+    width = -(-columns // (tables * LANES)) * LANES
+    return tables, WIDE if width > _ALMOST_WIDE else width

@@ -1,0 +1,1 @@
+"""Differentiable operations with their own backward passes and `vmap` rules."""

@@ -1,0 +1,173 @@
+r"""The softmax of attention over the entries of each row, with its own backward pass.
+
+Only one number per entry and head is ever held: the vectors that are collected go through
+:func:`~memohop.nn._ops.pattern.weighted_product`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from memohop.nn._ops.fused import cpu_kernels, cpu_kernels_backward
+from memohop.nn._ops.operation import Operation, batch_first
+from memohop.nn._ops.pattern import Pattern
+
+
+def attend(
+    receive: Tensor,
+    send: Tensor,
+    pattern: Pattern,
+    *,
+    negative_slope: float,
+    keep: Tensor | None = None,
+) -> Tensor:
+    r"""Attention weights :math:`\mathrm{softmax}_j\,\mathrm{LeakyReLU}(r_i + s_j)`.
+
+    Args:
+        receive: :math:`r`, ``[heads, rows]``.
+        send: :math:`s`, ``[heads, columns]``.
+        pattern: the entries (i, j).
+        negative_slope: of the leaky rectifier.
+        keep: ``[entries]``, 0 for entries to leave out.
+
+    Returns:
+        ``[heads, entries]``, adding up to 1 within each row that keeps an entry.
+    """
+    if keep is not None:
+        keep = keep.expand(len(receive), len(pattern))
+    weights, _ = _Attention.apply(receive, send, keep, negative_slope, pattern)
+    return weights
+
+
+class _Attention(Operation):
+    """Weights ``[K, entries]`` from ``receive`` and ``send``; the signs are for the backward.
+
+    The CPU kernels find the signs anew and leave them empty.
+    """
+
+    @staticmethod
+    def forward(
+        receive: Tensor, send: Tensor, keep: Tensor | None, negative_slope: float, pattern: Pattern
+    ) -> tuple[Tensor, Tensor]:
+        if (served := cpu_kernels(receive)) is not None:
+            nothing = receive.new_empty(len(receive), 0, dtype=torch.bool)
+            indices = pattern.csr_indices
+            return served.attention(*indices, receive, send, keep, negative_slope), nothing
+        scores = receive.index_select(1, pattern.row)
+        scores.add_(send.index_select(1, pattern.col))
+        negative = scores < 0
+        scores = F.leaky_relu(scores, negative_slope, inplace=True)
+        if keep is not None:
+            scores.masked_fill_(keep == 0, -torch.inf)
+        return pattern.row_softmax(scores), negative
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        receive, send, _, ctx.negative_slope, ctx.pattern = inputs
+        ctx.save_for_backward(receive, send, *output)
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        receive, send, weights, negative = ctx.saved_tensors
+        pattern: Pattern = ctx.pattern
+        if (served := cpu_kernels_backward(receive)) is not None:
+            found = served.attention_backward(
+                *pattern.csr_indices, receive, send, weights, grads[0], ctx.negative_slope
+            )
+            return *found, None, None, None
+        if negative.shape != weights.shape:
+            sums = receive.index_select(-1, pattern.row) + send.index_select(-1, pattern.col)
+            negative = sums < 0
+        of_scores = _softmax_backward(weights, grads[0], pattern)
+        slope = torch.where(negative, weights.new_full((), ctx.negative_slope), 1.0)
+        of_send = (slope * of_scores).index_select(-1, pattern.order)
+        # Within a row these gradients add up to 0, so that any constant may be taken from the
+        # slopes. Taking the slope of the row's first entry makes the gradient of a row that lies
+        # on one side of the kink exactly 0, and not a rounding error that Adam would magnify.
+        first = slope.index_select(-1, pattern.row_start)
+        of_receive = _RowSums.apply((slope - first) * of_scores, pattern)
+        return of_receive, _RowSums.apply(of_send, pattern.transpose), None, None, None
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        receive: Tensor,
+        send: Tensor,
+        keep: Tensor | None,
+        negative_slope: float,
+        pattern: Pattern,
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        receive = batch_first(receive, in_dims[0], info.batch_size)
+        send = batch_first(send, in_dims[1], info.batch_size)
+        if keep is not None:
+            keep = batch_first(keep, in_dims[2], info.batch_size).flatten(0, 1)
+        folded = (receive.flatten(0, 1), send.flatten(0, 1), keep)
+        weights, negative = _Attention.apply(*folded, negative_slope, pattern)
+        shape = receive.shape[:2]
+        return (weights.unflatten(0, shape), negative.unflatten(0, shape)), (0, 0)
+
+
+def row_softmax(scores: Tensor, pattern: Pattern) -> Tensor:
+    """Softmax of scores ``[heads, entries]`` within rows; rows of -inf alone give 0."""
+    return _RowSoftmax.apply(scores, pattern)
+
+
+class _RowSoftmax(Operation):
+    @staticmethod
+    def forward(scores: Tensor, pattern: Pattern) -> Tensor:
+        return pattern.row_softmax(scores)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.pattern = inputs[1]
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (weights,) = ctx.saved_tensors
+        return _softmax_backward(weights, grads[0], ctx.pattern), None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], scores: Tensor, pattern: Pattern
+    ) -> tuple[Tensor, int]:
+        scores = batch_first(scores, in_dims[0], info.batch_size)
+        weights = _RowSoftmax.apply(scores.flatten(0, 1), pattern)
+        return weights.unflatten(0, scores.shape[:2]), 0
+
+
+def _softmax_backward(weights: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
+    """The gradient in the scores, from that in the weights."""
+    if (served := cpu_kernels_backward(weights)) is not None:
+        return served.softmax_backward(pattern.csr_indices[0], weights, grad)
+    weighted = weights * grad
+    sums = _RowSums.apply(weighted, pattern).index_select(-1, pattern.row)
+    return weighted - weights * sums
+
+
+class _RowSums(Operation):
+    @staticmethod
+    def forward(values: Tensor, pattern: Pattern) -> Tensor:
+        return pattern.row_sums(values)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.pattern = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return grads[0].index_select(-1, ctx.pattern.row), None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], values: Tensor, pattern: Pattern
+    ) -> tuple[Tensor, int]:
+        values = batch_first(values, in_dims[0], info.batch_size)
+        sums = _RowSums.apply(values.flatten(0, 1), pattern)
+        return sums.unflatten(0, values.shape[:2]), 0

@@ -1,0 +1,60 @@
+"""The dropout masks of :mod:`memohop.nn.randomness` as an operation with a ``vmap`` rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from memohop.nn._ops.operation import Operation, batch_first
+from memohop.nn.randomness import Draw, draw_masks
+
+
+def scaled_keep_mask(
+    draw: Draw, shape: tuple[int, ...], rate: Tensor, dtype: torch.dtype
+) -> Tensor:
+    """Zeros with probability ``rate``, else ``1 / (1 - rate)``."""
+    return keep_masks(draw.key[None], rate.reshape(1), draw.place, shape, dtype).squeeze(0)
+
+
+def keep_masks(
+    keys: Tensor, rates: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
+) -> Tensor:
+    """The same for members, ``[B, *shape]``, each by its own key and rate."""
+    if not torch._C._are_functorch_transforms_active():
+        return draw_masks(keys, rates, (place,), shape, dtype)[0]
+    return _KeepMasks.apply(keys, rates, place, shape, dtype)
+
+
+class _KeepMasks(Operation):
+    """:func:`draw_masks` cannot be mapped, since it works in place; this can."""
+
+    @staticmethod
+    def forward(
+        keys: Tensor, rates: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
+    ) -> Tensor:
+        return draw_masks(keys, rates, (place,), shape, dtype)[0]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:
+        return None, None, None, None, None
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        keys: Tensor,
+        rates: Tensor,
+        place: int,
+        shape: tuple[int, ...],
+        dtype: torch.dtype,
+    ) -> tuple[Tensor, int]:
+        keys = batch_first(keys, in_dims[0], info.batch_size)
+        rates = batch_first(rates, in_dims[1], info.batch_size)
+        masks = _KeepMasks.apply(keys.flatten(0, 1), rates.flatten(0, 1), place, shape, dtype)
+        return masks.unflatten(0, keys.shape[:2]), 0

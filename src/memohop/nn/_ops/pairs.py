@@ -1,0 +1,83 @@
+"""Of several maps of sparse features side by side, only those rows of each that are wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from memohop.nn._ops.fused import cpu_kernels_backward, numba_kernels
+from memohop.nn._ops.operation import Operation, batch_first
+from memohop.nn._ops.pattern import Pattern, weighted_product
+
+
+class Pairs:
+    """Pairs (row, part): which rows are wanted of which part.
+
+    An object and not a tuple, since ``vmap`` looks into tuples.
+
+    Args:
+        row: the row of each pair.
+        part: the part of each pair; those of one part best follow each other.
+        parts: how many parts there are.
+    """
+
+    def __init__(self, row: Tensor, part: Tensor, parts: int) -> None:
+        self.row, self.part, self.parts = row.to(torch.int32), part.to(torch.int32), parts
+        self.place = row * parts + part
+
+
+def pair_product(values: Tensor, dense: Tensor, pattern: Pattern, pairs: Pairs) -> Tensor:
+    """``K`` products of which only some rows of each part are computed, by the CPU kernels.
+
+    From values ``[K, entries]``, or ``[1, entries]`` for all, and dense
+    ``[K, columns, parts * D]`` to ``[K, pairs, D]``. Gradients reach ``dense`` alone.
+    """
+    return _PairProduct.apply(values, dense, pattern, pairs)
+
+
+class _PairProduct(Operation):
+    @staticmethod
+    def forward(values: Tensor, dense: Tensor, pattern: Pattern, pairs: Pairs) -> Tensor:
+        served = numba_kernels()
+        assert served is not None
+        apart = dense.unflatten(-1, (pairs.parts, -1))
+        return served.pair_product(*pattern.csr_indices, values, pairs.row, pairs.part, apart)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        values, _, ctx.pattern, ctx.pairs = inputs
+        ctx.save_for_backward(values)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None, None]:
+        (values,) = ctx.saved_tensors
+        pattern: Pattern = ctx.pattern
+        pairs: Pairs = ctx.pairs
+        if (served := cpu_kernels_backward(grads[0])) is not None:
+            shape = (pattern.shape[1], pairs.parts)
+            out = served.transposed_pair_product(
+                *pattern.csr_indices, values, pairs.row, pairs.part, grads[0], shape
+            )
+            return None, out.flatten(2), None, None
+        count, _, width = grads[0].shape
+        every = grads[0].new_zeros(count, pattern.shape[0] * pairs.parts, width)
+        every = every.index_copy(1, pairs.place, grads[0]).unflatten(1, (-1, pairs.parts))
+        turned = values.expand(count, -1).index_select(-1, pattern.order)
+        return None, weighted_product(turned, every.flatten(2), pattern.transpose), None, None
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        values: Tensor,
+        dense: Tensor,
+        pattern: Pattern,
+        pairs: Pairs,
+    ) -> tuple[Tensor, int]:
+        dense = batch_first(dense, in_dims[1], info.batch_size)
+        if in_dims[0] is not None:
+            values = values.movedim(in_dims[0], 0).expand(-1, dense.shape[1], -1).flatten(0, 1)
+        out = pair_product(values, dense.flatten(0, 1), pattern, pairs)
+        return out.unflatten(0, dense.shape[:2]), 0

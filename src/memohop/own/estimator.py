@@ -1,0 +1,322 @@
+"""A classifier for the nodes of your own graph, with scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    roc_auc_score,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from torch import Tensor
+
+from memohop.data.arcs import check_arcs
+from memohop.data.arguments import real_number, whole_number
+from memohop.errors import UsageError, check_choice
+from memohop.networks.registry import entry
+from memohop.own.inference import probabilities
+from memohop.own.inputs import Given, Labels, as_given, number_classes
+from memohop.own.model import MODEL, OwnModel
+from memohop.own.partition import given_masks, make_masks
+from memohop.own.report import make_report
+from memohop.own.search import search
+from memohop.pyg import Data
+from memohop.training import Rules
+from memohop.training.score import SCORES
+
+if TYPE_CHECKING:
+    from memohop.data.tables.columns import ColumnEncoder
+
+_OF_TWO_CLASSES = ("roc_auc", "average_precision")
+_SEEDS = 2**31 - 1
+
+
+class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Labels the nodes of a graph by memory-based message passing (`gcn+mmp`).
+
+    `fit` splits the labelled nodes into training, validation and test nodes several times, class
+    by class, and searches a small space of settings on validation alone. It does the same for
+    `mlp`, which does not see the graph, and for `gcn`, which has no memory, with as many trials
+    each, and `report_` says whether the graph helps at all. The networks of the best setting of
+    `gcn+mmp`, one for each split, are kept, and predict together: their probabilities are averaged.
+
+    A graph is a feature matrix `X` (dense or sparse, a row for each node) with `edges`; or a PyG
+    `Data`; or what `memohop.read_graph` gives. `edges` is a `[2, arcs]` array of whole numbers,
+    sources above targets, or a sparse adjacency matrix; without it, features alone decide. Labels
+    are anything that can be sorted. A node whose label is None or NaN (in a `Data`: negative) is
+    not labelled: it passes messages on, and its class is what is to be predicted.
+
+    Where a `Data` has a `train_mask` and a `test_mask`, there are no other splits: its test nodes
+    are tested and have no part in anything else, its validation nodes choose, and the networks
+    differ in their initial weights. Without a `val_mask`, a quarter of the training nodes choose,
+    other ones for each network.
+
+    Args:
+        trials: Settings that are tried of each model.
+        time: Seconds for the search, after everything is compiled; None for no limit. It costs
+            trials, and if it suffices for all of them the result is that without a limit. Only
+            where it does not suffice for the first trial of each model, there are fewer epochs,
+            and the report says so.
+        splits: How often the labelled nodes are split, and networks that predict together; at
+            least 2.
+        epochs: The most epochs of a trial.
+        patience: Epochs without a better validation score after which a network stops.
+        metric: What is to be high: `accuracy`, `balanced_accuracy`, or, for two classes of which
+            the second one counts as positive, `roc_auc` or `average_precision`.
+        class_weight: `balanced` for classes that count alike in training, whatever their size;
+            None for nodes that do.
+        random_state: Decides splits, settings, weights and dropout.
+        device: `cpu` or `cuda`, where to train.
+        memory: The most bytes that the process may hold; by default what the device can spare.
+
+    Attributes:
+        classes_: The classes, in sorted order.
+        report_: Scores, comparison and verdict, a `FitReport`.
+        model_: The networks.
+        graph_: The graph of `fit`, as a `Data` with class numbers and masks.
+        ids_: What its nodes are called; their numbers where they have no names.
+        encoder_: How the columns of tables became features; None for arrays.
+        reading_: How `memohop fit` read the tables, which `memohop predict` does in the same way;
+            None where it did not.
+        n_features_in_: How many features a node has.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", homophily=0.1, nodes=200)
+        >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=20).fit(data, split=0)
+        >>> classifier.predict().shape
+        (200,)
+    """
+
+    def __init__(
+        self,
+        *,
+        trials: int = 16,
+        time: float | None = None,
+        splits: int = 5,
+        epochs: int = 200,
+        patience: int | None = 50,
+        metric: str = "accuracy",
+        class_weight: str | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "cpu",
+        memory: int | None = None,
+    ) -> None:
+        self.trials, self.time, self.splits = trials, time, splits
+        self.epochs, self.patience = epochs, patience
+        self.metric, self.class_weight, self.random_state = metric, class_weight, random_state
+        self.device, self.memory = device, memory
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        edges: Any = None,
+        *,
+        split: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
+        """Search, compare, and keep the best; Ctrl-C ends the search and keeps what it has found.
+
+        Args:
+            X: The graph, or its features.
+            y: Labels; None for those that a graph comes with.
+            edges: Arcs, where `X` is features.
+            split: Which column of the masks counts, where `X` is a `Data` with masks of several.
+            progress: Called as `progress(done, total)` now and then.
+        """
+        self._check_arguments()
+        if split is not None and not isinstance(X, Data):
+            raise UsageError(f"split={split}, but X is no Data with masks; leave it out")
+        own_masks = given_masks(X, split) if isinstance(X, Data) else None
+        given = as_given(X, y, edges)
+        x = self._features(given, reset=True)
+        if given.labels is None:
+            raise UsageError(
+                "MMPClassifier requires y to be passed, but the target y is None; give one label "
+                "for each node, None or NaN where it is not known"
+            )
+        check_consistent_length(x, given.labels.known)
+        codes, self.classes_ = number_classes(given.labels)
+        if self.metric in _OF_TWO_CLASSES and len(self.classes_) != 2:
+            raise UsageError(
+                f"metric={self.metric!r} is for two classes and there are {len(self.classes_)}; "
+                "use accuracy or balanced_accuracy"
+            )
+        seed = int(check_random_state(self.random_state).randint(_SEEDS))
+        train, val, test = make_masks(
+            codes, self.classes_, own_masks, splits=self.splits, seed=seed
+        )
+        if self.metric in _OF_TWO_CLASSES and own_masks is not None:
+            _check_both_classes(self.metric, codes[own_masks.test])
+        dense = torch.from_numpy(x.toarray()) if sparse.issparse(x) else torch.from_numpy(x)
+        self.graph_ = Data(
+            x=dense,
+            y=codes,
+            edge_index=_arcs(given, len(codes)),
+            train_mask=train,
+            val_mask=val,
+            test_mask=test,
+            metric=self.metric,
+        )
+        self.ids_ = np.arange(len(codes)) if given.ids is None else given.ids
+        self.encoder_: ColumnEncoder | None = given.encoder
+        self.reading_: dict[str, Any] | None = None
+        self.has_arcs_ = given.edge_index is not None
+        found = search(
+            self.graph_,
+            trials=self.trials,
+            time=self.time,
+            epochs=self.epochs,
+            patience=self.patience,
+            rules=Rules(class_weight="balanced" if self.class_weight else "none"),
+            seed=seed,
+            device=self.device,
+            memory=self.memory,
+            progress=progress,
+        )
+        self.report_ = make_report(found, self.graph_, self.classes_, given.notes)
+        best = found.best(MODEL)
+        states = tuple(result.state or {} for result in best.selection.results)
+        # The defaults too: what was fitted must not change when they do.
+        options = entry(MODEL).options() | dict(best.trial.options)
+        self.model_ = OwnModel(dense.shape[1], len(self.classes_), options, states)
+        return self
+
+    def predict_proba(self, X: Any = None, edges: Any = None) -> NDArray[np.float32]:  # noqa: N803
+        """The probability of each class, `[nodes, classes]`, in the order of `classes_`.
+
+        Args:
+            X: Another graph with the same features, or its features; None for the graph of `fit`.
+            edges: Arcs, where `X` is features; needed where `fit` had some.
+        """
+        check_is_fitted(self)
+        if X is None:
+            graph = self.own_graph()
+            return probabilities(self.model_.networks(), graph.x, graph.edge_index)
+        given = as_given(X, None, edges)
+        x = self._features(given, reset=False)
+        if given.edge_index is None and self.has_arcs_:
+            raise UsageError(
+                "edges is None, but the classifier was fitted on a graph with arcs; give edges "
+                "(edges=[] for nodes without any), or leave out X for the graph of fit"
+            )
+        inputs = x if sparse.issparse(x) else torch.from_numpy(x)
+        return probabilities(self.model_.networks(), inputs, _arcs(given, x.shape[0]))
+
+    def predict(self, X: Any = None, edges: Any = None) -> NDArray[Any]:  # noqa: N803
+        """The most probable class of each node; arguments as for `predict_proba`."""
+        places = self.predict_proba(X, edges).argmax(axis=1)
+        return self.classes_[places]
+
+    def score(
+        self,
+        X: Any = None,  # noqa: N803
+        y: Any = None,
+        edges: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
+        """The metric on the labelled nodes of a graph.
+
+        On the graph of `fit` this is too good: the networks have learned from its labels. Its
+        honest score is that of `report_`.
+
+        Args:
+            X: A graph, or its features; None for the graph of `fit`.
+            y: Labels; None for those that a graph comes with.
+            edges: Arcs, where `X` is features.
+            sample_weight: The weight of each node; all alike by default.
+        """
+        found = self.predict_proba(X, edges)
+        labels = as_given(X, y, edges).labels
+        if labels is None:
+            raise UsageError("y is None: give a label for each node, or a graph that has some")
+        check_consistent_length(found, labels.known)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[labels.known]
+        return self._score(found[labels.known], labels, weight)
+
+    def own_graph(self) -> Data:
+        """The graph of `fit`; an error where a model came without it."""
+        check_is_fitted(self)
+        if not hasattr(self, "graph_"):
+            raise UsageError("this model was saved without its graph; give the graph again")
+        return self.graph_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the classifier into a folder; see `memohop.own.keep`."""
+        from memohop.own.keep import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> MMPClassifier:
+        """The classifier that was saved in a folder."""
+        from memohop.own.keep import load
+
+        return load(path, MMPClassifier)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")  # what comes last, so that an interrupted fit is none
+
+    def _check_arguments(self) -> None:
+        whole_number("trials", self.trials, least=1)
+        whole_number("splits", self.splits, least=2)
+        whole_number("epochs", self.epochs, least=1)
+        if self.time is not None:
+            real_number("time", self.time, least=0)
+        check_choice("metric", self.metric, SCORES)
+        check_choice("class_weight", self.class_weight, (None, "balanced"))
+
+    def _features(self, given: Given, *, reset: bool) -> Any:
+        x = given.x.cpu().numpy() if isinstance(given.x, Tensor) else given.x
+        return validate_data(
+            self,
+            x,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=np.float32,
+            order="C",
+            copy=reset,  # what is kept must not change when the caller's array does
+            force_writeable=True,  # as PyTorch wants it
+        )
+
+    def _score(self, found: NDArray[np.float32], labels: Labels, weight: Any) -> float:
+        names = labels.names
+        if self.metric in _OF_TWO_CLASSES:
+            positive = names == self.classes_[1]
+            measure = roc_auc_score if self.metric == "roc_auc" else average_precision_score
+            return float(measure(positive, found[:, 1], sample_weight=weight))
+        measure = accuracy_score if self.metric == "accuracy" else balanced_accuracy_score
+        chosen = self.classes_[found.argmax(axis=1)]
+        return float(measure(names, chosen, sample_weight=weight))
+
+
+def _check_both_classes(metric: str, tested: Tensor) -> None:
+    if len(tested.unique()) < 2:
+        raise UsageError(
+            f"metric={metric!r} needs test nodes of both classes, and test_mask has those of one; "
+            "give it others, or use accuracy or balanced_accuracy"
+        )
+
+
+def _arcs(given: Given, nodes: int) -> Tensor:
+    if given.edge_index is None:
+        return torch.empty(2, 0, dtype=torch.int64)
+    check_arcs(given.edge_index, nodes)
+    return given.edge_index.cpu()

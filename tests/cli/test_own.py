@@ -1,0 +1,237 @@
+"""`memohop fit`, `predict` and `explain`, from two tables to a page."""
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from memohop import MMPClassifier
+from memohop.cli import main
+from memohop.own import search as searching
+
+FAST = ["--trials", "1", "--splits", "2", "--epochs", "4"]
+
+
+def write(path, rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    generator = np.random.default_rng(0)
+    kind = np.arange(60) % 2
+    write(
+        folder / "nodes.csv",
+        [("id", "size", "kind")]
+        + [(f"n{i}", k + generator.normal(), ("", "odd", "even")[i % 5 and 1 + k])
+           for i, k in enumerate(kind)],
+    )  # fmt: skip
+    target = (np.arange(60) + generator.choice([1, 3, 5, 6], size=60)) % 60
+    write(
+        folder / "edges.csv",
+        [("source", "target")] + [(f"n{i}", f"n{j}") for i, j in enumerate(target)],
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tables):
+    path = tables / "model"
+    assert main(["fit", *at(tables), "--label", "kind", "--directed", *FAST, "-o", str(path)]) == 0
+    return path
+
+
+def at(tables):
+    return ["--nodes", str(tables / "nodes.csv"), "--edges", str(tables / "edges.csv")]
+
+
+def fails(capsys, *arguments, code=2):
+    assert main([*arguments]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    return err
+
+
+def test_fit_prints_scores_verdict_and_where_the_model_is(tables, tmp_path, capsys):
+    output = str(tmp_path / "model")
+    assert main(["fit", *at(tables), "--label", "kind", *FAST, "-o", output]) == 0
+    out, err = capsys.readouterr()
+    for words in ("gcn+mmp", "mlp", "gcn", "95 % interval", "graph", "accuracy in percent"):
+        assert words in out
+    assert err.splitlines() == [err.strip()]  # nothing that needs no action
+    assert f"wrote {output}" in err
+
+
+def test_what_needs_no_action_is_in_the_card_and_told_when_asked_for(tables, tmp_path, capsys):
+    output = tmp_path / "model"
+    command = ["fit", *at(tables), "--label", "kind", *FAST, "-o", str(output), "--verbose"]
+    assert main(command) == 0
+    _, err = capsys.readouterr()
+    card = (output / "README.md").read_text(encoding="utf-8")
+    for words in (
+        "60 nodes, column 'id' is their id",
+        "2 classes, 48 nodes with a label and 12 without",
+        "column 'size': one feature, the number, standardised",
+    ):
+        assert f"memohop: {words}" in err.replace("label 'kind': ", "")
+        assert words in card
+
+
+def test_what_needs_action_is_told_unasked(tables, tmp_path, capsys, monkeypatch):
+    from memohop.data.tables import read as reading
+
+    read = reading.read_graph
+
+    def suspicious(*arguments, **more):
+        found = read(*arguments, **more)
+        return replace(found, notes=(*found.notes, "look here"), warnings=("look here",))
+
+    monkeypatch.setattr(reading, "read_graph", suspicious)
+    output = str(tmp_path / "model")
+    assert main(["fit", *at(tables), "--label", "kind", *FAST, "-o", output]) == 0
+    assert capsys.readouterr().err.startswith("memohop: look here\nmemohop: 1 setting(s)")
+
+
+def test_a_label_column_of_measurements_is_refused(tables, tmp_path, capsys):
+    err = fails(capsys, "fit", *at(tables), "--label", "size", "-o", str(tmp_path / "m"), code=1)
+    assert "the label column 'size' holds 60 different numbers on 60 nodes" in err
+    assert "group them into classes" in err
+
+
+def test_fit_prints_json_alone(tables, tmp_path, capsys):
+    command = [
+        "fit",
+        *at(tables),
+        "--label",
+        "kind",
+        *FAST,
+        "-o",
+        str(tmp_path / "model"),
+        "--json",
+    ]
+    assert main(command) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["model"] for row in rows] == ["gcn+mmp", "mlp", "gcn"]
+    assert rows[0].keys() >= {"metric", "val", "mean", "std", "lr", "direction"}
+    assert rows[1].keys() >= {"difference", "low", "high"}
+
+
+def test_predict_writes_a_row_for_each_node(model, tmp_path, capsys):
+    assert main(["predict", str(model), "-o", str(tmp_path / "out.csv")]) == 0
+    assert "60 nodes" in capsys.readouterr().err
+    with (tmp_path / "out.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = MMPClassifier.load(model)
+    assert [row["id"] for row in rows] == [f"n{i}" for i in range(60)]
+    assert [row["predicted"] for row in rows] == found.predict().tolist()
+    expected = found.predict_proba()
+    for place, name in enumerate(("even", "odd")):
+        shares = [float(row[f"probability of {name}"]) for row in rows]
+        assert shares == pytest.approx(expected[:, place].tolist(), abs=1e-6)
+
+
+def test_predict_on_the_same_tables_is_predict_on_the_graph_of_the_model(model, tables, tmp_path):
+    assert main(["predict", str(model), "-o", str(tmp_path / "own.csv")]) == 0
+    assert main(["predict", str(model), *at(tables), "-o", str(tmp_path / "again.csv")]) == 0
+    assert (tmp_path / "own.csv").read_text() == (tmp_path / "again.csv").read_text()
+
+
+def test_predict_on_new_tables_without_labels_as_parquet(model, tmp_path):
+    write(tmp_path / "nodes.csv", [("id", "size"), ("x", 0.5), ("y", ""), ("z", 2)])
+    write(tmp_path / "edges.csv", [("source", "target"), ("x", "y"), ("z", "x")])
+    output = tmp_path / "out.parquet"
+    assert main(["predict", str(model), *at(tmp_path), "-o", str(output)]) == 0
+    table = pyarrow.parquet.read_table(output)
+    assert table["id"].to_pylist() == ["x", "y", "z"]
+    total = np.sum([table[name].to_numpy() for name in table.column_names[2:]], axis=0)
+    assert total == pytest.approx([1, 1, 1], abs=1e-5)
+
+
+def test_an_output_that_is_an_input_is_refused(model, tables, tmp_path, capsys):
+    capsys.readouterr()
+    files = [tables / "nodes.csv", tables / "edges.csv", *model.iterdir()]
+    before = [file.read_bytes() for file in files]
+    for file in files:
+        err = fails(capsys, "predict", str(model), *at(tables), "-o", str(file))
+        assert "this is the file that is read" in err
+    (tmp_path / "page.html").symlink_to(model / "model.json")
+    err = fails(capsys, "explain", str(model), "-o", str(tmp_path / "page.html"))
+    assert "this is the file that is read" in err
+    assert [file.read_bytes() for file in files] == before
+
+
+def test_ids_that_a_spreadsheet_would_run(model, tmp_path, capsys):
+    write(tmp_path / "nodes.csv", [("id", "size"), ("=1+1", 0.5), ("-2", 1)])
+    write(tmp_path / "edges.csv", [("source", "target"), ("=1+1", "-2")])
+    output = tmp_path / "out.csv"
+    assert main(["predict", str(model), *at(tmp_path), "-o", str(output)]) == 0
+    assert "\n'=1+1," in output.read_text()
+    assert "\n-2," in output.read_text()
+    assert "1 ids and labels that a spreadsheet would take for formulas" in capsys.readouterr().err
+    assert main(["predict", str(model), *at(tmp_path), "--raw", "-o", str(output)]) == 0
+    assert "\n=1+1," in output.read_text()
+
+
+def test_predict_on_other_columns_is_refused(model, tables, tmp_path, capsys):
+    capsys.readouterr()
+    write(tmp_path / "nodes.csv", [("id", "weight"), ("n1", 3)])
+    nodes, edges = str(tmp_path / "nodes.csv"), str(tables / "edges.csv")
+    err = fails(capsys, "predict", str(model), "--nodes", nodes, "--edges", edges)
+    assert "lacks the column(s) 'size'" in err
+    assert "both --nodes and --edges" in fails(capsys, "predict", str(model), "--nodes", nodes)
+
+
+def test_explain_writes_a_page_on_the_node_asked_for(model, tmp_path, capsys):
+    capsys.readouterr()
+    page = tmp_path / "page.html"
+    assert main(["explain", str(model), "--node", "n7", "-o", str(page)]) == 0
+    assert "<h2>Node n7</h2>" in page.read_text(encoding="utf-8")
+    assert main(["explain", str(model), "-o", str(page)]) == 0
+    assert "<h2>Node n" in page.read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert "no node named 'x7'" in fails(capsys, "explain", str(model), "--node", "x7")
+    assert "ends in .html" in fails(capsys, "explain", str(model), "-o", "page.pdf")
+
+
+def test_a_model_that_is_not_there_or_was_changed(model, tmp_path, capsys):
+    capsys.readouterr()
+    assert "memohop fit makes one" in fails(capsys, "predict", str(tmp_path))
+    (weights,) = model.glob("weights-*.safetensors")
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    err = fails(capsys, "explain", str(model), code=1)
+    weights.write_bytes(whole)
+    assert "SHA-256" in err
+
+
+def test_a_folder_that_is_no_model_is_refused_before_the_work(tables, tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    err = fails(capsys, "fit", *at(tables), "--label", "kind", "-o", str(tmp_path))
+    assert err.count("\n") == 1
+    assert "is no saved model (it holds thesis.txt)" in err
+
+
+def test_ctrl_c_during_fit_saves_the_best_so_far(tables, tmp_path, capsys, monkeypatch):
+    calls, train = [], searching.train
+
+    def interrupted(*arguments, **more):
+        calls.append(arguments)
+        if len(calls) == 8:  # three to compile, a round of three models, one of the next round
+            raise KeyboardInterrupt
+        return train(*arguments, **more)
+
+    monkeypatch.setattr(searching, "train", interrupted)
+    output = tmp_path / "model"
+    slow = ["--trials", "9", "--splits", "2", "--epochs", "4"]
+    assert main(["fit", *at(tables), "--label", "kind", *slow, "-o", str(output)]) == 130
+    out, err = capsys.readouterr()
+    assert "gcn+mmp" in out
+    assert "(interrupted); wrote" in err
+    found = MMPClassifier.load(output)
+    assert (found.report_.stopped, found.report_.trials) == ("interrupted", 1)
+    assert len(found.predict()) == 60

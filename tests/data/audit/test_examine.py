@@ -1,0 +1,315 @@
+"""Audits of graphs whose answer is known: literal ones, csbm, and the published files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import memohop
+from memohop.data.audit import audit
+from memohop.data.audit.advice import best_direction
+from memohop.data.audit.probes import Said
+from memohop.data.datasets.registry import describe
+from memohop.data.synthetic import csbm
+from memohop.data.tables import read_graph
+from memohop.errors import UsageError
+
+
+def small():
+    """Six nodes: two twins (0, 1), a duplicate of 0 (2), a loop (3), one alone (4), one without
+    a label (5).
+    """
+    arcs = [(0, 3), (0, 5), (1, 3), (1, 5), (2, 3), (2, 5), (2, 5), (3, 3), (5, 0)]
+    masks = {
+        "train_mask": [True, False, False, True, False, False],
+        "val_mask": [False, False, True, False, False, False],
+        "test_mask": [False, True, False, False, True, False],
+    }
+    return Data(
+        x=torch.tensor([[1.0], [2.0], [1.0], [0.0], [-0.0], [5.0]]),
+        y=torch.tensor([0, 0, 1, 1, 0, -1]),
+        edge_index=torch.tensor(arcs).T.contiguous(),
+        **{name: torch.tensor(mask) for name, mask in masks.items()},
+    )
+
+
+def test_counts_of_a_small_graph():
+    found = audit(small())
+    assert (found.nodes, found.arcs, found.features) == (6, 9, 1)
+    assert (found.class_names, found.class_sizes) == (("0", "1"), (3, 2))
+    assert (found.unlabelled, found.isolated) == (1, 1)
+    assert (found.self_loops, found.multi_arcs, found.directed) == (1, 1, True)
+    assert found.known_sizes == (1, 2)
+    assert found.small_classes == ("0", "1")
+    assert found.duplicates == 1
+    assert (found.split, found.test_nodes) == (0, 2)
+    assert (found.twins, found.close_twins) == (1, 1)
+    assert found.twin_agreement == 0  # of the validation node 2, twin of 0
+    assert found.edge_homophily == pytest.approx(1 / 3)  # 0-3, 1-3 and 2-3 have two labels
+    assert (found.features_say, found.neighbours_say) == (None, None)
+    assert found.advice.model == "mlp"
+
+
+def test_an_arc_each_way_is_no_direction():
+    data = small()
+    data.edge_index = torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1)
+    found = audit(data)
+    assert not found.directed
+    assert found.multi_arcs == 18 - 13  # six edges both ways and the loop are left
+    assert found.out_say is None
+
+
+def test_zero_and_minus_zero_are_the_same_feature():
+    data = small()
+    data.edge_index = torch.tensor([[0, 1], [1, 0]])
+    assert audit(data).duplicates == 1  # 4 of 3
+
+
+def test_without_splits_there_are_no_twins():
+    data = small()
+    del data.train_mask, data.val_mask, data.test_mask
+    found = audit(data)
+    assert (found.split, found.test_nodes, found.twins, found.twin_agreement) == (None, 0, 0, None)
+
+
+def test_twins_of_other_classes_do_not_agree():
+    data = small()
+    data.train_mask = torch.tensor([True, False, True, True, False, False])
+    data.val_mask = torch.tensor([False, True, False, False, False, True])
+    data.test_mask = torch.tensor([False, False, False, False, True, False])
+    found = audit(data)
+    assert (found.twins, found.twin_agreement) == (0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "twins", "percent"),
+    [("chameleon", 306, 67), ("squirrel", 652, 63), ("chameleon-filtered", 12, None)],
+)
+def test_published_graphs_leak_or_not(name, twins, percent, data_root):
+    found = memohop.audit(memohop.load(name, root=data_root))
+    assert found.twins == twins
+    leaks = [text for text in found.advice.distrust if "leak" in text]
+    if percent is None:
+        assert not leaks
+    else:
+        assert f"{percent}% of the test nodes" in leaks[0]
+        assert f"{percent} %" in describe(name).note
+        assert found.twin_agreement > 0.99
+        assert found.advice.direction == "out"
+        assert found.advice.model == "gcn+mmp"
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("cora", "gcn"), ("actor", "mlp"), ("minesweeper", "gcn+mmp")]
+)
+def test_models_for_published_graphs(name, model, data_root):
+    found = memohop.audit(memohop.load(name, root=data_root))
+    assert found.advice.model == model
+    assert found.advice.direction == "undirected"
+
+
+@pytest.mark.parametrize(
+    ("homophily", "model"),
+    [
+        (0, "gcn+mmp"),
+        (0.05, "gcn+mmp"),
+        (0.2, "mlp"),
+        (0.35, "gcn+mmp"),
+        (0.5, "gcn"),
+        (0.9, "gcn"),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_model_for_csbm_follows_its_homophily(homophily, model, seed):
+    found = audit(csbm(homophily=homophily, seed=seed))
+    assert found.advice.model == model
+    assert found.edge_homophily == pytest.approx(homophily)
+    # Five classes of equal size: chance is a fifth.
+    assert found.adjusted_homophily == pytest.approx((homophily - 0.2) / 0.8, abs=0.01)
+    if homophily != 0.35:  # where the gain is near the margin
+        little = any("expect little" in reason for reason in found.advice.reasons)
+        assert little == (model == "mlp")
+
+
+def test_what_features_say_does_not_depend_on_the_graph_and_what_neighbours_say_does():
+    found = [audit(csbm(homophily=homophily, seed=3)) for homophily in (0.2, 0.4, 0.6, 0.8)]
+    said = [one.neighbours_say for one in found]
+    assert said == sorted(said)
+    assert said[0] < 0.1
+    assert said[-1] > 0.9
+    for one in found:
+        assert one.together_say > max(one.features_say, one.neighbours_say) - 0.05
+    mute = audit(csbm(homophily=0.2, strength=0, seed=3))
+    assert abs(mute.features_say) < 0.1
+    assert "neither features nor neighbours say anything" in "\n".join(mute.advice.distrust)
+
+
+def with_twins():
+    """Every node of a `csbm` and its copy, which may be in another set; one class is large."""
+    data = csbm(homophily=0.6, nodes=300, classes=3, splits=1)
+    nodes, arcs = data.num_nodes, data.edge_index
+    data.x, data.y = data.x.repeat(2, 1), (data.y % 2).repeat(2)
+    data.y[[0, nodes]] = 2
+    data.edge_index = torch.cat([arcs, arcs + torch.tensor([[nodes], [0]])], dim=1)
+    order = torch.randperm(2 * nodes, generator=torch.Generator().manual_seed(0))
+    for number, name in enumerate(("train_mask", "val_mask", "test_mask")):
+        data[name] = order % 3 == number
+    return data
+
+
+@pytest.mark.parametrize("make", [lambda: csbm(homophily=0.45, seed=4), with_twins, small])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_labels_of_test_nodes_are_not_looked_at_for_advice(make, seed):
+    data = make()
+    before = audit(data)
+    test = data.test_mask.reshape(data.num_nodes, -1)[:, 0]
+    classes = int(data.y.max()) + 1
+    data.y[test] = torch.randint(
+        classes, (int(test.sum()),), generator=torch.Generator().manual_seed(seed)
+    )
+    after = audit(data)
+    assert after.advice == before.advice
+    for name in ("features_say", "neighbours_say", "together_say", "known_homophily", "twins"):
+        assert getattr(after, name) == getattr(before, name)
+
+
+def test_homophily_is_that_of_all_labels_as_in_papers():
+    data = csbm(homophily=0.6, seed=4)
+    before = audit(data)
+    test = data.test_mask[:, 0]
+    data.y[test] = (data.y[test] + 1) % 5
+    assert audit(data).edge_homophily < before.edge_homophily
+    assert audit(data, split=1).features_say != before.features_say
+
+
+def test_what_the_rules_go_by_is_there_to_be_scrambled():
+    found = audit(with_twins())
+    assert found.twin_agreement > 0.9
+    assert any("leak" in text for text in found.advice.distrust)
+    alone = audit(small())
+    assert alone.known_homophily == pytest.approx((1 / 2 - 5 / 8) / (1 - 5 / 8))  # 0-3 and 2-3
+
+
+def test_nodes_in_no_set_are_not_looked_at_either():
+    data = csbm(homophily=0.6, seed=4, fractions=(0.3, 0.3, 0.2))
+    before = audit(data).advice
+    rest = ~(data.train_mask | data.val_mask | data.test_mask)[:, 0]
+    data.y[rest] = 0
+    assert audit(data).advice == before
+
+
+def one_way(turned=False):
+    """A node points to three of its own class, and is pointed to by anyone, often."""
+    generator = np.random.default_rng(0)
+    nodes = 600
+    y = generator.permutation(nodes) % 3
+    arcs = [
+        (node, other)
+        for node in range(nodes)
+        for other in generator.choice(np.flatnonzero(y == y[node]), 3)
+    ]
+    noisy = generator.choice(nodes, 60, replace=False)
+    arcs += [(node, other) for node in noisy for other in generator.choice(nodes, 150)]
+    edge_index = torch.tensor(np.array(arcs).T.copy())
+    x = torch.from_numpy(generator.normal(size=(nodes, 4)).astype("float32"))
+    return Data(x=x, y=torch.from_numpy(y), edge_index=edge_index.flip(0) if turned else edge_index)
+
+
+def test_the_direction_that_tells_is_advised():
+    out, into = audit(one_way()), audit(one_way(turned=True))
+    assert (out.direction, into.direction) == ("out", "in")
+    assert out.out_say == pytest.approx(into.in_say, abs=0.02)
+    assert out.out_say > out.undirected_say + 0.1
+    assert "direction: out" in out.advice.reasons[-1]
+    both = one_way()
+    both.edge_index = torch.cat([both.edge_index, both.edge_index.flip(0)], dim=1)
+    assert audit(both).direction == "undirected"
+
+
+def test_a_direction_is_advised_only_by_a_margin():
+    assert best_direction({"out": Said(0.5, 0.01), "undirected": Said(0.47, 0.01)}) == "out"
+    assert best_direction({"out": Said(0.5, 0.02), "undirected": Said(0.47, 0.01)}) == "undirected"
+    assert best_direction({"in": Said(0.5, 0.001), "undirected": Said(0.485, 0.01)}) == "undirected"
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"close_twins": 20, "twin_agreement": 0.9}, "leak"),
+        ({"duplicates": 10}, "the same features and links"),
+        ({"small_classes": ("rare",)}, "class rare"),
+        ({"known_sizes": (750, 100, 50, 50, 50)}, "75% of the labels"),
+        ({"test_nodes": 199}, "one of the 199 test nodes is worth 0.5 points"),
+        ({"isolated": 100}, "100 of 1000 nodes have no neighbour"),
+        ({"features_say": 0.04, "neighbours_say": 0.04}, "expect chance"),
+    ],
+)
+def test_each_rule_of_distrust_by_itself(change, word):
+    sound = audit(csbm(homophily=0.6))
+    assert sound.advice.distrust == ()
+    (text,) = replace(sound, **change).advice.distrust
+    assert word in text
+    just_below = {
+        "close_twins": 19, "duplicates": 9, "test_nodes": 200, "isolated": 99,
+        "known_sizes": (749, 101, 50, 50, 50), "features_say": 0.2, "small_classes": (),
+    }  # fmt: skip
+    less = change | {name: just_below[name] for name in change if name in just_below}
+    assert replace(sound, **less).advice.distrust == ()
+
+
+def test_classes_have_the_names_of_the_table():
+    rows = [(n, n % 7, ("dog", "cat")[n % 2]) for n in range(30)]
+    nodes = dict(zip(("id", "v", "kind"), zip(*rows, strict=True), strict=True))
+    edges = {"source": list(range(29)), "target": list(range(1, 30))}
+    found = audit(read_graph(nodes, edges, label="kind"))
+    assert (found.class_names, found.class_sizes) == (("cat", "dog"), (15, 15))
+    assert found.edge_homophily == 0
+    assert found.label_informativeness == 1
+    assert found.advice.model == "gcn+mmp"
+
+
+@pytest.mark.parametrize("change", ["no arcs", "wide features", "one class", "many nodes"])
+def test_odd_graphs_are_audited_too(change, monkeypatch):
+    data = csbm(nodes=60, classes=3, degree=4)
+    if change == "no arcs":
+        data.edge_index = torch.zeros((2, 0), dtype=torch.int64)
+    elif change == "wide features":
+        data.x = torch.rand(60, 200)
+    elif change == "one class":
+        data.y[:] = 0
+    else:
+        monkeypatch.setattr("memohop.data.audit.probes._NODES", 30)
+    found = audit(data)
+    assert (found.isolated == 60) == (change == "no arcs")
+    assert (found.edge_homophily is None) == (change == "no arcs")
+    assert (found.adjusted_homophily is None) == (change in ("no arcs", "one class"))
+    assert (found.features_say is None) == (change == "one class")
+
+
+def test_mistakes():
+    data = small()
+    with pytest.raises(UsageError, match="split=1 is not there; give one from 0 to 0"):
+        audit(data, split=1)
+    data.y[:] = -1
+    with pytest.raises(UsageError, match="data is of type int and no graph"):
+        audit(3)
+    with pytest.raises(UsageError, match="no label"):
+        audit(data)
+    data.edge_index = torch.tensor([[0], [9]])
+    with pytest.raises(UsageError, match="arc 0 points outside"):
+        audit(data)
+
+
+def test_features_that_leave_no_doubt_give_no_warning():
+    """Warnings are errors here: the logarithm of a probability of 0 was one."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(200) % 2
+    x = 1e4 * (2.0 * y[:, None] - 1) + torch.randn(200, 3, generator=generator)
+    x[0] = 1e9  # far beyond what the scaler has seen
+    arcs = torch.stack([torch.arange(200), (torch.arange(200) + 2) % 200])
+    found = memohop.audit(Data(x=x, y=y, edge_index=arcs))
+    assert found.edge_homophily == 1.0

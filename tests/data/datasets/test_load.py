@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from memohop.data.datasets.load import load
+from memohop.errors import DataError, UsageError
+
+
+def test_an_unknown_name():
+    with pytest.raises(UsageError, match=r"'texs'.*texas"):
+        load("texs")
+
+
+def test_the_environment_names_the_folder(data_root, monkeypatch):
+    monkeypatch.setenv("MEMOHOP_DATA", str(data_root))
+    assert load("texas").num_nodes == 183
+
+
+def test_an_empty_folder(tmp_path):
+    with pytest.raises(DataError, match=r"geom-gcn/new_data/texas/out1_graph_edges\.txt"):
+        load("texas", root=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["chameleon", "pubmed"])
+def test_rows_sum_to_one_or_stay_zero(name, data_root):
+    raw, row = (load(name, root=data_root, features=features).x for features in ("raw", "row"))
+    empty = (raw == 0).all(dim=1)
+    assert empty.any() == (name == "chameleon")
+    assert (row[empty] == 0).all()
+    assert torch.allclose(row.double().sum(dim=1), (~empty).double(), rtol=1e-6)
+    assert torch.equal(row > 0, raw > 0)
+
+
+def test_rows_with_negative_features_stay_finite():
+    row = load("csbm", features="row").x
+    assert torch.allclose(row.double().abs().sum(dim=1), torch.ones(1000).double(), rtol=1e-6)
+
+
+def test_unknown_features():
+    with pytest.raises(UsageError, match=r"'rows'.*row"):
+        load("csbm", features="rows")
+
+
+def test_new_splits_of_a_published_graph(data_root):
+    data = load(
+        "texas", root=data_root, split="random", splits=3, fractions=(0.6, 0.2, 0.2), seed=1
+    )
+    assert data.train_mask.shape == (183, 3)
+    assert [int(data[f"{part}_mask"][:, 0].sum()) for part in ("train", "val", "test")] == [
+        110,
+        36,
+        37,
+    ]
+    other = load(
+        "texas", root=data_root, split="random", splits=3, fractions=(0.6, 0.2, 0.2), seed=2
+    )
+    assert not torch.equal(data.train_mask, other.train_mask)
+    wisconsin = load("wisconsin", root=data_root, split="class-wise")
+    for label in range(5):
+        assert wisconsin.train_mask[wisconsin.y == label].any(dim=0).all()
+
+
+def test_class_wise_splits_of_texas_are_refused_with_the_remedy(data_root):
+    with pytest.raises(UsageError, match=r"class 1 has 1 node.*split='random'"):
+        load("texas", root=data_root, split="class-wise")
+
+
+def test_the_public_split_is_for_planetoid_alone(data_root):
+    with pytest.raises(UsageError, match=r"public.*cora, citeseer and pubmed, not for texas"):
+        load("texas", root=data_root, split="public")
+    with pytest.raises(UsageError, match=r"'publik'.*public"):
+        load("cora", root=data_root, split="publik")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "complaint"),
+    [
+        ("texas", {"homophily": 0.5}, r"texas .*'homophily'; accepted: none"),
+        ("texas", {"seed": 1}, r"'seed'; it goes with split='random' or split='class-wise'"),
+        ("texas", {"split": "random", "size": 1}, r"'size'; accepted: splits, fractions, seed"),
+        ("cora", {"split": "public", "splits": 2}, r"'splits'; it goes with"),
+        ("digits", {"nodes": 9}, r"'nodes'; accepted: neighbours, seed, splits, fractions"),
+        (
+            "csbm",
+            {"heterophily": 0.5},
+            r"accepted: homophily, nodes, classes, degree, channels, strength, seed, splits",
+        ),
+    ],
+)
+def test_an_unknown_option_is_answered_with_the_accepted_ones(name, options, complaint, tmp_path):
+    with pytest.raises(UsageError, match=complaint):
+        load(name, root=tmp_path, **options)
+
+
+def test_options_reach_the_synthetic_graphs():
+    data = load("csbm", homophily=0.5, nodes=60, classes=3, degree=4, channels=7, splits=2, seed=3)
+    assert data.x.shape == (60, 7)
+    assert data.train_mask.shape == (60, 2)
+    assert (data.name, data.metric) == ("csbm", "accuracy")
+    assert load("digits", neighbours=2, splits=1).num_edges == 2 * 1797
+
+
+def test_random_splits_rescue_a_synthetic_graph_with_tiny_classes():
+    data = load("csbm", nodes=10, degree=2, split="random", fractions=(0.5, 0.2, 0.3))
+    assert data.train_mask.sum(dim=0).tolist() == [5] * 10
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("features", 0),
+        ("features", ["raw"]),
+        ("split", 3),
+        ("splits", 0),
+        ("splits", 10**30),
+        ("seed", -1),
+        ("seed", 1.5),
+        ("fractions", 0.5),
+        ("fractions", "abc"),
+        ("nodes", 10**30),
+        ("nodes", "many"),
+        ("channels", 10**30),
+        ("homophily", float("nan")),
+        ("degree", None),
+    ],
+)
+def test_odd_values_of_options_are_refused_by_name(option, value):
+    with pytest.raises(UsageError, match=option):
+        load("csbm", **{option: value})
+
+
+@pytest.mark.parametrize("name", [3, None, ["texas"], {}])
+def test_a_name_that_is_none(name):
+    with pytest.raises(UsageError, match="no dataset named"):
+        load(name)
+
+
+def test_a_folder_that_is_none():
+    with pytest.raises(UsageError, match="root=3 is no folder"):
+        load("texas", root=3)

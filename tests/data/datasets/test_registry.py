@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from memohop.data.datasets.fetch import address, known_digests
+from memohop.data.datasets.registry import datasets, describe
+from memohop.errors import UsageError
+
+NAMES = [
+    *("texas", "wisconsin", "cornell", "cornell-legacy", "actor", "chameleon", "squirrel"),
+    *("cora", "citeseer", "pubmed", "chameleon-filtered", "squirrel-filtered"),
+    *("minesweeper", "tolokers", "csbm", "digits"),
+]
+
+
+def test_the_ids_are_the_promised_ones_in_order():
+    assert datasets() == NAMES
+    assert [describe(name).id for name in NAMES] == NAMES
+
+
+def test_an_unknown_id_is_answered_with_the_nearest():
+    with pytest.raises(UsageError, match=r"'corna'.*cora"):
+        describe("corna")
+
+
+def test_an_entry_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        describe("cora").nodes = 1
+
+
+def test_every_file_that_is_needed_has_a_digest_and_the_other_way_round():
+    needed = {path for name in NAMES for path in describe(name).files}
+    extra = known_digests().keys() - needed
+    assert needed <= known_digests().keys()
+    assert all(path.startswith("geom-gcn/structural_neighborhood/") for path in extra)
+    assert len(extra) == 11
+    assert all(len(digest) == 64 for digest in known_digests().values())
+
+
+def test_only_the_synthetic_graphs_need_no_file():
+    assert [name for name in NAMES if not describe(name).files] == ["csbm", "digits"]
+
+
+def test_leaks_and_mistakes_are_noted():
+    assert "67 %" in describe("chameleon").note
+    assert "63 %" in describe("squirrel").note
+    assert "Texas" in describe("cornell-legacy").note
+
+
+def test_addresses_are_encrypted_and_pinned_to_a_commit():
+    for path in known_digests():
+        scheme, _, host, _, _, commit = address(path).split("/")[:6]
+        assert (scheme, host) == ("https:", "raw.githubusercontent.com")
+        assert len(commit) == 40
+    assert address("geom-gcn/legacy/cornell/out1_graph_edges.txt").endswith(
+        "/1c4c04f93fa6ada91976cda8d7577eec0e3e5cce/new_data/cornell/out1_graph_edges.txt"
+    )
+    assert address("geom-gcn/splits/film_split_0.6_0.2_3.npz").endswith(
+        "/1124af17444d7fd09686504ec46caa3f39f4f632/splits/film_split_0.6_0.2_3.npz"
+    )
+    assert address("planetoid/ind.cora.graph").endswith("/data/ind.cora.graph")
+    assert address("platonov/tolokers.npz").endswith("/data/tolokers.npz")
+
+
+def test_a_listing_needs_no_pytorch():
+    code = (
+        "import sys, memohop.data.datasets.registry as r, memohop.data.datasets.fetch as f;"
+        "r.datasets(); f.known_digests();"
+        "sys.exit('torch' in sys.modules or 'pooch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,317 @@
+"""Tables as people have them: spellings, separators, more columns than needed, and mistakes."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from memohop.data.tables import from_arrays, from_networkx, read_graph, sources
+from memohop.data.tables.columns import ColumnEncoder
+from memohop.data.tables.links import id_array
+from memohop.errors import DataError, UsageError
+
+NODES = {"id": ["a", "b", "c", "d"], "v": [1, 2, 3, None], "kind": ["x", "y", "x", "y"]}
+EDGES = {"source": ["a", "b", "d"], "target": ["b", "c", "a"]}
+
+
+def read(nodes=NODES, edges=EDGES, label="kind", **more):
+    return read_graph(nodes, edges, label=label, **more)
+
+
+class TestMoreColumnsInTheEdgeTable:
+    def test_are_named_in_a_warning(self):
+        graph = read(edges=EDGES | {"weight": [1, 2, 3], "since": ["x", "y", "z"]})
+        (told,) = (text for text in graph.warnings if "every edge" in text)
+        assert told == "edges: every edge counts alike; not used: columns 'weight', 'since'"
+        assert told in graph.notes
+        assert not any("every edge" in text for text in read().warnings)
+
+    def test_are_named_for_networkx_too(self):
+        networkx = pytest.importorskip("networkx")
+        graph = networkx.grid_2d_graph(2, 2)
+        networkx.set_node_attributes(graph, dict(zip(graph, "xyxy", strict=True)), "kind")
+        networkx.set_edge_attributes(graph, 2.0, "weight")
+        found = from_networkx(graph, label="kind")
+        assert "every edge counts alike; not used: attribute 'weight'" in found.warnings
+        assert found.ids.tolist() == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+    def test_weights_of_a_matrix_are_told(self):
+        matrix = np.array([[0, 2, 0], [0, 0, 1], [0, 0, 0]])
+        found = from_arrays(matrix, np.eye(3), ["x", "y", "x"])
+        assert "the weights of the edges are not used" in found.warnings
+
+
+class TestSpellingsOfAClass:
+    def test_spaces_round_a_label_are_not_part_of_it(self):
+        graph = read(NODES | {"kind": ["x", " x", "y\t", "y"]})
+        assert graph.classes == ["x", "y"]
+        assert graph.data.y.tolist() == [0, 0, 1, 1]
+        assert "spaces round 2 label(s), such as ' x'" in "\n".join(graph.warnings)
+
+    def test_a_label_of_spaces_or_of_a_padded_na_is_missing(self):
+        graph = read(
+            NODES | {"id": list("abcdef"), "v": [1] * 6, "kind": [*"xyx", "y", " ", " NA"]}
+        )
+        assert graph.data.y.tolist() == [0, 1, 0, 1, -1, -1]
+
+    def test_labels_that_differ_in_case_are_two_classes_and_told(self):
+        graph = read(NODES | {"kind": ["Low risk", "low  Risk", "high", "high"]})
+        assert graph.classes == ["Low risk", "high", "low  Risk"]
+        told = [text for text in graph.warnings if "differ in case or spaces alone" in text]
+        assert len(told) == 1
+        assert "'Low risk' and 'low  Risk'" in told[0]
+        assert "2 classes; spell them alike" in told[0]
+
+    def test_classes_of_an_earlier_graph_are_found_whatever_the_spaces(self):
+        graph = read(NODES | {"kind": [" x", "y ", "z", "x"]}, classes=["x ", "y"])
+        assert graph.data.y.tolist() == [0, 1, -1, 0]
+        assert "1 label(s) of a class that is not known" in "\n".join(graph.warnings)
+
+    def test_labels_spelled_in_one_way_are_not_remarked_on(self):
+        assert not any("spaces" in text for text in read().warnings)
+
+
+class TestNumbersAsPeopleSpellThem:
+    @pytest.mark.parametrize(
+        ("cells", "numbers"),
+        [
+            (["36,200", "3,499", "1,264,548", "12"], [36200, 3499, 1264548, 12]),
+            (["1,234.5", "-2,000", "+7", "0"], [1234.5, -2000, 7, 0]),
+            (["1 234", "12", "1\u00a0234\u202f567", "3"], [1234, 12, 1234567, 3]),
+            (["1'234", "12", "1’234’567", "3"], [1234, 12, 1234567, 3]),  # noqa: RUF001
+            (["5%", "12.5 %", "100%", "0%"], [5, 12.5, 100, 0]),
+        ],
+    )
+    def test_are_numbers(self, cells, numbers):
+        graph = read(NODES | {"v": cells})
+        values = np.array(numbers, dtype=float)
+        expected = (values - values.mean()) / values.std()
+        np.testing.assert_allclose(graph.data.x[:, 0].numpy(), expected, rtol=1e-6)
+        assert graph.encoder.feature_names == ["v"]
+        assert any("without its thousands separators or per cent sign" in n for n in graph.notes)
+
+    @pytest.mark.parametrize(
+        "cells",
+        [
+            ["1,5", "2,25", "1,5", "2,25"],  # decimal commas
+            ["1,500", "2,250", "0,250", "0,250"],  # and here too, as 0,250 shows
+            ["1,500", "2,250", "1,5", "1,5"],
+            ["12,34,567", "1,234", "12,34,567", "1,234"],
+            ["1,2345", "1,2345", "1", "1"],
+            ["1,234", "1,234", "many", "many"],
+            ["5%", "5%", "7", "7"],  # per cent or not?
+            ["1", "1", "2", "2"],  # strings of a Parquet file, which may be codes
+            ["12 34", "12 34", "5 678", "5 678"],
+        ],
+    )
+    def test_other_strings_are_categories(self, cells):
+        graph = read(NODES | {"v": cells})
+        assert all(name.startswith("v=") for name in graph.encoder.feature_names)
+
+    def test_a_few_words_among_many_numbers_count_as_missing_and_are_told(self):
+        cells = [f"{n},000" for n in range(1, 40)] + ["unknown"]
+        nodes = {"id": list(range(40)), "v": cells, "kind": ["x", "y"] * 20}
+        graph = read(nodes, {"s": [0], "t": [1]})
+        assert graph.encoder.feature_names == ["v", "v is missing"]
+        assert graph.data.x[-1].tolist() == [0, 1]
+        assert any("1 value" in n and "'unknown', count as missing" in n for n in graph.notes)
+
+    def test_a_later_table_is_read_in_the_same_way_from_text_and_from_numbers(self, tmp_path):
+        first = read(NODES | {"v": ["36,200", "3,499", "4,000", "12"]})
+        (tmp_path / "n.csv").write_text('id,v\na,"3,499"\nb,12\n')
+        (tmp_path / "e.csv").write_text("s,t\na,b\n")
+        encoder = ColumnEncoder.from_json(first.encoder.to_json())
+        more = {"encoder": encoder, "classes": first.classes}
+        later = read(tmp_path / "n.csv", tmp_path / "e.csv", **more)
+        numbers = read({"id": ["a", "b"], "v": [3499, 12]}, {"s": ["a"], "t": ["b"]}, **more)
+        for graph in (later, numbers):
+            assert graph.data.x.tolist() == first.data.x[[1, 3]].tolist()
+        with pytest.raises(DataError, match=r"'v' held numbers .* such as 'many'"):
+            read({"id": ["a", "b"], "v": ["many", None]}, {"s": ["a"], "t": ["b"]}, **more)
+
+
+class TestManyColumns:
+    """The work is in proportion to their number: no list is searched for each of them."""
+
+    def test_names_are_looked_up_once(self):
+        class Table:
+            """Counts how often it is asked for the list of its names."""
+
+            asked = 0
+
+            def __init__(self, table):
+                self.table, self.num_rows = table, table.num_rows
+
+            def __getitem__(self, name):
+                return self.table[name]
+
+            @property
+            def column_names(self):
+                Table.asked += 1
+                return self.table.column_names
+
+        table = pa.table({f"v{n}": [n, n + 1] for n in range(200)})
+        x, _ = ColumnEncoder.fit(table).transform(Table(table))
+        assert x.shape == (2, 200)
+        assert Table.asked == 1
+
+    @pytest.mark.parametrize("width", [14, 110])
+    def test_a_first_line_of_any_length_is_read(self, width, tmp_path):
+        """Longer than Python's limit for a field, and than the bytes that are looked at first."""
+        names = [f"{n:0{width}}" for n in range(10_000)]
+        row = ",".join(["1"] * len(names))
+        lines = [f"{name},{kind},{row}\n" for name, kind in zip("abcd", "xyxy", strict=True)]
+        (tmp_path / "n.csv").write_text(f"id,kind,{','.join(names)}\n{''.join(lines)}")
+        graph = read(tmp_path / "n.csv")
+        assert graph.ids.tolist() == ["a", "b", "c", "d"]
+        assert graph.encoder.left_out == tuple(names)
+
+    def test_no_name_is_counted_in_a_list(self, monkeypatch):
+        class Names(list):
+            def count(self, name):
+                raise AssertionError("each name is counted by itself")
+
+        monkeypatch.setattr(sources, "_without_index", lambda names: Names(names))
+        assert read().data.num_nodes == 4
+
+    def test_an_unknown_column_does_not_list_a_thousand(self):
+        table = NODES | {f"v{n}": [1, 2, 3, 4] for n in range(1000)}
+        with pytest.raises(UsageError) as caught:
+            read(table, label="?")
+        assert len(str(caught.value)) < 1000
+
+
+class TestLongIds:
+    """One long id must not make all others as long: 100,000 of them would take 40 GB."""
+
+    LONG = "x" * 100_000
+
+    def test_take_no_more_memory_than_their_letters(self):
+        ids = [*(f"id-{n:07}" for n in range(100_000)), self.LONG]
+        tracemalloc.start()
+        nodes = {"id": ids, "kind": ["x", "y"] * 50_000 + ["x"]}
+        graph = read(nodes, {"s": [ids[0]], "t": [self.LONG]})
+        array = id_array(graph.ids)
+        again = from_arrays(np.zeros((2, 2)), np.eye(2), ids=[self.LONG, "a"])
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 100e6
+        assert graph.ids[-1] == array[-1] == again.ids[0] == self.LONG
+        assert graph.ids.dtype == array.dtype == again.ids.dtype == object
+
+    def test_whole_numbers_stay_numbers_and_tuples_stay_tuples(self):
+        assert id_array([3, 1]).dtype == np.int64
+        assert id_array(np.array([3, 1], dtype=np.int32)).dtype == np.int64
+        assert id_array([(0, 1), (1, 0)]).tolist() == [(0, 1), (1, 0)]
+        assert id_array([2**70, 1]).tolist() == [2**70, 1]
+        assert id_array([True, "a"]).tolist() == [True, "a"]
+
+
+class TestFilesThatAreNoTables:
+    @pytest.mark.parametrize(
+        ("name", "content", "complaint"),
+        [
+            ("n.csv", b"\xef\xbb\xbf", r"n\.csv is empty; give"),
+            ("n.csv", b"\xef\xbb\xbf\n", r"n\.csv is empty; give"),
+            ("n.csv", b"\xef\xbb", r"n\.csv"),
+            ("n.csv", b"\xc3", r"n\.csv is not text in UTF-8; save"),
+            ("n.csv", b"id,kind\na,x\nb,\xc3", r"n\.csv is not text in UTF-8; save"),
+            ("n.csv", b"id,kind,\xc3", r"n\.csv is not text in UTF-8; save"),
+            ("n.csv", b"id,kind", r"n\.csv has column names and no rows; give"),
+            ("n.csv.gz", b"id,kind\na,x\n", r"n\.csv\.gz is not compressed as its name says"),
+            ("n.csv.gz", gzip.compress(b""), r"n\.csv\.gz is empty; give"),
+            ("n.parquet", b"PAR1PAR1", r"n\.parquet cannot be read"),
+            ("n.parquet", b"", r"n\.parquet cannot be read"),
+        ],
+    )
+    @pytest.mark.parametrize("argument", ["nodes", "edges"])
+    def test_are_named_with_a_remedy(self, name, content, complaint, argument, tmp_path):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=complaint):
+            read(**{argument: tmp_path / name})
+
+    @pytest.mark.parametrize("argument", ["nodes", "edges"])
+    def test_tables_without_columns_or_rows(self, argument, tmp_path):
+        for table in ({}, pa.table({})):
+            with pytest.raises(DataError, match=f"{argument} has no columns; give"):
+                read(**{argument: table})
+        for name, table in {"no columns": {}, "no rows": {"id": [], "kind": []}}.items():
+            pa.parquet.write_table(pa.table(table), tmp_path / "t.parquet")
+            with pytest.raises(DataError, match=rf"t\.parquet has .*{name}"):
+                read(**{argument: tmp_path / "t.parquet"})
+
+    @pytest.mark.parametrize("column", ["id", "v", "kind", "source", "target"])
+    @pytest.mark.parametrize(
+        "cells",
+        [
+            [[1], [2], [3], None],
+            [{"a": 1}] * 4,
+            [b"a", b"\xff", b"c", b"d"],
+            pa.array([[("k", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
+            pa.array([1, 2, 3, 4], pa.duration("s")),
+        ],
+        ids=["list", "struct", "binary", "map", "duration"],
+    )
+    def test_columns_that_are_no_number_flag_or_string(self, column, cells, tmp_path):
+        nodes, edges = pa.table(NODES), {"source": list("abda"), "target": list("bcac")}
+        if column in NODES:
+            nodes = pa.table(NODES | {column: cells})
+        else:
+            edges = edges | {column: cells}
+        paths = tmp_path / "n.parquet", tmp_path / "e.parquet"
+        for path, table in zip(paths, (nodes, pa.table(edges)), strict=True):
+            pa.parquet.write_table(table, path)
+        file = "n" if column in NODES else "e"
+        with pytest.raises(
+            DataError, match=rf"{file}\.parquet: column '{column}' is of type .*turn"
+        ):
+            read(*paths)
+
+    @pytest.mark.parametrize("column", ["id", "v", "kind"])
+    def test_strings_whose_bytes_are_no_letters(self, column):
+        letters = pa.array([b"a", b"\xff", b"c", b"d"])
+        strings = pa.Array.from_buffers(pa.string(), 4, letters.buffers())
+        with pytest.raises(DataError, match=f"nodes: column '{column}' holds strings that are not"):
+            read(NODES | {column: strings})
+
+    def test_names_with_a_point_and_folders_with_an_equals_sign_are_only_names(self, tmp_path):
+        folder = tmp_path / "v=7"
+        folder.mkdir()
+        pa.parquet.write_table(pa.table(NODES | {"v.w": [4, 3, 2, 1]}), folder / "n.parquet")
+        graph = read(folder / "n.parquet")
+        assert graph.encoder.feature_names == ["v", "v is missing", "v.w"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"nodes": 3}, "nodes is of type int and no table .*give the path"),
+        ({"edges": 3}, "edges is of type int and no table .*give the path"),
+        ({"label": ["a"]}, r"label=\['a'\] is no name of a column"),
+        ({"label": 3}, "label=3 is no name of a column"),
+        ({"id": 3}, "id=3 is no name"),
+        ({"source": {}}, "source={} is no name"),
+        ({"target": True}, "target=True is no name"),
+        ({"label": "id"}, "column 'id' of nodes cannot be both id and label"),
+        ({"id": "kind"}, "column 'kind' of nodes cannot be both id and label"),
+        ({"directed": "no"}, "directed='no' is neither True nor False"),
+        ({"drop_unknown": 1}, "drop_unknown=1 is neither"),
+        ({"encoder": 3}, "encoder=3 is no ColumnEncoder"),
+        ({"classes": 3}, "classes=3 is no list of classes"),
+        ({"classes": [None]}, r"classes=\[None\] is no list of classes"),
+    ],
+)
+def test_arguments_of_a_wrong_type(arguments, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        read(**arguments)
+
+
+@pytest.mark.parametrize("labels", [[[1], [2], [1]], [{}, {}, {}], [b"x", b"y", b"x"]])
+def test_labels_of_arrays_that_are_no_labels(labels):
+    with pytest.raises((UsageError, DataError), match="labels"):
+        from_arrays(np.zeros((3, 3)), np.eye(3), labels)

@@ -1,0 +1,351 @@
+"""Derivatives of every operation, by all of PyTorch's ways, against those of dense products."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import functional_call, grad
+
+from memohop import MMP, Graph
+from memohop.nn import SparseFeatures, epoch_key, randomness
+from memohop.nn._ops import fixed_matrix
+from memohop.nn._ops.attention import attend, row_softmax
+from memohop.nn._ops.dropped_linear import dropped_linear
+from memohop.nn._ops.dynamic_attention import attend_dynamically
+from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
+from memohop.nn._ops.fused import numba_kernels
+from memohop.nn._ops.masks import scaled_keep_mask
+from memohop.nn._ops.operation import Operation
+from memohop.nn._ops.pairs import Pairs, pair_product
+from memohop.nn._ops.pattern import Pattern, inner, weighted_product
+from memohop.nn._ops.update import gated_update
+from memohop.nn._ops.whole_attention import attend_as_a_whole
+from memohop.nn.decoupling import decoupling_loss
+from memohop.nn.dropout import Dropout
+from memohop.nn.features import FeatureLinear
+from memohop.nn.randomness import Draw
+from numerics import generator
+
+# Node 4 sends to one and receives from nobody; the loop of node 1 is all that it receives.
+ROW, COL, NODES = [0, 0, 0, 1, 2, 2, 3], [0, 1, 3, 1, 0, 4, 2], 5
+ENTRIES = len(ROW)
+KEEP = [1, 0, 1, 1, 1, 1, 0]
+SLOPE, RATE, HEADS, WIDTH = 0.2, 0.375, 8, 8
+
+
+@dataclass
+class Case:
+    """An operation, the same from dense products, and the shapes of what both take."""
+
+    ours: Callable[..., Tensor]
+    dense: Callable[..., Tensor]
+    shapes: list[tuple[int, ...]]
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    """The same numbers whatever the type and device."""
+    return torch.randn(*shape, generator=generator(seed))
+
+
+class Cases:
+    """The cases on a device, in a type; the dense ones are on the same device, in float64."""
+
+    def __init__(self, device: str, dtype: torch.dtype) -> None:
+        self.device, self.dtype = device, dtype
+        self.row, self.col = (torch.tensor(part, device=device) for part in (ROW, COL))
+        self.pattern = Pattern(self.row, self.col, (NODES, NODES))
+        self.rate = torch.tensor(RATE, device=device, dtype=dtype)
+        self.key = epoch_key(torch.tensor(3), torch.tensor(1)).to(device)
+        places = F.one_hot(self.row * NODES + self.col, NODES * NODES)
+        self.entries = places.double()  # [entries, nodes * nodes]
+        self.there = self.entries.sum(0).unflatten(0, (NODES, NODES))
+
+    def matrix(self, values: Tensor) -> Tensor:
+        return (values @ self.entries).unflatten(-1, (NODES, NODES))
+
+    def of_entries(self, full: Tensor) -> Tensor:
+        return full.flatten(-2) @ self.entries.t()
+
+    def mask(self, place: int, *shape: int) -> Tensor:
+        return scaled_keep_mask(Draw(self.key, place), shape, self.rate, self.dtype).double()
+
+    def dropout(self) -> Dropout:
+        return Dropout(RATE).to(self.device, self.dtype)
+
+    def softmax(self, scores: Tensor, keep: list[int] | None = None) -> Tensor:
+        """From ``[..., nodes, nodes]`` to weights of the entries."""
+        there = self.there
+        if keep is not None:
+            there = self.matrix(torch.tensor(keep, device=self.device).double())
+        powers = scores.exp() * there
+        return powers / powers.sum(-1, keepdim=True).clamp(min=1e-30)
+
+    def fixed_product(self) -> Case:
+        values = normal(ENTRIES, seed=9).to(self.device)
+        matrix = FixedMatrix(self.pattern, values.to(self.dtype))
+        full = self.matrix(values.double())
+        return Case(
+            lambda dense, bias: fixed_product(dense, matrix, bias),
+            lambda dense, bias: full @ dense + bias[:, None],
+            [(2, NODES, 3), (2, 3)],
+        )
+
+    def table_product(self) -> Case:
+        factors = [normal(NODES, seed=seed).to(self.device, self.dtype) for seed in (8, 9)]
+        values = factors[0][self.row] * factors[1][self.col]
+        matrix, full = FixedMatrix(self.pattern, values, (*factors,)), self.matrix(values.double())
+        assert matrix.packed is not None
+        return Case(
+            lambda dense: fixed_product(dense, matrix), lambda dense: full @ dense, [(2, NODES, 3)]
+        )
+
+    def weighted_product(self) -> Case:
+        return Case(
+            lambda values, dense: weighted_product(values, dense, self.pattern),
+            lambda values, dense: self.matrix(values) @ dense,
+            [(2, ENTRIES), (2, NODES, 3)],
+        )
+
+    def inner(self) -> Case:
+        return Case(
+            lambda left, right: inner(left, right, self.pattern),
+            lambda left, right: self.of_entries(left @ right.mT),
+            [(2, NODES, 3), (2, NODES, 3)],
+        )
+
+    def row_softmax(self) -> Case:
+        return Case(
+            lambda scores: row_softmax(scores, self.pattern),
+            lambda scores: self.of_entries(self.softmax(self.matrix(scores))),
+            [(2, ENTRIES)],
+        )
+
+    def attention(self, keep: list[int] | None = None) -> Case:
+        kept = None if keep is None else torch.tensor(keep, device=self.device)
+
+        def dense(receive: Tensor, send: Tensor) -> Tensor:
+            scores = F.leaky_relu(receive[..., None] + send[..., None, :], SLOPE)
+            return self.of_entries(self.softmax(scores, keep))
+
+        return Case(
+            lambda receive, send: attend(
+                receive, send, self.pattern, negative_slope=SLOPE, keep=kept
+            ),
+            dense,
+            [(2, NODES), (2, NODES)],
+        )
+
+    def dynamic_attention(self, keep: list[int] | None = None) -> Case:
+        kept = None if keep is None else torch.tensor(keep, device=self.device)
+
+        def dense(receive: Tensor, send: Tensor, score: Tensor) -> Tensor:
+            arcs = F.leaky_relu(receive[:, :, None] + send[:, None], SLOPE)
+            scores = (arcs * score[:, None, None]).sum(-1)
+            return self.of_entries(self.softmax(scores, keep))
+
+        return Case(
+            lambda receive, send, score: attend_dynamically(
+                receive, send, score, self.pattern, negative_slope=SLOPE, keep=kept
+            ),
+            dense,
+            [(2, NODES, 3), (2, NODES, 3), (2, 3)],
+        )
+
+    def whole_attention(self, drops: bool) -> Case:
+        draws = (Draw(self.key, 1), Draw(self.key, 2)) if drops else (None, None)
+        masks = [1.0, 1.0]
+        if drops:
+            masks = [self.mask(1, HEADS, NODES, WIDTH), self.mask(2, HEADS, ENTRIES)]
+
+        def dense(mapped: Tensor, vectors: Tensor) -> Tensor:
+            values = mapped.unflatten(-1, (HEADS, WIDTH)).transpose(0, 1)
+            receive, send, bias = vectors.unflatten(-1, (HEADS, 1, WIDTH)).unbind()
+            scores = (values * receive).sum(-1)[..., None] + (values * send).sum(-1)[:, None]
+            weights = self.of_entries(self.softmax(F.leaky_relu(scores, SLOPE), KEEP)) * masks[1]
+            return (self.matrix(weights) @ (values * masks[0]) + bias).transpose(0, 1).flatten(1)
+
+        return Case(
+            lambda mapped, vectors: attend_as_a_whole(
+                mapped, vectors, self.pattern, heads=HEADS, negative_slope=SLOPE,
+                keep=torch.tensor(KEEP), draws=draws, rates=(self.rate, self.rate),
+            ),
+            dense,
+            [(NODES, HEADS * WIDTH), (3, HEADS * WIDTH)],
+        )  # fmt: skip
+
+    def dropped(self) -> Case:
+        dropout = self.dropout()
+
+        def ours(values: Tensor) -> Tensor:
+            with randomness(self.key):
+                return dropout(values)
+
+        return Case(ours, lambda values: values * self.mask(1, NODES, 4), [(NODES, 4)])
+
+    def dropped_linear(self) -> Case:
+        dropout = self.dropout()
+
+        def ours(values: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+            with randomness(self.key):
+                return dropped_linear(values, dropout, weight, bias)
+
+        return Case(
+            ours,
+            lambda values, weight, bias: F.linear(values * self.mask(1, NODES, 4), weight, bias),
+            [(NODES, 4), (3, 4), (3,)],
+        )
+
+    def features(self) -> Case:
+        """Sparse features times weights, with dropout of what is stored."""
+        values = normal(ENTRIES, seed=9).to(self.device)
+        sparse = SparseFeatures(self.matrix(values.double()).to(self.dtype))
+        layer = FeatureLinear(NODES, 3, dropout=RATE).to(self.device, self.dtype)
+        full = self.matrix(values.double() * self.mask(1, ENTRIES))
+
+        def ours(weight: Tensor, bias: Tensor) -> Tensor:
+            with randomness(self.key):
+                return functional_call(layer, {"weight": weight, "bias": bias}, sparse)
+
+        return Case(ours, lambda weight, bias: full @ weight + bias, [(NODES, 3), (3,)])
+
+    def pair_product(self) -> Case:
+        values = normal(1, ENTRIES, seed=9)
+        wanted = torch.tensor([[2, 0], [0, 1], [4, 1], [1, 2]])
+        pairs, full = Pairs(*wanted.t(), 3), self.matrix(values[0].double())
+
+        def dense(given: Tensor) -> Tensor:
+            return (full @ given).unflatten(-1, (3, -1))[:, wanted[:, 0], wanted[:, 1]]
+
+        return Case(
+            lambda given: pair_product(values, given, self.pattern, pairs), dense, [(2, NODES, 6)]
+        )
+
+    def gated_update(self, drops: bool = False, wants_memory: bool = True) -> Case:
+        """With the gates among the results."""
+        draws = (Draw(self.key, 1), Draw(self.key, 2)) if drops else None
+
+        def ours(*tensors: Tensor) -> Tensor:
+            found = gated_update(*tensors, draws, self.rate, wants_memory)
+            return torch.cat([part for part in found if part.numel()], -1)
+
+        def dense(hidden: Tensor, message: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+            seen = hidden, message
+            if drops:
+                seen = hidden * self.mask(1, NODES, 4), message * self.mask(2, NODES, 4)
+            gates = (torch.cat(seen, -1) @ weight.mT + bias).sigmoid()
+            keep, absorb, pass_on = gates.split(1, -1)
+            memory = [pass_on * message] if wants_memory else []
+            return torch.cat([keep * hidden + absorb * message, *memory, gates], -1)
+
+        return Case(ours, dense, [(NODES, 4), (NODES, 4), (3, 8), (3,)])
+
+    def cosine(self) -> Case:
+        return Case(
+            lambda hidden, memory: decoupling_loss(hidden, memory, form="paper"),
+            lambda hidden, memory: F.cosine_similarity(hidden, memory, dim=-1).abs().sum(),
+            [(NODES, 4), (NODES, 4)],
+        )
+
+
+ANYWHERE: dict[str, Callable[[Cases], Case]] = {
+    "fixed product": Cases.fixed_product,
+    "weighted product": Cases.weighted_product,
+    "inner products": Cases.inner,
+    "row softmax": Cases.row_softmax,
+    "attention": Cases.attention,
+    "attention, some arcs dropped": partial(Cases.attention, keep=KEEP),
+    "dynamic attention": Cases.dynamic_attention,
+    "dynamic attention, some arcs dropped": partial(Cases.dynamic_attention, keep=KEEP),
+    "dropout": Cases.dropped,
+    "dropout and a linear map": Cases.dropped_linear,
+    "sparse features": Cases.features,
+    "gated update": Cases.gated_update,
+    "gated update with dropout": partial(Cases.gated_update, drops=True),
+    "gated update without memory": partial(Cases.gated_update, wants_memory=False),
+    "cosine": Cases.cosine,
+}
+NUMBA_ALONE: dict[str, Callable[[Cases], Case]] = {
+    "table product": Cases.table_product,
+    "whole attention": partial(Cases.whole_attention, drops=False),
+    "whole attention with dropout": partial(Cases.whole_attention, drops=True),
+    "pair product": Cases.pair_product,
+}
+
+
+def check_case(check, case, like):
+    inputs = [normal(*shape, seed=k).to(like) for k, shape in enumerate(case.shapes)]
+    check(case.ours, case.dense, inputs)
+
+
+@pytest.mark.parametrize("name", ANYWHERE)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+def test_operations(dtype, name, check_derivatives):
+    check_case(check_derivatives, ANYWHERE[name](Cases("cpu", dtype)), torch.empty(0, dtype=dtype))
+
+
+@pytest.mark.parametrize("name", ANYWHERE)
+@pytest.mark.parametrize("check_derivatives", ["jacrev of vmap", "create_graph"], indirect=True)
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_operations_on_a_gpu(name, check_derivatives):
+    case = ANYWHERE[name](Cases("cuda", torch.float32))
+    check_case(check_derivatives, case, torch.empty(0, device="cuda"))
+
+
+@pytest.fixture
+def small_tables(monkeypatch):
+    monkeypatch.setattr(fixed_matrix, "_LARGE_FOR_TABLES", 0)
+    monkeypatch.setattr(fixed_matrix, "_CROWDED_FOR_TABLES", -1)
+
+
+@pytest.mark.parametrize("name", NUMBA_ALONE)
+@pytest.mark.skipif(numba_kernels() is None, reason="Numba is not installed")
+def test_operations_that_only_numba_serves(small_tables, name, check_derivatives):
+    check_case(check_derivatives, NUMBA_ALONE[name](Cases("cpu", torch.float32)), torch.empty(0))
+
+
+@pytest.mark.skipif(numba_kernels() is None, reason="Numba is not installed")
+def test_these_are_all_operations(small_tables, monkeypatch):
+    applied = set()
+    plain = Operation.apply.__func__
+
+    def noted(cls, *inputs):
+        applied.add(cls.__name__)
+        return plain(cls, *inputs)
+
+    monkeypatch.setattr(Operation, "apply", classmethod(noted))
+    kinds = [(ANYWHERE, torch.float64), (ANYWHERE, torch.float32), (NUMBA_ALONE, torch.float32)]
+    for cases, dtype in kinds:
+        for make in cases.values():
+            case = make(Cases("cpu", dtype))
+            inputs = [torch.ones(shape, dtype=dtype) for shape in case.shapes]
+            grad(lambda *given, case=case: case.ours(*given).sum())(*inputs)
+    on_a_gpu_alone = {"_DroppedProduct"}
+    assert applied | on_a_gpu_alone == {one.__name__ for one in Operation.__subclasses__()}
+
+
+@pytest.mark.parametrize("per", ["node", "channel"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+def test_a_round_of_message_passing(dtype, per, check_derivatives):
+    """Its parameters are inputs as well; the dense one has another message and no fast path."""
+    arcs = torch.tensor([[0, 1, 1, 2, 0], [1, 0, 2, 0, 2]])
+    graph = Graph(arcs, 4, direction="out", norm="row").to(dtype=dtype)
+    full = graph.matrix.full.double()
+    mmp = MMP(lambda memory, _: graph @ memory, 4, per=per)
+    names = [name for name, _ in mmp.named_parameters()]
+
+    def ours(hidden, memory, *parameters):
+        given = dict(zip(names, parameters, strict=True))
+        return torch.cat(functional_call(mmp, given, (hidden, memory, None)), -1)
+
+    def dense(hidden, memory, weight, bias):
+        message = full @ memory
+        gates = (torch.cat([hidden, message], -1) @ weight.mT + bias).sigmoid()
+        keep, absorb, send = gates.chunk(3, -1)
+        return torch.cat([keep * hidden + absorb * message, send * message], -1)
+
+    shapes = [(4, 4), (4, 4), *(parameter.shape for parameter in mmp.parameters())]
+    check_derivatives(ours, dense, [normal(*s, seed=k).to(dtype) for k, s in enumerate(shapes)])

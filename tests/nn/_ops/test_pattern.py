@@ -1,0 +1,98 @@
+"""The weighted product and its relatives against loops over entries."""
+
+import torch
+
+from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
+from memohop.nn._ops.pattern import Pattern, inner, weighted_product
+
+ROW, COL, SHAPE = [0, 0, 1, 3, 3, 3], [1, 4, 0, 0, 2, 4], (4, 5)
+
+
+def pattern() -> Pattern:
+    return Pattern(torch.tensor(ROW), torch.tensor(COL), SHAPE)
+
+
+def slow_product(values, dense):
+    out = torch.zeros(len(values), SHAPE[0], dense.shape[-1], dtype=dense.dtype)
+    for k in range(len(values)):
+        for e, (i, j) in enumerate(zip(ROW, COL, strict=True)):
+            out[k, i] += values[k, e] * dense[k, j]
+    return out
+
+
+def random(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def test_products_of_several_matrices():
+    values, dense = random(3, 6), random(3, 5, 2)
+    torch.testing.assert_close(
+        weighted_product(values, dense, pattern()), slow_product(values, dense)
+    )
+    same = values[:1].expand(3, 6)
+    matrix = FixedMatrix(pattern(), values[0])
+    torch.testing.assert_close(fixed_product(dense, matrix), slow_product(same, dense))
+    turned = pattern().transpose
+    left = random(3, 4, 2)
+    torch.testing.assert_close(
+        weighted_product(values[:, pattern().order], left, turned),
+        torch.stack(
+            [pattern().csr(v).to_dense().t() @ part for v, part in zip(values, left, strict=True)]
+        ),
+    )
+
+
+def test_block_diagonal_form_equals_one_by_one():
+    values, dense = random(3, 6), random(3, 5, 2)
+    block = pattern().block_csr(values) @ dense.reshape(15, 2)
+    torch.testing.assert_close(block.view(3, 4, 2), slow_product(values, dense))
+
+
+def test_inner_products():
+    left, right = random(2, 4, 3), random(2, 5, 3)
+    found = inner(left, right, pattern())
+    for k in range(2):
+        for e, (i, j) in enumerate(zip(ROW, COL, strict=True)):
+            torch.testing.assert_close(found[k, e], left[k, i] @ right[k, j])
+
+
+def test_gradients():
+    values, dense = random(2, 6).requires_grad_(), random(2, 5, 2).requires_grad_()
+    left, right = random(2, 4, 2).requires_grad_(), random(2, 5, 2).requires_grad_()
+    here = pattern()
+    assert torch.autograd.gradcheck(lambda v, d: weighted_product(v, d, here), (values, dense))
+    assert torch.autograd.gradgradcheck(lambda v, d: weighted_product(v, d, here), (values, dense))
+    assert torch.autograd.gradcheck(lambda a, b: inner(a, b, here), (left, right))
+
+
+def test_vmap_folds_members_with_and_without_a_batch():
+    here, values, dense = pattern(), random(4, 3, 6), random(4, 3, 5, 2)
+    slow = torch.stack([slow_product(v, d) for v, d in zip(values, dense, strict=True)])
+    both = torch.vmap(lambda v, d: weighted_product(v, d, here))(values, dense)
+    torch.testing.assert_close(both, slow)
+    shared = torch.vmap(lambda d: weighted_product(values[0], d, here))(dense)
+    torch.testing.assert_close(shared[2], slow_product(values[0], dense[2]))
+    grads = torch.vmap(torch.func.grad(lambda v, d: (weighted_product(v, d, here) ** 2).sum()))
+    alone = torch.func.grad(lambda v, d: (slow_product(v, d) ** 2).sum())
+    torch.testing.assert_close(
+        grads(values, dense), torch.stack([alone(v, d) for v, d in zip(values, dense, strict=True)])
+    )
+
+
+def test_second_derivatives_through_a_transform_that_is_over():
+    row, col = (torch.rand(6, 6) > 0.5).nonzero(as_tuple=True)
+    pattern = Pattern(row, col, (6, 6))
+    values = torch.rand(1, len(pattern), dtype=torch.double, requires_grad=True)
+    dense = torch.rand(1, 6, 3, dtype=torch.double, requires_grad=True)
+
+    def slow(values, dense):
+        place = (torch.zeros_like(row), row, col)
+        return torch.zeros(1, 6, 6, dtype=torch.double).index_put(place, values[0]) @ dense
+
+    def second(product):
+        _, pull_back = torch.func.vjp(lambda *both: product(*both).pow(3), values, dense)
+        first = pull_back(torch.ones(1, 6, 3, dtype=torch.double))
+        return torch.autograd.grad(sum(grad.square().sum() for grad in first), (values, dense))
+
+    found = second(lambda values, dense: weighted_product(values, dense, pattern))
+    torch.testing.assert_close(found, second(slow))
