@@ -1,0 +1,91 @@
+"""Who holds the nodes while a :class:`MemoryNetwork` passes messages, and who looks on.
+
+The pass itself, :meth:`MemoryNetwork.pass_messages`, is written once. Training holds all nodes at
+once, :class:`AllNodes`; prediction holds them block by block, :class:`memohop.inference.Blocks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from memohop.nn.mmp import MMP, Gates
+
+Embed = Callable[[Any], Tensor]
+"""From features to hidden state."""
+
+Update = Callable[..., tuple[Tensor, Tensor, Gates]]
+"""One round, from ``(hidden, memory, *conv_args)`` to hidden state, memory and gates."""
+
+
+class Watch:
+    """Looks on while messages are passed; what it makes of that is up to its subclasses."""
+
+    def before_round(self, mmp: MMP) -> None:
+        """The memories are there, and about to be sent."""
+
+    def see_gates(self, rows: slice, gates: Gates) -> None:
+        """The gates of some nodes in this round; the rows of a round come in order."""
+
+
+class Nodes(Protocol):
+    """Hidden state and memory of all nodes, at once or block by block."""
+
+    def start(self, embed: Embed) -> None:
+        """Before the first round the memory is the hidden state."""
+
+    def step(self, update: Update, watch: Watch) -> None:
+        """One round."""
+
+
+class AllNodes:
+    """All nodes at once, and all that they have been: the regulariser looks back on it.
+
+    Args:
+        x: the features.
+        graph: whatever the convolutions take.
+        beside: what they take besides, from the first hidden state.
+    """
+
+    def __init__(self, x: Any, graph: Any, beside: Callable[[Tensor], tuple[Tensor, ...]]) -> None:
+        self._x, self._graph, self._beside = x, graph, beside
+        self.pairs: list[tuple[Tensor, Tensor]] = []  # hidden state and memory after each round
+
+    def start(self, embed: Embed) -> None:
+        """Before the first round the memory is the hidden state."""
+        hidden = embed(self._x)
+        self.pairs = [(hidden, hidden)]
+
+    def step(self, update: Update, watch: Watch) -> None:
+        """One round."""
+        beside = self._beside(self.pairs[0][0])
+        hidden, memory, gates = update(*self.pairs[-1], self._graph, *beside)
+        self.pairs.append((hidden, memory))
+        watch.see_gates(slice(0, len(hidden)), gates)
+
+
+class MeanGates(Watch):
+    """The gates of every node in every round, as means over channels."""
+
+    def __init__(self) -> None:
+        self._rounds: list[list[Tensor]] = []
+
+    def before_round(self, mmp: MMP) -> None:
+        """Begin with the next round."""
+        self._rounds.append([])
+
+    def see_gates(self, rows: slice, gates: Gates) -> None:
+        """Keep their means."""
+        self._rounds[-1].append(mean_gates(gates))
+
+    def found(self) -> Tensor:
+        """The gates ``[rounds, N, 3]``: kept, absorbed, passed on."""
+        return torch.stack([torch.cat(of_round) for of_round in self._rounds])
+
+
+def mean_gates(gates: Gates) -> Tensor:
+    """Kept, absorbed and passed on, ``[N, 3]``: means over channels."""
+    return torch.stack([gate.mean(-1) for gate in gates], dim=-1)
