@@ -173,17 +173,18 @@ def _take_apart(network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array) -> 
 
 
 class _Parts(Watch):
-    """The summands of the first node's hidden state, which each round keeps and adds to.
+    """The summands of the first node's hidden state, followed from round to round.
 
     Args:
         own: What the hidden state is before the first round, `[channels]`.
-        nodes: Whose memories are read.
-        row: What the node weighs them with, the first row of the graph's matrix.
+        nodes: All nodes, for their memories.
+        row: The node's row of the graph's matrix: its neighbours and their weights.
 
     Attributes:
         own: What is left of it.
-        received: For each round what is left of each message, `[neighbours, channels]`.
-        constant: What the biases made of it, `[channels]`.
+        received: For each round, what is left of what came from each neighbour,
+            `[neighbours, channels]`.
+        constant: What is left of the biases, `[channels]`.
         gates: For each round the means of the node's gates, `[3]`.
     """
 

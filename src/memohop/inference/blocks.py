@@ -4,8 +4,7 @@ The graph product is linear, so that what a node receives can be collected befor
 applied: :math:`\mathbf{A}(\mathbf{C}\mathbf{W}) + \mathbf{b} =
 (\mathbf{A}\mathbf{C})\mathbf{W} + \mathbf{b}`. What is collected takes the place of the memory,
 some columns at a time, and the rest of a round is done some rows at a time: besides hidden state
-and memory of all nodes there is nothing as large. No transpose of the graph is stored, which only
-training needs.
+and memory of all nodes there is nothing as large.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ _COLUMNS = 16  # of a block: a row of it is a cache line
 
 
 class Blocks:
-    """The nodes of a network in evaluation mode on graph convolutions, a block at a time.
+    """All nodes, for networks on graph convolutions that are in evaluation mode.
 
-    Hidden state and memory are all that is as large as the graph is wide. One object serves several
-    networks: memory that is freed and asked for anew leaves gaps.
+    One object serves several networks, since tensors of this size that are freed and made anew
+    leave gaps. Gradients are not tracked.
 
     Args:
         x: Features, dense or sparse.
@@ -69,10 +68,9 @@ class Blocks:
         return torch.cat([block[rows] for block in self._memory], dim=1)
 
     def rows(self) -> Iterator[slice]:
-        """The blocks, one after the other; a graph without nodes has one, which is empty."""
+        """The blocks, one after the other."""
         nodes = len(self.hidden)
-        starts = range(0, max(nodes, 1), _ROWS)
-        return (slice(start, min(start + _ROWS, nodes)) for start in starts)
+        return (slice(start, min(start + _ROWS, nodes)) for start in range(0, nodes, _ROWS))
 
     def _remember(self, rows: slice, memory: Tensor) -> None:
         for block, part in zip(self._memory, memory.split(_COLUMNS, dim=1), strict=True):

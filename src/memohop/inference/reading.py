@@ -39,9 +39,11 @@ def probabilities(
         x: Features, dense or sparse.
         edge_index: The arcs.
     """
+    nodes = _nodes_of(networks, x, edge_index)
     total = torch.zeros(x.shape[0], networks[0].classifier.out_features)
-    for found in read_out(networks, x, edge_index):
-        total += found.probabilities
+    for network in networks:
+        network.pass_messages(nodes)
+        total += _decide(network, nodes)
     return (total / len(networks)).numpy()
 
 
@@ -49,12 +51,18 @@ def read_out(
     networks: Sequence[MemoryNetwork], x: Tensor | sparse.csr_array, edge_index: Tensor
 ) -> Iterator[ReadOut]:
     """What each network says, one after the other; arguments as for :func:`probabilities`."""
-    matrix = adjacency(edge_index, x.shape[0], **networks[0].policies_in_force)
-    nodes = Blocks(x, matrix, networks[0].input.out_channels)
+    nodes = _nodes_of(networks, x, edge_index)
     for network in networks:
-        gates = MeanGates()
+        gates = MeanGates(torch.empty(len(network.rounds), x.shape[0], 3))
         network.pass_messages(nodes, gates)
-        yield ReadOut(_decide(network, nodes), gates.found())
+        yield ReadOut(_decide(network, nodes), gates.found)
+
+
+def _nodes_of(
+    networks: Sequence[MemoryNetwork], x: Tensor | sparse.csr_array, edge_index: Tensor
+) -> Blocks:
+    matrix = adjacency(edge_index, x.shape[0], **networks[0].policies_in_force)
+    return Blocks(x, matrix, networks[0].input.out_channels)
 
 
 @torch.no_grad()

@@ -133,16 +133,16 @@ class MemoryNetwork(GraphModel):
 
     def gates(self, x: Features, graph: Graph) -> Tensor:
         """The gates ``[rounds, N, 3]``: kept, absorbed, passed on (means over channels)."""
-        gates = MeanGates()
+        gates = MeanGates(self.classifier.weight.new_empty(len(self.rounds), x.shape[0], 3))
         self.pass_messages(AllNodes(x, graph, self.backbone.beside), gates)
-        return gates.found()
+        return gates.found
 
     def pass_messages(self, nodes: Nodes, watch: Watch | None = None) -> None:
-        """All rounds, from the features on: the forward pass up to the classifier.
+        """The forward pass from the features up to the classifier, Eqs. (6)-(10) in each round.
 
         Args:
-            nodes: who holds the hidden state and the memory, at once or block by block.
-            watch: who looks on.
+            nodes: hold hidden state and memory, all at once or block by block.
+            watch: is told of each round and its gates.
         """
         watch = Watch() if watch is None else watch
         nodes.start(self.embed)
@@ -157,7 +157,7 @@ class MemoryNetwork(GraphModel):
         return F.relu(self.input(x))
 
     def classify(self, hidden: Sequence[Tensor]) -> Tensor:
-        """From the hidden states of all rounds to logits; the last one is enough to go by it."""
+        """From the hidden states of all rounds to logits; ``"last"`` needs the last one alone."""
         read = torch.cat([*hidden], dim=-1) if self.readout == "jumping" else hidden[-1]
         return self.classifier(self.dropout(read))
 

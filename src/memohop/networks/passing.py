@@ -1,7 +1,8 @@
-"""Who holds the nodes while a :class:`MemoryNetwork` passes messages, and who looks on.
+"""What a forward pass goes over, and the hook through which it is read out.
 
-The pass itself, :meth:`MemoryNetwork.pass_messages`, is written once. Training holds all nodes at
-once, :class:`AllNodes`; prediction holds them block by block, :class:`memohop.inference.Blocks`.
+The pass itself is written once, in :meth:`memohop.networks.MemoryNetwork.pass_messages`. Training
+goes over all nodes at once, :class:`AllNodes`; prediction goes over them block by block,
+:class:`memohop.inference.Blocks`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ Update = Callable[..., tuple[Tensor, Tensor, Gates]]
 
 
 class Watch:
-    """Looks on while messages are passed; what it makes of that is up to its subclasses."""
+    """A hook for read-out, which is told what happens; this one does nothing."""
 
     def before_round(self, mmp: MMP) -> None:
-        """The memories are there, and about to be sent."""
+        """The memories are about to be sent."""
 
     def see_gates(self, rows: slice, gates: Gates) -> None:
-        """The gates of some nodes in this round; the rows of a round come in order."""
+        """The gates of some nodes in this round, block by block in ascending order."""
 
 
 class Nodes(Protocol):
@@ -42,7 +43,7 @@ class Nodes(Protocol):
 
 
 class AllNodes:
-    """All nodes at once, and all that they have been: the regulariser looks back on it.
+    """All nodes at once; the states after every round are kept, for the regulariser.
 
     Args:
         x: the features.
@@ -68,22 +69,22 @@ class AllNodes:
 
 
 class MeanGates(Watch):
-    """The gates of every node in every round, as means over channels."""
+    """The gates of every node in every round, as means over channels.
 
-    def __init__(self) -> None:
-        self._rounds: list[list[Tensor]] = []
+    Args:
+        found: ``[rounds, N, 3]``, where they go: kept, absorbed, passed on.
+    """
+
+    def __init__(self, found: Tensor) -> None:
+        self.found, self._round = found, -1
 
     def before_round(self, mmp: MMP) -> None:
-        """Begin with the next round."""
-        self._rounds.append([])
+        """Go on to the next round."""
+        self._round += 1
 
     def see_gates(self, rows: slice, gates: Gates) -> None:
         """Keep their means."""
-        self._rounds[-1].append(mean_gates(gates))
-
-    def found(self) -> Tensor:
-        """The gates ``[rounds, N, 3]``: kept, absorbed, passed on."""
-        return torch.stack([torch.cat(of_round) for of_round in self._rounds])
+        self.found[self._round, rows] = mean_gates(gates)
 
 
 def mean_gates(gates: Gates) -> Tensor:

@@ -191,8 +191,8 @@ def adjacency(
 ) -> sparse.csr_array:
     r"""The matrix :math:`\mathbf{A}` of a :class:`Graph` with these policies, in float32.
 
-    Nothing else is stored, neither a transpose nor an index of 64 bits: this is the graph for who
-    does not train. The entries of a row are in the order of their columns.
+    Indices are of 32 bits and no transpose is stored: only training needs more than that. The
+    entries of a row are in the order of their columns.
     """
     source, target = edge_index.to("cpu", torch.int32).numpy()
     ones, shape = np.ones(len(source), dtype=np.float32), (num_nodes, num_nodes)
