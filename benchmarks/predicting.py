@@ -39,7 +39,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         small = memohop.load("csbm", nodes=200, channels=arguments.features)
-        memohop.MMPClassifier(trials=1, epochs=1).fit(small).save(folder / "model")
+        classifier = memohop.MMPClassifier(trials=1, epochs=1)
+        classifier.fit(small.x, small.y, edges=small.edge_index).save(folder / "model")
         generator = np.random.default_rng(0)
         shape = (arguments.nodes, arguments.features)
         np.save(folder / "x.npy", generator.standard_normal(shape, dtype=np.float32))

@@ -8,8 +8,8 @@ import torch
 
 import memohop
 from memohop import UsageError
+from memohop.inference import probabilities
 from memohop.own import search as searching
-from memohop.own.inference import probabilities
 from memohop.own.model import OwnModel
 from memohop.own.search import search
 from memohop.own.space import MODELS, Space

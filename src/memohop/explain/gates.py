@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from memohop.own.inference import adjacency, read_out
+from memohop.inference import read_out
+from memohop.nn.graph import adjacency
 from memohop.pyg import Data
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ standard deviation would itself change if a neighbour were taken away, which is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,9 +29,12 @@ from torch import Tensor
 
 from memohop.errors import UsageError
 from memohop.explain.gates import local_homophily
+from memohop.inference import Blocks
 from memohop.networks.memory import MemoryNetwork, Normalised
+from memohop.networks.passing import Watch, mean_gates
 from memohop.nn import MMP, GraphConv
-from memohop.own.inference import COLLECTED, State, adjacency, as_tensor
+from memohop.nn.graph import adjacency
+from memohop.nn.mmp import Gates, keep_and_absorb
 
 if TYPE_CHECKING:
     from memohop.own.estimator import MMPClassifier
@@ -155,32 +159,59 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
 @torch.no_grad()
 def _take_apart(network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array) -> _Shares:
     """The shares of one network; the node is the first row of the features and of the matrix."""
-    arcs = as_tensor(matrix)
-    weights = torch.from_numpy(matrix[[0]].data)[:, None]
-    neighbours = torch.from_numpy(matrix[[0]].indices.astype(np.int64))
-    state, means = State(len(x), network.input.out_channels), torch.empty(len(x), 3)
-    state.start(network, x)
-    own, constant = state.hidden[0].clone(), torch.zeros_like(state.hidden[0])
-    received: list[Tensor] = []
-    gates = []
-    for mmp in network.rounds:
-        assert isinstance(mmp, MMP)
-        parts, biases = _message_parts(mmp.conv, weights * state.memory(neighbours))
-        state.collect(arcs)
-        of_node = mmp.step(state.hidden[:1], state.memory(slice(1)), COLLECTED)[2]
-        kept, absorbed, _ = (gate[0] for gate in of_node)
-        own, received = kept * own, [*(kept * earlier for earlier in received), absorbed * parts]
-        constant = kept * constant + absorbed * biases
-        state.update(mmp, means)
-        gates.append(means[0].clone())
+    nodes = Blocks(x, matrix, network.input.out_channels)
+    parts = _Parts(network.embed(x[:1])[0], nodes, matrix[[0]])
+    network.pass_messages(nodes, parts)
     decide = network.classifier.weight.T
     return _Shares(
-        logits=network.classifier(state.hidden[0]),
-        own=own @ decide,
-        neighbours=torch.stack([of_round @ decide for of_round in received]),
-        constant=constant @ decide + network.classifier.bias,
-        gates=torch.stack(gates),
+        logits=network.classify([nodes.hidden[0]]),
+        own=parts.own @ decide,
+        neighbours=torch.stack([of_round @ decide for of_round in parts.received]),
+        constant=parts.constant @ decide + network.classifier.bias,
+        gates=torch.stack(parts.gates),
     )
+
+
+class _Parts(Watch):
+    """The summands of the first node's hidden state, followed from round to round.
+
+    Args:
+        own: What the hidden state is before the first round, `[channels]`.
+        nodes: All nodes, for their memories.
+        row: The node's row of the graph's matrix: its neighbours and their weights.
+
+    Attributes:
+        own: What is left of it.
+        received: For each round, what is left of what came from each neighbour,
+            `[neighbours, channels]`.
+        constant: What is left of the biases, `[channels]`.
+        gates: For each round the means of the node's gates, `[3]`.
+    """
+
+    def __init__(self, own: Tensor, nodes: Blocks, row: sparse.csr_array) -> None:
+        self.own, self.constant = own, torch.zeros_like(own)
+        self.received: list[Tensor] = []
+        self.gates: list[Tensor] = []
+        self._nodes, self._nothing = nodes, torch.zeros_like(own)
+        self._neighbours = torch.from_numpy(row.indices.astype(np.int64))
+        self._weights = torch.from_numpy(row.data)[:, None]
+
+    def before_round(self, mmp: MMP) -> None:
+        """Take the message apart before the memories change."""
+        sent = self._weights * self._nodes.memory(self._neighbours)
+        self._message, self._biases = _message_parts(mmp.conv, sent)
+
+    def see_gates(self, rows: slice, gates: Gates) -> None:
+        """Eq. (9) for each part by itself, with the gates of the first node."""
+        if rows.start > 0:
+            return
+        kept, absorbed, passed_on = (gate[0] for gate in gates)
+        add = partial(keep_and_absorb, (kept, absorbed, passed_on))
+        self.own = add(self.own, self._nothing)
+        self.received = [add(earlier, self._nothing) for earlier in self.received]
+        self.received.append(add(self._nothing, self._message))
+        self.constant = add(self.constant, self._biases)
+        self.gates.append(mean_gates((kept, absorbed, passed_on)))
 
 
 def _message_parts(conv: Any, sent: Tensor) -> tuple[Tensor, Tensor]:

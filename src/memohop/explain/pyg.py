@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, Graph, GraphConv
+from memohop.nn.graph import normalised
 from memohop.pyg import GCNConv
 
 if TYPE_CHECKING:
@@ -72,13 +73,12 @@ class _PyGConv(nn.Module):
 
     def _weights(self, edge_index: Tensor, num_nodes: int) -> Tensor:
         sender, receiver = edge_index
-        if self.norm == "none":
-            return torch.ones(len(sender), device=sender.device)
-        received = torch.bincount(receiver, minlength=num_nodes).clamp(min=1)
-        if self.norm == "row":
-            return 1 / received[receiver].float()
-        sent = torch.bincount(sender, minlength=num_nodes).clamp(min=1)
-        return (received[receiver] * sent[sender]).float().rsqrt()
+        ones = torch.ones(len(sender), device=sender.device)
+
+        def sums(end: Tensor) -> Tensor:
+            return ones.new_zeros(num_nodes).index_add(0, end, ones)[end]
+
+        return normalised(ones, self.norm, lambda: sums(receiver), lambda: sums(sender))
 
 
 def as_pyg(classifier: MMPClassifier) -> PyGClassifier:

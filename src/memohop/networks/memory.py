@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -12,9 +13,11 @@ from torch import Tensor, nn
 from memohop.errors import check_choice
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
+from memohop.networks.passing import AllNodes, MeanGates, Nodes, Watch
 from memohop.networks.released import start_as_released
 from memohop.nn import MMP, Dropout, FeatureLinear, Graph, MemoryGate
 from memohop.nn.decoupling import FORMS, network_decoupling_loss
+from memohop.nn.mmp import Gates
 
 
 class MemoryOutput(NamedTuple):
@@ -121,39 +124,51 @@ class MemoryNetwork(GraphModel):
 
     def forward(self, x: Features, graph: Graph) -> MemoryOutput:
         """Logits ``[N, out_channels]`` and the decoupling loss."""
-        pairs, _ = self._pass_messages(x, graph)
-        hidden = pairs[-1][0]
-        if self.readout == "jumping":
-            hidden = torch.cat([hidden for hidden, _ in pairs], dim=-1)
-        logits = self.classifier(self.dropout(hidden))
+        nodes = AllNodes(x, graph, self.backbone.beside)
+        self.pass_messages(nodes)
+        logits = self.classify([hidden for hidden, _ in nodes.pairs])
         if not self._has_penalty():
             return MemoryOutput(logits, None)
-        return MemoryOutput(logits, network_decoupling_loss(pairs, form=self.decoupling))
+        return MemoryOutput(logits, network_decoupling_loss(nodes.pairs, form=self.decoupling))
 
     def gates(self, x: Features, graph: Graph) -> Tensor:
         """The gates ``[rounds, N, 3]``: kept, absorbed, passed on (means over channels)."""
-        _, gates = self._pass_messages(x, graph)
-        return torch.stack(
-            [torch.stack([gate.mean(-1) for gate in of_round], dim=-1) for of_round in gates]
-        )
+        gates = MeanGates(self.classifier.weight.new_empty(len(self.rounds), x.shape[0], 3))
+        self.pass_messages(AllNodes(x, graph, self.backbone.beside), gates)
+        return gates.found
 
-    def _has_penalty(self) -> bool:
-        return self.training and self.penalised
+    def pass_messages(self, nodes: Nodes, watch: Watch | None = None) -> None:
+        """The forward pass from the features up to the classifier, Eqs. (6)-(10) in each round.
 
-    def _pass_messages(
-        self, x: Features, graph: Graph
-    ) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, Tensor, Tensor]]]:
-        hidden = memory = F.relu(self.input(x))
-        pairs, gates = [(hidden, memory)], []
-        beside = self.backbone.beside(hidden)
+        Args:
+            nodes: hold hidden state and memory, all at once or block by block.
+            watch: is told of each round and its gates.
+        """
+        watch = Watch() if watch is None else watch
+        nodes.start(self.embed)
         for place, mmp in enumerate(self.rounds, start=1):
             assert isinstance(mmp, MMP)
             wanted = place < len(self.rounds) or self._has_penalty()
-            sent = self.memory_dropout(memory)
-            hidden, memory, of_round = mmp.step(hidden, sent, graph, *beside, wants_memory=wanted)
-            pairs.append((hidden, memory))
-            gates.append(of_round)
-        return pairs, gates
+            watch.before_round(mmp)
+            nodes.step(partial(self._round, mmp, wanted), watch)
+
+    def embed(self, x: Features) -> Tensor:
+        r"""From features to :math:`\mathbf{H}^0`, which is :math:`\mathbf{C}^0` too."""
+        return F.relu(self.input(x))
+
+    def classify(self, hidden: Sequence[Tensor]) -> Tensor:
+        """From the hidden states of all rounds to logits; ``"last"`` needs the last one alone."""
+        read = torch.cat([*hidden], dim=-1) if self.readout == "jumping" else hidden[-1]
+        return self.classifier(self.dropout(read))
+
+    def _round(
+        self, mmp: MMP, wants_memory: bool, hidden: Tensor, memory: Tensor, *conv_args: Any
+    ) -> tuple[Tensor, Tensor, Gates]:
+        sent = self.memory_dropout(memory)
+        return mmp.step(hidden, sent, *conv_args, wants_memory=wants_memory)
+
+    def _has_penalty(self) -> bool:
+        return self.training and self.penalised
 
 
 class Normalised(nn.Module):

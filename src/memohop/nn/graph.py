@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
+import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from memohop.data.arcs import check_arcs
@@ -70,8 +73,10 @@ class Graph:
         self.num_nodes, self.direction = num_nodes, direction
         self.self_loops, self.norm = self_loops, norm
 
-        row, col, weight = _merge(edge_index, num_nodes, direction)
-        row, col, weight = _apply_self_loops(row, col, weight, num_nodes, self_loops)
+        counts = adjacency(edge_index, num_nodes, direction=direction, self_loops=self_loops)
+        ends = np.repeat(np.arange(num_nodes), np.diff(counts.indptr)), counts.indices
+        row, col = (torch.from_numpy(end).to(edge_index.device, torch.int64) for end in ends)
+        weight = torch.from_numpy(counts.data).to(edge_index.device, torch.get_default_dtype())
         self._place(Pattern(row, col, (num_nodes, num_nodes)), weight)
 
     def _place(self, pattern: Pattern, weight: Tensor) -> None:
@@ -108,18 +113,17 @@ class Graph:
 
     def _normalise(self, weight: Tensor) -> Tensor:
         """Weights ``[1, entries]`` divided as ``norm`` says."""
-        if self.norm == "none":
-            return weight
-        ones = weight.new_ones(1, self.num_nodes, 1)
-        pattern = self.pattern
-        rows = weighted_product(weight, ones, pattern)[..., 0]
-        if self.norm == "row":
-            return weight / rows.index_select(-1, pattern.row).clamp(min=1)
-        turned = weight.index_select(-1, pattern.order)
-        columns = weighted_product(turned, ones, pattern.transpose)[..., 0]
-        # An entry that is there has sums of at least its own weight; one that was dropped is 0.
-        sums = rows.index_select(-1, pattern.row) * columns.index_select(-1, pattern.col)
-        return weight / sums.clamp(min=1).sqrt()
+        pattern, ones = self.pattern, weight.new_ones(1, self.num_nodes, 1)
+
+        def of_rows() -> Tensor:
+            return weighted_product(weight, ones, pattern)[..., 0].index_select(-1, pattern.row)
+
+        def of_columns() -> Tensor:
+            turned = weight.index_select(-1, pattern.order)
+            sums = weighted_product(turned, ones, pattern.transpose)[..., 0]
+            return sums.index_select(-1, pattern.col)
+
+        return normalised(weight, self.norm, of_rows, of_columns)
 
     def _factors(self) -> tuple[Tensor, Tensor] | None:
         """On a CPU, and where no arc counts twice, the two factors of each normalised weight."""
@@ -182,29 +186,58 @@ class ReweightedGraph:
         return self._graph.reversed.reweighted(self.keep.index_select(-1, self.pattern.order))
 
 
-def _merge(edge_index: Tensor, num_nodes: int, direction: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Unique entries in row-major order, with the number of arcs behind each."""
-    source, target = edge_index
-    row = {"out": source, "in": target}.get(direction, torch.cat([source, target]))
-    col = {"out": target, "in": source}.get(direction, torch.cat([target, source]))
-    place, count = torch.unique(row * num_nodes + col, return_counts=True)
-    weight = count.to(torch.get_default_dtype())
+def adjacency(
+    edge_index: Tensor, num_nodes: int, *, direction: str, self_loops: str, norm: str = "none"
+) -> sparse.csr_array:
+    r"""The matrix :math:`\mathbf{A}` of a :class:`Graph` with these policies, in float32.
+
+    Indices are of 32 bits and no transpose is stored: only training needs more than that. The
+    entries of a row are in the order of their columns.
+    """
+    source, target = edge_index.to("cpu", torch.int32).numpy()
+    ones, shape = np.ones(len(source), dtype=np.float32), (num_nodes, num_nodes)
+    matrix = sparse.csr_array((ones, (source, target)), shape=shape)
+    if direction == "in":
+        matrix = matrix.T.tocsr()
+    elif direction != "out":
+        matrix = matrix + matrix.T.tocsr()
     if direction == "undirected":
-        weight = torch.ones_like(weight)
-    return place // max(num_nodes, 1), place % max(num_nodes, 1), weight
+        matrix.data[:] = 1
+    if self_loops != "keep":
+        loops = sparse.diags_array(matrix.diagonal(), format="csr", dtype=np.float32)
+        matrix = matrix - loops
+        matrix.eliminate_zeros()
+    if self_loops == "add":
+        matrix = matrix + sparse.eye_array(num_nodes, format="csr", dtype=np.float32)
+    weight = normalised(
+        torch.from_numpy(matrix.data),
+        norm,
+        lambda: torch.from_numpy(np.repeat(matrix.sum(axis=1), np.diff(matrix.indptr))),
+        lambda: torch.from_numpy(matrix.sum(axis=0)[matrix.indices]),
+    )
+    matrix.data = weight.numpy()
+    return matrix
 
 
-def _apply_self_loops(
-    row: Tensor, col: Tensor, weight: Tensor, num_nodes: int, policy: str
-) -> tuple[Tensor, Tensor, Tensor]:
-    if policy == "keep":
-        return row, col, weight
-    between = row != col
-    row, col, weight = row[between], col[between], weight[between]
-    if policy == "remove":
-        return row, col, weight
-    node = torch.arange(num_nodes, device=row.device)
-    row, col = torch.cat([row, node]), torch.cat([col, node])
-    weight = torch.cat([weight, weight.new_ones(num_nodes)])
-    order = torch.argsort(row * num_nodes + col)
-    return row[order], col[order], weight[order]
+def normalised(
+    weight: Tensor, norm: str, of_rows: Callable[[], Tensor], of_columns: Callable[[], Tensor]
+) -> Tensor:
+    r"""The weights of some entries, divided as ``norm`` says.
+
+    .. math::
+        a_{ij} = w_{ij} \Big/ \sum_k w_{ik} \quad\text{(row)}, \qquad
+        a_{ij} = w_{ij} \Big/ \sqrt{\textstyle\sum_k w_{ik} \sum_k w_{kj}}
+            \quad\text{(symmetric)}
+
+    Args:
+        weight: ``[..., entries]``.
+        norm: one of ``NORMS``.
+        of_rows: gives, for each entry, the sum of the weights in its row.
+        of_columns: gives, for each entry, the sum of the weights in its column.
+    """
+    if norm == "none":
+        return weight
+    # An entry that is there has sums of at least its own weight; one that was dropped is 0.
+    if norm == "row":
+        return weight / of_rows().clamp(min=1)
+    return weight / (of_rows() * of_columns()).clamp(min=1).sqrt()

@@ -11,6 +11,9 @@ from torch import Tensor, nn
 from memohop.errors import UsageError
 from memohop.nn.gate import MemoryGate
 
+Gates = tuple[Tensor, Tensor, Tensor]
+"""Of the hidden state, of the message into it, and of the message into the memory."""
+
 
 class MMP(nn.Module):
     r"""Messages are sent from a memory cell; the node's own embedding is kept for the decision.
@@ -77,7 +80,7 @@ class MMP(nn.Module):
 
     def step(
         self, hidden: Tensor, memory: Tensor, *conv_args: Any, wants_memory: bool = True
-    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
+    ) -> tuple[Tensor, Tensor, Gates]:
         """The same round, with the three gates beside the new pair: all carry gradients.
 
         The memory may be left empty where nobody wants it: after the last round, unless the
@@ -93,11 +96,19 @@ class MMP(nn.Module):
         if self.memory_from == "message" and self.gate.can_update():
             return self.gate.update(hidden, message, wants_memory)  # Eqs. (8)-(10) in one pass
         gates = self.gate(hidden, message)  # Eq. (8)
-        gate_hidden, gate_message, gate_memory = gates
-        hidden = torch.addcmul(gate_hidden * hidden, gate_message, message)  # Eq. (9)
+        hidden = keep_and_absorb(gates, hidden, message)  # Eq. (9)
         source = message if self.memory_from == "message" else hidden
-        return hidden, gate_memory * source, gates  # Eq. (10)
+        return hidden, gates[2] * source, gates  # Eq. (10)
 
     def extra_repr(self) -> str:
         """What is not shown by the children."""
         return f"{self.channels}, memory_from={self.memory_from}"
+
+
+def keep_and_absorb(gates: Gates, hidden: Tensor, message: Tensor) -> Tensor:
+    r"""Eq. (9): :math:`\alpha_h \mathbf{H} + \alpha_m \mathbf{M}`.
+
+    With the gates given it is linear: parts of hidden state and message give parts of the result.
+    """
+    gate_hidden, gate_message, _ = gates
+    return torch.addcmul(gate_hidden * hidden, gate_message, message)

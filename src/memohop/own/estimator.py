@@ -24,8 +24,8 @@ from torch import Tensor
 from memohop.data.arcs import check_arcs
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
+from memohop.inference import probabilities
 from memohop.networks.registry import entry
-from memohop.own.inference import probabilities
 from memohop.own.inputs import Given, Labels, as_given, number_classes
 from memohop.own.model import MODEL, OwnModel
 from memohop.own.partition import given_masks, make_masks

@@ -10,9 +10,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from memohop import Graph, build
-from memohop.nn.graph import DIRECTIONS, NORMS, SELF_LOOPS
-from memohop.own import inference
-from memohop.own.inference import adjacency, probabilities, read_out
+from memohop.inference import Blocks, blocks, probabilities, read_out
+from memohop.networks.passing import Watch
+from memohop.nn.graph import DIRECTIONS, NORMS, SELF_LOOPS, adjacency
 from numerics import assert_rounded, generator, in_float64, seeded, with_parameters
 
 NODES = 9
@@ -59,7 +59,7 @@ def test_the_matrix_is_that_of_the_graph(direction, self_loops, norm):
     ],
 )
 def test_blocks_of_rows_give_what_the_whole_network_gives(monkeypatch, options, rows):
-    monkeypatch.setattr(inference, "_ROWS", rows)
+    monkeypatch.setattr(blocks, "_ROWS", rows)
     x, found = features(), networks(**options)
     by_blocks = [one.gates for one in read_out(found, x, ARCS)]
     agree([torch.from_numpy(probabilities(found, x, ARCS)), *by_blocks], found, x, ARCS)
@@ -102,7 +102,7 @@ class Held(TorchDispatchMode):
 
 def test_hidden_state_and_memory_are_all_that_is_large(monkeypatch):
     nodes, channels = 2000, 80
-    monkeypatch.setattr(inference, "_ROWS", 50)
+    monkeypatch.setattr(blocks, "_ROWS", 50)
     found = [build("gcn+mmp", 5, 3, hidden_channels=channels).eval() for _ in range(3)]
     x, arcs = torch.rand(nodes, 5), torch.stack([torch.arange(nodes), torch.arange(nodes) // 2])
     with Held() as held:
@@ -112,7 +112,7 @@ def test_hidden_state_and_memory_are_all_that_is_large(monkeypatch):
 
 
 def test_sparse_features_and_no_arcs(monkeypatch):
-    monkeypatch.setattr(inference, "_ROWS", 4)
+    monkeypatch.setattr(blocks, "_ROWS", 4)
     x, found = features(), networks()
     nothing = torch.empty(2, 0, dtype=torch.int64)
     dense = probabilities(found, x, nothing)
@@ -121,3 +121,28 @@ def test_sparse_features_and_no_arcs(monkeypatch):
     for one in (dense, stored):
         agree([torch.from_numpy(one)], found, x, nothing)
     agree([torch.from_numpy(alone)], found, x[:1], nothing)
+
+
+def test_a_graph_without_nodes():
+    nothing = torch.empty(2, 0, dtype=torch.int64)
+    (first, _) = read_out(networks(), torch.empty(0, 5), nothing)
+    assert first.probabilities.shape == (0, 3)
+    assert first.gates.shape == (2, 0, 3)
+
+
+def test_who_looks_on_sees_each_round_and_then_its_rows_in_order(monkeypatch):
+    monkeypatch.setattr(blocks, "_ROWS", 4)
+    network = networks(per="channel")[0]
+    seen = []
+
+    class Diary(Watch):
+        def before_round(self, mmp):
+            seen.append(mmp)
+
+        def see_gates(self, rows, gates):
+            seen.append((rows.start, rows.stop, *(gate.shape for gate in gates)))
+
+    matrix = adjacency(ARCS, NODES, **network.policies_in_force)
+    network.pass_messages(Blocks(features(), matrix, channels=8), Diary())
+    of_round = [(0, 4, *[(4, 8)] * 3), (4, 8, *[(4, 8)] * 3), (8, 9, *[(1, 8)] * 3)]
+    assert seen == [network.rounds[0], *of_round, network.rounds[1], *of_round]

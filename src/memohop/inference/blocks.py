@@ -1,0 +1,102 @@
+r"""All nodes of a large graph, held so that a round goes over them some rows at a time.
+
+The graph product is linear, so that what a node receives can be collected before the weights are
+applied: :math:`\mathbf{A}(\mathbf{C}\mathbf{W}) + \mathbf{b} =
+(\mathbf{A}\mathbf{C})\mathbf{W} + \mathbf{b}`. What is collected takes the place of the memory,
+some columns at a time, and the rest of a round is done some rows at a time: besides hidden state
+and memory of all nodes there is nothing as large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from memohop.networks.passing import Embed, Update, Watch
+
+_ROWS = 1 << 13  # of a block: a few megabytes, which stay in the cache
+_COLUMNS = 16  # of a block: a row of it is a cache line
+
+
+class Blocks:
+    """All nodes, for networks on graph convolutions that are in evaluation mode.
+
+    One object serves several networks, since tensors of this size that are freed and made anew
+    leave gaps. Gradients are not tracked.
+
+    Args:
+        x: Features, dense or sparse.
+        matrix: What :func:`memohop.nn.graph.adjacency` gives, or rows and columns of it.
+        channels: How wide the networks are.
+    """
+
+    def __init__(
+        self, x: Tensor | sparse.csr_array, matrix: sparse.csr_array, channels: int
+    ) -> None:
+        nodes = x.shape[0]
+        self._x, self._matrix = x, _as_tensor(matrix)
+        self.hidden = torch.empty(nodes, channels)
+        # In blocks of columns: the product of one takes its place before the next is made.
+        widths = (min(_COLUMNS, channels - start) for start in range(0, channels, _COLUMNS))
+        self._memory = [torch.empty(nodes, width) for width in widths]
+
+    @torch.no_grad()
+    def start(self, embed: Embed) -> None:
+        """Before the first round the memory is the hidden state."""
+        for rows in self.rows():
+            self.hidden[rows] = embed(_dense(self._x[rows]))
+            self._remember(rows, self.hidden[rows])
+
+    @torch.no_grad()
+    def step(self, update: Update, watch: Watch) -> None:
+        """One round: what each node receives takes the place of the memory, then the gates act."""
+        for block in self._memory:
+            block.copy_(self._matrix @ block)
+        for rows in self.rows():
+            received = self.memory(rows)
+            self.hidden[rows], memory, gates = update(self.hidden[rows], received, _COLLECTED)
+            if memory.shape == received.shape:  # empty after the last round: nobody reads it
+                self._remember(rows, memory)
+            watch.see_gates(rows, gates)
+
+    def memory(self, rows: slice | Tensor) -> Tensor:
+        """The memory of some nodes, `[rows, channels]`."""
+        return torch.cat([block[rows] for block in self._memory], dim=1)
+
+    def rows(self) -> Iterator[slice]:
+        """The blocks, one after the other."""
+        nodes = len(self.hidden)
+        return (slice(start, min(start + _ROWS, nodes)) for start in range(0, nodes, _ROWS))
+
+    def _remember(self, rows: slice, memory: Tensor) -> None:
+        for block, part in zip(self._memory, memory.split(_COLUMNS, dim=1), strict=True):
+            block[rows] = part
+
+
+class _Collected:
+    """The graph of a convolution whose input has been collected already."""
+
+    def propagate(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
+        return hidden if bias is None else hidden + bias
+
+
+_COLLECTED = _Collected()
+
+
+def _as_tensor(matrix: sparse.csr_array) -> Tensor:
+    """A sparse tensor that shares the memory of the matrix."""
+    return torch.sparse_csr_tensor(
+        torch.from_numpy(matrix.indptr),
+        torch.from_numpy(matrix.indices),
+        torch.from_numpy(matrix.data),
+        size=matrix.shape,
+        check_invariants=False,
+    )
+
+
+def _dense(x: Any) -> Tensor:
+    return torch.from_numpy(x.toarray()) if sparse.issparse(x) else x
