@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from memohop.data.probes import FOLDS
-from memohop.report.environment import page_environment
+from memohop.report.environment import render
 
 if TYPE_CHECKING:
     from memohop.data.audit import Audit
@@ -56,23 +56,20 @@ def audit_page(audit: Audit, name: str) -> str:
     by_size = sorted(
         zip(audit.class_names, audit.class_sizes, strict=True), key=lambda one: -one[1]
     )
-    return (
-        page_environment()
-        .get_template("audit.html")
-        .render(
-            name=name,
-            audit=audit,
-            advice=advice,
-            model=_MODELS[advice.model],
-            heard=_DIRECTIONS[advice.direction],
-            homophily=_homophily(audit),
-            voices=_voices(audit),
-            directions=_directions(audit),
-            classes=by_size[:_SHOWN_CLASSES],
-            more_classes=by_size[_SHOWN_CLASSES:],
-            labels=sum(audit.class_sizes),
-            folds=FOLDS,
-        )
+    return render(
+        "audit.html",
+        name=name,
+        audit=audit,
+        advice=advice,
+        model=_MODELS[advice.model],
+        heard=_DIRECTIONS[advice.direction],
+        homophily=_homophily(audit),
+        voices=_voices(audit),
+        directions=_directions(audit),
+        classes=by_size[:_SHOWN_CLASSES],
+        more_classes=by_size[_SHOWN_CLASSES:],
+        labels=sum(audit.class_sizes),
+        folds=FOLDS,
     )
 
 

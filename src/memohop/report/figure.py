@@ -11,20 +11,9 @@ from memohop.bench.curves import Curve, Point, curves
 from memohop.bench.measured import measured, with_setting
 from memohop.bench.results import Results
 from memohop.errors import DataError
+from memohop.report.palette import INK_FOR_ANY_BACKGROUND, look_of
 from memohop.report.svg import Axis, Series, line_chart, panels, round_ticks
 from memohop.report.table import score
-
-INK_FOR_ANY_BACKGROUND = "#797979"  # as far from white as from a dark page
-_LOOKS = {  # colours that most colour-blind people can tell apart, and shapes for everybody
-    "mlp": ("#797979", "diamond"),
-    "gcn": ("#d55e00", "square"),
-    "gat": ("#b07a00", "triangle"),
-    "gcn+jk": ("#b0548a", "diamond"),
-    "gcn+de": ("#7a5195", "square"),
-    "gcn+mmp": ("#0072b2", "circle"),
-    "gat+mmp": ("#009e73", "triangle"),
-}
-_OTHER = ("#797979", "circle")
 
 
 @dataclass(frozen=True)
@@ -139,7 +128,7 @@ def _chart(panel: Panel, x: Axis, **size: Any) -> str:
 
 
 def _series(line: Line, along: str) -> Series:
-    colour, symbol = _LOOKS.get(line.curve.model, _OTHER)
+    colour, symbol = look_of(line.curve.model)
     points = line.curve.points
     return Series(
         label=line.label,
