@@ -81,7 +81,7 @@ class DemoSettings:
 
 
 @dataclass(frozen=True)
-class Gates:
+class GateMeans:
     """Means over nodes, rounds and splits: what the gates of the memory let through.
 
     They are those of the networks that were trained without the decoupling loss. The loss moves
@@ -118,7 +118,7 @@ class DemoCell:
     val: float
     mean: float
     std: float
-    gates: Gates | None = None
+    gates: GateMeans | None = None
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def _measure(settings: DemoSettings, task: tuple[float, str]) -> DemoCell:
     )
 
 
-def _gates(settings: DemoSettings, data: Data, results: list[MemberResult]) -> Gates:
+def _gates(settings: DemoSettings, data: Data, results: list[MemberResult]) -> GateMeans:
     import torch
 
     import memohop
@@ -251,7 +251,7 @@ def _gates(settings: DemoSettings, data: Data, results: list[MemberResult]) -> G
                 kept, absorbed, passed_on = network.gates(data.x, graph).unbind(-1)
             # What is passed on after the last round is read by nobody.
             means.append([kept.mean(), absorbed.mean(), passed_on[:-1].mean()])
-    return Gates(*torch.tensor(means).mean(dim=0).tolist())
+    return GateMeans(*torch.tensor(means).mean(dim=0).tolist())
 
 
 @contextmanager

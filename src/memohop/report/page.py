@@ -16,7 +16,7 @@ from memohop.bench.gates import Gates
 from memohop.bench.measured import measured
 from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA, Comparison
-from memohop.bench.table1 import Table1, printed_comparison, table1
+from memohop.bench.table1 import Table1, difference, printed_comparison, table1
 from memohop.report import page_tables
 from memohop.report.environment import on_page, render
 from memohop.report.figure import FIGURES
@@ -127,18 +127,15 @@ def _table1_part(table: Table1) -> dict[str, Any]:
 
 def _summary(table: Table1) -> str:
     """How near the measured means are to the printed ones."""
-    near = {
-        key: abs(entry.difference_in_stds) <= 1
-        for key, entry in table.entries.items()
-        if entry.difference_in_stds is not None
-    }
+    distances = {key: difference(cell)[1] for key, cell in table.cells.items()}
+    near = {key: abs(stds) <= 1 for key, stds in distances.items() if stds is not None}
     parts = [f"{sum(near.values())} of the {len(near)} cells that have one"]
     for model in _REFERENCES:
         own = [within for (name, _), within in near.items() if name == model]
         if own:
             parts.append(f"{model} on {sum(own)} of {len(own)} datasets")
     return (
-        f"Protocol {table.protocol}, {len(table.entries)} cells. Within one printed standard "
+        f"Protocol {table.protocol}, {len(table.cells)} cells. Within one printed standard "
         f"deviation of the printed mean: {', '.join(parts)}."
     )
 

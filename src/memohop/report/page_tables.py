@@ -10,7 +10,7 @@ from memohop.bench.curves import Point
 from memohop.bench.printed import printed_ranks, printed_table1
 from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA, Comparison
-from memohop.bench.table1 import Entry, Table1, printed_comparison, ranks_of
+from memohop.bench.table1 import Table1, difference, printed_comparison, ranks_of
 from memohop.data.registry import describe
 from memohop.report.figure import Panel
 from memohop.report.table import distance, printed_rank, score
@@ -59,7 +59,7 @@ def scores_table(table: Table1) -> HtmlTable:
         rows=tuple(
             (
                 HtmlCell(model),
-                *(_score(table.entries.get((model, d)), model, d) for d in table.datasets),
+                *(_score(table, model, dataset) for dataset in table.datasets),
                 _rank_beside_printed(table.ranks.get(model), model),
             )
             for model in table.models
@@ -196,20 +196,19 @@ def cliques_in_words(found: Comparison) -> str:
     return "; ".join(f"{clique[0]} to {clique[-1]} ({len(clique)})" for clique in found.cliques)
 
 
-def _score(entry: Entry | None, model: str, dataset: str) -> HtmlCell:
+def _score(table: Table1, model: str, dataset: str) -> HtmlCell:
     printed = printed_table1().get((model, dataset))
     was = score(printed.mean, printed.std) if printed else "not printed"
-    if entry is None:
+    cell = table.cells.get((model, dataset))
+    if cell is None:
         return HtmlCell(_NOTHING, (was,))
-    notes = [was]
-    if entry.difference is not None:
-        notes.append(distance(entry.difference, entry.difference_in_stds).replace("-", _MINUS))
+    away = (distance(*difference(cell)).replace("-", _MINUS),) if printed else ()
     return HtmlCell(
-        f"{entry.cell.mean:.2f}",
-        tuple(notes),
-        value=entry.cell.mean,
-        strong=entry.among_the_best,
-        beside=_plus_minus(entry.cell.std),
+        f"{cell.mean:.2f}",
+        (was, *away),
+        value=cell.mean,
+        strong=table.among_the_best(model, dataset),
+        beside=_plus_minus(cell.std),
     )
 
 
