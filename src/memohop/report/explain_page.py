@@ -1,4 +1,4 @@
-"""What the gates of a fitted model did, and what decided one node: a page without a network."""
+"""A page on the gates of a fitted model and on what decided one node; it needs no network."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def explain_page(report: FitReport, gates: GateReadout, node: NodeExplanation) -
     Args:
         report: How the model was made.
         gates: The gates of every node.
-        node: One node, taken apart.
+        node: One node and what decided it.
     """
     by_homophily = gates.by_homophily()
     return render(
@@ -86,7 +86,7 @@ def _chart(groups: Sequence[Group], width: int, height: int) -> str:
 
 
 def _shares(node: NodeExplanation) -> list[dict[str, Any]]:
-    """Rows of the table that takes the margin apart, with the length of each bar."""
+    """Rows of the table of shares of the margin, with the length of each bar."""
     shown, rest = node.neighbours[:_SHOWN_NEIGHBOURS], node.neighbours[_SHOWN_NEIGHBOURS:]
     rows = [_row("its own features", node.own)]
     rows += [_row(one.id, one.share, is_node=True, label=one.label) for one in shown]
@@ -112,13 +112,13 @@ def _extremes(gates: GateReadout) -> dict[str, list[dict[str, object]]]:
     return {
         title: [
             {
-                "id": gates.ids[place],
-                "label": name(gates.label[place]),
-                "predicted": name(gates.predicted[place]),
-                "absorbed": gates.absorbed[place],
-                "degree": gates.degree[place],
+                "id": gates.ids[index],
+                "label": name(gates.label[index]),
+                "predicted": name(gates.predicted[index]),
+                "absorbed": gates.absorbed[index],
+                "degree": gates.degree[index],
             }
-            for place in places
+            for index in indices
         ]
-        for title, places in chosen.items()
+        for title, indices in chosen.items()
     }

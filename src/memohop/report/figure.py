@@ -34,7 +34,7 @@ class Panel:
 
 
 def noise_panels(results: Results) -> list[Panel]:
-    """A panel for each dataset and protocol; models with lambda also without it."""
+    """A panel for each dataset and protocol; models with a lambda also have a line for λ 0."""
     found = [Line(_name(curve), curve) for curve in curves(measured(results), "noise")]
     choices = {(r.model, r.setting["lam"]) for r in results.rows if "lam" in r.setting}
     searched = {model for model, lam in choices if (model, 0) in choices and lam != 0}
@@ -150,9 +150,9 @@ def _tooltip(label: str, point: Point, along: str) -> str:
 
 
 def _accuracy_axis(label: str, low: float, high: float) -> Axis:
-    """An axis with round numbers that has room for all points and bands."""
+    """An axis with round numbers and room for all points and bands."""
     step = next((s for s in (1, 2, 5, 10) if (high - low) / s <= 7), 20)
     low, high = max(0, math.floor(low / step) * step), min(100, math.ceil(high / step) * step)
-    if low >= high:  # one score, at a tick
+    if low >= high:  # all scores are equal, and at a tick
         low, high = (low, low + step) if low < 100 else (100 - step, 100)
     return Axis(label, low, high, round_ticks(low, high, step=step))

@@ -8,7 +8,7 @@ from memohop.report.svg import Axis, Series, line_chart, round_ticks
 
 
 def gates_chart(curve: GateCurve) -> str:
-    """One dataset as an `<svg>` element."""
+    """The gates of a model on one dataset as an `<svg>` element."""
     centres = tuple((each.low + each.high) / 2 for each in curve.bins)
     series = [
         Series(

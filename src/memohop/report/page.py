@@ -40,7 +40,7 @@ _REFERENCES = ("gcn+mmp", "gat+mmp")
 
 @dataclass(frozen=True)
 class Findings:
-    """What there is to report; None for what was not measured yet."""
+    """What there is to report; None for what has not been measured yet."""
 
     table1: Results | None = None
     noise: Results | None = None
@@ -63,7 +63,7 @@ class Findings:
 
     @property
     def results(self) -> list[Results]:
-        """The results of experiments that are there."""
+        """The results that are there."""
         return [found for found in (self.table1, self.noise, self.lambda_) if found]
 
 
@@ -93,7 +93,7 @@ def report_page(findings: Findings) -> str:
 
 
 def _commands() -> dict[str, list[str]]:
-    """What makes the results of each experiment, and then the figure from them."""
+    """The commands that make the results of each experiment, and its table or figure."""
     return {
         "table1": _from_the_start("table1", "table table1"),
         "noise": _from_the_start("noise", "figure noise"),
@@ -126,10 +126,10 @@ def _table1_part(table: Table1) -> dict[str, Any]:
 
 
 def _summary(table: Table1) -> str:
-    """How near the measured means are to the printed ones."""
+    """How close the measured means are to the printed ones."""
     distances = {key: difference(cell)[1] for key, cell in table.cells.items()}
     near = {key: abs(stds) <= 1 for key, stds in distances.items() if stds is not None}
-    parts = [f"{sum(near.values())} of the {len(near)} cells that have one"]
+    parts = [f"{sum(near.values())} of the {len(near)} cells with a printed deviation"]
     for model in _REFERENCES:
         own = [within for (name, _), within in near.items() if name == model]
         if own:
