@@ -1,9 +1,9 @@
-"""What memory does for message passing, measured on graphs that are made on the spot.
+"""What memory does for message passing, measured on random graphs.
 
 Each homophily gives a random graph (`csbm`, no files needed), and each model is trained on its
-splits. The work is cut into one task per graph and model and shared out between processes with
-one thread each: networks this small gain little from a second thread, and the scores do not
-depend on the number of cores.
+splits. There is one task for each graph and model, and processes with one thread each share the
+tasks: networks this small gain little from a second thread, and the scores do not depend on the
+number of cores.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DemoSettings:
         models: Ids of the models.
         lambdas: What validation chooses from, for the models with memory.
         splits: How many splits of each graph.
-        epochs: How long each network is trained.
+        epochs: How many epochs each network is trained.
         lr: Learning rate.
         weight_decay: L2 penalty.
         hidden_channels: Width of the networks.
@@ -59,7 +59,7 @@ class DemoSettings:
     heads: int = 1
 
     def options(self, model: str) -> dict[str, Any]:
-        """The options of a model that differ from its own."""
+        """The options of a model that differ from its defaults."""
         heads = {"heads": self.heads} if model.startswith("gat") else {}
         return {"hidden_channels": self.hidden_channels} | heads
 
@@ -81,11 +81,11 @@ class DemoSettings:
 
 
 @dataclass(frozen=True)
-class Gates:
-    """Means over nodes, rounds and splits: what the gates of the memory let through.
+class GateMeans:
+    """Means over nodes, rounds and splits of what the gates of the memory let through.
 
-    They are those of the networks that were trained without the decoupling loss. The loss moves
-    the gates by itself, and its weight, chosen anew for each graph, would blur the comparison.
+    Of the networks trained without the decoupling loss. The loss itself moves the gates, and its
+    weight, chosen for each graph separately, would blur the comparison.
 
     Attributes:
         kept: Of a node's own hidden state.
@@ -118,19 +118,19 @@ class DemoCell:
     val: float
     mean: float
     std: float
-    gates: Gates | None = None
+    gates: GateMeans | None = None
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """All that the demo measured.
+    """Everything that the demo measured.
 
     Attributes:
         settings: What was asked for.
         cells: One for each graph and model, in the order of the settings.
         seconds: How long it took.
         processes: How many processes shared the work.
-        versions: Of what it was computed with.
+        versions: Of the packages that computed it.
     """
 
     settings: DemoSettings
@@ -141,7 +141,7 @@ class DemoResult:
 
     @property
     def classes(self) -> int:
-        """How many classes the graphs have; with one over that of homophily, arcs say nothing."""
+        """The classes `k` of the graphs; at a homophily of `1 / k` neighbours say nothing."""
         return describe("csbm").classes
 
     def cell(self, homophily: float, model: str) -> DemoCell:
@@ -184,14 +184,14 @@ def run_demo(
     """
     settings = settings or DemoSettings()
     start = time.perf_counter()
-    # The long ones first, so that no process is left alone with one at the end.
+    # The long ones first, so that no process is left with one at the end.
     models = sorted(settings.models, key=_cost, reverse=True)
     tasks = [(homophily, model) for model in models for homophily in settings.homophilies]
     processes = min(processes or _cores(), len(tasks), _MOST_PROCESSES)
     total = sum(_cost(model) * len(settings.lambdas_of(model)) for _, model in tasks)
     done, cells = 0, {}
-    with _mapper(processes) as share_out:
-        for cell in share_out(partial(_measure, settings), tasks):
+    with _mapper(processes) as mapper:
+        for cell in mapper(partial(_measure, settings), tasks):
             cells[cell.homophily, cell.model] = cell
             done += _cost(cell.model) * len(settings.lambdas_of(cell.model))
             if progress is not None:
@@ -233,7 +233,7 @@ def _measure(settings: DemoSettings, task: tuple[float, str]) -> DemoCell:
     )
 
 
-def _gates(settings: DemoSettings, data: Data, results: list[MemberResult]) -> Gates:
+def _gates(settings: DemoSettings, data: Data, results: list[MemberResult]) -> GateMeans:
     import torch
 
     import memohop
@@ -249,9 +249,9 @@ def _gates(settings: DemoSettings, data: Data, results: list[MemberResult]) -> G
             network.load_state_dict(result.state)
             with torch.no_grad():
                 kept, absorbed, passed_on = network.gates(data.x, graph).unbind(-1)
-            # What is passed on after the last round is read by nobody.
+            # Nobody reads what is passed on after the last round.
             means.append([kept.mean(), absorbed.mean(), passed_on[:-1].mean()])
-    return Gates(*torch.tensor(means).mean(dim=0).tolist())
+    return GateMeans(*torch.tensor(means).mean(dim=0).tolist())
 
 
 @contextmanager
@@ -260,13 +260,13 @@ def _mapper(processes: int) -> Iterator[Callable[..., Iterator[DemoCell]]]:
     if processes == 1:
         yield map
         return
-    # Leaving the block ends the processes at once, an interrupted demo's too.
+    # Leaving the block ends the processes at once, also if the demo is interrupted.
     with get_context("spawn").Pool(processes, _start_process) as pool:
         yield pool.imap_unordered
 
 
 def _start_process() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that shares out
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process
     import torch
 
     torch.set_num_threads(1)

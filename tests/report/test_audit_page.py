@@ -125,7 +125,7 @@ def test_what_cannot_be_told_is_not_made_up():
     page = audit_page(audit(lonely), "lonely")
     table = rows(page)
     assert table["edge homophily"][0] == "–"  # noqa: RUF001
-    assert "Nobody was asked" in page
+    assert "Not measured" in page
     assert "as there are no splits" in page
     assert table["0 (too few)"][0] == "1"
     assert {kind for kind, _ in bars(page)} == {"class"}

@@ -8,7 +8,7 @@ import re
 
 from memohop.bench.measured import measured
 from memohop.bench.results import Results
-from memohop.paper.table1 import table1
+from memohop.paper.table1 import difference, table1
 from memohop.report.table import comma_separated, distance, latex, lines, markdown, score
 
 
@@ -33,13 +33,13 @@ def test_markdown_has_measured_printed_and_difference_of_every_cell(tables):
     assert head[2:-1] == list(table.datasets)
     assert len(rows) == 2 + 3 * 14
     place = next(i for i, row in enumerate(rows) if row[0] == "gcn+mmp")
-    shown, printed, difference = rows[place : place + 3]
-    entry = table.entries["gcn+mmp", "texas"]
-    text = score(entry.cell.mean, entry.cell.std)
-    assert shown[2] == (f"**{text}**" if entry.among_the_best else text)
+    shown, printed, away = rows[place : place + 3]
+    cell = table.cells["gcn+mmp", "texas"]
+    text = score(cell.mean, cell.std)
+    assert shown[2] == (f"**{text}**" if table.among_the_best("gcn+mmp", "texas") else text)
     assert printed[1:3] == ["printed", "85.39 ± 3.58"]
     assert printed[-1] == "2.9 (3.00)"
-    assert difference[2] == distance(entry.difference, entry.difference_in_stds)
+    assert away[2] == distance(*difference(cell))
 
 
 def test_bold_is_what_is_not_significantly_worse_than_the_best(tables):
@@ -50,9 +50,9 @@ def test_bold_is_what_is_not_significantly_worse_than_the_best(tables):
         for dataset, best in zip(table.datasets, line.best[:-1], strict=True)
         if best
     }
-    assert bold == {key for key, entry in table.entries.items() if entry.among_the_best}
+    assert bold == {key for key in table.cells if table.among_the_best(*key)}
     for dataset in table.datasets:
-        column = {model: table.entries[model, dataset].cell.mean for model in table.models}
+        column = {model: table.cells[model, dataset].mean for model in table.models}
         assert (max(column, key=column.get), dataset) in bold
     assert len(bold) > len(table.datasets)  # noise was made up that hides some differences
     assert markdown([table]).count("**") == 2 * len(bold)

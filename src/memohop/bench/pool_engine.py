@@ -121,7 +121,7 @@ class _Worker:
         return answer
 
     def end(self) -> None:
-        """At once, whatever it is at."""
+        """Kill the process at once, even in the middle of its work."""
         self._process.kill()
         self._process.join()
         self.connection.close()

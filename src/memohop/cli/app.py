@@ -28,7 +28,7 @@ _EXAMPLES = """Examples:
   memohop train texas --model gcn+mmp --lam 0,0.1,0.2
       ten splits; the best of three settings is chosen on validation
   memohop run table1 --only dataset=texas
-      the paper's Table 1, as far as it is not there yet
+      the paper's Table 1; what the store already has is not trained again
   memohop fit --nodes nodes.csv --edges edges.csv --label kind
       a graph of your own
 

@@ -41,7 +41,7 @@ def audit(
     verbose: bool = False,
     json: Json = False,
 ) -> None:
-    """Look a graph over: who knows the labels, which model to take, what not to trust.
+    """Examine a graph: what predicts the labels, which model to use, what not to trust.
 
     Takes the id of a dataset, or a table of nodes and a table of edges (CSV, TSV or
     Parquet, with column names). What the features or neighbours say is a balanced

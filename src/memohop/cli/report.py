@@ -83,12 +83,12 @@ def figure(
 def report(*, output: _Output = None, results: Path | None = None) -> None:
     """Write one page with all tables and figures, which needs no network.
 
-    What was not measured yet is named on the page, with the command that measures it.
+    For what has not been measured yet, the page gives the command that measures it.
 
     Args:
         output: The page to write; memohop-report.html by default.
-        results: A folder with table1.json, noise.json, lambda.json and gates.json, as far as they
-            are there; the results that come with the package by default.
+        results: A folder with any of table1.json, noise.json, lambda.json and gates.json;
+            by default the results that come with the package.
     """
     from memohop.report.page import Findings, report_page
 

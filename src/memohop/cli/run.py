@@ -1,4 +1,4 @@
-"""`memohop run`: an experiment, as far as it is not in the store yet."""
+"""`memohop run`: trains what the store does not have yet of an experiment."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.audit.homophily import homophily_bins
 from memohop.inference import read_out
 from memohop.nn.graph import adjacency
 from memohop.pyg import Data
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from memohop.own.estimator import MMPClassifier
 
 Numbers = NDArray[np.float64]
-
-_HOMOPHILY_ENDS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 @dataclass(frozen=True)
@@ -92,13 +90,10 @@ class GateReadout:
 
     def by_homophily(self) -> list[Group]:
         """Nodes whose share of like neighbours is from 0 to 0.2, and so on up to 1."""
-        groups = []
-        for low, high in pairwise(_HOMOPHILY_ENDS):
-            inside = (self.homophily >= low) & (self.homophily < high)
-            if high == 1:
-                inside |= self.homophily == 1
-            groups.append(self._group(f"{low:g} to {high:g}", (low + high) / 2, inside))
-        return [group for group in groups if group.nodes]
+        return [
+            self._group(f"{low:g} to {high:g}", (low + high) / 2, inside)
+            for low, high, inside in homophily_bins(self.homophily)
+        ]
 
     def by_correctness(self) -> list[Group]:
         """Nodes that were right when they were held out, and nodes that were wrong."""

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from memohop.bench.results import Name, Source, Text
+from memohop.data.audit.homophily import homophily_bins
 from memohop.errors import DataError
 from memohop.outputs import write_whole
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from memohop.bench.cell import Recipe
     from memohop.nn.graph import Graph
 
-BINS = 5
 _Share = Annotated[float, Meta(ge=0, le=1)]
 
 
@@ -172,20 +172,18 @@ def local_homophily(graph: Graph, classes: Tensor) -> Tensor:
 
 
 def by_homophily(gates: Tensor, homophily: Tensor) -> tuple[GateBin, ...]:
-    """Gates `[splits, rounds, nodes, 3]` in bins of equal width; empty ones are left out."""
+    """Gates `[splits, rounds, nodes, 3]` in bins of local homophily."""
+    import torch
+
     kept, absorbed, passed_on = gates.unbind(-1)
     per_node = [kept.mean(1), absorbed.mean(1), passed_on[:, :-1].mean(1)]  # [splits, nodes]
-    place = (homophily * BINS).floor().clamp(max=BINS - 1)
     bins = []
-    for i in range(BINS):
-        inside = place == i
-        if not inside.any():
-            continue
-        means = [gate[:, inside].mean(-1) for gate in per_node]
+    for low, high, inside in homophily_bins(homophily.numpy()):
+        means = [gate[:, torch.from_numpy(inside)].mean(-1) for gate in per_node]
         bins.append(
             GateBin(
-                i / BINS,
-                (i + 1) / BINS,
+                low,
+                high,
                 int(inside.sum()),
                 *(round(float(mean.mean()), 5) for mean in means),
                 *(round(float(mean.std()), 5) if len(mean) > 1 else 0.0 for mean in means),

@@ -10,71 +10,7 @@ from typing import Any
 from memohop.bench.measured import Measured
 from memohop.bench.statistics import ALPHA, Comparison, against, against_the_best, compare
 from memohop.errors import DataError, UsageError
-from memohop.paper.printed import Printed, printed_table1, table1_datasets, table1_models
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One cell of the table, in percent.
-
-    Attributes:
-        cell: What was measured.
-        printed: What the paper has there; None where it has nothing.
-        p_best: How likely its distance to the best mean of its dataset is by chance
-            (`against_the_best`); None where that cannot be told.
-    """
-
-    cell: Measured
-    printed: Printed | None
-    p_best: float | None
-
-    @property
-    def among_the_best(self) -> bool:
-        """Whether it is the best of its dataset, or no worse as far as one can tell."""
-        return self.p_best is not None and self.p_best >= ALPHA
-
-    @property
-    def difference(self) -> float | None:
-        """Measured less printed, in points."""
-        return self.cell.mean - self.printed.mean if self.printed else None
-
-    @property
-    def difference_in_stds(self) -> float | None:
-        """The same in printed standard deviations."""
-        if self.difference is None or self.printed is None or not self.printed.std:
-            return None
-        return self.difference / self.printed.std
-
-    def row(self, rank: float | None) -> dict[str, Any]:
-        """A flat object for JSON and CSV."""
-        cell, printed = self.cell, self.printed
-        numbers: dict[str, float | None] = {
-            "mean": cell.mean,
-            "std": cell.std,
-            "printed_mean": printed.mean if printed else None,
-            "printed_std": printed.std if printed else None,
-            "difference": self.difference,
-            "difference_in_printed_stds": self.difference_in_stds,
-            "val": cell.val,
-        }
-        return {
-            "dataset": cell.dataset,
-            "model": cell.model,
-            "protocol": cell.protocol,
-            **{k: None if v is None else round(v, 4) for k, v in numbers.items()},
-            "splits": len(cell.scores),
-            "seeds": cell.seeds,
-            "ddof": 1,
-            "unit": "percent",
-            "printed_source": printed.source if printed else None,
-            "among_the_best": self.among_the_best,
-            "p_best": self.p_best,
-            "average_rank": rank,
-            **cell.axes,
-            **cell.setting,
-            "runs": cell.runs,
-            "seconds": round(cell.seconds, 3),
-        }
+from memohop.paper.printed import printed_table1, table1_datasets, table1_models
 
 
 @dataclass(frozen=True)
@@ -85,7 +21,9 @@ class Table1:
         protocol: Its name.
         models: The rows, in the order of the paper, others after them.
         datasets: The columns, in the order of the paper, others after them.
-        entries: What is there, by model and dataset.
+        cells: What was measured, by model and dataset.
+        p_best: By model and dataset, the p-value of the distance to the best mean of the dataset
+            (`against_the_best`); without the cells for which it cannot be computed.
         ranked: The paper's datasets that have a score of every model; ranks are over these.
         comparison: Of the models over those; None with fewer than three models or two datasets.
     """
@@ -93,7 +31,8 @@ class Table1:
     protocol: str
     models: tuple[str, ...]
     datasets: tuple[str, ...]
-    entries: dict[tuple[str, str], Entry]
+    cells: dict[tuple[str, str], Measured]
+    p_best: dict[tuple[str, str], float]
     ranked: tuple[str, ...]
     comparison: Comparison | None
 
@@ -107,17 +46,21 @@ class Table1:
 
         Empty where the models do not share two splits or more.
         """
-        cells = [entry.cell for (_, name), entry in self.entries.items() if name == dataset]
-        return _paired(cells)
+        keys = [(model, dataset) for model in self.models]
+        return _paired([self.cells[key] for key in keys if key in self.cells])
+
+    def among_the_best(self, model: str, dataset: str) -> bool:
+        """Whether a cell is the best of its dataset, or not significantly worse."""
+        return self.p_best.get((model, dataset), 0.0) >= ALPHA
 
     def against(self, reference: str, dataset: str) -> dict[str, tuple[float, float]]:
         """How far a model is ahead of each other one on a dataset: points, and their p-value."""
         scores = self.column(dataset)
         if reference not in scores:
             return {}
-        mean = self.entries[reference, dataset].cell.mean
+        mean = self.cells[reference, dataset].mean
         return {
-            model: (mean - self.entries[model, dataset].cell.mean, p)
+            model: (mean - self.cells[model, dataset].mean, p)
             for model, p in against(scores, reference).items()
             if model != reference
         }
@@ -125,11 +68,42 @@ class Table1:
     def rows(self) -> list[dict[str, Any]]:
         """Flat objects for JSON and CSV, model by model."""
         return [
-            self.entries[model, dataset].row(self.ranks.get(model))
+            self._row(self.cells[model, dataset])
             for model in self.models
             for dataset in self.datasets
-            if (model, dataset) in self.entries
+            if (model, dataset) in self.cells
         ]
+
+    def _row(self, cell: Measured) -> dict[str, Any]:
+        key = cell.model, cell.dataset
+        printed, (points, stds) = printed_table1().get(key), difference(cell)
+        numbers: dict[str, float | None] = {
+            "mean": cell.mean,
+            "std": cell.std,
+            "printed_mean": printed.mean if printed else None,
+            "printed_std": printed.std if printed else None,
+            "difference": points,
+            "difference_in_printed_stds": stds,
+            "val": cell.val,
+        }
+        return {
+            "dataset": cell.dataset,
+            "model": cell.model,
+            "protocol": cell.protocol,
+            **{k: None if v is None else round(v, 4) for k, v in numbers.items()},
+            "splits": len(cell.scores),
+            "seeds": cell.seeds,
+            "ddof": 1,
+            "unit": "percent",
+            "printed_source": printed.source if printed else None,
+            "among_the_best": self.among_the_best(*key),
+            "p_best": self.p_best.get(key),
+            "average_rank": self.ranks.get(cell.model),
+            **cell.axes,
+            **cell.setting,
+            "runs": cell.runs,
+            "seconds": round(cell.seconds, 3),
+        }
 
 
 def table1(cells: Iterable[Measured], *, protocol: str | None = None) -> list[Table1]:
@@ -149,6 +123,18 @@ def table1(cells: Iterable[Measured], *, protocol: str | None = None) -> list[Ta
             )
         groups = {protocol: groups[protocol]}
     return [_table(name, group) for name, group in groups.items()]
+
+
+def difference(cell: Measured) -> tuple[float | None, float | None]:
+    """Measured less printed mean: in points, and in printed standard deviations.
+
+    None where the paper prints nothing to compare with.
+    """
+    printed = printed_table1().get((cell.model, cell.dataset))
+    if printed is None:
+        return None, None
+    points = cell.mean - printed.mean
+    return points, points / printed.std if printed.std else None
 
 
 def ranks_of(found: Comparison) -> dict[str, float]:
@@ -176,14 +162,11 @@ def _table(protocol: str, group: list[Measured]) -> Table1:
         )
     models = _in_order(table1_models(), [cell.model for cell in group])
     datasets = _in_order(table1_datasets(), [cell.dataset for cell in group])
-    entries = {}
+    p_best: dict[tuple[str, str], float] = {}
     for dataset in datasets:
         column = [found[model, dataset] for model in models if (model, dataset) in found]
-        scores = _paired(column)
-        p_best = against_the_best(scores) if scores else {}
-        for cell in column:
-            key = cell.model, dataset
-            entries[key] = Entry(cell, printed_table1().get(key), p_best.get(cell.model))
+        if scores := _paired(column):
+            p_best |= {(model, dataset): p for model, p in against_the_best(scores).items()}
     ranked = [
         dataset
         for dataset in table1_datasets()
@@ -195,7 +178,8 @@ def _table(protocol: str, group: list[Measured]) -> Table1:
         protocol,
         models=tuple(models),
         datasets=tuple(datasets),
-        entries=entries,
+        cells=found,
+        p_best=p_best,
         ranked=tuple(ranked),
         comparison=compare(means) if enough else None,
     )

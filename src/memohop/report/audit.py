@@ -28,7 +28,7 @@ def audit_row(audit: Audit, name: str) -> dict[str, Any]:
 
 
 def audit_sheet(audit: Audit, name: str) -> Table:
-    """A fact in a row, the advice last."""
+    """A row for each fact, the advice last."""
     advice = audit.advice
     gap = ("", "")
     facts = [

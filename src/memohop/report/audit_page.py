@@ -1,19 +1,19 @@
-"""What an audit found, as a page without a network."""
+"""What an audit found, as one page that needs no network."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from memohop.data.audit.probes import FOLDS
-from memohop.report.environment import page_environment
+from memohop.report.environment import render
 
 if TYPE_CHECKING:
     from memohop.data.audit import Audit
 
 _MODELS = {
-    "mlp": "a network that sees the features of a node and nothing of the graph",
-    "gcn": "a network that takes the mean over a node and its neighbours",
-    "gcn+mmp": "a network in which a node keeps what it hears apart from what it knows of itself",
+    "mlp": "a network that sees the features of a node and ignores the graph",
+    "gcn": "a network that averages a node and its neighbours",
+    "gcn+mmp": "a network in which a node keeps its own state apart from its neighbours' messages",
 }
 _DIRECTIONS = {
     "out": "the nodes that a node points to",
@@ -24,15 +24,15 @@ _SHOWN_CLASSES = 40
 
 
 class Measure(NamedTuple):
-    """A figure, or None where it is not defined, and one line on what it means."""
+    """A number, or None where it is not defined, and what it means."""
 
     name: str
     value: float | None
     meaning: str
 
 
-class Voice(NamedTuple):
-    """What one source says of the label; `kind` names the colour of its bar."""
+class Prediction(NamedTuple):
+    """How well the labels can be predicted from something; `kind` names the colour of its bar."""
 
     name: str
     kind: str
@@ -41,7 +41,7 @@ class Voice(NamedTuple):
 
     @property
     def part(self) -> float:
-        """Length of the bar; nothing is drawn below chance."""
+        """Length of the bar; there is none below chance."""
         return min(max(self.score, 0.0), 1.0)
 
 
@@ -56,23 +56,20 @@ def audit_page(audit: Audit, name: str) -> str:
     by_size = sorted(
         zip(audit.class_names, audit.class_sizes, strict=True), key=lambda one: -one[1]
     )
-    return (
-        page_environment()
-        .get_template("audit.html")
-        .render(
-            name=name,
-            audit=audit,
-            advice=advice,
-            model=_MODELS[advice.model],
-            heard=_DIRECTIONS[advice.direction],
-            homophily=_homophily(audit),
-            voices=_voices(audit),
-            directions=_directions(audit),
-            classes=by_size[:_SHOWN_CLASSES],
-            more_classes=by_size[_SHOWN_CLASSES:],
-            labels=sum(audit.class_sizes),
-            folds=FOLDS,
-        )
+    return render(
+        "audit.html",
+        name=name,
+        audit=audit,
+        advice=advice,
+        model=_MODELS[advice.model],
+        heard=_DIRECTIONS[advice.direction],
+        homophily=_homophily(audit),
+        predictions=_predictions(audit),
+        directions=_directions(audit),
+        classes=by_size[:_SHOWN_CLASSES],
+        more_classes=by_size[_SHOWN_CLASSES:],
+        labels=sum(audit.class_sizes),
+        folds=FOLDS,
     )
 
 
@@ -81,38 +78,38 @@ def _homophily(audit: Audit) -> list[Measure]:
         Measure(
             "edge homophily",
             audit.edge_homophily,
-            "The share of edges whose two ends have one label. Where one class is large, this is "
-            "high by chance alone.",
+            "The share of edges whose two ends have the same label. Where one class is large, "
+            "this is high by chance alone.",
         ),
         Measure(
             "node homophily",
             audit.node_homophily,
-            "The share of like neighbours, mean over nodes, so that a node with many neighbours "
-            "counts no more than others.",
+            "The share of neighbours with the node's own label, averaged over nodes, so that a "
+            "node with many neighbours counts no more than others.",
         ),
         Measure(
             "class homophily",
             audit.class_homophily,
-            "How far classes keep to themselves beyond what their size explains, mean over "
-            "classes. 0: not at all, 1: wholly.",
+            "How far classes keep to themselves beyond what their size explains, averaged over "
+            "classes. 0: not at all, 1: entirely.",
         ),
         Measure(
             "adjusted homophily",
             audit.adjusted_homophily,
-            "Edge homophily beyond chance: 1 if all edges join likes, 0 as often as by chance, "
-            "below 0 less often. The one to compare graphs by.",
+            "Edge homophily beyond chance: 1 if all edges join nodes of one label, 0 if as many as "
+            "by chance, below 0 if fewer. Use this one to compare graphs.",
         ),
         Measure(
             "label informativeness",
             audit.label_informativeness,
-            "How much of a label the label of one neighbour tells, from 0 to 1. High too where "
-            "neighbours are unlike in a regular way.",
+            "How much the label of one neighbour tells about a node's own label, from 0 to 1. Also "
+            "high where neighbours differ in a regular way.",
         ),
     ]
 
 
-def _voices(audit: Audit) -> list[Voice]:
-    """Who was asked for the label; nobody, if there were too few labels."""
+def _predictions(audit: Audit) -> list[Prediction]:
+    """What the labels were predicted from; nothing, if there were too few labels."""
     neighbours = (
         {
             "out": ("nodes it points to", audit.out_say),
@@ -131,12 +128,14 @@ def _voices(audit: Audit) -> list[Voice]:
         ("features and neighbours", "together", audit.together_say, None),
     ]
     return [
-        Voice(title, kind, score, error) for title, kind, score, error in rows if score is not None
+        Prediction(title, kind, score, error)
+        for title, kind, score, error in rows
+        if score is not None
     ]
 
 
 def _directions(audit: Audit) -> list[tuple[str, bool, float | None, float | None]]:
-    """For each direction: whom, whether it is the advice, what one node tells, what all say."""
+    """For each direction: its neighbours, whether it is advised, its score for one and for all."""
     found = {
         "out": (audit.informativeness_out, audit.out_say),
         "in": (audit.informativeness_in, audit.in_say),

@@ -1,4 +1,4 @@
-"""What a dataset turns out to be once its files are read."""
+"""The facts about a dataset, counted once its files are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memohop.pyg import Data
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """Counted in the graph itself, beside what the registry says of it.
+    """What the graph itself has, beside what the registry says about it.
 
     Attributes:
         info: What the registry says.
@@ -59,7 +59,7 @@ class DatasetFacts:
 
 
 def dataset_facts(data: Data, info: DatasetInfo) -> DatasetFacts:
-    """Look the graph over."""
+    """Count them."""
     source, target = data.edge_index
     train, val, test = (tuple(mask.sum(dim=0).tolist()) for mask in as_columns(data))
     return DatasetFacts(

@@ -1,22 +1,36 @@
-"""How templates become pages."""
+"""From templates to pages."""
 
 from __future__ import annotations
 
-from importlib import resources
+import math
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from memohop.printable import printable
+from memohop.report.palette import THEMES, themed
 
 
-def page_environment() -> Environment:
-    """Reads our templates, escapes what it is given, and fails on a name that is not there.
+def render(template: str, **values: Any) -> str:
+    """A page as text: one of our templates, filled with these values."""
+    return _environment().get_template(template).render(values)
 
-    Characters that cannot be seen are spelled out; line breaks stay, which a page shows as spaces.
+
+def on_page(chart: str, kind: str = "") -> Markup:
+    """An `<svg>` element in the colours of the page, with a CSS class if one is given."""
+    named = chart.replace("<svg ", f'<svg class="{kind}" ', 1) if kind else chart
+    return Markup(themed(named))
+
+
+@cache
+def _environment() -> Environment:
+    """Reads our templates, escapes the values, and fails on an unknown name.
+
+    Invisible characters are spelled out; line breaks stay, and a page shows them as spaces.
     """
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("memohop.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -24,14 +38,12 @@ def page_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["themes"] = THEMES
+    environment.tests["unknown"] = math.isnan
+    return environment
 
 
 def _shown(value: Any) -> Any:
-    """A text that a template shows; what is markup already stays as it is."""
+    """A text with its invisible characters spelled out; markup stays as it is."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(value, lines=True) if is_text else value
-
-
-def template_text(name: str) -> str:
-    """A style or script that lies beside the templates, as it is."""
-    return (resources.files("memohop.report") / "templates" / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the gates of a fitted model did, and what decided one node: a page without a network."""
+"""A page on the gates of a fitted model and on what decided one node; it needs no network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from memohop.report.environment import page_environment
+from memohop.report.environment import on_page, render
+from memohop.report.palette import GATES, RIGHT
 from memohop.report.svg import Axis, Series, line_chart, round_ticks
 
 if TYPE_CHECKING:
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
     from memohop.explain.gates import Group
     from memohop.own.report import FitReport
 
-_LINES = (
-    ("kept", "kept", "var(--blue)", "circle"),
-    ("absorbed", "absorbed", "var(--orange)", "square"),
-    ("passed_on", "passed on", "var(--green)", "triangle"),
-    ("right", "right", "var(--grey)", "diamond"),
-)
 LEAST = 5
 """Groups with fewer nodes are not drawn: their means say little."""
 _SHOWN_NEIGHBOURS = 20
@@ -34,12 +29,11 @@ def explain_page(report: FitReport, gates: GateReadout, node: NodeExplanation) -
     Args:
         report: How the model was made.
         gates: The gates of every node.
-        node: One node, taken apart.
+        node: One node and what decided it.
     """
-    environment = page_environment()
-    environment.tests["unknown"] = math.isnan
     by_homophily = gates.by_homophily()
-    return environment.get_template("explain.html").render(
+    return render(
+        "explain.html",
         report=report,
         overall=gates.overall(),
         by_correctness=[group for group in gates.by_correctness() if group.nodes],
@@ -58,15 +52,12 @@ def _charts(groups: Sequence[Group]) -> dict[str, Markup] | None:
     if len(groups) < 2:
         return None
     sizes = {"wide": (720, 340), "narrow": (360, 320)}
-    return {
-        name: Markup(_chart(groups, *size).replace("<svg ", f'<svg class="{name}" ', 1))
-        for name, size in sizes.items()
-    }
+    return {name: on_page(_chart(groups, *size), name) for name, size in sizes.items()}
 
 
 def _chart(groups: Sequence[Group], width: int, height: int) -> str:
     series = []
-    for name, label, colour, symbol in _LINES:
+    for name, label, (colour, symbol) in (*GATES, RIGHT):
         points = [(group, getattr(group, name)) for group in groups]
         points = [(group, value) for group, value in points if not math.isnan(value)]
         if points:
@@ -95,7 +86,7 @@ def _chart(groups: Sequence[Group], width: int, height: int) -> str:
 
 
 def _shares(node: NodeExplanation) -> list[dict[str, Any]]:
-    """Rows of the table that takes the margin apart, with the length of each bar."""
+    """Rows of the table of shares of the margin, with the length of each bar."""
     shown, rest = node.neighbours[:_SHOWN_NEIGHBOURS], node.neighbours[_SHOWN_NEIGHBOURS:]
     rows = [_row("its own features", node.own)]
     rows += [_row(one.id, one.share, is_node=True, label=one.label) for one in shown]
@@ -121,13 +112,13 @@ def _extremes(gates: GateReadout) -> dict[str, list[dict[str, object]]]:
     return {
         title: [
             {
-                "id": gates.ids[place],
-                "label": name(gates.label[place]),
-                "predicted": name(gates.predicted[place]),
-                "absorbed": gates.absorbed[place],
-                "degree": gates.degree[place],
+                "id": gates.ids[index],
+                "label": name(gates.label[index]),
+                "predicted": name(gates.predicted[index]),
+                "absorbed": gates.absorbed[index],
+                "degree": gates.degree[index],
             }
-            for place in places
+            for index in indices
         ]
-        for title, places in chosen.items()
+        for title, indices in chosen.items()
     }

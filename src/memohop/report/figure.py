@@ -11,20 +11,9 @@ from memohop.bench.measured import measured, with_setting
 from memohop.bench.results import Results
 from memohop.errors import DataError
 from memohop.paper.curves import Curve, Point, curves
+from memohop.report.palette import INK_FOR_ANY_BACKGROUND, look_of
 from memohop.report.svg import Axis, Series, line_chart, panels, round_ticks
 from memohop.report.table import score
-
-INK_FOR_ANY_BACKGROUND = "#797979"  # as far from white as from a dark page
-_LOOKS = {  # colours that most colour-blind people can tell apart, and shapes for everybody
-    "mlp": ("#797979", "diamond"),
-    "gcn": ("#d55e00", "square"),
-    "gat": ("#b07a00", "triangle"),
-    "gcn+jk": ("#b0548a", "diamond"),
-    "gcn+de": ("#7a5195", "square"),
-    "gcn+mmp": ("#0072b2", "circle"),
-    "gat+mmp": ("#009e73", "triangle"),
-}
-_OTHER = ("#797979", "circle")
 
 
 @dataclass(frozen=True)
@@ -45,7 +34,7 @@ class Panel:
 
 
 def noise_panels(results: Results) -> list[Panel]:
-    """A panel for each dataset and protocol; models with lambda also without it."""
+    """A panel for each dataset and protocol; models with a lambda also have a line for λ 0."""
     found = [Line(_name(curve), curve) for curve in curves(measured(results), "noise")]
     choices = {(r.model, r.setting["lam"]) for r in results.rows if "lam" in r.setting}
     searched = {model for model, lam in choices if (model, 0) in choices and lam != 0}
@@ -139,7 +128,7 @@ def _chart(panel: Panel, x: Axis, **size: Any) -> str:
 
 
 def _series(line: Line, along: str) -> Series:
-    colour, symbol = _LOOKS.get(line.curve.model, _OTHER)
+    colour, symbol = look_of(line.curve.model)
     points = line.curve.points
     return Series(
         label=line.label,
@@ -161,9 +150,9 @@ def _tooltip(label: str, point: Point, along: str) -> str:
 
 
 def _accuracy_axis(label: str, low: float, high: float) -> Axis:
-    """An axis with round numbers that has room for all points and bands."""
+    """An axis with round numbers and room for all points and bands."""
     step = next((s for s in (1, 2, 5, 10) if (high - low) / s <= 7), 20)
     low, high = max(0, math.floor(low / step) * step), min(100, math.ceil(high / step) * step)
-    if low >= high:  # one score, at a tick
+    if low >= high:  # all scores are equal, and at a tick
         low, high = (low, low + step) if low < 100 else (100 - step, 100)
     return Axis(label, low, high, round_ticks(low, high, step=step))

@@ -1,4 +1,4 @@
-"""What came of `memohop fit`, for the terminal."""
+"""The result of `memohop fit`, for the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHY = {
 
 
 def fit_table(report: FitReport) -> Table:
-    """One model in a row, the one that is kept first."""
+    """A row for each model, the one that is kept first."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", no_wrap=True)
     for name in ("validation", "test", "ahead of it"):
@@ -48,7 +48,7 @@ def _ends(gap: Interval) -> str:
 
 
 def fit_remark(report: FitReport) -> str:
-    """How much was tried."""
+    """How many settings were tried, and how long that took."""
     return (
         f"{report.trials} setting(s) of each model in {report.seconds:.0f} seconds"
         f"{_WHY[report.stopped]}"

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from memohop.paper.gates import GateCurve
+from memohop.report.palette import GATES
 from memohop.report.svg import Axis, Series, line_chart, round_ticks
-
-_GATES = (
-    ("kept", "kept", "#0072b2", "circle"),
-    ("absorbed", "absorbed", "#d55e00", "square"),
-    ("passed_on", "passed on", "#009e73", "triangle"),
-)
 
 
 def gates_chart(curve: GateCurve) -> str:
-    """One dataset as an `<svg>` element."""
+    """The gates of a model on one dataset as an `<svg>` element."""
     centres = tuple((each.low + each.high) / 2 for each in curve.bins)
     series = [
         Series(
@@ -29,7 +24,7 @@ def gates_chart(curve: GateCurve) -> str:
                 for each in curve.bins
             ),
         )
-        for name, label, colour, symbol in _GATES
+        for name, label, (colour, symbol) in GATES
     ]
     return line_chart(
         series,

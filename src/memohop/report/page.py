@@ -15,9 +15,9 @@ from memohop.bench.measured import measured
 from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA, Comparison
 from memohop.paper.gates import Gates
-from memohop.paper.table1 import Table1, printed_comparison, table1
+from memohop.paper.table1 import Table1, difference, printed_comparison, table1
 from memohop.report import page_tables
-from memohop.report.environment import page_environment, template_text
+from memohop.report.environment import on_page, render
 from memohop.report.figure import FIGURES
 from memohop.report.gates import gates_chart
 from memohop.report.ranks import rank_diagram
@@ -35,21 +35,12 @@ _SECTIONS = (
     ("data", "Data and software"),
     ("errata", "Errata"),
 )
-_THEME = {  # what a chart is drawn in, and the page's name for it, which changes in the dark
-    "#797979": "var(--grey)",
-    "#d55e00": "var(--orange)",
-    "#0072b2": "var(--blue)",
-    "#009e73": "var(--green)",
-    "#b07a00": "var(--amber)",
-    "#b0548a": "var(--pink)",
-    "#7a5195": "var(--purple)",
-}
 _REFERENCES = ("gcn+mmp", "gat+mmp")
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What there is to report; None for what was not measured yet."""
+    """What there is to report; None for what has not been measured yet."""
 
     table1: Results | None = None
     noise: Results | None = None
@@ -72,7 +63,7 @@ class Findings:
 
     @property
     def results(self) -> list[Results]:
-        """The results of experiments that are there."""
+        """The results that are there."""
         return [found for found in (self.table1, self.noise, self.lambda_) if found]
 
 
@@ -80,34 +71,29 @@ def report_page(findings: Findings) -> str:
     """The whole page as text."""
     tables = table1(measured(findings.table1)) if findings.table1 else []
     printed = printed_comparison()
-    return (
-        page_environment()
-        .get_template("report.html")
-        .render(
-            version=__version__,
-            style=Markup(template_text("report.css")),
-            script=Markup(template_text("report.js")),
-            sections=_SECTIONS,
-            alpha=ALPHA,
-            percent=f"{100 * ALPHA:g}\N{NO-BREAK SPACE}%",
-            words={"cliques": page_tables.cliques_in_words, "pairs": page_tables.pairs_in_words},
-            summary=[_summary(table) for table in tables],
-            commands=_commands(),
-            table1=[_table1_part(table) for table in tables],
-            printed={"comparison": printed, "diagram": _diagram(printed, "the printed means")},
-            noise=_noise_part(findings.noise),
-            lambda_=_lambda_part(findings.lambda_),
-            gates=_gates_part(findings.gates),
-            timings=page_tables.timing_table(findings.results) if findings.results else None,
-            data=page_tables.data_table(findings.results) if findings.results else None,
-            sources=_sources(findings.results),
-            errata=_errata(),
-        )
+    return render(
+        "report.html",
+        version=__version__,
+        sections=_SECTIONS,
+        alpha=ALPHA,
+        percent=f"{100 * ALPHA:g}\N{NO-BREAK SPACE}%",
+        words={"cliques": page_tables.cliques_in_words, "pairs": page_tables.pairs_in_words},
+        summary=[_summary(table) for table in tables],
+        commands=_commands(),
+        table1=[_table1_part(table) for table in tables],
+        printed={"comparison": printed, "diagram": _diagram(printed, "the printed means")},
+        noise=_noise_part(findings.noise),
+        lambda_=_lambda_part(findings.lambda_),
+        gates=_gates_part(findings.gates),
+        timings=page_tables.timing_table(findings.results) if findings.results else None,
+        data=page_tables.data_table(findings.results) if findings.results else None,
+        sources=_sources(findings.results),
+        errata=_errata(),
     )
 
 
 def _commands() -> dict[str, list[str]]:
-    """What makes the results of each experiment, and then the figure from them."""
+    """The commands that make the results of each experiment, and its table or figure."""
     return {
         "table1": _from_the_start("table1", "table table1"),
         "noise": _from_the_start("noise", "figure noise"),
@@ -140,19 +126,16 @@ def _table1_part(table: Table1) -> dict[str, Any]:
 
 
 def _summary(table: Table1) -> str:
-    """How near the measured means are to the printed ones."""
-    near = {
-        key: abs(entry.difference_in_stds) <= 1
-        for key, entry in table.entries.items()
-        if entry.difference_in_stds is not None
-    }
-    parts = [f"{sum(near.values())} of the {len(near)} cells that have one"]
+    """How close the measured means are to the printed ones."""
+    distances = {key: difference(cell)[1] for key, cell in table.cells.items()}
+    near = {key: abs(stds) <= 1 for key, stds in distances.items() if stds is not None}
+    parts = [f"{sum(near.values())} of the {len(near)} cells with a printed deviation"]
     for model in _REFERENCES:
         own = [within for (name, _), within in near.items() if name == model]
         if own:
             parts.append(f"{model} on {sum(own)} of {len(own)} datasets")
     return (
-        f"Protocol {table.protocol}, {len(table.entries)} cells. Within one printed standard "
+        f"Protocol {table.protocol}, {len(table.cells)} cells. Within one printed standard "
         f"deviation of the printed mean: {', '.join(parts)}."
     )
 
@@ -160,11 +143,7 @@ def _summary(table: Table1) -> str:
 def _diagram(found: Comparison, whose: str) -> dict[str, Markup]:
     title = f"Average ranks of {whose}, and which of them may be equal"
     return {
-        name: Markup(
-            rank_diagram(found, title=title, width=width).replace(
-                "<svg ", f'<svg class="ranks {name}" ', 1
-            )
-        )
+        name: on_page(rank_diagram(found, title=title, width=width), f"ranks {name}")
         for name, width in (("wide", 720), ("narrow", 370))
     }
 
@@ -175,7 +154,7 @@ def _noise_part(results: Results | None) -> dict[str, Any] | None:
     if not panels:
         return None
     return {
-        "charts": [_themed(chart(panel)) for panel in panels],
+        "charts": [on_page(chart(panel)) for panel in panels],
         "tables": [page_tables.noise_table(panel) for panel in panels],
     }
 
@@ -186,7 +165,7 @@ def _lambda_part(results: Results | None) -> dict[str, Any] | None:
     if not panels:
         return None
     return {
-        "charts": [_themed(chart(panel)) for panel in panels],
+        "charts": [on_page(chart(panel)) for panel in panels],
         "table": page_tables.lambda_table(panels),
     }
 
@@ -194,7 +173,7 @@ def _lambda_part(results: Results | None) -> dict[str, Any] | None:
 def _gates_part(gates: Gates | None) -> dict[str, Any] | None:
     if gates is None:
         return None
-    charts = [_themed(gates_chart(curve)) for curve in gates.curves if curve.bins]
+    charts = [on_page(gates_chart(curve)) for curve in gates.curves if curve.bins]
     return {"charts": charts, "command": gates.command}
 
 
@@ -206,12 +185,6 @@ def _sources(results: list[Results]) -> list[str]:
             commit = f", commit {source.commit[:12]}" if source.commit else ""
             texts.append(f"{found.experiment}: {source.device}; {versions}{commit}")
     return texts
-
-
-def _themed(chart: str) -> Markup:
-    for colour, variable in _THEME.items():
-        chart = chart.replace(colour, variable)
-    return Markup(chart)
 
 
 @cache

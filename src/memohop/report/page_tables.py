@@ -11,7 +11,7 @@ from memohop.bench.statistics import ALPHA, Comparison
 from memohop.data.datasets.registry import describe
 from memohop.paper.curves import Point
 from memohop.paper.printed import printed_ranks, printed_table1
-from memohop.paper.table1 import Entry, Table1, printed_comparison, ranks_of
+from memohop.paper.table1 import Table1, difference, printed_comparison, ranks_of
 from memohop.report.figure import Panel
 from memohop.report.table import distance, printed_rank, score
 
@@ -24,11 +24,11 @@ class HtmlCell:
     """One cell.
 
     Attributes:
-        text: What it says.
-        notes: What stands below, smaller.
-        value: What it is sorted by; its text if None.
+        text: Its text.
+        notes: Smaller lines below the text.
+        value: What the column is sorted by; the text if None.
         strong: Whether it is bold.
-        beside: What stands beside the text, smaller.
+        beside: Smaller text beside it.
     """
 
     text: str
@@ -40,7 +40,7 @@ class HtmlCell:
 
 @dataclass(frozen=True)
 class HtmlTable:
-    """Names of columns, rows whose first cell is their name, and an id on the page."""
+    """The names of the columns, the rows, each starting with its name, and an id on the page."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[HtmlCell, ...], ...]
@@ -53,13 +53,13 @@ class HtmlTable:
 
 
 def scores_table(table: Table1) -> HtmlTable:
-    """In each cell the measured score, the printed one and their difference; a model in a row."""
+    """Measured score, printed score and their difference in each cell; a row for each model."""
     return HtmlTable(
         head=("model", *table.datasets, "average rank"),
         rows=tuple(
             (
                 HtmlCell(model),
-                *(_score(table.entries.get((model, d)), model, d) for d in table.datasets),
+                *(_score(table, model, dataset) for dataset in table.datasets),
                 _rank_beside_printed(table.ranks.get(model), model),
             )
             for model in table.models
@@ -69,7 +69,7 @@ def scores_table(table: Table1) -> HtmlTable:
 
 
 def lead_table(table: Table1, reference: str) -> HtmlTable:
-    """How far a model is ahead of each other one, a dataset in a column."""
+    """How far a model is ahead of every other one, a column for each dataset."""
     leads = {dataset: table.against(reference, dataset) for dataset in table.datasets}
     rows = []
     for model in table.models:
@@ -99,7 +99,7 @@ def ranks_table(table: Table1) -> HtmlTable:
 
 
 def noise_table(panel: Panel) -> HtmlTable:
-    """The numbers of a noise panel, a line of the figure in a row."""
+    """The numbers of a noise panel, a row for each line of the figure."""
     levels = sorted({point.x for line in panel.lines for point in line.curve.points})
     rows = []
     for line in panel.lines:
@@ -111,7 +111,7 @@ def noise_table(panel: Panel) -> HtmlTable:
 
 
 def lambda_table(panels: Sequence[Panel]) -> HtmlTable:
-    """What each lambda changes against the least one, a dataset and model in a row."""
+    """What each lambda changes against the smallest one, a row for each dataset and model."""
     lines = [(panel.title, line) for panel in panels for line in panel.lines]
     levels = sorted({point.x for _, line in lines for point in line.curve.points})
     rows = []
@@ -128,7 +128,7 @@ def lambda_table(panels: Sequence[Panel]) -> HtmlTable:
 
 
 def timing_table(results: Iterable[Results]) -> HtmlTable:
-    """What the training took, an experiment, protocol, dataset and device in a row."""
+    """How long the training took, a row for each experiment, protocol, dataset and device."""
     sums: dict[tuple[str, str, str, str], list[float]] = {}
     for found in results:
         for row in found.rows:
@@ -178,7 +178,7 @@ def data_table(results: Iterable[Results]) -> HtmlTable:
 
 
 def pairs_in_words(pairs: Sequence[tuple[str, str]]) -> str:
-    """Pairs of models, the better one first, gathered by the better one."""
+    """Pairs of models, the better one first, grouped by the better one."""
     if not pairs:
         return "no pair"
     by_first: dict[str, list[str]] = {}
@@ -188,7 +188,7 @@ def pairs_in_words(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def cliques_in_words(found: Comparison) -> str:
-    """The runs of models between which there is no difference."""
+    """The groups of models between which there is no difference."""
     if not found.cliques:
         return "every pair of neighbours differs"
     if len(found.cliques[0]) == len(found.models):
@@ -196,20 +196,19 @@ def cliques_in_words(found: Comparison) -> str:
     return "; ".join(f"{clique[0]} to {clique[-1]} ({len(clique)})" for clique in found.cliques)
 
 
-def _score(entry: Entry | None, model: str, dataset: str) -> HtmlCell:
+def _score(table: Table1, model: str, dataset: str) -> HtmlCell:
     printed = printed_table1().get((model, dataset))
     was = score(printed.mean, printed.std) if printed else "not printed"
-    if entry is None:
+    cell = table.cells.get((model, dataset))
+    if cell is None:
         return HtmlCell(_NOTHING, (was,))
-    notes = [was]
-    if entry.difference is not None:
-        notes.append(distance(entry.difference, entry.difference_in_stds).replace("-", _MINUS))
+    away = (distance(*difference(cell)).replace("-", _MINUS),) if printed else ()
     return HtmlCell(
-        f"{entry.cell.mean:.2f}",
-        tuple(notes),
-        value=entry.cell.mean,
-        strong=entry.among_the_best,
-        beside=_plus_minus(entry.cell.std),
+        f"{cell.mean:.2f}",
+        (was, *away),
+        value=cell.mean,
+        strong=table.among_the_best(model, dataset),
+        beside=_plus_minus(cell.std),
     )
 
 

@@ -1,4 +1,4 @@
-"""The critical-difference diagram: average ranks on a line, bars over what may be equal."""
+"""The critical-difference diagram: average ranks on a line, bars over ranks that may be equal."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
 
     Args:
         found: What to draw.
-        title: What the diagram shows, for those who cannot see it.
-        width: Width of the drawing; it scales to the room that it is given.
+        title: What the diagram shows, for people who cannot see it.
+        width: Width of the drawing; it scales to the space it is given.
         ink: Colour of lines and text; that of the text around the diagram if None.
     """
     size = 13 if width >= _NARROW else 11
@@ -30,7 +30,7 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
     lowest, highest = math.floor(min(found.ranks)), math.ceil(max(found.ranks))
     scale = max(1, width - 2 * side) / max(1, highest - lowest)  # ranks may be equal, names long
 
-    def place(rank: float) -> float:
+    def across(rank: float) -> float:
         return side + (rank - lowest) * scale
 
     left = math.ceil(len(found.models) / 2)
@@ -41,7 +41,7 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
         opening(title, width=width, height=height, ink=ink),
         f'<g fill="currentColor" stroke="none" font-size="{size}">',
         *_ruler(found.critical_difference * scale, side, width),
-        *_axis(range(lowest, highest + 1, math.ceil(2 * size / scale)), place, axis, highest),
+        *_axis(range(lowest, highest + 1, math.ceil(2 * size / scale)), across, axis, highest),
     ]
     for i, (model, rank) in enumerate(zip(found.models, found.ranks, strict=True)):
         # The better half goes left, the best on top; the other half right, the worst on top.
@@ -49,14 +49,14 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
         row = i if on_left else len(found.models) - 1 - i
         y, edge = names + _ROW * row + 8, side - 6 if on_left else width - side + 6
         parts.append(
-            f'<path d="M{place(rank):.2f} {axis}V{y:.2f}H{edge:.2f}" fill="none" '
+            f'<path d="M{across(rank):.2f} {axis}V{y:.2f}H{edge:.2f}" fill="none" '
             'stroke="currentColor" stroke-opacity="0.55"/>'
         )
         label = f"{model} {rank:.2f}" if on_left else f"{rank:.2f} {model}"
         anchor, at = ("end", edge - 4) if on_left else ("start", edge + 4)
         parts.append(text_at(at, y + 4.5, label, anchor=anchor))
     for i, clique in enumerate(found.cliques):
-        ends = [place(found.ranks[found.models.index(name)]) for name in (clique[0], clique[-1])]
+        ends = [across(found.ranks[found.models.index(name)]) for name in (clique[0], clique[-1])]
         parts.append(
             f'<path class="clique" d="M{ends[0] - 4:.2f} {axis + 12 + _BAR * i}H{ends[1] + 4:.2f}" '
             f'stroke="currentColor" stroke-width="4.5"><title>{escape(", ".join(clique))}</title>'
@@ -66,7 +66,7 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
 
 
 def _ruler(length: float, side: float, width: int) -> Iterator[str]:
-    """The critical difference; it may be longer than the axis, never than the drawing."""
+    """The critical difference; it may be longer than the axis but not than the drawing."""
     start = max(4.0, min(side, width - 4 - length))
     yield (
         f'<path d="M{start:.2f} 20v8m0-4h{min(length, width - 8):.2f}m0-4v8" fill="none" '
@@ -75,8 +75,8 @@ def _ruler(length: float, side: float, width: int) -> Iterator[str]:
     yield text_at(start, 13, "critical difference (Nemenyi)")
 
 
-def _axis(ranks: range, place: Callable[[float], float], y: float, highest: int) -> Iterator[str]:
-    yield f'<path d="M{place(ranks[0]):.2f} {y}H{place(highest):.2f}" stroke="currentColor"/>'
+def _axis(ranks: range, across: Callable[[float], float], y: float, highest: int) -> Iterator[str]:
+    yield f'<path d="M{across(ranks[0]):.2f} {y}H{across(highest):.2f}" stroke="currentColor"/>'
     for rank in ranks:
-        yield f'<path d="M{place(rank):.2f} {y - 5}v5" stroke="currentColor"/>'
-        yield text_at(place(rank), y - 9, str(rank), anchor="middle")
+        yield f'<path d="M{across(rank):.2f} {y - 5}v5" stroke="currentColor"/>'
+        yield text_at(across(rank), y - 9, str(rank), anchor="middle")

@@ -9,13 +9,8 @@ from itertools import groupby
 from rich.table import Table
 
 from memohop.bench.speed import Growth, Speed
+from memohop.report.palette import GROWTH
 from memohop.report.svg import Axis, Series, line_chart
-
-_LOOKS = {  # colours that the colour-blind can tell apart, and shapes for everybody
-    "members": ("#0072b2", "circle"),
-    "arcs": ("#d55e00", "square"),
-    "width": ("#009e73", "triangle"),
-}
 
 
 def speed_table(rows: Sequence[Speed]) -> Table:
@@ -48,7 +43,7 @@ def growth_chart(points: Sequence[Growth]) -> str:
     lines = []
     for axis, group in groupby(points, key=lambda point: point.axis):
         listed = list(group)
-        colour, symbol = _LOOKS[axis]
+        colour, symbol = GROWTH[axis]
         lines.append(
             Series(
                 label=axis,

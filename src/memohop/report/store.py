@@ -1,4 +1,4 @@
-"""What a run store holds, for the terminal."""
+"""The contents of a run store, for the terminal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def summary(cells: Iterable[StoredCell]) -> list[dict[str, Any]]:
 
 
 def store_table(rows: list[dict[str, Any]]) -> Table:
-    """The same as a table."""
+    """These rows as a table."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("experiment", "protocol"):
         table.add_column(name, no_wrap=True)
@@ -46,7 +46,7 @@ def store_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def failure_text(cell: StoredCell, *, whole: bool) -> str:
-    """Why a cell has failed: the last line of the traceback, or all of it."""
+    """Why a cell failed: the last line of the traceback, or all of it."""
     assert cell.failure is not None
     axes = (f"{name}={value}" for name, value in cell.axes.items())
     name = " ".join((cell.experiment, cell.protocol, cell.dataset, cell.model, *axes))

@@ -1,7 +1,7 @@
-"""A small line-chart writer: numbers in, one SVG element out, with nothing but Python.
+"""Writes small line charts: numbers in, one SVG element out, in plain Python.
 
-Colours are any CSS colour, so that a page can hand in variables that change with its theme. What
-has no colour of its own is drawn in `currentColor`, the colour of the text around the chart.
+Colours are any CSS colour. What has no colour of its own is drawn in `currentColor`, the colour of
+the text around the chart.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class VerticalMark:
-    """A place on the horizontal axis that deserves a word."""
+    """A value on the horizontal axis that is marked, and the text above the mark."""
 
     x: float
     text: str
@@ -68,7 +68,7 @@ class VerticalMark:
 
 @dataclass(frozen=True)
 class _Plot:
-    """The rectangle in which the lines are, and the way from numbers to places in it."""
+    """The rectangle of the lines, and the coordinates of numbers in it."""
 
     x: Axis
     y: Axis
@@ -86,8 +86,8 @@ class _Plot:
         return self.bottom - share * (self.bottom - self.top)
 
     def path(self, points: Iterable[tuple[float, float]]) -> str:
-        places = (f"{self.across(x):.2f} {self.up(y):.2f}" for x, y in points)
-        return "M" + "L".join(places)
+        coordinates = (f"{self.across(x):.2f} {self.up(y):.2f}" for x, y in points)
+        return "M" + "L".join(coordinates)
 
 
 def line_chart(
@@ -105,11 +105,11 @@ def line_chart(
 
     Args:
         series: The lines; a later one is drawn over an earlier one.
-        title: What the chart shows, for those who cannot see it.
+        title: What the chart shows, for people who cannot see it.
         x: The horizontal axis.
         y: The vertical axis.
-        mark: A vertical line with a word above it.
-        width: Width of the drawing; it scales to the room that it is given.
+        mark: A vertical line with a text above it.
+        width: Width of the drawing; it scales to the space it is given.
         height: Height of the drawing.
         ink: Colour of axes and text; that of the text around the chart if None.
     """
@@ -130,31 +130,30 @@ def line_chart(
 def _axes(plot: _Plot) -> Iterable[str]:
     yield '<g fill="currentColor" stroke="none">'
     for tick in plot.y.ticks:
-        place = plot.up(tick)
+        y = plot.up(tick)
         yield (
-            f'<path d="M{plot.left:.2f} {place:.2f}H{plot.right:.2f}" stroke="currentColor" '
+            f'<path d="M{plot.left:.2f} {y:.2f}H{plot.right:.2f}" stroke="currentColor" '
             'stroke-opacity="0.2"/>'
         )
-        yield text_at(plot.left - 7, place + 4.5, f"{tick:g}", anchor="end")
+        yield text_at(plot.left - 7, y + 4.5, f"{tick:g}", anchor="end")
     for tick in plot.x.ticks:
-        place = plot.across(tick)
+        x = plot.across(tick)
         yield (
-            f'<path d="M{place:.2f} {plot.bottom:.2f}v5" stroke="currentColor" '
-            'stroke-opacity="0.6"/>'
+            f'<path d="M{x:.2f} {plot.bottom:.2f}v5" stroke="currentColor" stroke-opacity="0.6"/>'
         )
-        yield text_at(place, plot.bottom + 19, f"{tick:g}", anchor="middle")
+        yield text_at(x, plot.bottom + 19, f"{tick:g}", anchor="middle")
     yield text_at(4, 14, plot.y.label)
     yield text_at((plot.left + plot.right) / 2, plot.bottom + 39, plot.x.label, anchor="middle")
     yield "</g>"
 
 
 def _mark(plot: _Plot, mark: VerticalMark) -> Iterable[str]:
-    place = plot.across(mark.x)
+    x = plot.across(mark.x)
     yield (
-        f'<path d="M{place:.2f} {plot.top - 8:.2f}V{plot.bottom:.2f}" stroke="currentColor" '
+        f'<path d="M{x:.2f} {plot.top - 8:.2f}V{plot.bottom:.2f}" stroke="currentColor" '
         'stroke-dasharray="2 4"/>'
     )
-    yield text_at(place - 4, plot.top - 14, mark.text, more='fill="currentColor"')
+    yield text_at(x - 4, plot.top - 14, mark.text, more='fill="currentColor"')
 
 
 def _band(plot: _Plot, line: Series) -> str:
@@ -190,21 +189,21 @@ def _labels(plot: _Plot, series: Sequence[Series]) -> Iterable[str]:
     """The names, beside the last points and never over one another."""
     ends = [plot.up(line.y[-1]) for line in series]
     order = sorted(range(len(series)), key=ends.__getitem__)
-    places = spread_out([ends[i] for i in order], gap=_LINE, high=plot.bottom)
-    for i, place in zip(order, places, strict=True):
+    heights = spread_out([ends[i] for i in order], gap=_LINE, high=plot.bottom)
+    for i, height in zip(order, heights, strict=True):
         line, end = series[i], plot.across(series[i].x[-1])
         yield f'<g style="color:{escape(line.colour)}" fill="currentColor" font-weight="600">'
         yield (
-            f'<path d="M{end + 7:.2f} {ends[i]:.2f}L{plot.right + 14:.2f} {place:.2f}" '
+            f'<path d="M{end + 7:.2f} {ends[i]:.2f}L{plot.right + 14:.2f} {height:.2f}" '
             'stroke="currentColor" stroke-opacity="0.5"/>'
         )
-        yield text_at(plot.right + 18, place + 4.5, line.label)
+        yield text_at(plot.right + 18, height + 4.5, line.label)
         yield "</g>"
 
 
-def spread_out(places: Sequence[float], *, gap: float, high: float) -> list[float]:
-    """Rising places moved so that neighbours are `gap` apart and none is beyond `high`."""
-    moved = list(places)
+def spread_out(values: Sequence[float], *, gap: float, high: float) -> list[float]:
+    """Rising values moved so that neighbours are `gap` apart and none is beyond `high`."""
+    moved = list(values)
     for i in range(1, len(moved)):
         moved[i] = max(moved[i], moved[i - 1] + gap)
     limit = high
@@ -229,8 +228,8 @@ def panels(charts: Sequence[str], *, title: str, columns: int, ink: str | None =
     parts = [opening(title, width=width * columns, height=height * rows, ink=ink)]
     for i, chart in enumerate(charts):
         row, column = divmod(i, columns)
-        place = f'<svg x="{column * width}" y="{row * height}" width="{width}" height="{height}" '
-        parts.append(chart.replace("<svg ", place, 1))
+        moved = f'<svg x="{column * width}" y="{row * height}" width="{width}" height="{height}" '
+        parts.append(chart.replace("<svg ", moved, 1))
     return "\n".join([*parts, "</svg>"])
 
 
@@ -249,5 +248,5 @@ def opening(title: str, *, width: int, height: int, ink: str | None = None) -> s
 
 
 def text_at(x: float, y: float, text: str, *, anchor: str = "start", more: str = "") -> str:
-    """A text; `anchor` is the part of it that is put there: `start`, `middle` or `end`."""
+    """A text; `anchor` is the part of it at that point: `start`, `middle` or `end`."""
     return f'<text x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}" {more}>{escape(text)}</text>'

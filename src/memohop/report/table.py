@@ -10,13 +10,13 @@ from typing import Any
 
 from memohop.bench.statistics import ALPHA
 from memohop.paper.printed import printed_ranks, printed_table1
-from memohop.paper.table1 import Table1, printed_comparison, ranks_of
+from memohop.paper.table1 import Table1, difference, printed_comparison, ranks_of
 
 _NOTHING = "-"
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """One line of the table as text.
 
     Attributes:
@@ -32,11 +32,11 @@ class Line:
     best: tuple[bool, ...]
 
 
-def lines(table: Table1) -> list[Line]:
+def lines(table: Table1) -> list[TextLine]:
     """Three lines for each model."""
     found = []
     for model in table.models:
-        entries = [table.entries.get((model, dataset)) for dataset in table.datasets]
+        cells = [table.cells.get((model, dataset)) for dataset in table.datasets]
         shown = [printed_table1().get((model, dataset)) for dataset in table.datasets]
         ranks = {
             "measured": f"{table.ranks[model]:.2f}" if table.ranks else _NOTHING,
@@ -44,16 +44,14 @@ def lines(table: Table1) -> list[Line]:
             "difference": "",
         }
         texts = {
-            "measured": [score(e.cell.mean, e.cell.std) if e else _NOTHING for e in entries],
+            "measured": [score(cell.mean, cell.std) if cell else _NOTHING for cell in cells],
             "printed": [score(p.mean, p.std) if p else _NOTHING for p in shown],
-            "difference": [
-                distance(e.difference, e.difference_in_stds) if e else _NOTHING for e in entries
-            ],
+            "difference": [distance(*difference(cell)) if cell else _NOTHING for cell in cells],
         }
-        best = tuple(e is not None and e.among_the_best for e in entries)
+        best = tuple(table.among_the_best(model, dataset) for dataset in table.datasets)
         for kind, row in texts.items():
             marks = best if kind == "measured" else (False,) * len(best)
-            found.append(Line(model, kind, (*row, ranks[kind]), (*marks, False)))
+            found.append(TextLine(model, kind, (*row, ranks[kind]), (*marks, False)))
     return found
 
 
@@ -78,8 +76,8 @@ def distance(points: float | None, stds: float | None) -> str:
 
 def legend(table: Table1) -> list[str]:
     """How to read the table, a sentence or two in each text."""
-    splits = {len(entry.cell.scores) for entry in table.entries.values()}
-    seeds = {entry.cell.seeds for entry in table.entries.values()}
+    splits = {len(cell.scores) for cell in table.cells.values()}
+    seeds = {cell.seeds for cell in table.cells.values()}
     texts = [
         f"Protocol {table.protocol}. Test accuracy in percent, mean ± sample standard deviation "
         f"(ddof=1) over {_count(splits, 'split')}, with {_count(seeds, 'seed')} each; settings are "

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # PyTorch takes seconds to import, and a listing needs none o
     from memohop.report.training import TrainingReport
     from memohop.training import Selection
 
-_PLAIN_WIDTH = 120  # of a table that goes into a file or a pipe, which have no width
+_PLAIN_WIDTH = 120  # of a table in a file or a pipe, which have no width
 
 
 def output_console() -> Console:
@@ -32,7 +32,7 @@ def output_console() -> Console:
 
 @contextmanager
 def progress_bar(text: str) -> Iterator[Callable[..., None]]:
-    """A bar with the time left, on standard error; nothing where that is not a terminal.
+    """A bar with the time left, on standard error; no bar if that is not a terminal.
 
     It is called as `update(done, total)`, or `update(done, total, text)` to change the text.
     """
@@ -58,9 +58,9 @@ def progress_bar(text: str) -> Iterator[Callable[..., None]]:
 
 
 class _TimeLeft(ProgressColumn):
-    """Counts down to the end that the work done so far promises.
+    """Counts down to the end, estimated from all work done so far.
 
-    Rich's own column looks at the last seconds alone, and goes wrong where pieces of work are
+    Rich's own column looks only at the last seconds, and goes wrong where pieces of work are
     long and finish two at a time.
     """
 
@@ -79,7 +79,7 @@ def clock(seconds: float) -> str:
 
 
 def listing(infos: Iterable[DatasetInfo]) -> Table:
-    """All datasets, one in a row."""
+    """A row for each dataset."""
     table = _table("dataset")
     for name in ("nodes", "arcs", "features", "classes", "homophily"):
         table.add_column(name, justify="right")
@@ -98,7 +98,7 @@ def listing(infos: Iterable[DatasetInfo]) -> Table:
 
 
 def facts_sheet(facts: DatasetFacts) -> Table:
-    """One dataset, a fact in a row."""
+    """One dataset, with a row for each fact."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -125,7 +125,7 @@ def facts_sheet(facts: DatasetFacts) -> Table:
 
 
 def settings_table(report: TrainingReport) -> Table:
-    """One setting in a row; the test score of the one that validation chose, and no other."""
+    """A row for each setting; only the one that validation chose shows its test score."""
     table = _table("")
     words = {"weight_decay": "weight decay", "lam": "lambda", "input_dropout": "input dropout"}
     names = list(report.chosen.setting)
@@ -147,14 +147,14 @@ def settings_table(report: TrainingReport) -> Table:
 
 
 def _validation(selection: Selection) -> str:
-    """The mean score of a setting; one of which a run diverged has none."""
+    """The mean score of a setting; it has none if one of its runs diverged."""
     if selection.diverged:
         return f"{selection.diverged} of {len(selection.results)} diverged"
     return f"{100 * selection.val:.2f}"
 
 
 def demo_table(result: DemoResult) -> Table:
-    """Test accuracy, a graph in a row and a model in a column."""
+    """Test accuracy, a row for each graph and a column for each model."""
     table = _table("homophily", justify="right")
     for model in result.settings.models:
         table.add_column(model, justify="right")
@@ -181,5 +181,5 @@ def _listed(numbers: Iterable[int]) -> str:
 
 
 def _sizes(sizes: tuple[int, ...]) -> str:
-    """One size where all splits agree."""
+    """One size if all splits have the same."""
     return f"{sizes[0]} nodes in each" if len(set(sizes)) == 1 else f"{_listed(sizes)} nodes"

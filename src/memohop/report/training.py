@@ -1,4 +1,4 @@
-"""What came of `memohop train`, ready to be printed."""
+"""The result of `memohop train`, ready to be printed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TrainingReport:
         chosen: The one with the best mean validation score.
         options: Options of the model in force, its defaults included.
         rules: Optimiser, schedule, stop, and which epoch counts.
-        protocol: What else one needs to know to train the same again.
+        protocol: What else is needed to repeat the training.
         seconds: How long the training took.
     """
 
@@ -136,6 +136,5 @@ def by_setting(outcomes: Sequence[Outcome]) -> tuple[tuple[Selection, ...], Sele
 
 
 def _percent(score: float) -> float | None:
-    return (
-        None if math.isnan(score) else round(100 * score, 4)
-    )  # single precision has no more digits than that
+    # Single precision has no more digits than that.
+    return None if math.isnan(score) else round(100 * score, 4)

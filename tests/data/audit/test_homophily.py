@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from memohop.data.audit import audit
-from memohop.data.audit.homophily import homophily, informativeness_of_a_neighbour
+from memohop.data.audit.homophily import homophily, homophily_bins, informativeness_of_a_neighbour
 from memohop.data.datasets.load import load
 
 # Adjusted homophily and label informativeness as printed by Platonov et al. (2023), with edge
@@ -153,3 +153,10 @@ def test_a_neighbour_in_one_direction_tells_and_in_the_other_does_not():
     against = 2 * (4 / 12 * math.log(4 / 3) + 2 / 12 * math.log(2 / 3)) / math.log(2)
     assert informativeness_of_a_neighbour(sparse.csr_array(out.T), y) == pytest.approx(against)
     assert informativeness_of_a_neighbour(sparse.csr_array((6, 6)), y) is None
+
+
+def test_bins_hold_every_node_that_has_a_neighbour_and_empty_ones_are_left_out():
+    local = np.array([0.0, 1 / 6, 1 / 5, np.nan, 3 / 5, 1.0, 4 / 5])
+    found = [(low, high, np.flatnonzero(inside)) for low, high, inside in homophily_bins(local)]
+    assert [(low, high) for low, high, _ in found] == [(0, 0.2), (0.2, 0.4), (0.6, 0.8), (0.8, 1)]
+    assert [nodes.tolist() for _, _, nodes in found] == [[0, 1], [2], [4], [5, 6]]

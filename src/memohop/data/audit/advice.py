@@ -153,8 +153,8 @@ def _distrust(audit: Audit) -> list[str]:
         )
     if largest >= 0.75:
         found.append(
-            f"{_share(largest)} of the labels{_of_known(audit)} are of one class, and so accurate "
-            "is whoever always says it; look at balanced accuracy or the area under the ROC curve"
+            f"{_share(largest)} of the labels{_of_known(audit)} are of one class, so always "
+            "predicting it is right as often; use balanced accuracy or the area under the ROC curve"
         )
     if 0 < audit.test_nodes < 200:
         found.append(

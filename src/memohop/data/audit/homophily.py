@@ -21,11 +21,14 @@ informativeness     :math:`I / H(\bar p)` with
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+_BINS = 5
 
 
 class Homophily(NamedTuple):
@@ -81,6 +84,24 @@ def informativeness_of_a_neighbour(links: sparse.csr_array, y: NDArray[np.int64]
         y[source] * classes + y[target], weights=1 / degree[source], minlength=classes**2
     ).reshape(classes, classes)
     return _information(share / share.sum())
+
+
+def homophily_bins(
+    local: NDArray[np.float64],
+) -> Iterator[tuple[float, float, NDArray[np.bool_]]]:
+    """Nodes of similar local homophily: five bins of equal width, those without nodes left out.
+
+    Args:
+        local: For each node the share of its neighbours that are of its class. NaN is in no bin.
+
+    Yields:
+        Where the bin begins and ends, and which nodes lie in it; 1 lies in the last one.
+    """
+    number = np.minimum(np.floor(local * _BINS), _BINS - 1)
+    for i in range(_BINS):
+        inside = number == i
+        if inside.any():
+            yield i / _BINS, (i + 1) / _BINS, inside
 
 
 def _between_labelled(links: sparse.csr_array, y: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:

@@ -1,4 +1,4 @@
-"""A quick look at who knows the labels: the features, the neighbours, or both together.
+"""A quick look at what predicts the labels: the features, the neighbours, or both together.
 
 A *probe* is a logistic regression with classes of equal weight, scored on three folds. It sees
 

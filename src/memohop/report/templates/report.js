@@ -1,6 +1,6 @@
 "use strict";
-// A click on the name of a column sorts by it; another click turns the order round. Numbers begin
-// with the greatest, words with the first; cells without a number stay at the end.
+// A click on a column's name sorts by that column; another click reverses the order. Numbers start
+// with the largest, words with the first; cells without a number stay at the end.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = Array.from(table.tHead.rows[0].cells);
   heads.forEach((head, column) => {

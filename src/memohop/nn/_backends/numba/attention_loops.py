@@ -6,7 +6,7 @@ channels or of an entry lies side by side, and the linear map's result is turned
 block of rows are found and used while they are in the cache, forwards and once more backwards.
 
 ``ends`` holds for each node its scores as receiver and as sender; ``norms`` the largest score of
-its row, and the inverse of the sum of the exponentials of what the others lack of it.
+its row, and one over the row's sum of ``exp(score - largest)``.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def product(one, other):
 
 @jit
 def larger(one, other):
-    """The larger of two in each lane; of a number and none, the number."""
+    """The larger of the two in each lane; `other` where `one` is NaN."""
     return (
         one[0] if one[0] > other[0] else other[0], one[1] if one[1] > other[1] else other[1],
         one[2] if one[2] > other[2] else other[2], one[3] if one[3] > other[3] else other[3],
