@@ -81,8 +81,8 @@ def fit(
             without a word.
         splits: How many splits of the labelled nodes.
         epochs: The most epochs of a trial.
-        metric: What is to be high; roc_auc and average_precision are for two classes, the second
-            one positive.
+        metric: What is to be high; roc_auc and average_precision need two classes, of which the
+            second is positive.
         class_weight: balanced for classes that count alike in training, whatever their size.
         seed: Decides splits, settings, weights and dropout.
         device: Where to train.
