@@ -66,6 +66,15 @@ def test_the_page_of_rows_has_the_figures_of_the_results(tables):
             assert text.endswith("†") == far, (model, dataset)
 
 
+def test_the_errata_have_the_figures_of_the_results(tables):
+    page = (ROOT / "ERRATA.md").read_text(encoding="utf-8")
+    section = page[page.index("## Weight decay beside a summed loss") :]
+    datasets = re.search(r"^\| \| (.*) \|$", section, flags=re.MULTILINE)[1].split(" | ")
+    told = re.search(r"^\| `paper` \| (.*) \|$", section, flags=re.MULTILINE)[1].split(" | ")
+    cells = [tables["paper"].entries["gcn+mmp", dataset].cell for dataset in datasets]
+    assert told == [f"{cell.mean:.2f}" for cell in cells]
+
+
 def test_the_findings_have_the_differences_of_the_results(tables):
     page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
     parts = re.findall(r"^\| `(paper|official)` \| .*\n\|[-|]+\n((?:\| .*\n)+)", page, re.MULTILINE)

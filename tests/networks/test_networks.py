@@ -161,6 +161,7 @@ def test_direction_matters_on_a_directed_graph(name):
         (("gcn", {"heads": 2}), "gcn has no option 'heads'; it has bias"),
         (("gat", {"heads": 3}), "heads=3 must divide the width 64"),
         (("gcn", {"num_layers": 0}), "num_layers must be a whole number of at least 1, not 0"),
+        (("gcn", {"num_layers": 10**9}), "num_layers must be at most 1000, not 1000000000"),
         (("gcn", {"dropout": 1.5}), "below 1, not 1.5"),
         (("gcn+mmp", {"gate_sharing": "some"}), "gate_sharing must be one of shared, layer"),
         (("gcn+mmp", {"decoupling": "sum"}), "decoupling must be one of mean, paper, official"),

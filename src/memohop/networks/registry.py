@@ -29,6 +29,8 @@ from memohop.networks.ordered_gnn import OrderedGNN
 from memohop.networks.sgc import SGC
 from memohop.networks.stack import Stack
 
+MOST_LAYERS = 1000  # each is a module of its own: millions would take for ever to be made
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -143,6 +145,8 @@ def build(
     for size in ("hidden_channels", "num_layers", "heads"):
         if size in chosen and not (isinstance(chosen[size], int) and chosen[size] >= 1):
             raise UsageError(f"{size} must be a whole number of at least 1, not {chosen[size]!r}")
+    if chosen.get("num_layers", 1) > MOST_LAYERS:
+        raise UsageError(f"num_layers must be at most {MOST_LAYERS}, not {chosen['num_layers']}")
     if found.network.per_node:
         if num_nodes is None:
             raise UsageError(f"{name} has weights for each node: pass num_nodes")
