@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memohop.errors import UsageError, unknown_name
+from memohop.training.numbers import RATES
 
 _DIGITS = 18  # of a whole number: one with more cannot be meant
 _MOST_NUMBERS = 100_000  # of a list
@@ -20,7 +21,7 @@ def model_options(
     numbers: Mapping[str, Sequence[Any]],
 ) -> dict[str, Any]:
     """The options asked for, checked; so are the numbers that only some models have a use for."""
-    for name in ("dropout", "input_dropout"):
+    for name in RATES:
         if name in numbers and name not in known:
             raise UsageError(f"{model} has no {name}; leave out --{name.replace('_', '-')}")
     if any(numbers.get("lam", ())) and "decoupling" not in known:
@@ -30,7 +31,7 @@ def model_options(
         )
     options = {}
     for name, text in name_value_pairs("option", given):
-        if name in ("dropout", "input_dropout"):
+        if name in RATES:
             raise UsageError(f"--option {name}={text}: give --{name.replace('_', '-')} {text}")
         if name not in known:
             raise unknown_name(f"option of {model}", name, known)

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 import memohop
 from memohop.own.differences import logits_of, node_reach
 from memohop.own.space import Space
-from memohop.training.score import SCORES
+from memohop.training.metrics import METRICS
 
 
 def opinions(right, y):
@@ -59,7 +59,7 @@ def test_a_single_test_node_says_nothing():
     assert node_reach(said, said, graph(y, torch.tensor([[True, False]]))) == math.inf
 
 
-@pytest.mark.parametrize("metric", SCORES)
+@pytest.mark.parametrize("metric", METRICS)
 def test_every_score_has_one_even_where_a_class_has_a_single_test_node(metric):
     generator = torch.Generator().manual_seed(2)
     y = (torch.arange(60) % 20 == 0).long()

@@ -10,7 +10,7 @@ from memohop.own.search import Search
 from memohop.own.space import MODELS, Space
 from memohop.own.tried import Tried
 from memohop.training import Member, MemberResult
-from memohop.training.select import summarise
+from memohop.training.choice import summarise
 
 
 def right_on(y, wrong):

@@ -12,7 +12,7 @@ from memohop.bench.results import Results, choose
 from memohop.bench.store import Store
 from memohop.cli import main
 from memohop.training import Rules
-from memohop.training.score import UndefinedScoreWarning
+from memohop.training.objective import UndefinedScoreWarning
 from memohop.training.trainer import DivergedWarning
 
 

@@ -8,7 +8,11 @@ from memohop.bench.cell import Recipe
 from memohop.bench.settings import Settings
 from memohop.networks.registry import entry
 from memohop.nn import Dropout
+from memohop.training.metrics import METRICS
+from memohop.training.objective import Classification
 from memohop.training.population import Population, Task
+
+ACCURATE = Classification(METRICS["accuracy"])
 
 
 def rates(module):
@@ -31,7 +35,7 @@ def test_a_members_rate_is_that_of_the_network(model, rate):
         return memohop.build(model, **sizes, **arguments, **given)
 
     task = Task(
-        (torch.zeros(4, 3), None), torch.tensor([0, 1, 0, 1]), torch.ones(1, 3, 4), "accuracy"
+        (torch.zeros(4, 3), None), torch.tensor([0, 1, 0, 1]), torch.ones(1, 3, 4), ACCURATE
     )
     population = Population(task, build, [memohop.Member(**{rate: 0.25})], epochs=1)
     told = {

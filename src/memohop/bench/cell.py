@@ -13,6 +13,7 @@ from memohop.data.datasets.fetch import known_digests
 from memohop.data.datasets.latent import published_file
 from memohop.data.datasets.registry import describe
 from memohop.training import Member
+from memohop.training.numbers import RATES
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,10 @@ class Recipe:
         neighbours = published_file(self.dataset)
         if options.get("embedding") == "auto" and neighbours and not settings.noise:
             data["files"][neighbours] = known_digests()[neighbours]
-        rates = {name: getattr(settings, name) for name in ("dropout", "input_dropout")}
-        for name, rate in rates.items():
+        numbers = settings.numbers
+        for name in RATES:
             own = options.pop(name, None)
-            rates[name] = own if rate is None else rate
+            numbers[name] = own if numbers[name] is None else numbers[name]
         return {
             "data": data,
             "model": self.model,
@@ -50,10 +51,7 @@ class Recipe:
             "rules": asdict(settings.rules),
             "epochs": settings.epochs,
             "patience": settings.patience,
-            "lr": settings.lr,
-            "weight_decay": settings.weight_decay,
-            "lam": settings.lam,
-            **rates,
+            **numbers,
         }
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,11 +16,12 @@ from memohop.data.datasets.load import load
 from memohop.data.noise import add_noise
 from memohop.pyg import Data
 from memohop.training import MemberResult, train
+from memohop.training.numbers import Numbers
 
 Progress = Callable[[int, int], None]
 
 _OF_DATA = ("features", "split", "data", "noise", "draw", "noise_policy")
-_OF_MEMBERS = {"lr": 0.0, "weight_decay": 0.0, "lam": 0.0, "dropout": None, "input_dropout": None}
+_OF_MEMBERS = asdict(Numbers())  # any: what each member has for itself makes no difference
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def populations(runs: Sequence[Run]) -> list[list[Run]]:
     groups: dict[tuple[bytes, bool], list[Run]] = {}
     for run in runs:
         settings = run.recipe.settings
-        shared = msgspec.json.encode(msgspec.structs.replace(settings, **_OF_MEMBERS))
+        shared = msgspec.json.encode(replace(settings, **_OF_MEMBERS))
         groups.setdefault((shared, settings.dropout == 0), []).append(run)
     return list(groups.values())
 

@@ -93,7 +93,7 @@ class Experiment:
             for name, values in search.items():
                 check_distinct(f"search.{name}", values)
             raw.pop("about", None)
-            settings = msgspec.convert(raw, Settings)
+            settings = Settings.of(raw)
             _check(model, settings, search)
             return settings, search
 
@@ -183,11 +183,13 @@ def _check(model: str, settings: Settings, varied: Search) -> None:
     for name, value in settings.options.items():
         _check_option(name, value, _known(f"option of {model}", name, known))
     for name, values in varied.items():
-        of_settings = name in Settings.__struct_fields__
+        of_settings = name in Settings.names()
         default = (
             None
             if of_settings
-            else _known(f"setting, or option of {model},", name, known | settings.__annotations__)
+            else _known(
+                f"setting, or option of {model},", name, known | dict.fromkeys(Settings.names())
+            )
         )
         for value in values:
             settings.having({name: value}).member(split=0, seed=0)

@@ -6,6 +6,7 @@ without training anything. Needs no PyTorch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from importlib import resources
 from pathlib import Path
@@ -18,6 +19,7 @@ from msgspec import Meta
 from memohop.data.datasets.registry import datasets
 from memohop.errors import DataError, UsageError, unknown_name
 from memohop.outputs import write_whole
+from memohop.training.choice import first_best
 
 NO_SCORE = -1.0  # of a network that diverged, or whose score cannot be computed
 Score = Annotated[float, Meta(ge=NO_SCORE, le=1)]
@@ -187,14 +189,19 @@ def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> l
         groups.setdefault(tuple(sorted(row.setting.items())), []).append(row)
     if not groups:
         raise UsageError("rows is empty: pass those of one cell")
-    sound = [group for group in groups.values() if all(row.has_scores for row in group)]
-    if not sound:
+    score = "val" if by == "val" else "test"
+
+    def mean(group: list[Row]) -> float:
+        sound = all(row.has_scores for row in group)
+        return fmean(getattr(row, score) for row in group) if sound else math.nan
+
+    chosen = first_best(groups.values(), mean)
+    if chosen is None:
         raise DataError(
             f"nothing can be chosen: {next(iter(groups.values()))[0].model} has diverged with each "
             "setting; train it with a lower learning rate"
         )
-    score = "val" if by == "val" else "test"
-    return max(sound, key=lambda group: fmean(getattr(row, score) for row in group))
+    return chosen
 
 
 def _packaged(name: str) -> Path:

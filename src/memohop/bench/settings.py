@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -16,11 +17,14 @@ from memohop.data.datasets.registry import describe
 from memohop.data.noise import NoisePolicy
 from memohop.errors import UsageError
 from memohop.training import Member, Rules
+from memohop.training.numbers import Numbers
+from memohop.training.rules import DEFAULT_RULES
 
 Scalar = bool | int | float | str
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, kw_only=True)
+class Settings(Numbers):
     """Data, model options, rules and numbers of one training.
 
     Attributes:
@@ -32,41 +36,45 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         noise_policy: `undirected` or `directed`.
         epochs: The most epochs.
         patience: See `Rules.stop`; never by default.
-        lr: Learning rate.
-        weight_decay: L2 penalty.
-        lam: Weight of the decoupling loss.
-        dropout: Rate of the hidden layers; the model's own by default.
-        input_dropout: Rate of the features; the model's own by default.
         options: Options of the model.
         rules: Optimiser, schedule, stop, and which epoch counts.
+        lr, weight_decay, lam, dropout, input_dropout: See `memohop.training.numbers`.
     """
 
     features: Literal["raw", "row"] = "raw"
     split: Literal["published", "public", "random", "class-wise"] = "published"
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = field(default_factory=dict)
     noise: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
     draw: Annotated[int, Meta(ge=0)] = 0
     noise_policy: NoisePolicy = "undirected"
     epochs: Annotated[int, Meta(ge=1, le=10**9)] = 500
     patience: Annotated[int, Meta(ge=1, le=10**9)] | None = None
-    lr: float = 0.01
-    weight_decay: float = 5e-4
-    lam: float = 0.0
-    dropout: float | None = None
-    input_dropout: float | None = None
-    options: dict[str, Any] = {}
-    rules: Rules = Rules()
+    options: dict[str, Any] = field(default_factory=dict)
+    rules: Rules = DEFAULT_RULES
 
     def __post_init__(self) -> None:
         for name in ("features", "split", "root", "progress", "name"):
             if name in self.data:
                 raise UsageError(f"data cannot hold {name}, which is no option")
 
+    @classmethod
+    def names(cls) -> list[str]:
+        """What can be set."""
+        return [one.name for one in fields(cls)]
+
+    @classmethod
+    def of(cls, raw: Mapping[str, Any]) -> Settings:
+        """The settings that a table of an experiment file gives."""
+        for name in raw:
+            if name not in cls.names():
+                raise UsageError(f"Object contains unknown field `{name}`")
+        return msgspec.convert(raw, cls)
+
     def having(self, values: Mapping[str, Any]) -> Settings:
         """The same with some values: those of its own attributes, or else of model options."""
         raw = msgspec.to_builtins(self)
         for name, value in values.items():
-            if name in self.__struct_fields__:
+            if name in self.names():
                 raw[name] = value
             else:
                 raw["options"][name] = value
@@ -77,15 +85,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def member(self, *, split: int, seed: int) -> Member:
         """The member of a population that these settings make."""
-        return Member(
-            split=split,
-            seed=seed,
-            lr=self.lr,
-            weight_decay=self.weight_decay,
-            lam=self.lam,
-            dropout=self.dropout,
-            input_dropout=self.input_dropout,
-        )
+        return Member(split=split, seed=seed, **self.numbers)
 
     def splits(self, dataset: str) -> int:
         """How many splits the data has."""

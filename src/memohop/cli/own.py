@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter
 
@@ -12,10 +12,15 @@ from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 from memohop.parsing import byte_count
+from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from memohop.data.tables.own_graph import OwnGraph
     from memohop.own.estimator import MMPClassifier
+
+    MetricId: TypeAlias = str
+else:
+    MetricId = Literal[tuple(METRICS)]
 
 _FIT_EXAMPLES = """Examples:
   memohop fit --nodes nodes.csv --edges edges.csv --label kind -o model
@@ -46,7 +51,7 @@ def fit(
     time: float = 600,
     splits: int = 5,
     epochs: int = 200,
-    metric: Literal["accuracy", "balanced_accuracy", "roc_auc", "average_precision"] = "accuracy",
+    metric: MetricId = "accuracy",
     class_weight: Literal["balanced"] | None = None,
     seed: int = 0,
     device: Literal["cpu", "cuda"] = "cpu",
@@ -76,7 +81,8 @@ def fit(
             without a word.
         splits: How many splits of the labelled nodes.
         epochs: The most epochs of a trial.
-        metric: What is to be high; the last two are for two classes, the second one positive.
+        metric: What is to be high; roc_auc and average_precision need two classes, of which the
+            second is positive.
         class_weight: balanced for classes that count alike in training, whatever their size.
         seed: Decides splits, settings, weights and dropout.
         device: Where to train.

@@ -19,6 +19,7 @@ from memohop.parsing import (
     number_list,
     value_of,
 )
+from memohop.training.numbers import NUMBERS
 
 if TYPE_CHECKING:
     from memohop.bench.experiment_file import Search
@@ -86,21 +87,15 @@ def train(
             by default.
         json: Print a list with one object instead of the table.
     """
+    texts: dict[str, Any] = locals()  # of the flags, by their names
     info = describe(dataset)  # before the imports, which take seconds: a wrong name fails at once
     for flag, number in (("--epochs", epochs), ("--patience", patience)):
         if number is not None:
             whole_number(flag, number, least=1, most=_MOST_EPOCHS)
-    numbers = {
-        "lr": lr,
-        "weight_decay": weight_decay,
-        "lam": lam,
-        "dropout": dropout,
-        "input_dropout": input_dropout,
-    }
     given: Search = {
-        name: [*number_list(name.replace("_", "-"), text)]
-        for name, text in numbers.items()
-        if text is not None
+        name: [*number_list(name.replace("_", "-"), texts[name])]
+        for name in NUMBERS
+        if texts[name] is not None
     }
     seed_ids = id_list("seeds", seeds, count_alone=True)
     split_ids = None if splits == "all" else id_list("splits", splits)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from memohop.data.audit import audit
 from memohop.own.model import MODEL
-from memohop.own.report import METRIC_NAMES, FitReport
+from memohop.own.report import FitReport
 from memohop.printable import printable
+from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from memohop.own.estimator import MMPClassifier
@@ -57,8 +58,8 @@ def _what(classifier: MMPClassifier) -> list[str]:
 
 
 def _scores(report: FitReport) -> list[str]:
-    metric = METRIC_NAMES[report.metric]
-    lines = [f"| model | {metric}, % | difference to {MODEL} |", "|---|---|---|"]
+    words = METRICS[report.metric].words
+    lines = [f"| model | {words}, % | difference to {MODEL} |", "|---|---|---|"]
     for score in report.scores:
         gap = report.differences.get(score.model)
         text = ""

@@ -28,8 +28,9 @@ from memohop.errors import DataError, MemohopError, UsageError, check_choice
 from memohop.networks import build
 from memohop.networks.registry import entry
 from memohop.own.model import MODEL, OwnModel
-from memohop.own.report import METRIC_NAMES, FitReport
+from memohop.own.report import FitReport
 from memohop.pyg import Data
+from memohop.training.metrics import METRICS
 
 Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Scalar: TypeAlias = bool | Whole | float | str | None
@@ -113,7 +114,7 @@ def _check_reading(reading: Mapping[str, Any] | None) -> None:
 
 def _check_report(found: Described) -> None:
     report = found.report
-    check_choice("metric", report.metric, METRIC_NAMES)
+    check_choice("metric", report.metric, METRICS)
     models = [score.model for score in report.scores]
     if models[:1] != [MODEL] or len(set(models)) != len(models):
         raise UsageError(f"the report has scores of {models}")

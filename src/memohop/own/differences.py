@@ -28,7 +28,7 @@ from torch import Tensor
 
 from memohop.own.space import Trial
 from memohop.pyg import Data
-from memohop.training.score import SCORES
+from memohop.training.metrics import METRICS
 from memohop.training.trainer import find_device, make_builder, make_task
 
 _GROUPS = 50  # beyond, their number hardly changes the variance
@@ -88,7 +88,7 @@ def node_reach(one: Tensor, other: Tensor, graph: Data, *, level: float = 0.95) 
 
 def _gaps(one: Tensor, other: Tensor, graph: Data, nodes: Tensor, kept: Tensor) -> Tensor:
     """Differences of the scores on the test nodes that are kept, `[splits, rows of kept]`."""
-    score, y = SCORES[graph.metric], graph.y[nodes]
+    score, y = METRICS[graph.metric].score, graph.y[nodes]
     found = []
     for split, tested in enumerate(graph.test_mask[nodes].t()):
         masks = (kept & tested).to(one.dtype)[None]
@@ -98,8 +98,8 @@ def _gaps(one: Tensor, other: Tensor, graph: Data, nodes: Tensor, kept: Tensor) 
 
 
 def _nodes_that_count(graph: Data, nodes: Tensor) -> int:
-    """All of them for accuracy; for other scores, of each class as many as the smallest has."""
-    if graph.metric == "accuracy":
+    """All of them for a mean over nodes; otherwise, of each class as many as the smallest has."""
+    if METRICS[graph.metric].is_mean:
         return len(nodes)
     sizes = graph.y[nodes].bincount()
     sizes = sizes[sizes > 0]

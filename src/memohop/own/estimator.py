@@ -11,12 +11,6 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import (
-    accuracy_score,
-    average_precision_score,
-    balanced_accuracy_score,
-    roc_auc_score,
-)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
@@ -33,12 +27,11 @@ from memohop.own.report import make_report
 from memohop.own.search import search
 from memohop.pyg import Data
 from memohop.training import Rules
-from memohop.training.score import SCORES
+from memohop.training.metrics import METRICS, of_any_classes
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
 
-_OF_TWO_CLASSES = ("roc_auc", "average_precision")
 _SEEDS = 2**31 - 1
 
 
@@ -149,16 +142,17 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         check_consistent_length(x, given.labels.known)
         codes, self.classes_ = number_classes(given.labels)
-        if self.metric in _OF_TWO_CLASSES and len(self.classes_) != 2:
+        is_ranking = METRICS[self.metric].is_ranking
+        if is_ranking and len(self.classes_) != 2:
             raise UsageError(
                 f"metric={self.metric!r} is for two classes and there are {len(self.classes_)}; "
-                "use accuracy or balanced_accuracy"
+                f"use {of_any_classes()}"
             )
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         train, val, test = make_masks(
             codes, self.classes_, own_masks, splits=self.splits, seed=seed
         )
-        if self.metric in _OF_TWO_CLASSES and own_masks is not None:
+        if is_ranking and own_masks is not None:
             _check_both_classes(self.metric, codes[own_masks.test])
         dense = torch.from_numpy(x.toarray()) if sparse.issparse(x) else torch.from_numpy(x)
         self.graph_ = Data(
@@ -280,7 +274,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         whole_number("epochs", self.epochs, least=1)
         if self.time is not None:
             real_number("time", self.time, least=0)
-        check_choice("metric", self.metric, SCORES)
+        check_choice("metric", self.metric, METRICS)
         check_choice("class_weight", self.class_weight, (None, "balanced"))
 
     def _features(self, given: Given, *, reset: bool) -> Any:
@@ -297,21 +291,17 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _score(self, found: NDArray[np.float32], labels: Labels, weight: Any) -> float:
-        names = labels.names
-        if self.metric in _OF_TWO_CLASSES:
-            positive = names == self.classes_[1]
-            measure = roc_auc_score if self.metric == "roc_auc" else average_precision_score
-            return float(measure(positive, found[:, 1], sample_weight=weight))
-        measure = accuracy_score if self.metric == "accuracy" else balanced_accuracy_score
-        chosen = self.classes_[found.argmax(axis=1)]
-        return float(measure(names, chosen, sample_weight=weight))
+        metric = METRICS[self.metric]
+        if metric.is_ranking:
+            return metric.weighted(labels.names == self.classes_[1], found[:, 1], weight)
+        return metric.weighted(labels.names, self.classes_[found.argmax(axis=1)], weight)
 
 
 def _check_both_classes(metric: str, tested: Tensor) -> None:
     if len(tested.unique()) < 2:
         raise UsageError(
             f"metric={metric!r} needs test nodes of both classes, and test_mask has those of one; "
-            "give it others, or use accuracy or balanced_accuracy"
+            f"give it others, or use {of_any_classes()}"
         )
 
 

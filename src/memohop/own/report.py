@@ -14,13 +14,7 @@ from memohop.own.differences import node_reach
 from memohop.own.model import MODEL
 from memohop.own.search import Search, Stop
 from memohop.pyg import Data
-
-METRIC_NAMES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "roc_auc": "area under the ROC curve",
-    "average_precision": "average precision",
-}
+from memohop.training.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -152,23 +146,25 @@ class FitReport:
                 f"{self.splits} splits of {self.train} training, {self.val} validation and "
                 f"{self.test} test nodes"
             )
+        metric = METRICS[self.metric]
         return (
-            f"{METRIC_NAMES[self.metric]} in percent on test nodes, mean and sample standard "
+            f"{metric.words} in {metric.unit} on test nodes, mean and sample standard "
             f"deviation (ddof=1) over {over}; the best of {self.trials} setting(s) of each model "
             f"by mean validation score, {self.epochs} epochs at most"
             + (f"; {self.diverged} setting(s) diverged and were not chosen" * bool(self.diverged))
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Flat objects for JSON, one for each model, scores in percent."""
+        """Flat objects for JSON, one for each model, scores in the unit of the metric."""
+        metric = METRICS[self.metric]
         return [
             {
                 "model": score.model,
                 "metric": self.metric,
-                "unit": "percent",
-                "val": _percent(score.val),
-                "mean": _percent(score.mean),
-                "std": _percent(score.std),
+                "unit": metric.unit,
+                "val": metric.in_unit(score.val),
+                "mean": metric.in_unit(score.mean),
+                "std": metric.in_unit(score.std),
                 "ddof": 1,
                 "splits": self.splits,
                 "trials": self.trials,
@@ -186,12 +182,13 @@ class FitReport:
         """A plain dictionary, from which `msgspec.convert` makes the same report."""
         return asdict(self)
 
-    def _difference_row(self, model: str) -> dict[str, float]:
+    def _difference_row(self, model: str) -> dict[str, float | None]:
         if model not in self.differences:
             return {}
         found = self.differences[model]
         ends = {"difference": found.mean, "low": found.low, "high": found.high}
-        return {name: _percent(value) for name, value in ends.items()}
+        metric = METRICS[self.metric]
+        return {name: metric.in_unit(value) for name, value in ends.items()}
 
 
 def make_report(
@@ -287,7 +284,3 @@ def _apart(interval: Interval) -> str:
         f"{100 * abs(interval.mean):.1f} points {better} (95 % interval {low:+.1f} to {high:+.1f}) "
         "than"
     )
-
-
-def _percent(score: float) -> float:
-    return round(100 * score, 4)  # single precision has no more digits than that

@@ -19,7 +19,7 @@ from memohop.own.space import GROUP, MODELS, Space, Trial
 from memohop.own.tried import Tried, best_of, feature_scale, for_unscaled, leading, without_networks
 from memohop.pyg import Data, is_undirected
 from memohop.training import Member, MemberResult, Rules, train
-from memohop.training.select import summarise
+from memohop.training.choice import summarise
 
 Stop = Literal["trials", "time", "interrupted"]
 Progress = Callable[[int, int], None]

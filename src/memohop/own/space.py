@@ -84,7 +84,14 @@ _FIRST: dict[str, tuple[tuple[str, ...], ...]] = {
         ("undirected", "others", "2", "layer", "128"),
     ),
 }
-_NAMES = ("lr", "weight_decay", "dropout", "input_dropout", "lam")
+# Of the numbers of a member, those that are drawn from a range and those from a list.
+_RANGES = {"lr": (0.001, 0.1), "weight_decay": (1e-6, 0.05)}
+_LISTS = {
+    "dropout": (0.0, 0.2, 0.3, 0.5, 0.7),
+    "input_dropout": (0.0, 0.1, 0.3, 0.5, 0.8),
+    "lam": (0.0, 0.0, 0.05, 0.2),
+}
+# In the order of both.
 _FIRST_NUMBERS = (
     (0.01, 1e-3, 0.5, 0.3, 0.0),
     (0.01, 0.01, 0.5, 0.5, 0.0),
@@ -94,12 +101,6 @@ _FIRST_NUMBERS = (
     (0.02, 0.005, 0.7, 0.1, 0.0),
     (0.005, 1e-4, 0.2, 0.0, 0.0),
 )
-_RANGES = {"lr": (0.001, 0.1), "weight_decay": (1e-6, 0.05)}
-_RATES = {
-    "dropout": (0.0, 0.2, 0.3, 0.5, 0.7),
-    "input_dropout": (0.0, 0.1, 0.3, 0.5, 0.8),
-    "lam": (0.0, 0.0, 0.05, 0.2),
-}
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class Space:
         return Trial(dict(structure), options, numbers)
 
     def _numbers(self, values: tuple[float, ...]) -> dict[str, float]:
-        numbers = dict(zip(_NAMES, values, strict=True))
+        numbers = dict(zip((*_RANGES, *_LISTS), values, strict=True))
         return numbers if self._has_memory else numbers | {"lam": 0.0}
 
     def _change(self, numbers: Mapping[str, float]) -> dict[str, float]:
@@ -163,7 +164,7 @@ class Space:
         for name, (low, high) in _RANGES.items():
             factor = np.exp(draw.normal(scale=0.6))
             changed[name] = float(np.clip(numbers[name] * factor, low, high))
-        for name, values in _RATES.items():
+        for name, values in _LISTS.items():
             if draw.random() < 0.4:
                 changed[name] = float(draw.choice(values))
         return changed if self._has_memory else changed | {"lam": 0.0}

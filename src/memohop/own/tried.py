@@ -10,7 +10,7 @@ from torch import Tensor
 
 from memohop.own.space import Trial
 from memohop.training import MemberResult, Selection
-from memohop.training.select import best
+from memohop.training.choice import best, first_best
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Tried:
 
 
 def leading(tried: Sequence[Tried]) -> Tried:
-    """The trial with the best mean validation score so far; the first of equals."""
-    return max(tried, key=lambda one: one.selection.rank)
+    """The trial with the best mean validation score so far; the first of all if each diverged."""
+    return first_best(tried, lambda one: one.selection.score) or tried[0]
 
 
 def best_of(tried: Sequence[Tried]) -> Tried:

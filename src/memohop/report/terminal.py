@@ -14,6 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from memohop.printable import printable
+from memohop.training.metrics import METRICS, Metric
+from memohop.training.numbers import NUMBERS
 
 if TYPE_CHECKING:  # PyTorch takes seconds to import, and a listing needs none of it
     from memohop.data.datasets.registry import DatasetInfo
@@ -127,10 +129,9 @@ def facts_sheet(facts: DatasetFacts) -> Table:
 def settings_table(report: TrainingReport) -> Table:
     """A row for each setting; only the one that validation chose shows its test score."""
     table = _table("")
-    words = {"weight_decay": "weight decay", "lam": "lambda", "input_dropout": "input dropout"}
     names = list(report.chosen.setting)
     for name in names:
-        table.add_column(words.get(name, name), justify="right")
+        table.add_column(NUMBERS.get(name, name), justify="right")
     table.add_column("validation", justify="right")
     table.add_column("test", justify="right")
     for selection in report.settings:
@@ -139,18 +140,18 @@ def settings_table(report: TrainingReport) -> Table:
         table.add_row(
             "chosen" if chosen else "",
             *(_value(selection.setting[name]) for name in names),
-            _validation(selection),
+            _validation(selection, METRICS[report.metric]),
             test,
             style="bold" if chosen else None,
         )
     return table
 
 
-def _validation(selection: Selection) -> str:
+def _validation(selection: Selection, metric: Metric) -> str:
     """The mean score of a setting; it has none if one of its runs diverged."""
     if selection.diverged:
         return f"{selection.diverged} of {len(selection.results)} diverged"
-    return f"{100 * selection.val:.2f}"
+    return metric.text(selection.val)
 
 
 def demo_table(result: DemoResult) -> Table:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from memohop.bench.cell import Run
 from memohop.bench.execute import Outcome
-from memohop.training import MemberResult, Rules, Selection
-from memohop.training.select import best, summarise
+from memohop.training import Rules, Selection
+from memohop.training.choice import best, selections_of
+from memohop.training.metrics import METRICS
+from memohop.training.numbers import NUMBERS
 from memohop.version import __version__
-
-_NUMBERS = ("lr", "weight_decay", "lam", "dropout", "input_dropout")  # of every setting
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class TrainingReport:
     Attributes:
         dataset: Its id.
         model: Its id.
-        metric: `accuracy` or `roc_auc`.
+        metric: The id of the metric.
         settings: Each setting with its scores, in the order of training.
         chosen: The one with the best mean validation score.
         options: Options of the model in force, its defaults included.
@@ -53,14 +53,14 @@ class TrainingReport:
 
     @property
     def std(self) -> float | None:
-        """Sample standard deviation of the test score in percent; a single run has none."""
-        return _percent(self.chosen.std) if len(self.chosen.results) > 1 else None
+        """Sample standard deviation of the test score, in its unit; a single run has none."""
+        return (
+            METRICS[self.metric].in_unit(self.chosen.std) if len(self.chosen.results) > 1 else None
+        )
 
     def score(self) -> str:
         """The test score of the chosen setting."""
-        if math.isnan(self.chosen.mean):
-            return "-"
-        mean = f"{100 * self.chosen.mean:.2f}"
+        mean = METRICS[self.metric].text(self.chosen.mean)
         return mean if self.std is None else f"{mean} ± {self.std:.2f}"
 
     def legend(self) -> str:
@@ -69,12 +69,12 @@ class TrainingReport:
         over = f"{splits} split{'s' * (splits > 1)}"
         if seeds > 1:
             over = f"{splits * seeds} runs ({over} x {seeds} seeds)"
-        name = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}[self.metric]
+        metric = METRICS[self.metric]
         if self.std is None:
-            return f"{name} in percent, of one run"
+            return f"{metric.words} in {metric.unit}, of one run"
         return (
-            f"{name} in percent; validation: mean, test: mean ± sample standard deviation, "
-            f"ddof=1, over {over}"
+            f"{metric.words} in {metric.unit}; validation: mean, test: mean ± sample standard "
+            f"deviation, ddof=1, over {over}"
         )
 
     def in_force(self) -> str:
@@ -97,18 +97,19 @@ class TrainingReport:
         return {name: value for name, value in self.options.items() if name not in chosen}
 
     def row(self) -> dict[str, Any]:
-        """A flat object for JSON, scores in percent."""
+        """A flat object for JSON, scores in the unit of the metric."""
+        metric = METRICS[self.metric]
         return {
             "dataset": self.dataset,
             "model": self.model,
             "metric": self.metric,
-            "unit": "percent",
+            "unit": metric.unit,
             "splits": len(self.splits),
             "split_ids": self.splits,
             "seeds": len(self.seeds),
             "seed_ids": self.seeds,
-            "val": _percent(self.chosen.val),
-            "mean": _percent(self.chosen.mean),
+            "val": metric.in_unit(self.chosen.val),
+            "mean": metric.in_unit(self.chosen.mean),
             "std": self.std,
             "ddof": 1,
             "settings_tried": len(self.settings),
@@ -124,17 +125,10 @@ class TrainingReport:
 
 def by_setting(outcomes: Sequence[Outcome]) -> tuple[tuple[Selection, ...], Selection]:
     """The scores of each setting, and the setting with the best mean validation score."""
-    groups: dict[tuple[tuple[str, Any], ...], list[MemberResult]] = {}
-    for outcome in outcomes:
-        content = outcome.run.recipe.content
-        setting = {name: content[name] for name in _NUMBERS} | outcome.run.setting
-        groups.setdefault(tuple(setting.items()), []).append(outcome.result)
-    settings = tuple(
-        replace(summarise(group), setting=dict(setting)) for setting, group in groups.items()
-    )
+
+    def setting(run: Run) -> dict[str, Any]:
+        """What is in force: a rate that is not given is the model's own."""
+        return {name: run.recipe.content[name] for name in NUMBERS} | run.setting
+
+    settings = tuple(selections_of((setting(one.run), one.result) for one in outcomes))
     return settings, best(settings)
-
-
-def _percent(score: float) -> float | None:
-    # Single precision has no more digits than that.
-    return None if math.isnan(score) else round(100 * score, 4)

@@ -1,9 +1,35 @@
-"""The population trainer: one function from (data, model, members) to results."""
+"""The population trainer: one function from (data, model, members) to results.
 
-from memohop.training.member import Member as Member
-from memohop.training.member import MemberResult as MemberResult
-from memohop.training.member import grid as grid
-from memohop.training.rules import Rules as Rules
-from memohop.training.select import Selection as Selection
-from memohop.training.select import select as select
-from memohop.training.trainer import train as train
+The names below are imported when they are first used: the command line reads the names of metrics
+and numbers, and the rule by which validation chooses, without PyTorch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memohop.training.choice import Selection as Selection
+    from memohop.training.choice import select as select
+    from memohop.training.member import Member as Member
+    from memohop.training.member import MemberResult as MemberResult
+    from memohop.training.member import grid as grid
+    from memohop.training.rules import Rules as Rules
+    from memohop.training.trainer import train as train
+
+_HOME = {
+    "Selection": "choice",
+    "select": "choice",
+    "Member": "member",
+    "MemberResult": "member",
+    "grid": "member",
+    "Rules": "rules",
+    "train": "trainer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

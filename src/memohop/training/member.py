@@ -3,60 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from memohop.data.arguments import LARGEST_SEED, real_number, whole_number
-from memohop.errors import UsageError
+from memohop.data.arguments import LARGEST_SEED, whole_number
+from memohop.training.numbers import Numbers
 
-_LARGEST = 1e38  # of single precision, roughly
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Member:
+class _Draw:
+    split: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Member(Numbers, _Draw):  # of two bases, the fields of the last come first
     """One training run: its data split, its seed and its numbers.
 
     Attributes:
         split: column of the masks.
         seed: decides initial weights and dropout, together with nothing else; from 0 to
             2**32 - 1, as many as PyTorch's generator tells apart.
-        lr: learning rate of Adam.
-        weight_decay: L2 penalty of Adam, on all parameters.
-        lam: weight of the model's penalty, the paper's lambda.
-        dropout: rate on hidden layers; None for the model's own.
-        input_dropout: rate on the features; None for the model's own.
+        lr, weight_decay, lam, dropout, input_dropout: see :class:`Numbers`.
     """
-
-    split: int = 0
-    seed: int = 0
-    lr: float = 0.01
-    weight_decay: float = 5e-4
-    lam: float = 0.0
-    dropout: float | None = None
-    input_dropout: float | None = None
 
     def __post_init__(self) -> None:
         whole_number("split", self.split, least=0)
         whole_number("seed", self.seed, least=0, most=LARGEST_SEED)
-        for name in ("lr", "weight_decay", "lam"):
-            real_number(name, getattr(self, name), least=0, most=_LARGEST)
-        if self.lr == 0:
-            raise UsageError("lr=0 would learn nothing; give a number above 0")
-        for name in ("dropout", "input_dropout"):
-            rate = getattr(self, name)
-            if rate is not None and real_number(name, rate, least=0, most=1) == 1:
-                raise UsageError(f"{name}={rate} would drop everything; give a number below 1")
+        self.check_numbers()
 
     @property
     def setting(self) -> tuple[tuple[str, Any], ...]:
         """Everything but split and seed: what a search chooses between."""
-        names = [f.name for f in fields(self) if f.name not in ("split", "seed")]
-        return tuple((name, getattr(self, name)) for name in names)
+        return tuple(self.numbers.items())
 
 
 def grid(**axes: Iterable[Any] | Any) -> list[Member]:

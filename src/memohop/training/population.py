@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
@@ -22,10 +21,11 @@ from memohop.networks import NodeModel
 from memohop.nn import Dropout, FeatureLinear, epoch_key, randomness
 from memohop.training.invariant import invariant_products
 from memohop.training.member import Member, MemberResult
+from memohop.training.numbers import RATES
+from memohop.training.objective import Classification, finite_members
 from memohop.training.optimiser import OPTIMISERS
 from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.schedule import Schedule
-from memohop.training.score import finite_members, scores_of
 from memohop.training.watch import Watch
 
 _TRAIN, _VAL, _TEST = range(3)
@@ -40,13 +40,13 @@ class Task:
         inputs: what the module is called with: features and graph.
         y: labels ``[N]``.
         masks: ``[splits, 3, N]``, 1 for the nodes of train, validation and test.
-        metric: ``"accuracy"`` or ``"roc_auc"``.
+        objective: what the networks are for.
     """
 
     inputs: tuple[Any, Any]
     y: Tensor
     masks: Tensor
-    metric: str
+    objective: Classification
 
 
 class Population:
@@ -112,9 +112,7 @@ class Population:
         self.looks_ahead = device.type == "cpu" and self._drops_nothing()
         self._ahead: tuple[Tensor, Tensor] | None = None  # losses and logits of the next step
         self.masks = task.masks[per_member([m.split for m in members], torch.int64)]
-        self.labelled = self.masks[:, _TRAIN]
-        if rules.class_weight == "balanced":
-            self.labelled = balanced(self.labelled, task.y)
+        self.labelled = task.objective.weights(self.masks[:, _TRAIN], task.y, rules.class_weight)
         self.epoch = torch.zeros((), dtype=torch.int64, device=device)
         self.watch = Watch(rules, patience, len(members), epochs, device)
         self.curves = torch.full((len(members), 2, epochs), torch.nan, device=device)
@@ -134,7 +132,7 @@ class Population:
                 logits = self._ahead[1].detach()
             else:
                 logits = self._logits()
-        scores = scores_of(self.task.metric, logits, self.task.y, self.masks)
+        scores = self.task.objective.scores(logits, self.task.y, self.masks)
         val_loss = self._val_loss(logits) if self.rules.needs_loss else None
         sound = loss.detach().isfinite() & finite_members(logits)
         self.watch.mark_diverged(sound if val_loss is None else sound & val_loss.isfinite())
@@ -227,14 +225,15 @@ class Population:
 
     def _set_rates(self) -> None:
         """Put each member's dropout rates where the network's own stand."""
+        number_of = {role: name for name, role in RATES.items()}
         for name, module in self.model.named_modules():
-            if not isinstance(module, Dropout) or module.role not in ("hidden", "input"):
+            if not isinstance(module, Dropout) or module.role not in number_of:
                 continue
-            field = "dropout" if module.role == "hidden" else "input_dropout"
             rates = self.buffers[f"{name}.rate"]
             for place, member in enumerate(self.members):
-                if getattr(member, field) is not None:
-                    rates[place] = getattr(member, field)
+                rate = getattr(member, number_of[module.role])
+                if rate is not None:
+                    rates[place] = rate
             module.set_rates(rates)
 
     def _drops_nothing(self) -> bool:
@@ -251,18 +250,15 @@ class Population:
         lam: Tensor,
         labelled: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Mean cross-entropy over the labelled nodes and the weighted penalty, Eq. (12)."""
+        """Mean loss over the labelled nodes and the weighted penalty, Eq. (12)."""
         with randomness(key):
             output = self._call(self.model, params, buffers)
         logits, penalty = output if isinstance(output, tuple) else (output, None)
-        # Classes first: the softmax of a few numbers in a row is slow, of long columns fast.
-        per_node = F.log_softmax(logits.t().contiguous(), dim=0).gather(0, self.task.y[None])[0]
-        count = labelled.sum()
-        loss = -(per_node * labelled).sum() / count
+        loss = self.task.objective.loss(logits, self.task.y, labelled)
         if penalty is None:
             return loss, logits
         summed = getattr(self.model, "penalty_is_summed", False)
-        return loss + lam * (penalty / count if summed else penalty), logits
+        return loss + lam * (penalty / labelled.sum() if summed else penalty), logits
 
     def _call(self, model: nn.Module, params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Any:
         # Our networks share modules, not tensors, and swapping a shared module twice would not
@@ -296,12 +292,8 @@ class Population:
         return torch.cat([grad.reshape(len(grad), -1) for grad in found], dim=1)
 
     def _val_loss(self, logits: Tensor) -> Tensor:
-        """Mean cross-entropy over the validation nodes, ``[B]``."""
-        classes_first = logits.transpose(1, 2).contiguous()
-        y = self.task.y.expand(len(logits), 1, -1)
-        per_node = F.log_softmax(classes_first, dim=1).gather(1, y)[:, 0]
-        mask = self.masks[:, _VAL]
-        loss = -(per_node * mask).sum(1) / mask.sum(1)
+        """Mean loss over the validation nodes, ``[B]``."""
+        loss = self.task.objective.loss(logits, self.task.y, self.masks[:, _VAL])
         return loss + self.optimiser.penalty() if self.rules.loss_with_decay else loss
 
     @torch.no_grad()
@@ -313,15 +305,6 @@ class Population:
         if self.vectorised:
             return vmap(one)(self._leaves, self.buffers)
         return one(_only(self._leaves), _only(self.buffers))[None]
-
-
-def balanced(labelled: Tensor, y: Tensor) -> Tensor:
-    """Weights of labelled nodes ``[B, N]`` under which every class counts alike."""
-    members = F.one_hot(y).to(labelled.dtype)
-    counts = labelled @ members
-    present = (counts > 0).sum(1, keepdim=True)
-    per_class = labelled.sum(1, keepdim=True) / (counts * present).clamp(min=1)
-    return labelled * (per_class @ members.t())
 
 
 def build_seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:

@@ -21,10 +21,10 @@ from memohop.out_of_memory import is_out_of_memory, telling_of_memory
 from memohop.pyg import Data
 from memohop.training.capture import CapturedStep
 from memohop.training.member import Member, MemberResult
+from memohop.training.objective import objective_of
 from memohop.training.plan import members_at_once
 from memohop.training.population import Population, Task, build_seeded
 from memohop.training.rules import DEFAULT_RULES, Rules
-from memohop.training.score import SCORES, check_computable
 
 Progress = Callable[[int, int], None]
 
@@ -74,7 +74,8 @@ def train(
     Args:
         data: what :func:`memohop.load` gives, or any PyG ``Data`` with ``x``, ``y``,
             ``edge_index`` and ``train_mask``, ``val_mask``, ``test_mask`` of shape ``[N]`` or
-            ``[N, splits]``. ``data.metric`` may say ``"roc_auc"``; the default is accuracy.
+            ``[N, splits]``. ``data.metric`` names the score, one of
+            :data:`~memohop.training.metrics.METRICS`; the default is accuracy.
             Features are computed with in PyTorch's default type, whatever theirs; a sparse tensor
             is taken as sparse features.
         model: an id from :func:`memohop.models`, or a function that makes a module called as
@@ -121,8 +122,7 @@ def train(
     for member in members:
         if member.split >= len(task.masks):
             raise UsageError(f"split={member.split}, but the data has {len(task.masks)} split(s)")
-    classes = int(data.y.max()) + 1
-    check_computable(task.metric, classes, task.y, task.masks, {m.split for m in members})
+    task.objective.check(task.y, task.masks, {m.split for m in members})
 
     run = _Run(
         task,
@@ -268,9 +268,9 @@ def make_builder(
         if options:
             raise UsageError("options are for model ids; let the function set its own")
         return model
-    classes = int(data.y.max()) + 1
+    outputs = objective_of(data).outputs(data.y)
     channels, nodes = data.x.shape[1], data.num_nodes
-    return lambda: build_model(model, channels, classes, num_nodes=nodes, **options)
+    return lambda: build_model(model, channels, outputs, num_nodes=nodes, **options)
 
 
 def in_default_type(data: Data, features: str = "auto") -> tuple[Data, str]:
@@ -294,9 +294,7 @@ def make_task(data: Data, network: nn.Module, device: torch.device, features: st
     """The data as the network takes it, on its device."""
     if features not in ("auto", "sparse", "dense"):
         raise UsageError(f"features must be auto, sparse or dense, not {features!r}")
-    metric = data.metric if "metric" in data else "accuracy"
-    if metric not in SCORES:
-        raise UsageError(f"data.metric must be one of {', '.join(SCORES)}, not {metric!r}")
+    objective = objective_of(data)
     x: Tensor | SparseFeatures = data.x.to(device)
     if not isinstance(network, NodeModel):
         graph = data.edge_index.to(device)
@@ -306,8 +304,7 @@ def make_task(data: Data, network: nn.Module, device: torch.device, features: st
         if features == "sparse" or (features == "auto" and density < _SPARSE_BELOW):
             x = SparseFeatures(data.x.to(device))
     masks = torch.stack(as_columns(data)).permute(2, 0, 1).to(device, torch.get_default_dtype())
-    y = data.y.clamp(min=0).to(device)  # -1 stands for no label, in no mask
-    return Task((x, graph), y, masks, metric)
+    return Task((x, graph), objective.targets(data.y).to(device), masks, objective)
 
 
 def _can_be_vectorised(run: _Run, member: Member) -> bool:

@@ -9,7 +9,6 @@ from typing import Literal
 from memohop.errors import unknown_name
 
 Family = Literal["geom-gcn", "planetoid", "platonov", "synthetic"]
-Metric = Literal["accuracy", "roc_auc"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class DatasetInfo:
         classes: Number of classes.
         splits: Number of published (or, for a synthetic graph, default) splits.
         directed: Whether the arcs have a direction. If not, each edge is there both ways.
-        metric: How it is scored.
+        metric: How it is scored, one of `memohop.training.metrics.METRICS`.
         homophily: Share of the arcs, self-loops included, whose two ends have the same class.
         source: Where it was published, and which version this is.
         files: What it needs, as paths below the data folder.
@@ -46,7 +45,7 @@ class DatasetInfo:
     note: str = ""
     splits: int = 10
     directed: bool = True
-    metric: Metric = "accuracy"
+    metric: str = "accuracy"
 
 
 def datasets() -> list[str]:

@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 from memohop import Member, UsageError, select
+from memohop.bench.results import NO_SCORE, Row, choose
+from memohop.own.space import Space
+from memohop.own.tried import Tried, best_of, leading
+from memohop.training.choice import first_best, summarise
 from memohop.training.member import MemberResult
 
 
@@ -45,3 +49,45 @@ def test_a_setting_of_which_a_member_diverged_is_never_chosen():
     assert select(results[::-1]).setting["lam"] == 0.2
     with pytest.raises(UsageError, match=r"of each of the 1 setting.s. a run diverged .*lower lr"):
         select(results[:2])
+
+
+def by_select(results):
+    return select(results).setting["lam"]
+
+
+def by_trials(results):
+    trial = Space("mlp", directed=False, seed=0).first[0]
+    tried = [Tried(trial, summarise([one])) for one in results]
+    assert best_of(tried) is leading(tried)
+    return best_of(tried).selection.setting["lam"]
+
+
+def by_rows(results):
+    rows = [
+        Row(
+            "paper", "texas", "gcn", {}, {"lam": one.member.lam}, 0, 0,
+            *((NO_SCORE, NO_SCORE) if one.diverged else (one.val, one.test)), 0, 1, 1.0, 0,
+        )
+        for one in results
+    ]  # fmt: skip
+    return choose(rows)[0].setting["lam"]
+
+
+@pytest.mark.parametrize("chosen", [by_select, by_trials, by_rows])
+def test_one_rule_for_settings_trials_and_rows(chosen):
+    vals = {0.0: None, 0.1: 0.4, 0.2: 0.7, 0.3: 0.7, 0.4: None, 0.5: 0.0}
+    results = [
+        diverged(lam, 0) if val is None else result(lam, 0, val, 1 - val)
+        for lam, val in vals.items()
+    ]
+    assert chosen(results) == 0.2
+    assert chosen(results[::-1]) == 0.3
+    assert chosen(results[4:]) == 0.5
+
+
+def test_where_nothing_has_a_score_nothing_is_chosen():
+    assert first_best([1, 2], lambda _: float("nan")) is None
+    tried = [Tried(None, summarise([diverged(lam, 0)])) for lam in (0.0, 0.1)]
+    assert leading(tried) is tried[0]
+    with pytest.raises(UsageError, match="nothing can be chosen"):
+        best_of(tried)

@@ -9,14 +9,14 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from memohop.training.score import (
-    SCORES,
+from memohop.training.metrics import (
+    METRICS,
     accuracy,
     average_precision,
     balanced_accuracy,
     roc_auc,
-    scores_of,
 )
+from memohop.training.objective import Classification
 from numerics import generator
 
 
@@ -72,10 +72,10 @@ def test_a_member_that_diverged_has_no_score():
     logits, y, masks = population(2)
     logits[0, 3, 1] = torch.nan
     logits[1, 0, 0] = torch.inf
-    for metric in SCORES:
-        found = scores_of(metric, logits, y, masks)
+    for metric in METRICS.values():
+        found = Classification(metric).scores(logits, y, masks)
         assert found[:2].isnan().all()
-        assert torch.equal(found[2:], SCORES[metric](logits[2:], y, masks[2:]))
+        assert torch.equal(found[2:], metric.score(logits[2:], y, masks[2:]))
 
 
 @pytest.mark.parametrize("score", [roc_auc, average_precision])

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from memohop.errors import UsageError
 from memohop.training.member import MemberResult
+
+_Candidate = TypeVar("_Candidate")
+
+
+def first_best(
+    candidates: Iterable[_Candidate], score: Callable[[_Candidate], float]
+) -> _Candidate | None:
+    """The rule of every choice: the candidate with the highest score, the first of equals.
+
+    A candidate without a score (NaN), such as one that diverged, is never chosen: None if all are.
+    """
+    scored = [(candidate, score(candidate)) for candidate in candidates]
+    sound = [pair for pair in scored if not math.isnan(pair[1])]
+    return max(sound, key=lambda pair: pair[1])[0] if sound else None
 
 
 @dataclass(frozen=True)
@@ -37,9 +51,9 @@ class Selection:
         return sum(result.diverged for result in self.results)
 
     @property
-    def rank(self) -> float:
-        """What a choice goes by: the validation score, and less than any where one diverged."""
-        return -math.inf if self.diverged else self.val
+    def score(self) -> float:
+        """What a choice goes by: the validation score; NaN where a result diverged."""
+        return math.nan if self.diverged else self.val
 
 
 def select(results: Sequence[MemberResult]) -> Selection:
@@ -47,30 +61,35 @@ def select(results: Sequence[MemberResult]) -> Selection:
 
     A setting of which a result diverged is not chosen.
     """
+    return best(selections_of((dict(result.member.setting), result) for result in results))
+
+
+def selections_of(results: Iterable[tuple[Mapping[str, Any], MemberResult]]) -> list[Selection]:
+    """Each setting with its results, in the order in which settings come first."""
     groups: dict[tuple[tuple[str, Any], ...], list[MemberResult]] = {}
-    for result in results:
-        groups.setdefault(result.member.setting, []).append(result)
-    selections = [summarise(group) for group in groups.values()]
-    return best(selections)
+    for setting, result in results:
+        groups.setdefault(tuple(setting.items()), []).append(result)
+    return [summarise(group, dict(setting)) for setting, group in groups.items()]
 
 
 def best(selections: Sequence[Selection]) -> Selection:
     """The one with the best mean validation score of which no result diverged."""
-    found = max(selections, key=lambda selection: selection.rank)
-    if found.diverged:
+    found = first_best(selections, lambda selection: selection.score)
+    if found is None:
+        first = selections[0]
         raise UsageError(
             f"nothing can be chosen: of each of the {len(selections)} setting(s) a run diverged "
-            f"(of the first one, lr={found.setting.get('lr')}, {found.diverged} of "
-            f"{len(found.results)}); give a lower lr, or features of a smaller scale"
+            f"(of the first one, lr={first.setting.get('lr')}, {first.diverged} of "
+            f"{len(first.results)}); give a lower lr, or features of a smaller scale"
         )
     return found
 
 
-def summarise(results: Sequence[MemberResult]) -> Selection:
-    """Mean and standard deviation over results of one setting."""
+def summarise(results: Sequence[MemberResult], setting: dict[str, Any] | None = None) -> Selection:
+    """Mean and standard deviation over results of one setting, by default that of the members."""
     test = np.array([result.test for result in results])
     return Selection(
-        setting=dict(results[0].member.setting),
+        setting=dict(results[0].member.setting) if setting is None else setting,
         results=tuple(results),
         val=float(np.mean([result.val for result in results])),
         mean=float(test.mean()),

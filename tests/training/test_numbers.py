@@ -1,0 +1,32 @@
+"""The numbers of a member are the same ones everywhere."""
+
+import inspect
+
+import memohop
+from memohop.bench.cell import Recipe
+from memohop.bench.settings import Settings
+from memohop.cli.train import train
+from memohop.own.space import MODELS, Space
+from memohop.training.numbers import NUMBERS, RATES
+
+
+def test_members_settings_flags_runs_and_trials_have_the_same_numbers():
+    names = list(NUMBERS)
+    assert [name for name, _ in memohop.Member().setting] == names
+    assert set(names) <= set(Settings.names())
+    assert set(names) <= set(inspect.signature(train).parameters)
+    assert [name for name in Recipe("texas", "gcn", Settings()).content if name in names] == names
+    for model in MODELS:
+        assert Space(model, directed=False, seed=0).first[0].numbers.keys() <= set(names)
+
+
+def test_a_member_is_split_and_seed_and_then_its_numbers():
+    member = memohop.Member(3, 5, 0.1, 0.2, 0.3, 0.4, 0.5)
+    assert (member.split, member.seed) == (3, 5)
+    assert member.numbers == dict(zip(NUMBERS, (0.1, 0.2, 0.3, 0.4, 0.5), strict=True))
+
+
+def test_what_is_not_given_of_a_run_is_the_default_or_the_models_own():
+    content = Recipe("texas", "gcn", Settings()).content
+    assert {name: content[name] for name in RATES} == {"dropout": 0.5, "input_dropout": 0.5}
+    assert (content["lr"], content["weight_decay"], content["lam"]) == (0.01, 5e-4, 0.0)
