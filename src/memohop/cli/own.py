@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from cyclopts import Parameter
 
 from memohop.cli.app import Json, app, print_json, remark, warnings_as_remarks
+from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
-from memohop.parsing import byte_count
 from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:

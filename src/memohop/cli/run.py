@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from memohop.cli.app import Folder, Json, app, print_json, remark
+from memohop.cli.parsing import conditions
 from memohop.data.datasets.registry import describe
 from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
-from memohop.parsing import conditions
 
 if TYPE_CHECKING:
     from memohop.bench.cell import Cell

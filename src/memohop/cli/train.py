@@ -8,10 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from memohop.cli.app import Folder, Json, app, print_json, warnings_as_remarks
-from memohop.data.arguments import whole_number
-from memohop.data.datasets.registry import describe
-from memohop.errors import UsageError, unknown_name
-from memohop.parsing import (
+from memohop.cli.parsing import (
     byte_count,
     id_list,
     model_options,
@@ -19,6 +16,9 @@ from memohop.parsing import (
     number_list,
     value_of,
 )
+from memohop.data.arguments import whole_number
+from memohop.data.datasets.registry import describe
+from memohop.errors import UsageError, unknown_name
 from memohop.training.numbers import NUMBERS
 
 if TYPE_CHECKING:
