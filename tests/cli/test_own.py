@@ -83,7 +83,7 @@ def test_what_needs_no_action_is_in_the_card_and_told_when_asked_for(tables, tmp
 
 
 def test_what_needs_action_is_told_unasked(tables, tmp_path, capsys, monkeypatch):
-    from memohop.data.tables import read as reading
+    from memohop.data import tables as reading
 
     read = reading.read_graph
 
