@@ -2,7 +2,7 @@
 
 import pytest
 
-from memohop import parsing
+from memohop.cli import parsing
 
 
 @pytest.mark.parametrize(

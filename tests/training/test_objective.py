@@ -10,7 +10,7 @@ from sklearn.metrics import f1_score
 
 import memohop
 from memohop.cli import main
-from memohop.data import registry
+from memohop.data.datasets import registry
 from memohop.training.metrics import METRICS, Metric, in_sklearn
 from memohop.training.objective import Classification
 from numerics import generator
