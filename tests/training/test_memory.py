@@ -1,5 +1,8 @@
 """The measured peak of a step."""
 
+import signal
+
+import pytest
 import torch
 
 from memohop.training.memory import peak_bytes
@@ -20,3 +23,16 @@ def test_what_lives_together_adds_up_and_what_was_freed_does_not():
 
 def test_views_count_once():
     assert peak_bytes(lambda: torch.zeros(1000).view(10, 100).t()[:5]) == 4000
+
+
+def test_an_interrupt_waits_for_the_end_of_a_measurement():
+    done = []
+
+    def interrupted():
+        signal.raise_signal(signal.SIGINT)
+        done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        peak_bytes(interrupted)
+    assert done
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

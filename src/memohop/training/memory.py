@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import re
+import signal
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +53,31 @@ class _Meter(TorchDispatchMode):
 
 def peak_bytes(function: Callable[[], object]) -> int:
     """The most bytes of tensors that the call holds at once, on top of what was there."""
-    with _Meter() as meter:
+    with _interrupts_wait(), _Meter() as meter:
         function()
     return meter.peak
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Have Ctrl-C wait for the end of the block.
+
+    Python ignores whatever is raised while it tells the meter of a freed tensor, a
+    ``KeyboardInterrupt`` too.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if before is None or not in_main_thread:  # not Python's to handle, or not this thread's
+        yield
+        return
+    waiting: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
 
 
 def resident_bytes() -> int:
