@@ -72,7 +72,7 @@ def test_the_errata_have_the_figures_of_the_results(tables):
     section = page[page.index("## Weight decay beside a summed loss") :]
     datasets = re.search(r"^\| \| (.*) \|$", section, flags=re.MULTILINE)[1].split(" | ")
     told = re.search(r"^\| `paper` \| (.*) \|$", section, flags=re.MULTILINE)[1].split(" | ")
-    cells = [tables["paper"].entries["gcn+mmp", dataset].cell for dataset in datasets]
+    cells = [tables["paper"].cells["gcn+mmp", dataset] for dataset in datasets]
     assert told == [f"{cell.mean:.2f}" for cell in cells]
 
 
@@ -178,3 +178,12 @@ def test_every_public_name_resolves_and_has_a_docstring():
         assert name == "__version__" or value.__doc__
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         memohop.nothing  # noqa: B018
+
+
+def test_the_walks_of_the_contributors_lead_through_files_that_exist():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    walks = page[page.index("## Three walks") : page.index("## A new model")]
+    stops = re.findall(r"`((?:\w+/)+\w+\.(?:py|toml))`", walks)
+    assert len(stops) > 30
+    for stop in stops:
+        assert (ROOT / "src" / "memohop" / stop).is_file(), stop
