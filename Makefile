@@ -25,7 +25,7 @@ MATRIX := MEMOHOP_TEST_SEED=0 MEMOHOP_TEST_SEED=1 MEMOHOP_TEST_SEED=2 \
 matrix: .venv/.ready
 	set -e; for setting in $(MATRIX); do echo "$$setting"; \
 		env $$(echo $$setting | tr , ' ') $(BIN)/pytest -x --durations=0 --durations-min=60 \
-		tests/nn tests/networks tests/training tests/own; done
+		tests/nn tests/networks tests/training tests/inference tests/own; done
 
 lint: .venv/.ready
 	$(BIN)/ruff format --check .
