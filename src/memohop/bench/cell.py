@@ -43,7 +43,8 @@ class Recipe:
         numbers = settings.numbers
         for name in RATES:
             own = options.pop(name, None)
-            numbers[name] = own if numbers[name] is None else numbers[name]
+            if numbers[name] is None:
+                numbers[name] = own
         return {
             "data": data,
             "model": self.model,

@@ -16,6 +16,7 @@ from memohop.training.memory import (
     peak_bytes,
     resident_growth,
 )
+from memohop.training.numbers import RATES
 
 _CPU_CHUNK = 16  # more members at once only push each other out of the cache
 _SLACK = 1.3  # of a process's memory, for what lies between tensors: measured, 1.0 to 1.2
@@ -58,7 +59,7 @@ def members_at_once(
         raise _too_little(memory, device, epochs * _PER_EPOCH, epochs)
     if most == 1 and memory is None:
         return 1
-    kinds = {(m.lam > 0, m.dropout == 0, m.input_dropout == 0): m for m in members}
+    kinds = {(m.lam > 0, *(getattr(m, rate) == 0 for rate in RATES)): m for m in members}
     each = 0.0
     for member in kinds.values():
         steps([member], 1)  # what is made once, at the first use, stays and is held from now on
