@@ -318,7 +318,7 @@ class TestASecondTable:
         told = "\n".join(graph.notes)
         assert "'city': 1 row with a value that has no feature, such as 'Ulm': all" in told
         assert "'v': 1 value more than 10 standard deviations" in told
-        assert "'v': 1 value missing, where none was" in told
+        assert "'v': 1 value missing, but none was" in told
         assert "1 label(s) of a class that is not known" in told
         assert "column 'new' is not used" in told
 
