@@ -319,7 +319,7 @@ class TestASecondTable:
         assert "'city': 1 row with a value that has no feature, such as 'Ulm': all" in told
         assert "'v': 1 value more than 10 standard deviations" in told
         assert "'v': 1 value missing, but none was" in told
-        assert "1 label(s) of a class that is not known" in told
+        assert "1 label(s) of an unknown class" in told
         assert "column 'new' is not used" in told
 
     def test_without_a_column(self, files, first):
