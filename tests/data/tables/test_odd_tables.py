@@ -191,7 +191,7 @@ class TestLongIds:
 
     LONG = "x" * 100_000
 
-    def test_take_no_more_memory_than_their_letters(self):
+    def test_take_no_more_bytes_than_their_letters(self):
         ids = [*(f"id-{n:07}" for n in range(100_000)), self.LONG]
         tracemalloc.start()
         nodes = {"id": ids, "kind": ["x", "y"] * 50_000 + ["x"]}
