@@ -100,8 +100,8 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         )
     if changed := [name for name in foreign if name in (_JSON, _CARD)]:
         raise UsageError(
-            f"{folder / changed[0]} would be replaced, and is not as memohop wrote it; move it away, or "
-            "give the model another name"
+            f"{folder / changed[0]} would be replaced, and is not as memohop wrote it; move it "
+            "away, or give the model another name"
         )
     nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
     check_writable(nearest, f"{folder}")
