@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from memohop.own.space import GROUP, Space, Trial
-from memohop.own.tried import Tried, leading, without_networks
+from memohop.own.tried import State, Tried, leading, with_states
 from memohop.pyg import Data
 from memohop.training import Member, MemberResult, train
 from memohop.training.choice import summarise
@@ -29,34 +29,19 @@ _PROBE = 10  # epochs that are timed
 
 @dataclass
 class Candidate:
-    """Networks of one model: a trial is one network for each split.
+    """Networks of one model: a trial is one network for each split."""
 
-    Attributes:
-        model: Its id.
-        space: The settings to try.
-        data: The graph to train on.
-        splits: How many splits its masks have.
-        seed: Decides initial weights and dropout.
-        training: Further arguments of :func:`memohop.train`.
-        tried: The trials so far.
-        seconds: How long they took.
-    """
-
-    model: str
-    space: Space
-    data: Data
-    splits: int
-    seed: int
-    training: Mapping[str, Any]
-    tried: list[Tried] = field(default_factory=list)
-    seconds: float = 0.0
+    model: str  # its id
+    space: Space  # the settings to try
+    data: Data  # the graph to train on
+    splits: int  # of its masks
+    seed: int  # decides initial weights and dropout
+    training: Mapping[str, Any]  # further arguments of memohop.train
+    tried: list[Tried] = field(default_factory=list)  # the trials so far
+    seconds: float = 0.0  # that they took
 
     def next_trials(self, limit: int) -> list[Trial]:
-        """The next setting of the fixed list, or else a group near the best trial so far.
-
-        Args:
-            limit: The number of trials that there may be in the end.
-        """
+        """The next setting of the fixed list, or else a group near the best trial so far."""
         done = len(self.tried)
         if done < len(self.space.first):
             return self.space.first[done : done + 1]
@@ -72,10 +57,7 @@ class Candidate:
             self.tried.append(Tried(trial, summarise(of_trial)))
 
     def seconds_of_an_epoch(self) -> float:
-        """How long an epoch of the first trial takes on all splits.
-
-        The first epoch, in which everything is compiled, is not counted.
-        """
+        """How long an epoch of the first trial takes on all splits, once all is compiled."""
         looks: list[tuple[float, int]] = []
         self._train(
             self.space.first[:1],
@@ -88,7 +70,9 @@ class Candidate:
     def forget_networks(self) -> None:
         """Keep the networks of the best trial alone."""
         kept = leading(self.tried)
-        self.tried = [one if one is kept else without_networks(one) for one in self.tried]
+        self.tried = [
+            one if one is kept else with_states(one, lambda state: None) for one in self.tried
+        ]
 
     @torch.no_grad()
     def logits(self, tried: Tried) -> Tensor:
@@ -103,6 +87,14 @@ class Candidate:
             output = network(*inputs)
             found.append((output[0] if isinstance(output, tuple) else output).cpu())
         return torch.stack(found)
+
+    def unscaled(self, tried: Tried, scale: float) -> Tried:
+        """The same networks for undivided features: their first layer divides by the scale."""
+
+        def divided(state: State) -> State:
+            return state and {**state, "input.weight": state["input.weight"] / scale}
+
+        return with_states(tried, divided)
 
     def _train(
         self, trials: Sequence[Trial], *, epochs: int, progress: Progress
