@@ -205,7 +205,8 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any = None, edges: Any = None) -> NDArray[Any]:  # noqa: N803
         """The most probable class of each node; arguments as for :meth:`predict_proba`."""
-        return self.classes_[self.predict_proba(X, edges).argmax(axis=1)]
+        found = self.predict_proba(X, edges)
+        return self.classes_[found.argmax(axis=1)]
 
     def score(
         self,

@@ -67,7 +67,7 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
     if labels is None and isinstance(x.y, Tensor) and x.y.numel():
         if x.y.is_floating_point() or x.y.dim() != 1:
             raise UsageError(
-                f"X is a Data, and its y has shape {list(x.y.shape)} and type {x.y.dtype}; give one "
+                f"X is a Data; its y has shape {list(x.y.shape)} and type {x.y.dtype}; give one "
                 "whole number for each node, its class, negative where it is not known"
             )
         labels = _from_codes(x.y, range(int(x.y.max()) + 1))
