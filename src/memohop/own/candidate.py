@@ -1,14 +1,13 @@
 """A candidate of the search: the settings it offers, how they are trained, and their results.
 
-:mod:`memohop.own.search` decides which candidate gets the next trials and when to stop. It asks a
-candidate for :meth:`Candidate.next_trials`, :meth:`Candidate.try_out` and :meth:`Candidate.logits`,
-and does not know that networks are trained.
+:mod:`memohop.own.search` decides which candidate gets the next trials and when to stop. Only this
+module knows that the candidates are networks.
 """
 
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +19,7 @@ from memohop.own.tried import State, Tried, leading, with_states
 from memohop.pyg import Data
 from memohop.training import Member, MemberResult, train
 from memohop.training.choice import summarise
-from memohop.training.trainer import find_device, make_builder, make_task
-
-Progress = Callable[[int, int], None]
+from memohop.training.trainer import Progress, find_device, make_builder, make_task
 
 _PROBE = 10  # epochs that are timed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -29,6 +28,7 @@ from memohop.own.space import MODEL
 from memohop.pyg import Data
 from memohop.training import Rules
 from memohop.training.metrics import METRICS, of_any_classes
+from memohop.training.trainer import Progress
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
@@ -119,7 +119,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         split: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Search, compare, and keep the best; Ctrl-C ends the search and keeps the best so far.
 

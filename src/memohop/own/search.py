@@ -14,11 +14,12 @@ from torch import Tensor
 
 from memohop.data.check import as_columns
 from memohop.errors import UsageError
-from memohop.own.candidate import Candidate, Progress
+from memohop.own.candidate import Candidate
 from memohop.own.space import MODEL, MODELS, Space
 from memohop.own.tried import Tried, best_of
 from memohop.pyg import Data, is_undirected
 from memohop.training import Rules
+from memohop.training.trainer import Progress
 
 Stop = Literal["trials", "time", "interrupted"]
 """Why a search ended: all trials were made, the time was up, or it was interrupted."""
