@@ -82,7 +82,7 @@ def test_chunks_follow_the_memory_budget_and_change_nothing(words, monkeypatch):
 
     monkeypatch.setattr(Population, "__init__", spy)
     cut = train(words, "gcn+mmp", members, epochs=30, memory=5_000_000)
-    first = next(place for place, size in enumerate(sizes) if size > 1)
+    first = next(index for index, size in enumerate(sizes) if size > 1)
     chunks = sizes[first:]  # before them, each kind of member is measured by itself
     assert set(sizes[:first]) == {1}
     assert sum(chunks) == len(members)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +23,7 @@ class MixedChannels(nn.Module):
     Args:
         in_channels: width of the input.
         out_channels: width of the output.
-        order: ``"filter-first"`` (ACM) or ``"rectify-first"`` (ACMII).
+        order: as in :class:`ACMGCN`.
         features: whether the input is the node features, or a hidden state.
         input_dropout: rate of dropout on node features.
     """
@@ -79,25 +79,14 @@ class ACMGCN(GraphModel):
         \mathbf{H}' &= 3\,(\alpha_L\mathbf{H}_L + \alpha_H\mathbf{H}_H + \alpha_I\mathbf{H}_I)
 
     or, rectified first, with the filters after the rectifier (ACMII). The two filters share one
-    product. As in the authors' code the last layer is rectified too, so that logits are at least
-    0. Their structure channel (the variants "+" and "++") is not here.
+    product. As in the authors' code, the last layer is rectified too, so logits are at least 0.
+    Their structure channel (the variants "+" and "++") is left out.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        hidden_channels: width of the hidden layers.
-        num_layers: number of layers, at least 1.
-        dropout: rate of dropout on hidden layers.
-        input_dropout: rate of dropout on the features.
         order: ``"filter-first"`` (ACM) or ``"rectify-first"`` (ACMII).
-        **policies: see :class:`GraphModel`.
     """
 
-    policies: ClassVar[Mapping[str, str]] = {
-        "direction": "undirected",
-        "self_loops": "add",
-        "norm": "row",
-    }
+    policies = GraphModel.policies | {"norm": "row"}
 
     def __init__(
         self,
@@ -114,15 +103,10 @@ class ACMGCN(GraphModel):
         super().__init__(**policies)
         check_choice("order", order, ("filter-first", "rectify-first"))
         widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
+        on_features: dict[str, Any] = {"features": True, "input_dropout": input_dropout}
         self.layers = nn.ModuleList(
-            MixedChannels(
-                widths[place],
-                widths[place + 1],
-                order=order,
-                features=place == 0,
-                input_dropout=input_dropout,
-            )
-            for place in range(num_layers)
+            MixedChannels(width, after, order=order, **({} if index else on_features))
+            for index, (width, after) in enumerate(pairwise(widths))
         )
         self.dropout = Dropout(dropout)
 

@@ -28,8 +28,9 @@ from torch import Tensor
 
 from memohop.own.space import Trial
 from memohop.pyg import Data
+from memohop.training.device import find_device
 from memohop.training.metrics import METRICS
-from memohop.training.trainer import find_device, make_builder, make_task
+from memohop.training.task import make_builder, make_task
 
 _GROUPS = 50  # beyond, their number hardly changes the variance
 
