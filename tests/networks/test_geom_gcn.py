@@ -120,10 +120,10 @@ def test_direction_leaves_out_arcs_of_the_graph_but_none_of_the_latent_space(dir
 def test_the_order_of_the_nodes_does_not_matter_given_the_latent_neighbours():
     network, x = build("geom-gcn", FEATURES, CLASSES).eval(), torch.rand(NODES, FEATURES)
     order = torch.tensor([3, 1, 5, 0, 2, 4])
-    index = order.argsort()
-    moved = LatentNeighbours(index[latent().arcs], latent().division)
+    inverse = order.argsort()
+    moved = LatentNeighbours(inverse[latent().arcs], latent().division)
     found = network(x, network.prepare(ARCS, NODES, latent()))
-    other = network(x[order], network.prepare(index[ARCS], NODES, moved))
+    other = network(x[order], network.prepare(inverse[ARCS], NODES, moved))
     torch.testing.assert_close(other, found[order])
 
 
