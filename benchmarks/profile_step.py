@@ -17,7 +17,7 @@ from torch.profiler import ProfilerActivity, profile
 import memohop
 from memohop import Member
 from memohop.training.population import Population
-from memohop.training.trainer import make_builder, make_task
+from memohop.training.task import make_builder, make_task
 
 _WARM_UP, _STEPS, _LINES = 5, 10, 16
 

@@ -19,7 +19,8 @@ from memohop.own.tried import State, Tried, leading, with_states
 from memohop.pyg import Data
 from memohop.training import Member, MemberResult, train
 from memohop.training.choice import summarise
-from memohop.training.trainer import Progress, find_device, make_builder, make_task
+from memohop.training.device import find_device
+from memohop.training.task import make_builder, make_task
 
 _PROBE = 10  # epochs that are timed
 
