@@ -21,6 +21,7 @@ from memohop.training import Member, MemberResult, train
 from memohop.training.choice import summarise
 from memohop.training.device import find_device
 from memohop.training.task import make_builder, make_task
+from memohop.training.trainer import Progress
 
 _PROBE = 10  # epochs that are timed
 
