@@ -5,7 +5,6 @@ import hashlib
 import numpy as np
 import pytest
 
-from memohop.bench.execute import Outcome
 from memohop.bench.provenance import source
 from memohop.bench.runner import Attempt, Place, run_cells
 from memohop.training import MemberResult
@@ -15,11 +14,10 @@ from tiny_experiment import tiny_text as tiny_text
 
 
 def made_up(run):
-    """An outcome that depends on the run alone, without training."""
+    """A result that depends on the run alone, without training."""
     numbers = [byte / 255 for byte in hashlib.sha256(run.id.encode()).digest()]
     curves = np.array(numbers[:12], dtype=np.float32).reshape(2, 6)
-    result = MemberResult(run.member, int(5 * numbers[0]), 6, *numbers[1:4], *curves)
-    return Outcome(run, result, seconds=0.5)
+    return MemberResult(run.member, int(5 * numbers[0]), 6, *numbers[1:4], *curves, seconds=0.5)
 
 
 @pytest.fixture(scope="session")

@@ -113,10 +113,11 @@ def test_an_export_holds_the_members_of_the_store(tiny, tmp_path):
     (source,) = results.sources
     assert source.versions["memohop"] == memohop.__version__
     assert set(source.datasets) == {"csbm"}
-    last, stored = results.rows[-1], store.members(cells[-1].id)[-1]
+    last, run = results.rows[-1], cells[-1].runs[-1]
+    stored, _ = store.run(run.id)
     assert last.test == pytest.approx(stored.test, abs=1e-6)
     assert (last.setting, last.split, last.best_epoch) == (
-        stored.setting,
+        run.setting,
         stored.content["split"],
         stored.best_epoch,
     )

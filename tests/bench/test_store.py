@@ -73,14 +73,14 @@ def test_runs_that_cells_share_are_trained_once(store, cells, run, quick):
 def test_a_member_is_what_the_library_trains(store, cells):
     cell = next(c for c in cells if c.model == "gcn+mmp" and c.axes == {"noise": 0})
     run_cells([cell], store, place=Place())
-    members = store.members(cell.id)
-    assert [member.setting for member in members] == [run.setting for run in cell.runs]
+    rows = store.results("tiny", [cell.id]).rows
+    assert [row.setting for row in rows] == [run.setting for run in cell.runs]
     data = memohop.load("csbm", nodes=60, splits=2, channels=8)
     wanted = {"lam": 0.5, "num_layers": 1}
-    (found,) = [
-        (member, run)
-        for member, run in zip(members, cell.runs, strict=True)
-        if member.setting == wanted and (run.split, run.seed) == (1, 1)
+    (run,) = [
+        run
+        for row, run in zip(rows, cell.runs, strict=True)
+        if row.setting == wanted and (row.split, row.seed) == (1, 1)
     ]
     (alone,) = memohop.train(
         data,
@@ -89,13 +89,13 @@ def test_a_member_is_what_the_library_trains(store, cells):
         options={"hidden_channels": 8, "num_layers": 1},
         epochs=6,
     )
-    member, run = found
+    member, source = store.run(run.id)
     scores = (member.train, member.val, member.test, member.best_epoch, member.epochs)
     assert scores == (alone.train, alone.val, alone.test, alone.best_epoch, alone.epochs)
     np.testing.assert_allclose(
-        store.curves(run.id), np.stack([alone.loss_curve, alone.val_curve]), rtol=1e-3
+        member.curves, np.stack([alone.loss_curve, alone.val_curve]), rtol=1e-3
     )
-    assert member.source.versions["memohop"] == memohop.__version__
+    assert source.versions["memohop"] == memohop.__version__
     repeat = member.content
     assert (repeat["split"], repeat["seed"], repeat["lam"]) == (1, 1, 0.5)
     assert repeat["options"]["decoupling"] == "mean"  # defaults are spelled out
@@ -257,8 +257,8 @@ def test_a_cell_is_run_again_when_its_file_has_changed(store, tiny_file, cells, 
     changed = list(Experiment(str(tiny_file)).cells())
     tally = run(changed, store)
     assert (tally.there, tally.done) == (8, 4)
-    members = store.members(changed[-1].id)
-    assert {member.setting["lam"] for member in members} == {0, 1}
+    rows = store.results("tiny", [changed[-1].id]).rows
+    assert {row.setting["lam"] for row in rows} == {0, 1}
     narrowed = text.replace("search.num_layers = [1, 2]", "search.num_layers = [2]")
     tiny_file.write_text(narrowed, encoding="utf-8")
 
@@ -308,7 +308,7 @@ class TestMerge:
         assert bad.merge(good.path)[1] == 1
         for store in (good, bad):
             assert store.cell(cells[0].id).failure is None
-            assert len(store.members(cells[0].id)) == len(cells[0].runs)
+            assert len(store.results("tiny", [cells[0].id]).rows) == len(cells[0].runs)
             store.close()
 
     def test_what_cannot_be_merged(self, store, tmp_path):

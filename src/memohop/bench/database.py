@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from memohop.bench.stored import CHECKS, SCHEMA
 from memohop.errors import DataError, UsageError
 
 _MARK = int.from_bytes(b"Memo")  # the application id in the header of each file that we make
@@ -28,6 +27,37 @@ _REMEDIES = {
     sqlite3.SQLITE_CANTOPEN: "see that its folder is there and that both may be read and written",
     sqlite3.SQLITE_NOTADB: "name another file",
 }
+
+_SCHEMA = """
+CREATE TABLE sources (id TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,        -- digest of the content
+    content TEXT NOT NULL,      -- JSON: all that one needs to repeat it
+    train REAL NOT NULL, val REAL NOT NULL, test REAL NOT NULL,
+    best_epoch INTEGER NOT NULL, epochs INTEGER NOT NULL,
+    curves BLOB NOT NULL,       -- loss and validation score, two rows of half precision, zlib
+    seconds REAL NOT NULL, finished TEXT NOT NULL,
+    source TEXT NOT NULL REFERENCES sources (id)
+);
+CREATE TABLE cells (
+    id TEXT PRIMARY KEY,
+    experiment TEXT NOT NULL, protocol TEXT NOT NULL, dataset TEXT NOT NULL, model TEXT NOT NULL,
+    axes TEXT NOT NULL,         -- JSON
+    content TEXT NOT NULL,      -- digest of its runs
+    failure TEXT,               -- the traceback, where there is no result
+    finished TEXT NOT NULL
+);
+CREATE TABLE members (
+    cell TEXT NOT NULL REFERENCES cells (id), place INTEGER NOT NULL,
+    run TEXT NOT NULL REFERENCES runs (id), setting TEXT NOT NULL,
+    PRIMARY KEY (cell, place)
+) WITHOUT ROWID;
+CREATE TABLE claims (
+    cell TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, alive REAL NOT NULL
+) WITHOUT ROWID;
+"""
+# Apart from the others, since files of version 0.1.0 have none: the digest of each row of `runs`.
+_CHECKS = "CREATE TABLE checks (run TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID"
 
 
 def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -48,7 +78,7 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
                 _check_ours(reading, path, may_be_empty=not read_only)
                 if read_only:
                     if not _has_checks(reading):
-                        reading.execute(CHECKS.replace("TABLE", "TEMP TABLE", 1))
+                        reading.execute(_CHECKS.replace("TABLE", "TEMP TABLE", 1))
                     return reading
             reading.close()
         db = connect(path)
@@ -56,12 +86,12 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             db.execute("PRAGMA journal_mode = WAL")
             with transaction(db):
                 if _is_empty(db):
-                    for statement in SCHEMA.split(";\n"):
+                    for statement in _SCHEMA.split(";\n"):
                         db.execute(statement)
                     db.execute(f"PRAGMA user_version = {_VERSION}")
                     db.execute(f"PRAGMA application_id = {_MARK}")
                 if not _has_checks(db):
-                    db.execute(CHECKS)
+                    db.execute(_CHECKS)
         return db
 
 
@@ -165,5 +195,5 @@ def _columns(db: sqlite3.Connection) -> set[tuple[str | int, ...]]:
 @cache
 def _columns_of_ours() -> set[tuple[str | int, ...]]:
     with closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(SCHEMA)
+        db.executescript(_SCHEMA)
         return _columns(db)

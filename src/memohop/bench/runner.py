@@ -10,13 +10,14 @@ from pathlib import Path
 
 from memohop.bench.cell import Cell, Run, cost
 from memohop.bench.claims import Claims
-from memohop.bench.execute import Outcome, Progress, execute
+from memohop.bench.execute import Progress, execute
 from memohop.bench.provenance import source
 from memohop.bench.results import Source
 from memohop.bench.store import Store
 from memohop.data.check import MissingClassWarning
 from memohop.errors import DataError
 from memohop.out_of_memory import OutOfMemoryError
+from memohop.training import MemberResult
 from memohop.training.trainer import DivergedWarning
 
 
@@ -33,13 +34,13 @@ class Attempt:
     """What came of a job.
 
     Attributes:
-        outcomes: One for each run.
+        results: One for each run of the job.
         source: Where they were made.
         failure: The traceback, where the training of the cell has failed.
-        lost: Why, where machines or processes failed: that says nothing of the cell.
+        lost: Why, where a machine or a process failed, which says nothing about the cell.
     """
 
-    outcomes: tuple[Outcome, ...] = ()
+    results: tuple[MemberResult, ...] = ()
     source: Source | None = None
     failure: str | None = None
     lost: str | None = None
@@ -127,9 +128,10 @@ def run_cells(
             if attempt.lost is not None:
                 tally.lost[job.cell.name] = attempt.lost
             elif attempt.failure is None:
-                store.write(job.cell, attempt.outcomes, attempt.source)
+                pairs = zip(job.runs, attempt.results, strict=True)
+                store.write(job.cell, pairs, attempt.source)
                 tally.done += 1
-                tally.diverged += sum(outcome.result.diverged for outcome in attempt.outcomes)
+                tally.diverged += sum(result.diverged for result in attempt.results)
             else:
                 store.write_failure(job.cell, attempt.failure)
                 tally.failed.append(job.cell)
@@ -158,14 +160,14 @@ def attempt(job: Job, place: Place, progress: Progress | None = None) -> Attempt
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MissingClassWarning)  # the splits are as published
             warnings.simplefilter("ignore", DivergedWarning)  # the tally counts them
-            outcomes = execute(job.runs, root=place.root, device=place.device, progress=progress)
+            results = execute(job.runs, root=place.root, device=place.device, progress=progress)
     except OutOfMemoryError as error:  # of this machine, with what else runs on it
         return Attempt(lost=str(error))
     except DataError:
         raise
     except Exception:
         return Attempt(failure=traceback.format_exc())
-    return Attempt(tuple(outcomes), source(place.device))
+    return Attempt(tuple(results), source(place.device))
 
 
 def _plan(cells: Sequence[Cell], store: Store, retry: bool, tally: Tally) -> list[Cell]:
