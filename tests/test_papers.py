@@ -53,8 +53,8 @@ def test_the_page_of_rows_has_the_figures_of_the_results(tables):
     rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", page, flags=re.MULTILINE)
     datasets = re.search(r"^\| model \| (.*) \|$", page, flags=re.MULTILINE)[1].split(" | ")
     assert (len(rows), len(datasets)) == (14 + 4, 9)
-    for place, (model, cells) in enumerate(rows):
-        table = tables["paper" if place < 14 else "official"]
+    for index, (model, cells) in enumerate(rows):
+        table = tables["paper" if index < 14 else "official"]
         for dataset, text in zip(datasets, cells.split(" | "), strict=True):
             scores, printed = table.cells[model, dataset], printed_table1()[model, dataset]
             spread = f" ± {printed.std:.2f}" if printed.std else ""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memohop.bench.provenance import source
-from memohop.bench.runner import Attempt, Place, run_cells
+from memohop.bench.runner import Attempt, Resources, run_cells
 from memohop.training import MemberResult
 from tiny_experiment import tiny as tiny
 from tiny_experiment import tiny_file as tiny_file
@@ -24,7 +24,7 @@ def made_up(run):
 def quick():
     """An engine for tests of what is around the training."""
 
-    def engine(jobs, place, inner):
+    def engine(jobs, resources, inner):
         for job in jobs:
             inner(job, 0.5)
             yield job, Attempt(tuple(made_up(run) for run in job.runs), source("cpu"))
@@ -37,6 +37,6 @@ def run(quick):
     """Runs cells without training."""
 
     def run(cells, store, engine=quick, **more):
-        return run_cells(cells, store, place=Place(), engine=engine, **more)
+        return run_cells(cells, store, resources=Resources(), engine=engine, **more)
 
     return run

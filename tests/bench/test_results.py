@@ -8,7 +8,7 @@ import memohop
 from memohop.bench.export import export
 from memohop.bench.measured import measured
 from memohop.bench.results import NO_SCORE, Results, Row, Source, choose
-from memohop.bench.runner import Place, run_cells
+from memohop.bench.runner import Resources, run_cells
 from memohop.bench.store import Store
 from memohop.cli import main
 
@@ -103,7 +103,7 @@ def test_results_that_are_not_there(tmp_path):
 def test_an_export_holds_the_members_of_the_store(tiny, tmp_path):
     store = Store(tmp_path / "runs.sqlite")
     cells = list(tiny.cells(["official"]))[:3]
-    run_cells(cells, store, place=Place())
+    run_cells(cells, store, resources=Resources())
     results, missing = export(store, tiny)
     assert len(missing) == 12 - 3
     assert [key[:3] for key in results.cells()] == [

@@ -1,4 +1,4 @@
-"""The SQLite file behind a run store: how ours is told from others, and what its errors mean."""
+"""The SQLite file of a run store: its tables, how it is recognised, and what its errors mean."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from memohop.errors import DataError, UsageError
 
 _MARK = int.from_bytes(b"Memo")  # the application id in the header of each file that we make
 _VERSION = 1
-_WAIT = 60.0  # seconds until others must have let go of the file
+_WAIT = 60.0  # seconds to wait for others to release the file
 _DAMAGED = "the file is damaged: take an earlier copy of it, or name another file"
+_HELD = "another program holds the file: try again when that is done"
+_NOT_WRITABLE = "make the file and its folder writable, or name another file"
 _REMEDIES = {
-    sqlite3.SQLITE_BUSY: "another program holds the file: try again when that is done",
-    sqlite3.SQLITE_LOCKED: "another program holds the file: try again when that is done",
+    sqlite3.SQLITE_BUSY: _HELD,
+    sqlite3.SQLITE_LOCKED: _HELD,
     sqlite3.SQLITE_FULL: "make room on the disk and try again; what was there is unchanged",
     sqlite3.SQLITE_IOERR: "see whether the disk is full or broken; then try again",
-    sqlite3.SQLITE_READONLY: "make the file and its folder writable, or name another file",
-    sqlite3.SQLITE_PERM: "make the file and its folder writable, or name another file",
+    sqlite3.SQLITE_READONLY: _NOT_WRITABLE,
+    sqlite3.SQLITE_PERM: _NOT_WRITABLE,
     sqlite3.SQLITE_CANTOPEN: "see that its folder is there and that both may be read and written",
     sqlite3.SQLITE_NOTADB: "name another file",
 }
@@ -61,11 +63,11 @@ _CHECKS = "CREATE TABLE checks (run TEXT PRIMARY KEY, digest TEXT NOT NULL) WITH
 
 
 def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """Open the file of a store, or make it; a file that is something else is left as it is.
+    """Open the file of a store, or make it; any other file is left as it is.
 
     Args:
         path: The file.
-        read_only: Whether it must be there, and nothing of it or beside it may be written.
+        read_only: Whether the file must exist, and neither it nor its folder may be written.
     """
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is no file and cannot be a store; name a file")
@@ -96,9 +98,9 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection in which transactions begin where the code says so."""
+    """A connection without implicit transactions."""
     whole = path.resolve()
-    # Where no writer has files beside it, nothing can change, and nothing needs to be put there.
+    # Without a writer's files beside it the file cannot change, and needs no such files itself.
     others = (whole.with_name(whole.name + ending) for ending in ("-wal", "-journal"))
     still = "" if any(other.exists() for other in others) else "&immutable=1"
     mode = f"ro{still}" if read_only else "rwc"
@@ -122,11 +124,11 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def blaming(path: Path, done: str) -> Iterator[None]:
-    """Whatever is wrong with a file becomes one error: the file, what was done, and a remedy.
+    """Turn each error of SQLite or of the content into one that names the file and a remedy.
 
     Args:
         path: The file.
-        done: What is being done with it, such as `read`.
+        done: What is being done with it, such as ``read``.
     """
     try:
         yield
@@ -148,13 +150,13 @@ def _closed_on_failure(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:
-    """Whether it is a database into which nobody has put anything yet, not even a mark."""
+    """Whether the database holds nothing yet, not even a mark."""
     marked = any(_pragma(db, name) for name in ("application_id", "user_version"))
     return not marked and db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
 
 def _check_ours(db: sqlite3.Connection, path: Path, *, may_be_empty: bool) -> None:
-    """By the mark, which stores of version 0.1.0 do not have, and by the tables; it is whole."""
+    """Check the mark (stores of version 0.1.0 have none), the tables, and SQLite's integrity."""
     if may_be_empty and _is_empty(db):
         return
     mark, version = _pragma(db, "application_id"), _pragma(db, "user_version")

@@ -16,7 +16,7 @@ from threading import Thread
 import torch
 
 from memohop.allocator import keep_freed_memory
-from memohop.bench.runner import Attempt, Engine, Inner, Job, Place, attempt
+from memohop.bench.runner import Attempt, Engine, Inner, Job, Resources, attempt
 from memohop.errors import DataError
 
 _CONTEXT = multiprocessing.get_context("spawn")  # what uses a GPU cannot be forked
@@ -39,12 +39,14 @@ def pool_engine(processes: int) -> Engine:
         processes: How many jobs run at the same time.
     """
 
-    def engine(jobs: Iterator[Job], place: Place, inner: Inner) -> Iterator[tuple[Job, Attempt]]:
+    def engine(
+        jobs: Iterator[Job], resources: Resources, inner: Inner
+    ) -> Iterator[tuple[Job, Attempt]]:
         threads = max(1, torch.get_num_threads() // processes)
         with ExitStack() as at_the_end:
 
             def new_worker() -> _Worker:
-                worker = _Worker(place, threads)
+                worker = _Worker(resources, threads)
                 at_the_end.callback(worker.end)
                 return worker
 
@@ -94,13 +96,15 @@ class _Worker:
     a `ProcessPoolExecutor` share theirs: the death of one is that of all, and may go unnoticed.
 
     Args:
-        place: Where it trains.
+        resources: Where it trains.
         threads: How many it may use.
     """
 
-    def __init__(self, place: Place, threads: int) -> None:
+    def __init__(self, resources: Resources, threads: int) -> None:
         self.connection, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(theirs, place, threads), daemon=True)
+        self._process = _CONTEXT.Process(
+            target=_serve, args=(theirs, resources, threads), daemon=True
+        )
         with _ctrl_c_held_back():
             self._process.start()
         theirs.close()
@@ -141,7 +145,7 @@ def _ctrl_c_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(connection: Connection, place: Place, threads: int) -> None:
+def _serve(connection: Connection, resources: Resources, threads: int) -> None:
     """What a process does: it trains jobs until the driver ends it, or ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for where it is not inherited
     Thread(target=_end_with_the_driver, daemon=True).start()
@@ -151,7 +155,7 @@ def _serve(connection: Connection, place: Place, threads: int) -> None:
         while True:
             job = connection.recv()
             try:
-                connection.send(attempt(job, place))
+                connection.send(attempt(job, resources))
             except DataError as error:
                 connection.send(error)
 

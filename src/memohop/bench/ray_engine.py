@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from memohop.bench.runner import Attempt, Engine, Inner, Job, Place, attempt
+from memohop.bench.runner import Attempt, Engine, Inner, Job, Resources, attempt
 from memohop.errors import DataError, UsageError
 
 _TRIES = 3
@@ -32,7 +32,9 @@ def ray_engine(address: str | None = None) -> Engine:
             "--engine ray"
         ) from error
 
-    def engine(jobs: Iterator[Job], place: Place, inner: Inner) -> Iterator[tuple[Job, Attempt]]:
+    def engine(
+        jobs: Iterator[Job], resources: Resources, inner: Inner
+    ) -> Iterator[tuple[Job, Attempt]]:
         ray.init(
             address=address,
             include_dashboard=False,
@@ -40,7 +42,7 @@ def ray_engine(address: str | None = None) -> Engine:
             logging_level=logging.ERROR,
         )
         try:
-            yield from _send(ray, jobs, place)
+            yield from _send(ray, jobs, resources)
         except ray.exceptions.RayError as error:
             raise DataError(
                 f"the Ray cluster is lost ({_in_a_line(error)}); see that it runs and give the "
@@ -52,10 +54,10 @@ def ray_engine(address: str | None = None) -> Engine:
     return engine
 
 
-def _send(ray: Any, jobs: Iterator[Job], place: Place) -> Iterator[tuple[Job, Attempt]]:
+def _send(ray: Any, jobs: Iterator[Job], resources: Resources) -> Iterator[tuple[Job, Attempt]]:
     """Keeps every worker busy, and gives what comes back in the order in which it comes."""
-    needs = {"num_gpus": 1} if place.device == "cuda" else {"num_cpus": 1}
-    kind = "GPU" if place.device == "cuda" else "CPU"
+    needs = {"num_gpus": 1} if resources.device == "cuda" else {"num_cpus": 1}
+    kind = "GPU" if resources.device == "cuda" else "CPU"
     workers = int(ray.cluster_resources().get(kind, 0))
     if not workers:
         raise UsageError(f"the Ray cluster has no {kind}; add one or choose another --device")
@@ -65,7 +67,7 @@ def _send(ray: Any, jobs: Iterator[Job], place: Place) -> Iterator[tuple[Job, At
     while True:
         waiting = chain(jobs, _taken(lost))
         for job in islice(waiting, workers - len(running)):
-            running[remote.remote(job, place)] = job
+            running[remote.remote(job, resources)] = job
         if not running:
             return
         (ready,), _ = ray.wait(list(running), num_returns=1)
