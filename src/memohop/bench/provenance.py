@@ -37,7 +37,7 @@ def commit() -> str | None:
     package = Path(__file__).parents[1]
     if not (package.parents[1] / ".git").exists():  # installed, perhaps below someone else's
         return None
-    command = "git describe --always --abbrev=40 --dirty --exclude=*".split()
+    command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
     try:
         done = subprocess.run(
             command, cwd=package, capture_output=True, text=True, timeout=20, check=True

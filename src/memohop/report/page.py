@@ -52,9 +52,9 @@ class Findings:
         """Read the files of a folder, by default the results that come with the package."""
         folder = folder or Path(str(resources.files("memohop"))) / "results"
         files = (folder / f"{name}.json" for name in ("table1", "noise", "lambda"))
-        results = [Results.load(path) if path.is_file() else None for path in files]
+        table1, noise, lambda_ = (Results.load(p) if p.is_file() else None for p in files)
         gates = folder / "gates.json"
-        return cls(*results[:3], Gates.load(gates) if gates.is_file() else None)
+        return cls(table1, noise, lambda_, Gates.load(gates) if gates.is_file() else None)
 
     @property
     def results(self) -> list[Results]:
