@@ -82,7 +82,7 @@ class Run:
 
     @property
     def member(self) -> Member:
-        """This run as a member of a population."""
+        """The run as a member of a population."""
         return self.recipe.settings.member(split=self.split, seed=self.seed)
 
 

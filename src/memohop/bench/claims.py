@@ -8,7 +8,6 @@ import sqlite3
 import time
 from contextlib import closing, nullcontext, suppress
 from threading import Event, Thread
-from types import TracebackType
 from typing import Self
 
 from memohop.bench.database import connect
@@ -36,12 +35,7 @@ class Claims:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._stop.set()
         self._thread.join()
         # The error that ended the work matters, not that the store cannot be written either.

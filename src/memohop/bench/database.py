@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,27 +73,29 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         raise UsageError(f"{path} is no file and cannot be a store; name a file")
     if read_only and not path.exists():
         raise UsageError(f"there is no store {path}; memohop run makes one")
-    with blaming(path, "used as a store"):
+    with blaming(path, "used as a store"), ExitStack() as on_failure:
         if read_only or (path.exists() and path.stat().st_size):
             reading = connect(path, read_only=True)
-            with _closed_on_failure(reading):
-                _check_ours(reading, path, may_be_empty=not read_only)
-                if read_only:
-                    if not _has_checks(reading):
-                        reading.execute(_CHECKS.replace("TABLE", "TEMP TABLE", 1))
-                    return reading
+            on_failure.callback(reading.close)
+            _check_ours(reading, path, may_be_empty=not read_only)
+            if read_only:
+                if not _has_checks(reading):
+                    reading.execute(_CHECKS.replace("TABLE", "TEMP TABLE", 1))
+                on_failure.pop_all()
+                return reading
             reading.close()
         db = connect(path)
-        with _closed_on_failure(db):
-            db.execute("PRAGMA journal_mode = WAL")
-            with transaction(db):
-                if _is_empty(db):
-                    for statement in _SCHEMA.split(";\n"):
-                        db.execute(statement)
-                    db.execute(f"PRAGMA user_version = {_VERSION}")
-                    db.execute(f"PRAGMA application_id = {_MARK}")
-                if not _has_checks(db):
-                    db.execute(_CHECKS)
+        on_failure.callback(db.close)
+        db.execute("PRAGMA journal_mode = WAL")
+        with transaction(db):
+            if _is_empty(db):
+                for statement in _SCHEMA.split(";\n"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {_VERSION}")
+                db.execute(f"PRAGMA application_id = {_MARK}")
+            if not _has_checks(db):
+                db.execute(_CHECKS)
+        on_failure.pop_all()
         return db
 
 
@@ -138,15 +140,6 @@ def blaming(path: Path, done: str) -> Iterator[None]:
         raise DataError(f"{path} cannot be {done} ({error}); {remedy}") from error
     except msgspec.MsgspecError as error:
         raise DataError(f"{path} cannot be {done} ({error}); {_DAMAGED}") from error
-
-
-@contextmanager
-def _closed_on_failure(db: sqlite3.Connection) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        db.close()
-        raise
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:
