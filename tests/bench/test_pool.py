@@ -121,7 +121,7 @@ def test_a_lost_process_costs_time_and_says_nothing_of_its_cell(tiny, tmp_path, 
     ((name, why),) = tally.lost.items()
     assert name == "paper csbm gcn noise=0"
     assert "process that trained it died 3 times" in why
-    assert "memory" in why
+    assert "RAM ran out" in why
     assert {cell.model for cell in there.cells().values()} == {"mlp", "gcn+mmp"}
     log = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     others_done = log.index("gcn+mmp ends")
