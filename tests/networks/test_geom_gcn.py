@@ -165,11 +165,11 @@ def test_an_unknown_embedding_is_refused():
 def test_it_is_one_network_by_hand_and_in_an_experiment(data_root):
     settings = Settings(epochs=3, features="row", options={"direction": "in"})
     run = Run(Recipe("texas", "geom-gcn", settings), {}, split=1, seed=2)
-    (outcome,) = execute([run], root=data_root)
+    (result,) = execute([run], root=data_root)
     data = memohop.load("texas", root=data_root, features="row")
     members = [memohop.Member(split=1, seed=2)]
     (by_hand,) = memohop.train(data, "geom-gcn", members, options=settings.options, epochs=3)
-    assert by_hand.loss_curve.tolist() == outcome.result.loss_curve.tolist()
+    assert by_hand.loss_curve.tolist() == result.loss_curve.tolist()
     computed_ones = memohop.train(
         data, "geom-gcn", members, options={"direction": "in", "embedding": "isomap"}, epochs=3
     )

@@ -80,7 +80,7 @@ def run(
         raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
 
     from memohop.bench.experiment import Experiment
-    from memohop.bench.runner import Place, run_cells
+    from memohop.bench.runner import Resources, run_cells
     from memohop.bench.store import Store
     from memohop.data.datasets.fetch import locate
     from memohop.training.device import find_device
@@ -98,7 +98,7 @@ def run(
             tally = run_cells(
                 cells,
                 opened,
-                place=Place(data and data.absolute(), device),
+                resources=Resources(data and data.absolute(), device),
                 engine=_engine(engine, ray, jobs),
                 retry=retry,
                 limit=limit,

@@ -135,8 +135,8 @@ def train(
     ]
     start = time.perf_counter()
     with warnings_as_remarks(), progress_bar(f"{model} on {dataset}") as progress:
-        outcomes = execute(runs, root=data, device=device, memory=limit, progress=progress)
-    selections, chosen = by_setting(outcomes)
+        results = execute(runs, root=data, device=device, memory=limit, progress=progress)
+    selections, chosen = by_setting(runs, results)
     report = TrainingReport(
         dataset=dataset,
         model=model,

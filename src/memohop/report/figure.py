@@ -144,9 +144,7 @@ def _series(line: Line, along: str) -> Series:
 
 def _tooltip(label: str, point: Point, along: str) -> str:
     name = along.split(",")[0]
-    return (
-        f"{label}, {name} {point.x:g}: {score(point.mean, point.std)} % (n = {len(point.scores)})"
-    )
+    return f"{label}, {name} {point.x:g}: {score(point)} % (n = {len(point.scores)})"
 
 
 def _accuracy_axis(label: str, low: float, high: float) -> Axis:

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from memohop.bench.cell import Run
-from memohop.bench.execute import Outcome
-from memohop.training import Rules, Selection
+from memohop.training import MemberResult, Rules, Selection
 from memohop.training.choice import best, selections_of
 from memohop.training.metrics import METRICS
 from memohop.training.numbers import NUMBERS
@@ -123,12 +122,15 @@ class TrainingReport:
         }
 
 
-def by_setting(outcomes: Sequence[Outcome]) -> tuple[tuple[Selection, ...], Selection]:
+def by_setting(
+    runs: Sequence[Run], results: Sequence[MemberResult]
+) -> tuple[tuple[Selection, ...], Selection]:
     """The scores of each setting, and the setting with the best mean validation score."""
 
     def setting(run: Run) -> dict[str, Any]:
         """What is in force: a rate that is not given is the model's own."""
         return {name: run.recipe.content[name] for name in NUMBERS} | run.setting
 
-    settings = tuple(selections_of((setting(one.run), one.result) for one in outcomes))
+    pairs = zip(map(setting, runs), results, strict=True)
+    settings = tuple(selections_of(pairs))
     return settings, best(settings)
