@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections import Counter
 from collections.abc import Iterable
 
 _SHOWN = 40  # names that an error lists
@@ -41,6 +40,8 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
 
 def check_distinct(name: str, values: Iterable[object]) -> None:
     """Refuse a list that has a value twice."""
-    for value, count in Counter(values).items():
-        if count > 1:
+    seen: list[object] = []  # not a set: values may be lists
+    for value in values:
+        if value in seen:
             raise UsageError(f"{name} has {value} twice; leave one of them out")
+        seen.append(value)

@@ -14,6 +14,6 @@ _ANYWHERE, _BUT_LINES = re.compile(f"[{_UNSEEN}]"), re.compile(f"(?!\n)[{_UNSEEN
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""The text, its invisible characters spelled out as ``\u202e``; ``lines`` keeps line breaks."""
+    r"""The text, invisible characters spelled out as ``\u202e``; ``lines`` keeps line breaks."""
     pattern = _BUT_LINES if lines else _ANYWHERE
     return pattern.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

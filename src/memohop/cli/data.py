@@ -81,15 +81,14 @@ def data_show(name: str, *, data: Folder = None, json: Json = False) -> None:
     """
     info = describe(name)  # before the imports, which take seconds: a wrong name fails at once
     import memohop
-    from memohop.report.dataset import dataset_facts
-    from memohop.report.terminal import facts_sheet, output_console
+    from memohop.report.dataset import dataset_row, dataset_sheet
+    from memohop.report.terminal import output_console
 
-    graph = memohop.load(name, root=data, progress=sys.stderr.isatty())
-    facts = dataset_facts(graph, info)
+    row = dataset_row(memohop.load(name, root=data, progress=sys.stderr.isatty()), info)
     if json:
-        print_json([facts.row()])
+        print_json([row])
     else:
-        output_console().print(facts_sheet(facts))
+        output_console().print(dataset_sheet(row))
 
 
 def _listed(info: DatasetInfo) -> dict[str, Any]:
