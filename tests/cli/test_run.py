@@ -23,7 +23,7 @@ def path(tmp_path):
 def test_run_show_merge_and_export(tiny_file, path, tmp_path, capsys):
     run = ("run", tiny_file, "--store", path, "--protocol", "paper", "--only", "model=mlp,gcn")
     assert printed(capsys, *run, "--limit", "1") == "4 cells: 1 done\n"
-    assert printed(capsys, *run) == "4 cells: 1 were there, 3 done\n"
+    assert printed(capsys, *run) == "4 cells: 1 already there, 3 done\n"
     (row,) = json.loads(printed(capsys, *run, "--json"))
     assert (row["cells"], row["there"], row["done"], row["failed"]) == (4, 4, 0, 0)
 
