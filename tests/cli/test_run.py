@@ -44,7 +44,7 @@ def test_run_show_merge_and_export(tiny_file, path, tmp_path, capsys):
     assert main(["store", "export", str(both), str(tiny_file), "--output", str(output)]) == 0
     out, err = capsys.readouterr()
     assert f"wrote {output}: 5 cells" in out
-    assert "7 cell(s) are not there" in err
+    assert "7 cell(s) are missing" in err
     assert len(Results.load(output).cells()) == 5
 
 

@@ -46,10 +46,9 @@ def data_list(*, json: Json = False) -> None:
 
     infos = [describe(name) for name in datasets()]
     if json:
-        rows = [asdict(info) for info in infos]
-        print_json(
-            [{"dataset": row.pop("id")} | row | {"files": len(row["files"])} for row in rows]
-        )
+        rows = [asdict(info) | {"dataset": info.id, "files": len(info.files)} for info in infos]
+        names = ["dataset", *(name for name in rows[0] if name not in ("id", "dataset", "files"))]
+        print_json([{name: row[name] for name in (*names, "files")} for row in rows])
     else:
         output_console().print(listing(infos))
 

@@ -33,10 +33,10 @@ def bench_gates(
 ) -> None:
     """Train a model as Table 1 does, and measure its gates against local homophily.
 
-    Local homophily is the share of a node's neighbours that are of its own class. The
-    settings are those that validation chose in the results of table1. The file, made for
-    memohop report, is written after each dataset; after an interruption, the same command
-    continues with the next one.
+    Local homophily is the share of the neighbours a node listens to that are of its own
+    class. The settings are those that validation chose in the results of table1. The file,
+    made for memohop report, is written after each dataset; after an interruption, the same
+    command continues with the next one.
 
     Args:
         model: gcn+mmp or gat+mmp.

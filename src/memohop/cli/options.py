@@ -30,12 +30,15 @@ Json = Annotated[
 ]
 Memory = Annotated[
     str | None,
-    Parameter(help="The most RAM to use, such as 4GB; by default what the device can spare."),
+    Parameter(
+        help="The most RAM that the process may hold, such as 4GB; by default what the device can "
+        "spare."
+    ),
 ]
 ModelFolder = Annotated[Path, Parameter(help="The folder that memohop fit wrote.")]
 ResultsFile = Annotated[
     Path | None,
-    Parameter(help="A file that memohop store export wrote; by default our own results."),
+    Parameter(help="A file that memohop store export wrote; by default the package's own results."),
 ]
 OUTPUT = Parameter(name=["--output", "-o"])
 

@@ -72,7 +72,7 @@ def fit(
             second one is the positive class.
         class_weight: balanced gives each class the same weight in training, whatever its size.
         seed: Determines splits, settings, weights and dropout.
-        output: The folder for the model.
+        output: The folder for the model; its README.md also says how the tables were read.
     """
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
     limit = byte_count(memory)
