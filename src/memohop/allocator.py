@@ -8,7 +8,7 @@ from contextlib import suppress
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # of <malloc.h>
 
 
-def keep_freed_memory() -> None:
+def keep_freed_ram() -> None:
     """Make the C library keep freed RAM for the next tensor; only glibc offers this.
 
     By default it gives large blocks back, and the next tensor asks the system for every four
@@ -22,7 +22,7 @@ def keep_freed_memory() -> None:
         mallopt(_TOP_PAD, 1 << 26)
 
 
-def release_freed_memory() -> None:
+def release_freed_ram() -> None:
     """Make the C library give back the RAM that it has kept; only glibc offers this."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

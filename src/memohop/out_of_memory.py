@@ -29,7 +29,7 @@ class OutOfMemoryError(DataError):
 
 
 @contextmanager
-def telling_of_memory(doing: str, *, lower: str) -> Iterator[None]:
+def reporting_out_of_memory(doing: str, *, lower: str) -> Iterator[None]:
     """Raise a failed allocation of the block as an :class:`OutOfMemoryError`.
 
     Args:

@@ -15,7 +15,7 @@ from threading import Thread
 
 import torch
 
-from memohop.allocator import keep_freed_memory
+from memohop.allocator import keep_freed_ram
 from memohop.bench.runner import Attempt, Engine, Inner, Job, Place, attempt
 from memohop.errors import DataError
 
@@ -146,7 +146,7 @@ def _serve(connection: Connection, place: Place, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for where it is not inherited
     Thread(target=_end_with_the_driver, daemon=True).start()
     torch.set_num_threads(threads)
-    keep_freed_memory()
+    keep_freed_ram()
     with suppress(EOFError, ConnectionError):
         while True:
             job = connection.recv()

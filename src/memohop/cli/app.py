@@ -14,9 +14,9 @@ from typing import Any, get_args
 
 from cyclopts import App, CycloptsError, Parameter, Token, convert
 
-from memohop.allocator import keep_freed_memory
+from memohop.allocator import keep_freed_ram
 from memohop.errors import MemohopError, UsageError
-from memohop.out_of_memory import telling_of_memory
+from memohop.out_of_memory import reporting_out_of_memory
 from memohop.printable import printable
 from memohop.version import __version__
 
@@ -58,11 +58,11 @@ app = App(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return 0, 1 for a failure, 2 for bad usage, or 130 for Ctrl-C."""
-    keep_freed_memory()
+    keep_freed_ram()
     words = sys.argv[1:] if arguments is None else arguments
     doing = " ".join(["running memohop", *words[:1]])
     try:
-        with telling_of_memory(doing, lower="--memory, --jobs or the size of the data"):
+        with reporting_out_of_memory(doing, lower="--memory, --jobs or the size of the data"):
             app(arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except (CycloptsError, UsageError) as error:

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from memohop.allocator import release_freed_memory
+from memohop.allocator import release_freed_ram
 
 
 class _Meter(TorchDispatchMode):
@@ -94,7 +94,7 @@ def resident_growth(function: Callable[[], object]) -> int | None:
     unseen. None where the system does not tell (it does on Linux).
     """
     gc.collect()
-    release_freed_memory()
+    release_freed_ram()
     before = resident_bytes()
     try:
         Path("/proc/self/clear_refs").write_text("5")  # the height is from here on
