@@ -35,16 +35,8 @@ Progress = Callable[[int, int], None]
 class DemoSettings:
     """What the demo trains. With the defaults, two cores take under two minutes.
 
-    Attributes:
-        homophilies: One graph each.
-        models: Ids of the models.
-        lambdas: Weights of the decoupling loss that validation chooses from.
-        splits: How many splits of each graph.
-        epochs: How many epochs each network is trained.
-        lr: Learning rate.
-        weight_decay: L2 penalty.
-        hidden_channels: Width of the networks.
-        heads: Attention heads of the ``gat`` models.
+    There is one graph for each homophily. Validation chooses the weight of the decoupling loss
+    among ``lambdas``.
     """
 
     homophilies: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.95)
@@ -100,16 +92,10 @@ class GateMeans(NamedTuple):
 
 
 class DemoCell(NamedTuple):
-    """One model on one graph: mean accuracies over the splits, in percent.
+    """One model on one graph: its accuracies over the splits in percent, and for gcn+mmp its gates.
 
-    Attributes:
-        homophily: Of the graph.
-        model: Its id.
-        lam: The weight of the decoupling loss that validation chose.
-        val: Validation accuracy.
-        mean: Test accuracy.
-        std: Sample standard deviation of the test accuracy (ddof=1).
-        gates: What the gates did, for ``gcn+mmp``.
+    ``val`` is the mean on validation, ``mean`` that on test, ``std`` the sample standard deviation
+    on test (ddof=1), and ``lam`` the weight of the decoupling loss that validation chose.
     """
 
     homophily: float

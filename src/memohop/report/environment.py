@@ -26,12 +26,9 @@ def on_page(chart: str, kind: str = "") -> Markup:
 
 
 def both_widths(chart: Callable[[int, int], str], *, wide: int, narrow: int) -> dict[str, Markup]:
-    """A chart drawn for screens and paper, and again for phones, so that its text stays legible.
+    """A chart drawn for screens and paper, and again for phones, where its text would be too small.
 
-    Args:
-        chart: Draws the chart, given its width and height.
-        wide: Height of the drawing for screens and paper.
-        narrow: Height of the one for phones.
+    ``chart`` draws it, given a width and a height; ``wide`` and ``narrow`` are the two heights.
     """
     sizes = {"wide": (720, wide), "narrow": (360, narrow)}
     return {name: on_page(chart(*size), name) for name, size in sizes.items()}

@@ -23,13 +23,7 @@ _SHOWN_NODES = 8
 
 
 def explain_page(report: FitReport, gates: GateReadout, node: NodeExplanation) -> str:
-    """The whole page as text.
-
-    Args:
-        report: How the model was made.
-        gates: The gates of every node.
-        node: One node and what decided it.
-    """
+    """The whole page as text: how the model was made, the gates of all nodes, and one node."""
     by_homophily = gates.by_homophily()
     drawn = [group for group in by_homophily if group.nodes >= LEAST]
     return render(

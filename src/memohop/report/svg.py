@@ -101,15 +101,8 @@ def line_chart(
 ) -> str:
     """A chart as one ``<svg>`` element, which is also a whole file and scales to any size.
 
-    Args:
-        series: The lines; a later one is drawn over an earlier one.
-        title: What the chart shows, for people who cannot see it.
-        x: The horizontal axis.
-        y: The vertical axis.
-        mark: A vertical line with a text above it.
-        width: Width of the drawing.
-        height: Height of the drawing.
-        ink: Colour of axes and text; by default that of the surrounding text.
+    Later lines are drawn over earlier ones. The title is for people who cannot see the chart. Axes
+    and text are drawn in ``ink``, by default the colour of the surrounding text.
     """
     names = max(len(line.label) for line in series)
     plot = _Plot(x, y, left=40, right=width - names * _LETTER - 24, top=48, bottom=height - 46)

@@ -17,18 +17,9 @@ from memohop.version import __version__
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """The choice between settings, and everything needed to repeat it.
+    """The choice between settings, in the order of training, and everything needed to repeat it.
 
-    Attributes:
-        dataset: Its id.
-        model: Its id.
-        metric: Its id.
-        settings: Each setting with its scores, in the order of training.
-        chosen: The setting with the best mean validation score.
-        options: Options of the model, its defaults included.
-        rules: Optimiser, schedule, stop, and which epoch counts.
-        protocol: What else is needed to repeat the training.
-        seconds: How long the training took.
+    The options are those of the model, its defaults included.
     """
 
     dataset: str
