@@ -81,7 +81,7 @@ def test_lost_cells_are_told_and_run_again(tiny_file, path, capsys, monkeypatch)
     out, err = capsys.readouterr()
     assert out == "4 cells: 1 lost\n"
     assert "memohop: paper csbm mlp noise=0 was lost: the process died\n" in err
-    assert "1 cell(s) were lost with what trained them; give the command again" in err
+    assert "1 cell(s) were lost with the process that trained them; give the command again" in err
     assert printed(capsys, *run) == "4 cells: 1 done\n"
 
 
