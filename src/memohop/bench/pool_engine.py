@@ -15,7 +15,7 @@ from threading import Thread
 
 import torch
 
-from memohop.allocator import keep_freed_memory
+from memohop.allocator import keep_freed_ram
 from memohop.bench.runner import Attempt, Attempts, Engine, Inner, Job, Resources, attempt
 from memohop.errors import DataError
 
@@ -145,7 +145,7 @@ def _serve(connection: Connection, resources: Resources, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the mask is not inherited
     Thread(target=_end_with_the_driver, daemon=True).start()
     torch.set_num_threads(threads)
-    keep_freed_memory()
+    keep_freed_ram()
     with suppress(EOFError, ConnectionError):
         while True:
             job = connection.recv()
