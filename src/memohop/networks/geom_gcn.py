@@ -14,7 +14,6 @@ from memohop.errors import UsageError, check_choice
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, FeatureLinear, Graph, SparseFeatures
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.fused import cpu_kernels
 from memohop.nn._ops.pairs import Pairs
 from memohop.nn._ops.pattern import Pattern
 from memohop.nn.features import linear_map
@@ -108,9 +107,10 @@ class DivisionConv(nn.Module):
         if not isinstance(self.linear, FeatureLinear):
             assert isinstance(hidden, Tensor)
             return divisions.collect_from_all(divisions.sum(self._map(hidden, divisions.sizes)))
-        kernels = cpu_kernels(self.linear.weight[None])
-        if isinstance(hidden, SparseFeatures) and kernels is not None:
-            return divisions.collect(self.linear.of_pairs(hidden, divisions.senders))
+        if isinstance(hidden, SparseFeatures):
+            sent = self.linear.of_pairs(hidden, divisions.senders)
+            if sent is not None:
+                return divisions.collect(sent)
         return divisions.collect_from_all(self.linear(hidden))
 
     def _map(self, hidden: Tensor, sizes: list[int]) -> Tensor:

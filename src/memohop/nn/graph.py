@@ -126,8 +126,8 @@ class Graph:
         return normalised(weight, self.norm, of_rows, of_columns)
 
     def _factors(self) -> tuple[Tensor, Tensor] | None:
-        """On a CPU, and where no arc counts twice, the two factors of each normalised weight."""
-        if not self.weight.is_cpu or (self.weight != 1).any():
+        """Where no arc counts twice, the two factors of each normalised weight."""
+        if (self.weight != 1).any():
             return None
         rows, columns = (
             pattern.csr_indices[0].diff().clamp(min=1).to(self.weight.dtype)

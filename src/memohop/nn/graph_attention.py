@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
+from memohop.nn._backends.table import serve
 from memohop.nn._ops.attention import attend
 from memohop.nn._ops.dynamic_attention import attend_dynamically
-from memohop.nn._ops.fused import cpu_attention_kernels
 from memohop.nn._ops.pattern import weighted_product
 from memohop.nn._ops.whole_attention import attend_as_a_whole
 from memohop.nn.convolution import Arcs, Hidden
@@ -111,8 +114,8 @@ class GraphAttention(_Attention):
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
         mapped = self.linear(hidden)
-        if self._can_attend_as_a_whole(mapped):
-            return self._attend_as_a_whole(mapped, graph)
+        if (kernel := self._whole_attention(mapped)) is not None:
+            return self._attend_as_a_whole(mapped, graph, kernel)
         projected = self._by_head(mapped)
         receive = (projected * self.receive[:, None]).sum(-1)
         send = (projected * self.send[:, None]).sum(-1)
@@ -121,13 +124,14 @@ class GraphAttention(_Attention):
         )
         return self._collect(attention, projected, graph)
 
-    def _can_attend_as_a_whole(self, mapped: Tensor) -> bool:
+    def _whole_attention(self, mapped: Tensor) -> Callable[..., Any] | None:
         dropouts = self.value_dropout, self.attention_dropout
         seeded = in_stream() or not (self.training and any(drop.active for drop in dropouts))
-        served = cpu_attention_kernels(mapped[None], self.heads)
-        return self.concat and seeded and served is not None
+        if not (self.concat and seeded):
+            return None
+        return serve("whole_attention", mapped[None], self.heads)
 
-    def _attend_as_a_whole(self, mapped: Tensor, graph: Arcs) -> Tensor:
+    def _attend_as_a_whole(self, mapped: Tensor, graph: Arcs, kernel: Callable[..., Any]) -> Tensor:
         draw, value_draw = self.attention_dropout.draw(), self.value_dropout.draw()
         bias = mapped.new_zeros(mapped.shape[-1]) if self.bias is None else self.bias
         return attend_as_a_whole(
@@ -139,6 +143,7 @@ class GraphAttention(_Attention):
             keep=_kept(graph),
             draws=(value_draw, draw),
             rates=(self.value_dropout.rate, self.attention_dropout.rate),
+            kernel=kernel,
         )
 
 

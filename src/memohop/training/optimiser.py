@@ -8,6 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from memohop.nn._backends.table import serve
+
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # as everybody has them
 
 
@@ -71,39 +73,23 @@ class Adam(Optimiser):
     def step(self, grad: Tensor, epoch: Tensor) -> None:
         """One update; ``epoch`` counts from 0. The gradient is used up."""
         count = (epoch + 1).to(torch.float32)
-        if not grad.is_cuda:
-            self._step_each(grad, count)
-        else:
+        kernel = serve("adam", grad)
+        if kernel is None:
             self._decay(grad)
             self._step_together(grad, count)
+            return
+        weight_decay = self.weight_decay
+        if self.decayed is not None:
+            self._decay(grad)
+            weight_decay = torch.zeros_like(weight_decay)
+        moments = self.first, self.second
+        rates = self.lr, weight_decay, (_BETA1, _BETA2), _EPSILON
+        kernel(self.params, grad, *moments, count, *rates)
 
     def select(self, params: Tensor, index: Tensor) -> None:
         """Go on with some members, whose parameters are given."""
         super().select(params, index)
         self.first, self.second = self.first[index], self.second[index]
-
-    def _step_each(self, grad: Tensor, count: Tensor) -> None:
-        """One fused pass per member: on a CPU this is several times faster than whole stacks."""
-        in_pass = self.decayed is None
-        if not in_pass:
-            self._decay(grad)
-        rates = zip(self.lr.tolist(), self.weight_decay.tolist(), strict=True)
-        for member, (lr, weight_decay) in enumerate(rates):
-            torch._fused_adam_(
-                [self.params[member]],
-                [grad[member]],
-                [self.first[member]],
-                [self.second[member]],
-                [],
-                [count],
-                lr=lr,
-                beta1=_BETA1,
-                beta2=_BETA2,
-                weight_decay=weight_decay if in_pass else 0.0,
-                eps=_EPSILON,
-                amsgrad=False,
-                maximize=False,
-            )
 
     def _step_together(self, grad: Tensor, count: Tensor) -> None:
         """The whole stack, without a look at the host: this is what a CUDA graph can replay."""

@@ -205,19 +205,18 @@ def everything(members, pattern):
     rows, columns = pattern.shape
     receive, send = (end[:members] for end in ends(pattern))
     dense, grad = normal(COUNT, columns, 5)[:members], normal(COUNT, rows, 5)[:members]
-    indices = pattern.csr_indices
-    weights = cpu_kernels.attention(*indices, receive, send, None, 0.2)
-    of_weights = cpu_kernels.inner(*indices, grad, dense)
+    weights = cpu_kernels.attention(receive, send, None, 0.2, pattern)
+    of_weights = cpu_kernels.inner(grad, dense, pattern)
     keys = epoch_key(torch.arange(members), torch.tensor(1))
     return [
         weights,
-        *cpu_kernels.attention_backward(*indices, receive, send, weights, of_weights, 0.2),
-        cpu_kernels.product(*indices, weights, dense, rows),
-        cpu_kernels.transposed_product(*indices, weights, grad, columns),
+        *cpu_kernels.attention_backward(receive, send, weights, of_weights, 0.2, pattern),
+        cpu_kernels.weighted_product(weights, dense, pattern),
+        cpu_kernels.weighted_product_backward(weights, grad, pattern),
         of_weights,
-        cpu_kernels.row_softmax(indices[0], of_weights),
-        cpu_kernels.softmax_backward(indices[0], weights, of_weights),
-        cpu_kernels.row_sums(indices[0], of_weights),
+        cpu_kernels.row_softmax(of_weights, pattern),
+        cpu_kernels.row_softmax_backward(weights, of_weights, pattern),
+        cpu_kernels.row_sums(of_weights, pattern),
         cpu_kernels.dropout(weights, keys, RATES[:members], *place_words(3)),
     ]
 

@@ -3,12 +3,9 @@
 import pytest
 import torch
 
+from memohop.nn._backends.table import serve
 from memohop.nn._backends.torch import column_blocks
-from memohop.nn._backends.torch.column_blocks import (
-    ColumnBlocks,
-    collects_from_afar,
-    product_by_blocks,
-)
+from memohop.nn._backends.torch.column_blocks import ColumnBlocks, product_by_blocks
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern, weighted_product
 from numerics import assert_rounded
@@ -39,11 +36,12 @@ def test_large_products_and_their_gradients_equal_dense_ones(shape, share, membe
     pattern, values = Pattern(row, col, shape), matrix[row, col]
     operand = torch.rand(members, columns, 300, requires_grad=True)
     upstream = torch.rand(members, rows, 300)
-    by_blocks = (
-        collects_from_afar(operand, rows, len(pattern)),
-        collects_from_afar(upstream, columns, len(pattern)),
-    )
-    assert by_blocks == (columns == 4000, rows == 4000)
+    matrix_and_transpose = FixedMatrix(pattern, values), FixedMatrix(pattern, values).transpose
+    by_blocks = [
+        serve("fixed_product", dense, one) is column_blocks.fixed_product
+        for dense, one in zip((operand, upstream), matrix_and_transpose, strict=True)
+    ]
+    assert by_blocks == [columns == 4000, rows == 4000]
     bias = torch.rand(members, 300)
     found = fixed_product(operand, FixedMatrix(pattern, values), bias)
     exact = matrix.double()

@@ -12,24 +12,27 @@ with the columns :math:`\mathbf{A}_b` of the matrix that belong to the block.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from memohop.nn._ops.fixed_matrix import FixedMatrix
+    from memohop.nn._ops.pattern import Pattern
+
 _BLOCK = 1 << 17  # numbers of the operand in a block
-_IN_CACHE = 1 << 20  # numbers of which a CPU finds a row quickly
-_PER_ROW = 4  # entries in a row of a block that are worth going through the rows once more
 
 
 class ColumnBlocks:
-    """The places of a matrix's entries, in blocks of columns.
+    """A matrix's entries, in blocks of columns.
 
     Args:
         row: the row of each entry, in ascending order.
         col: the column of each entry.
         shape: rows and columns of the matrix.
         width: of the operands.
-        order: where values come in another order than the entries, the place of each entry's.
+        order: where values come in another order than the entries, the index of each entry's.
     """
 
     def __init__(
@@ -51,27 +54,51 @@ class ColumnBlocks:
             entries, first = by_block[start:end], number * height
             counts = torch.bincount(row[entries], minlength=rows)
             pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(torch.int32)
-            places = (col[entries] - first).to(torch.int32)
+            columns_in_block = (col[entries] - first).to(torch.int32)
             size = rows, min(height, columns - first)
-            self._parts.append((slice(start, end), pointers, places, size))
+            self._parts.append((slice(start, end), pointers, columns_in_block, size))
 
     def matrices(self, values: Tensor) -> list[Tensor]:
         """The blocks as sparse tensors, from values ``[entries]``."""
         ordered = values.index_select(0, self._order)
         return [
             torch.sparse_csr_tensor(
-                pointers, places, ordered[entries], size=size, check_invariants=False
+                pointers, columns_in_block, ordered[entries], size=size, check_invariants=False
             )
-            for entries, pointers, places, size in self._parts
+            for entries, pointers, columns_in_block, size in self._parts
         ]
 
 
-def collects_from_afar(dense: Tensor, rows: int, entries: int) -> bool:
-    """Whether blocks pay for operands ``[K, columns, D]`` and a matrix of so many rows."""
-    _, columns, width = dense.shape
-    if not dense.is_cpu or columns * width <= _IN_CACHE:
-        return False
-    return entries > _PER_ROW * rows * (columns / _height(width))
+def fixed_product(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
+    """``K`` products with constant values; a bias ``[K, D]`` is added to every row."""
+    pattern, width = matrix.pattern, dense.shape[-1]
+    if width not in matrix.made:
+        blocks = ColumnBlocks(pattern.row, pattern.col, pattern.shape, width)
+        matrix.made[width] = blocks.matrices(matrix.values)
+    out = dense.new_empty(len(dense), pattern.shape[0], width)
+    for one, product in zip(dense, out, strict=True):
+        product_by_blocks(matrix.made[width], one, product)
+    return out if bias is None else out.add_(bias[:, None])
+
+
+def weighted_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
+    """``K`` products with values ``[K, entries]``."""
+    return _weighted(values, dense, pattern, None)
+
+
+def weighted_product_backward(values: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
+    """The same with the transposes; the values stay in the order of the pattern."""
+    return _weighted(values, grad, pattern.transpose, pattern.order)
+
+
+def _weighted(values: Tensor, dense: Tensor, pattern: Pattern, order: Tensor | None) -> Tensor:
+    key = dense.shape[-1], order is None
+    if key not in pattern.made:
+        pattern.made[key] = ColumnBlocks(pattern.row, pattern.col, pattern.shape, key[0], order)
+    out = dense.new_empty(len(dense), pattern.shape[0], dense.shape[-1])
+    for one, operand, product in zip(values, dense, out, strict=True):
+        product_by_blocks(pattern.made[key].matrices(one), operand, product)
+    return out
 
 
 def product_by_blocks(matrices: Iterable[Tensor], dense: Tensor, out: Tensor) -> None:

@@ -1,0 +1,37 @@
+"""A step of Adam on a CPU, one fused pass per member: several times faster than whole stacks."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def step(
+    params: Tensor,
+    grad: Tensor,
+    first: Tensor,
+    second: Tensor,
+    count: Tensor,
+    lr: Tensor,
+    weight_decay: Tensor,
+    betas: tuple[float, float],
+    epsilon: float,
+) -> None:
+    """Change parameters and moments ``[B, P]``, with rates ``[B]``, after ``count`` steps."""
+    rates = zip(lr.tolist(), weight_decay.tolist(), strict=True)
+    for member, (rate, decay) in enumerate(rates):
+        torch._fused_adam_(
+            [params[member]],
+            [grad[member]],
+            [first[member]],
+            [second[member]],
+            [],
+            [count],
+            lr=rate,
+            beta1=betas[0],
+            beta2=betas[1],
+            weight_decay=decay,
+            eps=epsilon,
+            amsgrad=False,
+            maximize=False,
+        )
