@@ -185,7 +185,8 @@ def test_gradients_inside_vmap_are_those_outside():
     def loss(mapped, vectors, key, value_rate, rate):
         out = attend_as_a_whole(
             mapped, vectors, pattern, heads=HEADS, negative_slope=SLOPE, keep=None,
-            draws=(Draw(key, 5), Draw(key, 4)), rates=(value_rate, rate), kernel=cpu_attention_kernels.attend,
+            draws=(Draw(key, 5), Draw(key, 4)), rates=(value_rate, rate),
+            kernel=cpu_attention_kernels.attend,
         )  # fmt: skip
         return (out**2).sum()
 

@@ -75,9 +75,9 @@ def has_eight_heads(mapped: Tensor, heads: int) -> bool:
     return heads == 8 and mapped.shape[-1] % (4 * heads) == 0 and keeps_threads_busy(mapped)
 
 
-def fuller_than(share: float) -> Condition:
-    """Whether more than this share of a matrix is stored, so that zeros are quicker kept."""
-    return lambda dense, matrix: matrix.share > share
+def is_crowded(dense: Tensor, matrix: FixedMatrix) -> bool:
+    """Whether so much of a matrix is stored that it is quicker to keep its zeros."""
+    return matrix.share > 1 / 6
 
 
 def suits_tables(dense: Tensor, matrix: FixedMatrix) -> bool:
@@ -95,23 +95,17 @@ def collects_from_afar(dense: Tensor, pattern: Pattern) -> bool:
 
 
 TABLE: dict[str, list[Kernel]] = {
-    "dropout": [
-        Kernel("triton.kernels.dropout", "cuda", "dropout"),
-        Kernel("numba.kernels.dropout", "cpu", "dropout", keeps_threads_busy),
-    ],
+    "dropout": [Kernel("triton.kernels.dropout", "cuda", "dropout")],
     "dropped_product": [Kernel("triton.kernels.dropped_product", "cuda", "products")],
     "dropped_linear": [Kernel("numba.kernels.dropped_linear", "cpu", "decision", decides_few)],
     "dropped_linear_backward": [
         Kernel("numba.kernels.dropped_linear_backward", "cpu", "decision", decides_few)
     ],
     "fixed_product": [
-        Kernel(
-            "torch.side_by_side.each_full", "cuda", "crowded", fuller_than(1 / 6), any_type=True
-        ),
+        Kernel("torch.side_by_side.full", "cuda", "crowded", is_crowded, any_type=True),
         Kernel("triton.kernels.fixed_product", "cuda", "products"),
         Kernel("torch.side_by_side.sparse", "cuda", "sparse", any_type=True),
         Kernel("numba.table_kernels.fixed_product", "cpu", "tables", suits_tables),
-        Kernel("torch.side_by_side.full", "cpu", "crowded", fuller_than(1 / 4), any_type=True),
         Kernel(
             "torch.column_blocks.fixed_product",
             "cpu",
@@ -159,9 +153,9 @@ TABLE: dict[str, list[Kernel]] = {
     "row_softmax_backward": [
         Kernel("numba.kernels.row_softmax_backward", "cpu", "rows", keeps_threads_busy)
     ],
-    "attention": [Kernel("numba.kernels.attention", "cpu", "attention", keeps_threads_busy)],
+    "attention": [Kernel("numba.kernels.attention", "cpu", "rows", keeps_threads_busy)],
     "attention_backward": [
-        Kernel("numba.kernels.attention_backward", "cpu", "attention", keeps_threads_busy)
+        Kernel("numba.kernels.attention_backward", "cpu", "rows", keeps_threads_busy)
     ],
     "whole_attention": [
         Kernel("numba.attention_kernels.attend", "cpu", "whole_attention", has_eight_heads)
@@ -183,8 +177,8 @@ TABLE: dict[str, list[Kernel]] = {
     ],
     "cosine": [Kernel("numba.gate_kernels.cosine", "cpu", "cosine", keeps_threads_busy)],
     "cosine_backward": [Kernel("numba.gate_kernels.cosine_backward", "cpu", "cosine")],
-    "batched_product": [Kernel("triton.dense_kernels.batched_product", "cuda", "dense")],
     "adam": [Kernel("torch.adam.step", "cpu", "adam", any_type=True)],
+    "batched_product": [Kernel("triton.dense_kernels.batched_product", "cuda", "dense")],
 }
 
 AT_ONCE = {"cpu": 1 << 16, "cuda": 1 << 26}

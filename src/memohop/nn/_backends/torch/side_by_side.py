@@ -1,6 +1,8 @@
-"""Products of one matrix with the stacks of all members, as one product that is as many times wider.
+"""Products of one matrix with the stacks of all members, on a GPU by PyTorch's own kernels.
 
-Matrices that are nearly full are multiplied with their zeros, which is then quicker.
+Matrices that are more than a sixth full are multiplied with their zeros. ``h2gcn`` needs that: its
+second neighbourhood has 31 % of all pairs of Squirrel, where a step takes 1.58 times as long
+without. The sparse product serves types that the Triton kernels do not.
 """
 
 from __future__ import annotations
@@ -14,18 +16,13 @@ if TYPE_CHECKING:
     from memohop.nn._ops.fixed_matrix import FixedMatrix
 
 
-def each_full(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
-    """With the zeros, but one product for each member, which rounds it alike in any company."""
+def full(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
+    """With the zeros, one product for each member, which rounds it alike in any company."""
     return _plus(torch.bmm(matrix.full.expand(len(dense), -1, -1), dense), bias)
 
 
-def full(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
-    """With the zeros."""
-    return _plus(side_by_side(matrix.full, dense), bias)
-
-
 def sparse(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
-    """Without them."""
+    """Without the zeros, all members side by side."""
     return _plus(side_by_side(matrix.csr, dense), bias)
 
 

