@@ -23,7 +23,6 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from memohop.nn._ops.fixed_matrix import FixedMatrix
-    from memohop.nn._ops.pattern import Pattern
 
 Condition = Callable[..., bool]
 
@@ -86,12 +85,13 @@ def suits_tables(dense: Tensor, matrix: FixedMatrix) -> bool:
     return matrix.factors is not None and large and matrix.share > CROWDED_FOR_TABLES
 
 
-def collects_from_afar(dense: Tensor, pattern: Pattern) -> bool:
-    """Whether the operand exceeds a cache, and is read often enough to go through it in blocks."""
-    rows, (_, columns, width) = pattern.shape[0], dense.shape
-    if columns * width <= 1 << 20:
+def is_far_flung(dense: Tensor, matrix: FixedMatrix) -> bool:
+    """Whether wide operands exceed a cache, and rows collect enough from each block of them."""
+    (rows, columns), (count, _, width) = matrix.pattern.shape, dense.shape
+    if columns * width <= 1 << 20 or (count > 1 and width <= 32):
         return False
-    return len(pattern) > 4 * rows * columns / max(1, (1 << 17) // max(width, 1))
+    blocks = columns / max(1, (1 << 17) // max(width, 1))
+    return len(matrix.pattern) > 4 * rows * blocks
 
 
 TABLE: dict[str, list[Kernel]] = {
@@ -107,36 +107,15 @@ TABLE: dict[str, list[Kernel]] = {
         Kernel("torch.side_by_side.sparse", "cuda", "sparse", any_type=True),
         Kernel("numba.table_kernels.fixed_product", "cpu", "tables", suits_tables),
         Kernel(
-            "torch.column_blocks.fixed_product",
-            "cpu",
-            "column_blocks",
-            lambda dense, matrix: (
-                collects_from_afar(dense, matrix.pattern)
-                and (len(dense) == 1 or dense.shape[-1] > 32)
-            ),
-            any_type=True,
+            "torch.column_blocks.fixed_product", "cpu", "column_blocks", is_far_flung, any_type=True
         ),
     ],
     "weighted_product": [
         Kernel("triton.kernels.weighted_product", "cuda", "products"),
         Kernel("numba.kernels.weighted_product", "cpu", "products", is_narrow),
-        Kernel(
-            "torch.column_blocks.weighted_product",
-            "cpu",
-            "column_blocks",
-            collects_from_afar,
-            any_type=True,
-        ),
     ],
     "weighted_product_backward": [
         Kernel("numba.kernels.weighted_product_backward", "cpu", "products", is_narrow),
-        Kernel(
-            "torch.column_blocks.weighted_product_backward",
-            "cpu",
-            "column_blocks",
-            lambda grad, pattern: collects_from_afar(grad, pattern.transpose),
-            any_type=True,
-        ),
     ],
     "inner": [
         Kernel("triton.kernels.inner", "cuda", "products"),

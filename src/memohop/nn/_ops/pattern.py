@@ -1,9 +1,9 @@
 r"""Where the stored entries of a sparse matrix are, and products with values that vary.
 
-A :class:`Pattern` knows the places of the entries and of those of the transpose. Values come
-separately, in the order of the entries. Everything has a leading axis of :math:`K` matrices that
-share the pattern: the heads of an attention layer, the members of a population, or both. The
-``vmap`` rules fold the members into that axis, so that a population is one call and not many.
+A :class:`Pattern` holds the rows and columns of the entries and of those of the transpose. Values
+come separately, in the order of the entries. Everything has a leading axis of :math:`K` matrices
+that share the pattern: the heads of an attention layer, the members of a population, or both.
+Under ``vmap`` the members are folded into that axis: a population is one call and not many.
 
 PyTorch's own CSR product transposes the matrix in every backward pass; here the transpose is
 stored, which is several times faster.
@@ -23,7 +23,7 @@ from memohop.nn._ops.operation import Operation
 
 
 class Pattern:
-    """The places of stored entries, sorted by row and column, and how to reach the transpose.
+    """The rows and columns of stored entries, in this order, and those of the transpose.
 
     Args:
         row: the row of each entry, int64, together with ``col`` in lexicographic order.

@@ -92,8 +92,8 @@ def _product_kernel(
                 value = tl.where(kept, value * scale, 0.0)
             part = tl.load(base + column.to(tl.int64) * dense_n, mask=inside & there, other=0.0)
             total += value[:, None] * part
-    place = out + (k.to(tl.int64)[:, None] * rows + row) * width + d[None, :]
-    tl.store(place, total, mask=inside)
+    offset = out + (k.to(tl.int64)[:, None] * rows + row) * width + d[None, :]
+    tl.store(offset, total, mask=inside)
 
 
 def fixed_product(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
@@ -264,10 +264,10 @@ def _dropout_kernel(values, keys, rates, out, count, word1, word2, BLOCK: tl.con
     element = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = element < count
     first, second, threshold, scale = member_words(keys, rates, member, word1, word2)
-    place = member.to(tl.int64) * count + element
-    value = tl.load(values + place, mask=inside)
+    offset = member.to(tl.int64) * count + element
+    value = tl.load(values + offset, mask=inside)
     kept = stays(element, first, second, threshold)
-    tl.store(out + place, tl.where(kept, value * scale, 0.0), mask=inside)
+    tl.store(out + offset, tl.where(kept, value * scale, 0.0), mask=inside)
 
 
 def dropout(values: Tensor, keys: Tensor, rates: Tensor, word1: int, word2: int) -> Tensor:
