@@ -13,7 +13,7 @@ from memohop.data.datasets.fetch import known_digests
 from memohop.data.datasets.latent import LatentNeighbours, computed, published_file
 from memohop.data.noise import add_noise
 from memohop.nn import SparseFeatures, epoch_key, randomness
-from memohop.nn._ops import fused
+from memohop.nn._backends import table
 from numerics import assert_same_sums, generator
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])  # with a self-loop
@@ -48,7 +48,7 @@ def logits_by_loops(network, x, divisions):
 
 
 def without_numba(monkeypatch):
-    monkeypatch.setattr(fused, "numba_kernels", lambda name="": None)
+    monkeypatch.setitem(table.TABLE, "pair_product", [])
 
 
 @in_float64
