@@ -113,9 +113,12 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
     place = _place(ids, node)
     networks = classifier.model_.networks()
     matrix = adjacency(graph.edge_index, len(graph.x), **networks[0].policies_in_force)
-    ball = _ball(matrix, place, rounds=len(networks[0].rounds))
+    # An address is collected once more before the first round.
+    reach = len(networks[0].rounds) + (networks[0].address is not None)
+    ball = _ball(matrix, place, rounds=reach)
     inside = matrix[ball][:, ball]
-    shares = [_take_apart(network, graph.x[ball], inside) for network in networks]
+    kept = torch.from_numpy(ball)
+    shares = [_take_apart(one.on_nodes(kept), graph.x[ball], inside) for one in networks]
     mean = torch.stack([found.logits.softmax(0) for found in shares]).mean(0)
     first, second = mean.topk(2).indices.tolist()
 
@@ -160,7 +163,7 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
 def _take_apart(network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array) -> _Shares:
     """The shares of one network; the node is the first row of the features and of the matrix."""
     nodes = Blocks(x, matrix, network.input.out_channels)
-    parts = _Parts(network.embed(x[:1])[0], nodes, matrix[[0]])
+    parts = _Parts(nodes, matrix[[0]])
     network.pass_messages(nodes, parts)
     decide = network.classifier.weight.T
     return _Shares(
@@ -176,28 +179,30 @@ class _Parts(Watch):
     """The summands of the first node's hidden state, followed from round to round.
 
     Args:
-        own: What the hidden state is before the first round, `[channels]`.
-        nodes: All nodes, for their memories.
+        nodes: All nodes, for their first hidden state and their memories.
         row: The node's row of the graph's matrix: its neighbours and their weights.
 
     Attributes:
-        own: What is left of it.
+        own: What is left of the first hidden state, `[channels]`.
         received: For each round, what is left of what came from each neighbour,
             `[neighbours, channels]`.
         constant: What is left of the biases, `[channels]`.
         gates: For each round the means of the node's gates, `[3]`.
     """
 
-    def __init__(self, own: Tensor, nodes: Blocks, row: sparse.csr_array) -> None:
-        self.own, self.constant = own, torch.zeros_like(own)
+    def __init__(self, nodes: Blocks, row: sparse.csr_array) -> None:
+        self._nothing = torch.zeros(nodes.hidden.shape[1])
+        self.own = self.constant = self._nothing
         self.received: list[Tensor] = []
         self.gates: list[Tensor] = []
-        self._nodes, self._nothing = nodes, torch.zeros_like(own)
+        self._nodes = nodes
         self._neighbours = torch.from_numpy(row.indices.astype(np.int64))
         self._weights = torch.from_numpy(row.data)[:, None]
 
     def before_round(self, mmp: MMP) -> None:
         """Take the message apart before the memories change."""
+        if not self.received:
+            self.own = self._nodes.hidden[0].clone()
         sent = self._weights * self._nodes.memory(self._neighbours)
         self._message, self._biases = _message_parts(mmp.conv, sent)
 

@@ -16,7 +16,8 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from memohop.networks.passing import Embed, Update, Watch
+from memohop.networks.linkx import AdjacencyLinear
+from memohop.networks.passing import Begin, Update, Watch
 
 _ROWS = 1 << 13  # of a block: a few megabytes, which stay in the cache
 _COLUMNS = 16  # of a block: a row of it is a cache line
@@ -37,7 +38,7 @@ class Blocks:
     def __init__(
         self, x: Tensor | sparse.csr_array, matrix: sparse.csr_array, channels: int
     ) -> None:
-        nodes = x.shape[0]
+        self.num_nodes = nodes = x.shape[0]
         self._x, self._matrix = x, _as_tensor(matrix)
         self.hidden = torch.empty(nodes, channels)
         # In blocks of columns: the product of one takes its place before the next is made.
@@ -45,17 +46,20 @@ class Blocks:
         self._memory = [torch.empty(nodes, width) for width in widths]
 
     @torch.no_grad()
-    def start(self, embed: Embed) -> None:
-        """Before the first round the memory is the hidden state."""
+    def start(self, begin: Begin, address: AdjacencyLinear | None) -> None:
+        """Hidden state and memory before the first round; an address is collected like these."""
+        if address is not None:
+            self._remember(slice(0, self.num_nodes), address.weight)
+            self._collect()
         for rows in self.rows():
-            self.hidden[rows] = embed(_dense(self._x[rows]))
-            self._remember(rows, self.hidden[rows])
+            collected = None if address is None else self.memory(rows)
+            self.hidden[rows], memory = begin(_dense(self._x[rows]), rows, collected)
+            self._remember(rows, memory)
 
     @torch.no_grad()
     def step(self, update: Update, watch: Watch) -> None:
         """One round: what each node receives takes the place of the memory, then the gates act."""
-        for block in self._memory:
-            block.copy_(self._matrix @ block)
+        self._collect()
         for rows in self.rows():
             received = self.memory(rows)
             self.hidden[rows], memory, gates = update(self.hidden[rows], received, _COLLECTED)
@@ -69,8 +73,12 @@ class Blocks:
 
     def rows(self) -> Iterator[slice]:
         """The blocks, one after the other."""
-        nodes = len(self.hidden)
+        nodes = self.num_nodes
         return (slice(start, min(start + _ROWS, nodes)) for start in range(0, nodes, _ROWS))
+
+    def _collect(self) -> None:
+        for block in self._memory:
+            block.copy_(self._matrix @ block)
 
     def _remember(self, rows: slice, memory: Tensor) -> None:
         for block, part in zip(self._memory, memory.split(_COLUMNS, dim=1), strict=True):

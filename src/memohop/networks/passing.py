@@ -13,10 +13,12 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from memohop.networks.linkx import AdjacencyLinear
 from memohop.nn.mmp import MMP, Gates
 
-Embed = Callable[[Any], Tensor]
-"""From features to hidden state."""
+Begin = Callable[[Any, slice, Tensor | None], tuple[Tensor, Tensor]]
+"""From the features of some rows, these rows, and what they collect of the address, to the first
+hidden state and memory."""
 
 Update = Callable[..., tuple[Tensor, Tensor, Gates]]
 """One round, from ``(hidden, memory, *conv_args)`` to hidden state, memory and gates."""
@@ -35,8 +37,10 @@ class Watch:
 class Nodes(Protocol):
     """Hidden state and memory of all nodes, at once or block by block."""
 
-    def start(self, embed: Embed) -> None:
-        """Before the first round the memory is the hidden state."""
+    num_nodes: int
+
+    def start(self, begin: Begin, address: AdjacencyLinear | None) -> None:
+        """Hidden state and memory before the first round."""
 
     def step(self, update: Update, watch: Watch) -> None:
         """One round."""
@@ -53,12 +57,13 @@ class AllNodes:
 
     def __init__(self, x: Any, graph: Any, beside: Callable[[Tensor], tuple[Tensor, ...]]) -> None:
         self._x, self._graph, self._beside = x, graph, beside
+        self.num_nodes = x.shape[0]
         self.pairs: list[tuple[Tensor, Tensor]] = []  # hidden state and memory after each round
 
-    def start(self, embed: Embed) -> None:
-        """Before the first round the memory is the hidden state."""
-        hidden = embed(self._x)
-        self.pairs = [(hidden, hidden)]
+    def start(self, begin: Begin, address: AdjacencyLinear | None) -> None:
+        """Hidden state and memory before the first round."""
+        collected = None if address is None else address(self._graph)
+        self.pairs = [begin(self._x, slice(0, self.num_nodes), collected)]
 
     def step(self, update: Update, watch: Watch) -> None:
         """One round."""

@@ -85,6 +85,7 @@ class Population:
         self.model = networks[0].train()
         self.eval_model = copy.deepcopy(self.model).eval()
         params, self.buffers = _stack(networks, device)
+        saved = self.model.state_dict().keys()
         self._shapes = {name: value.shape[1:] for name, value in params.items()}
         self.params = torch.cat([value.reshape(len(value), -1) for value in params.values()], dim=1)
         self._leaves = self._views(self.params)
@@ -109,16 +110,22 @@ class Population:
         self.vectorised = vectorised
         if isinstance(self.model, NodeModel):
             self.model.penalised = any(member.lam > 0 for member in members)
+        self.masks = task.masks[per_member([m.split for m in members], torch.int64)]
+        label_rate = self.model.label_rate if isinstance(self.model, NodeModel) else None
+        self._withhold = None if label_rate is None else Dropout(1 - label_rate).to(device)
+        if self._withhold is not None:
+            self.buffers["known"] = task.objective.known(task.y, self.masks[:, _TRAIN])
         self.looks_ahead = device.type == "cpu" and self._drops_nothing()
         self._ahead: tuple[Tensor, Tensor] | None = None  # losses and logits of the next step
-        self.masks = task.masks[per_member([m.split for m in members], torch.int64)]
         self.labelled = task.objective.weights(self.masks[:, _TRAIN], task.y, rules.class_weight)
         self.epoch = torch.zeros((), dtype=torch.int64, device=device)
         self.watch = Watch(rules, patience, len(members), epochs, device)
         self.curves = torch.full((len(members), 2, epochs), torch.nan, device=device)
         self.kept_params = self.params.clone() if keep_models else None
         self.kept_buffers = {
-            name: value.clone() for name, value in self.buffers.items() if keep_models
+            name: value.clone()
+            for name, value in self.buffers.items()
+            if keep_models and name in saved
         }
 
     def step(self) -> None:
@@ -239,7 +246,7 @@ class Population:
     def _drops_nothing(self) -> bool:
         """Whether a network is the same in training and in evaluation, but for the penalty."""
         dropouts = [module for module in self.model.modules() if isinstance(module, Dropout)]
-        stateless = len(self.buffers) == len(dropouts)
+        stateless = len(self.buffers) == len(dropouts)  # nor has it labels to be given in parts
         return self.is_ours and stateless and not any(module.active for module in dropouts)
 
     def _loss_and_logits(
@@ -252,6 +259,8 @@ class Population:
     ) -> tuple[Tensor, Tensor]:
         """Mean loss over the labelled nodes and the weighted penalty, Eq. (12)."""
         with randomness(key):
+            if self._withhold is not None:
+                buffers, labelled = self._show_part(self._withhold, buffers, labelled)
             output = self._call(self.model, params, buffers)
         logits, penalty = output if isinstance(output, tuple) else (output, None)
         loss = self.task.objective.loss(logits, self.task.y, labelled)
@@ -259,6 +268,21 @@ class Population:
             return loss, logits
         summed = getattr(self.model, "penalty_is_summed", False)
         return loss + lam * (penalty / labelled.sum() if summed else penalty), logits
+
+    def _show_part(
+        self, withhold: Dropout, buffers: dict[str, Tensor], labelled: Tensor
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Give a network a random part of its labels; weights of the loss for the rest.
+
+        Where the draw would leave none for the loss, no label is given.
+        """
+        mask = withhold.mask(tuple(labelled.shape), labelled)
+        assert mask is not None
+        left = labelled * (mask == 0)
+        enough = (left > 0).any()
+        given = (mask > 0) & enough
+        known = buffers["known"] * given[:, None]
+        return buffers | {"known": known}, torch.where(enough, left, labelled)
 
     def _call(self, model: nn.Module, params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Any:
         # Our networks share modules, not tensors, and swapping a shared module twice would not
