@@ -34,18 +34,12 @@ def logits_of(network, x=None, arcs=ARCS):
 
 
 def matrix_of(name):
-    """The mean of both kinds of neighbours, or D_out^-1/2 E D_in^-1/2; without loops."""
-    arcs = {(u, v) for u, v in ARCS.T.tolist() if u != v}
+    """Out-neighbours, or either kind; without loops."""
     found = torch.zeros(NODES, NODES)
-    if name == "dir-gcn+mmp":
-        for u, v in arcs:
-            leaving, arriving = sum(a == u for a, _ in arcs), sum(b == v for _, b in arcs)
-            found[u, v] = (leaving * arriving) ** -0.5
-        return found
-    for u in range(NODES):
-        neighbours = {b for a, b in arcs if a == u} | {a for a, b in arcs if b == u}
-        for v in neighbours:
-            found[u, v] = 1 / len(neighbours)
+    for u, v in ARCS.T.tolist():
+        if u != v:
+            found[u, v] = 1
+            found[v, u] = max(found[v, u], float(name != "dir-gcn+mmp"))
     return found
 
 

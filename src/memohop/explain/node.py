@@ -11,7 +11,8 @@ taken apart exactly:
 times the difference of the classifier's weights for two classes. Each neighbour :math:`j` thus has
 a share of the margin in each round, and so have the node's own features, and what is constant (the
 biases). The shares add up to the margin. Layer normalisation of a message divides by a standard
-deviation, which is held at its value like the gates. Nothing is approximated; but a gate or a
+deviation, which is held at its value like the gates. A known label is in the share of the neighbour
+that has it, and an address in the node's own. Nothing is approximated; but a gate or a
 standard deviation would itself change if a neighbour were taken away, which is not in the shares.
 """
 
@@ -113,12 +114,14 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
     place = _place(ids, node)
     networks = classifier.model_.networks()
     matrix = adjacency(graph.edge_index, len(graph.x), **networks[0].policies_in_force)
+    counts = networks[0].counts(graph.edge_index, len(graph.x))
     # An address is collected once more before the first round.
-    reach = len(networks[0].rounds) + (networks[0].address is not None)
+    reach = len(networks[0].rounds) + (counts is not None)
     ball = _ball(matrix, place, rounds=reach)
     inside = matrix[ball][:, ball]
+    counts = None if counts is None else counts[ball][:, ball]
     kept = torch.from_numpy(ball)
-    shares = [_take_apart(one.on_nodes(kept), graph.x[ball], inside) for one in networks]
+    shares = [_take_apart(one.on_nodes(kept), graph.x[ball], inside, counts) for one in networks]
     mean = torch.stack([found.logits.softmax(0) for found in shares]).mean(0)
     first, second = mean.topk(2).indices.tolist()
 
@@ -160,9 +163,11 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
 
 
 @torch.no_grad()
-def _take_apart(network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array) -> _Shares:
+def _take_apart(
+    network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array, counts: sparse.csr_array | None
+) -> _Shares:
     """The shares of one network; the node is the first row of the features and of the matrix."""
-    nodes = Blocks(x, matrix, network.input.out_channels)
+    nodes = Blocks(x, matrix, network.input.out_channels, counts)
     parts = _Parts(nodes, matrix[[0]])
     network.pass_messages(nodes, parts)
     decide = network.classifier.weight.T

@@ -36,8 +36,7 @@ class PyGClassifier(nn.Module):
                 else:
                     mmp.conv = _PyGConv(mmp.conv, self.policies["norm"])
             if network.address is not None:
-                rows = network.address.weight
-                network.address = _PyGAddress(rows, self.policies["norm"])  # type: ignore[assignment]
+                network.address = _PyGAddress(network.address.weight)  # type: ignore[assignment]
 
     def arcs(self, edge_index: Tensor, num_nodes: int) -> Tensor:
         """The arcs along which messages go, from sender to receiver, self-loops included."""
@@ -72,30 +71,27 @@ class _PyGConv(nn.Module):
             self.conv.bias = conv.bias
 
     def forward(self, memory: Tensor, edge_index: Tensor) -> Tensor:
-        return self.conv(memory, edge_index, _weights(edge_index, len(memory), self.norm))
+        return self.conv(memory, edge_index, self._weights(edge_index, len(memory)))
+
+    def _weights(self, edge_index: Tensor, num_nodes: int) -> Tensor:
+        sender, receiver = edge_index
+        ones = torch.ones(len(sender), device=sender.device)
+
+        def sums(end: Tensor) -> Tensor:
+            return ones.new_zeros(num_nodes).index_add(0, end, ones)[end]
+
+        return normalised(ones, self.norm, lambda: sums(receiver), lambda: sums(sender))
 
 
 class _PyGAddress(nn.Module):
     """The same rows of the adjacency matrix, on PyG's message passing."""
 
-    def __init__(self, rows: nn.Parameter, norm: str) -> None:
+    def __init__(self, rows: nn.Parameter) -> None:
         super().__init__()
-        self.weight, self.norm = rows, norm
-        self.conv = LGConv(normalize=False)
+        self.weight, self.conv = rows, LGConv(normalize=False)
 
     def forward(self, edge_index: Tensor) -> Tensor:
-        weights = _weights(edge_index, len(self.weight), self.norm)
-        return self.conv(self.weight, edge_index, weights)
-
-
-def _weights(edge_index: Tensor, num_nodes: int, norm: str) -> Tensor:
-    sender, receiver = edge_index
-    ones = torch.ones(len(sender), device=sender.device)
-
-    def sums(end: Tensor) -> Tensor:
-        return ones.new_zeros(num_nodes).index_add(0, end, ones)[end]
-
-    return normalised(ones, norm, lambda: sums(receiver), lambda: sums(sender))
+        return self.conv(self.weight, edge_index)
 
 
 def as_pyg(classifier: MMPClassifier) -> PyGClassifier:

@@ -16,8 +16,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from memohop.networks.linkx import AdjacencyLinear
-from memohop.networks.passing import Begin, Update, Watch
+from memohop.networks.passing import Address, Begin, Update, Watch
 
 _ROWS = 1 << 13  # of a block: a few megabytes, which stay in the cache
 _COLUMNS = 16  # of a block: a row of it is a cache line
@@ -33,24 +32,31 @@ class Blocks:
         x: Features, dense or sparse.
         matrix: What :func:`memohop.nn.graph.adjacency` gives, or rows and columns of it.
         channels: How wide the networks are.
+        counts: The matrix before it was normalised, for networks with an address.
     """
 
     def __init__(
-        self, x: Tensor | sparse.csr_array, matrix: sparse.csr_array, channels: int
+        self,
+        x: Tensor | sparse.csr_array,
+        matrix: sparse.csr_array,
+        channels: int,
+        counts: sparse.csr_array | None = None,
     ) -> None:
         self.num_nodes = nodes = x.shape[0]
         self._x, self._matrix = x, _as_tensor(matrix)
+        self._counts = None if counts is None else _as_tensor(counts)
         self.hidden = torch.empty(nodes, channels)
         # In blocks of columns: the product of one takes its place before the next is made.
         widths = (min(_COLUMNS, channels - start) for start in range(0, channels, _COLUMNS))
         self._memory = [torch.empty(nodes, width) for width in widths]
 
     @torch.no_grad()
-    def start(self, begin: Begin, address: AdjacencyLinear | None) -> None:
+    def start(self, begin: Begin, address: Address | None) -> None:
         """Hidden state and memory before the first round; an address is collected like these."""
         if address is not None:
+            assert self._counts is not None
             self._remember(slice(0, self.num_nodes), address.weight)
-            self._collect()
+            self._collect(self._counts)
         for rows in self.rows():
             collected = None if address is None else self.memory(rows)
             self.hidden[rows], memory = begin(_dense(self._x[rows]), rows, collected)
@@ -59,7 +65,7 @@ class Blocks:
     @torch.no_grad()
     def step(self, update: Update, watch: Watch) -> None:
         """One round: what each node receives takes the place of the memory, then the gates act."""
-        self._collect()
+        self._collect(self._matrix)
         for rows in self.rows():
             received = self.memory(rows)
             self.hidden[rows], memory, gates = update(self.hidden[rows], received, _COLLECTED)
@@ -76,9 +82,9 @@ class Blocks:
         nodes = self.num_nodes
         return (slice(start, min(start + _ROWS, nodes)) for start in range(0, nodes, _ROWS))
 
-    def _collect(self) -> None:
+    def _collect(self, matrix: Tensor) -> None:
         for block in self._memory:
-            block.copy_(self._matrix @ block)
+            block.copy_(matrix @ block)
 
     def _remember(self, rows: slice, memory: Tensor) -> None:
         for block, part in zip(self._memory, memory.split(_COLUMNS, dim=1), strict=True):

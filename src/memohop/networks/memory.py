@@ -9,16 +9,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from scipy import sparse
 from torch import Tensor, nn
 
 from memohop.errors import UsageError, check_choice
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
-from memohop.networks.linkx import AdjacencyLinear
-from memohop.networks.passing import AllNodes, MeanGates, Nodes, Watch
+from memohop.networks.passing import Address, AllNodes, MeanGates, Nodes, Watch
 from memohop.networks.released import start_as_released
 from memohop.nn import MMP, Dropout, FeatureLinear, Graph, MemoryGate
 from memohop.nn.decoupling import FORMS, network_decoupling_loss
+from memohop.nn.graph import adjacency
 from memohop.nn.mmp import Gates
 
 
@@ -59,7 +60,8 @@ class MemoryNetwork(GraphModel):
 
     :math:`\mathbf{R}` is learned and has a row for each node, so that :math:`\mathbf{A}\mathbf{R}`
     depends on *which* neighbours a node has, as in ``linkx``; :math:`\mathbf{A}` is the graph
-    under this model's policies. Nodes of another graph have no rows: see :meth:`on_nodes`.
+    under this model's policies, but not normalised. Nodes of another graph have no rows: see
+    :meth:`on_nodes`.
 
     Args:
         in_channels: number of features.
@@ -167,14 +169,14 @@ class MemoryNetwork(GraphModel):
         if init == "released":
             start_as_released((self.input, self.classifier), gates, convs)
         self.label_map: nn.Linear | None = None  # E, transposed
-        self.address: AdjacencyLinear | None = None  # R
+        self.address: Address | None = None  # R
         if labels == "memory":
             self.label_rate = label_rate
             self.label_map = nn.Linear(out_channels, hidden_channels, bias=False)
             nn.init.xavier_uniform_(self.label_map.weight)
             self.register_buffer("known", torch.empty(0, out_channels), persistent=False)
         if address == "rows" and num_nodes is not None:
-            self.address = AdjacencyLinear(num_nodes, hidden_channels, bias=False)
+            self.address = Address(num_nodes, hidden_channels)
             self.per_node = ("address.weight",)
 
     def know(self, labels: Tensor) -> None:
@@ -220,6 +222,12 @@ class MemoryNetwork(GraphModel):
         """The graph, if it has as many nodes as the address has rows."""
         self._check_nodes(num_nodes)
         return super().prepare(edge_index, num_nodes)
+
+    def counts(self, edge_index: Tensor, num_nodes: int) -> sparse.csr_array | None:
+        """The matrix that an address takes, in block-wise inference; None without one."""
+        if self.address is None:
+            return None
+        return adjacency(edge_index, num_nodes, **{**self.policies_in_force, "norm": "none"})
 
     def forward(self, x: Features, graph: Graph) -> MemoryOutput:
         """Logits ``[N, out_channels]`` and the decoupling loss."""

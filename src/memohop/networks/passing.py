@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from memohop.networks.linkx import AdjacencyLinear
+from memohop.nn import Graph
 from memohop.nn.mmp import MMP, Gates
 
 Begin = Callable[[Any, slice, Tensor | None], tuple[Tensor, Tensor]]
@@ -22,6 +23,17 @@ hidden state and memory."""
 
 Update = Callable[..., tuple[Tensor, Tensor, Gates]]
 """One round, from ``(hidden, memory, *conv_args)`` to hidden state, memory and gates."""
+
+
+class Address(AdjacencyLinear):
+    r"""Learned rows of the adjacency matrix: :math:`\mathbf{A}\mathbf{R}`, not normalised."""
+
+    def __init__(self, num_nodes: int, channels: int) -> None:
+        super().__init__(num_nodes, channels, bias=False)
+
+    def forward(self, graph: Graph) -> Tensor:
+        """What each node collects, ``[N, channels]``."""
+        return super().forward(graph.counts)
 
 
 class Watch:
@@ -39,7 +51,7 @@ class Nodes(Protocol):
 
     num_nodes: int
 
-    def start(self, begin: Begin, address: AdjacencyLinear | None) -> None:
+    def start(self, begin: Begin, address: Address | None) -> None:
         """Hidden state and memory before the first round."""
 
     def step(self, update: Update, watch: Watch) -> None:
@@ -60,7 +72,7 @@ class AllNodes:
         self.num_nodes = x.shape[0]
         self.pairs: list[tuple[Tensor, Tensor]] = []  # hidden state and memory after each round
 
-    def start(self, begin: Begin, address: AdjacencyLinear | None) -> None:
+    def start(self, begin: Begin, address: Address | None) -> None:
         """Hidden state and memory before the first round."""
         collected = None if address is None else address(self._graph)
         self.pairs = [begin(self._x, slice(0, self.num_nodes), collected)]
