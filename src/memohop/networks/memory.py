@@ -182,8 +182,8 @@ class MemoryNetwork(GraphModel):
     def know(self, labels: Tensor) -> None:
         """Put labels into the memory from now on; they are no part of the state that is saved.
 
-        Whoever trains without :func:`memohop.train` gives a part of the training labels anew in
-        every step and takes the loss on the others.
+        To train without :func:`memohop.train`, give another part of the training labels before
+        every step and take the loss on the others.
 
         Args:
             labels: ``[N]``, class numbers, -1 for a node of unknown label; an empty one makes the
