@@ -28,15 +28,19 @@ class Recipe:
     def content(self) -> dict[str, Any]:
         """Everything that results depend on, apart from rounding by machines and versions.
 
-        Defaults are spelled out, so that the content stays the same when a default changes.
+        Defaults are spelled out, so that the content stays the same when a default changes. An
+        option that came later is part of it only where it makes a difference.
         """
         from memohop.networks.registry import entry
 
-        settings = self.settings
+        settings, network = self.settings, entry(self.model).network
         data = settings.data_key(self.dataset)
-        if not entry(self.model).network.looks_at_graph:
+        if not network.looks_at_graph:
             data.pop("noise", None)
         options = entry(self.model).options() | settings.options
+        for name, as_before in network.added_options.items():
+            if options[name] == as_before:
+                del options[name]
         neighbours = published_file(self.dataset)
         if options.get("embedding") == "auto" and neighbours and not settings.noise:
             data["files"][neighbours] = known_digests()[neighbours]

@@ -32,6 +32,7 @@ _EXAMPLES = """Examples:
   memohop train texas --model gcn+mmp --lam 0,0.1,0.2
   memohop train texas --model gcn+mmp --protocol official
   memohop train squirrel --model gcn+mmp --option direction=out --features row
+  memohop train minesweeper --model gcn+mmp --option labels=memory
   memohop train cora --model gat --splits 0-4 --seeds 3 --lr 0.005,0.01
   memohop train csbm --data-option homophily=0.1 --model mlp --json"""
 

@@ -111,6 +111,13 @@ class Graph:
         order = self.pattern.order
         return self._like(self.pattern.transpose, self.weight[order], direction=turned)
 
+    @cached_property
+    def counts(self) -> Graph:
+        """The graph before its entries were normalised."""
+        if self.norm == "none":
+            return self
+        return self._like(self.pattern, self.weight, direction=self.direction, norm="none")
+
     def _normalise(self, weight: Tensor) -> Tensor:
         """Weights ``[1, entries]`` divided as ``norm`` says."""
         pattern, ones = self.pattern, weight.new_ones(1, self.num_nodes, 1)
@@ -145,10 +152,12 @@ class Graph:
         weight = self.weight.to(device=device, dtype=dtype)
         return self._like(self.pattern.to(device), weight, direction=self.direction)
 
-    def _like(self, pattern: Pattern, weight: Tensor, *, direction: str) -> Graph:
+    def _like(
+        self, pattern: Pattern, weight: Tensor, *, direction: str, norm: str | None = None
+    ) -> Graph:
         graph = object.__new__(Graph)
         graph.num_nodes, graph.direction = self.num_nodes, direction
-        graph.self_loops, graph.norm = self.self_loops, self.norm
+        graph.self_loops, graph.norm = self.self_loops, norm or self.norm
         graph._fill(pattern, weight)
         return graph
 

@@ -46,6 +46,10 @@ class Classification:
         """Weights of labelled nodes in the loss, ``[B, N]``; see :attr:`Rules.class_weight`."""
         return balanced(labelled, y) if class_weight == "balanced" else labelled
 
+    def known(self, y: Tensor, labelled: Tensor) -> Tensor:
+        """Labels as networks are given them, ``[B, N, C]``: 1 for the class of a labelled node."""
+        return F.one_hot(y, self.outputs(y)).to(labelled.dtype) * labelled[..., None]
+
     def loss(self, logits: Tensor, y: Tensor, weights: Tensor) -> Tensor:
         r"""The weighted mean over nodes of the cross-entropy.
 
