@@ -72,7 +72,8 @@ def train(
             ``edge_index`` and ``train_mask``, ``val_mask``, ``test_mask`` of shape ``[N]`` or
             ``[N, splits]``. ``data.metric`` names the score, one of
             :data:`~memohop.training.metrics.METRICS`; the default is accuracy. Features are
-            converted to PyTorch's default type; a sparse tensor means sparse features.
+            converted to PyTorch's default type. Sparse features, a tensor or a matrix of SciPy,
+            stay sparse up to the kernel, except for modules that are not of this library.
         model: an id from :func:`memohop.models`, or a function that makes a module called as
             ``module(x, edge_index)``.
         members: the runs, see :class:`Member` and :func:`grid`.
@@ -85,7 +86,8 @@ def train(
         memory: the most bytes that this process may hold, its resident size on a CPU and its bytes
             on a GPU; if one member does not fit, the call is refused before training. By default
             as many as the device can spare.
-        features: ``"sparse"``, ``"dense"``, or ``"auto"`` to decide by density.
+        features: ``"sparse"``, ``"dense"``, or ``"auto"`` to decide by density; features that come
+            sparse are sparse then.
         keep_models: whether results carry the parameters of the best epoch.
         capture: on a GPU, whether to capture the step as a CUDA graph and replay it.
         progress: called as ``progress(done, total)`` with counts of member-epochs.
@@ -108,7 +110,7 @@ def train(
     found_device = find_device(device)
     name = model if isinstance(model, str) else "the module"
     with telling_of_memory("reading the features", lower="the number of features"):
-        data, features = in_default_type(data, features)
+        data = in_default_type(data)
         check(data)
     build = make_builder(model, data, dict(options or {}))
     with telling_of_memory(f"building {name}", lower="hidden_channels or num_layers"):
