@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -21,27 +20,14 @@ class MixedChannels(nn.Module):
     r"""One layer of :class:`ACMGCN`.
 
     Args:
-        in_channels: width of the input.
-        out_channels: width of the output.
+        linear: the three maps side by side.
+        out_channels: width of the output of each.
         order: as in :class:`ACMGCN`.
-        features: whether the input is the node features, or a hidden state.
-        input_dropout: rate of dropout on node features.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        order: str,
-        features: bool = False,
-        input_dropout: float = 0.0,
-    ) -> None:
+    def __init__(self, linear: nn.Module, out_channels: int, order: str) -> None:
         super().__init__()
-        self.order = order
-        self.linear = linear_map(
-            in_channels, out_channels, features=features, dropout=input_dropout, parts=_CHANNELS
-        )
+        self.linear, self.order = linear, order
         self.attention = nn.Parameter(torch.empty(_CHANNELS, out_channels))
         self.mix = nn.Parameter(torch.empty(_CHANNELS, _CHANNELS))
         nn.init.xavier_uniform_(self.attention)
@@ -103,11 +89,12 @@ class ACMGCN(GraphModel):
         super().__init__(**policies)
         check_choice("order", order, ("filter-first", "rectify-first"))
         widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        on_features: dict[str, Any] = {"features": True, "input_dropout": input_dropout}
-        self.layers = nn.ModuleList(
-            MixedChannels(width, after, order=order, **({} if index else on_features))
-            for index, (width, after) in enumerate(pairwise(widths))
-        )
+        self.layers = nn.ModuleList()
+        for index, (width, after) in enumerate(pairwise(widths)):
+            linear = linear_map(
+                width, after, features=index == 0, dropout=input_dropout, parts=_CHANNELS
+            )
+            self.layers.append(MixedChannels(linear, after, order))
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Features, graph: Graph) -> Tensor:

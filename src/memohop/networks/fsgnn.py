@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -14,13 +14,6 @@ from memohop.data.arguments import whole_number
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, Graph
 from memohop.nn.features import linear_map
-
-
-class WithAndWithoutLoops(NamedTuple):
-    """The two graphs of :class:`FSGNN`."""
-
-    plain: Graph
-    looped: Graph
 
 
 class FSGNN(GraphModel):
@@ -78,17 +71,18 @@ class FSGNN(GraphModel):
         bound = 1 / math.sqrt(in_channels)
         nn.init.uniform_(self.bias, -bound, bound)
 
-    def prepare(self, edge_index: Tensor, num_nodes: int) -> WithAndWithoutLoops:  # type: ignore[override]
+    def prepare(self, edge_index: Tensor, num_nodes: int) -> tuple[Graph, Graph]:  # type: ignore[override]
         """The graph without and with self-loops."""
         make = partial(Graph, edge_index, num_nodes, **self.policies_in_force)
-        return WithAndWithoutLoops(make(self_loops="remove"), make(self_loops="add"))
+        return make(self_loops="remove"), make(self_loops="add")
 
-    def forward(self, x: Features, graphs: WithAndWithoutLoops) -> Tensor:
+    def forward(self, x: Features, graphs: tuple[Graph, Graph]) -> Tensor:
         """Logits ``[N, out_channels]``."""
-        own, plain, looped = self.linear(x).split(
-            [len(self.bias[0]), *[self.hops * len(self.bias[0])] * 2], dim=-1
-        )
-        maps = [own, *self._walk(plain, graphs.plain), *self._walk(looped, graphs.looped)]
+        width = self.bias.shape[-1]
+        own, *rest = self.linear(x).split([width, self.hops * width, self.hops * width], dim=-1)
+        maps = [own]
+        for part, graph in zip(rest, graphs, strict=True):
+            maps += self._walk(part, graph)
         hidden = torch.stack(maps, dim=-2) + self.bias  # [N, 2 K + 1, hidden_channels]
         if self.normalise:
             hidden = F.normalize(hidden, dim=-1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import ClassVar
 
 import torch
@@ -78,29 +77,13 @@ class DivisionConv(nn.Module):
     all its neighbours.
 
     Args:
-        in_channels: width of the input.
-        out_channels: width of each division's output.
-        features: whether the input is the node features, or the output of another such layer:
-            its divisions side by side, with zeros for those without neighbours.
-        input_dropout: rate of dropout on node features.
+        linear: the nine maps side by side, of the node features, or of the output of another such
+            layer: its divisions side by side, with zeros for those without neighbours.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        features: bool = False,
-        input_dropout: float = 0.0,
-    ) -> None:
+    def __init__(self, linear: nn.Linear | FeatureLinear) -> None:
         super().__init__()
-        self.linear = linear_map(
-            in_channels if features else DIVISIONS * in_channels,
-            out_channels,
-            features=features,
-            dropout=input_dropout,
-            parts=DIVISIONS,
-        )
+        self.linear = linear
 
     def forward(self, hidden: Features, divisions: Divisions) -> Tensor:
         """From ``[N, in_channels]`` or ``[receivers, in_channels]`` to ``[receivers, .]``."""
@@ -172,10 +155,13 @@ class GeomGCN(GraphModel):
         self.embedding = embedding
         self.dropout = Dropout(dropout)
         self.convs = nn.ModuleList()
-        widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        for index, (width, after) in enumerate(pairwise(widths)):
-            rate = 0.0 if index else input_dropout
-            self.convs.append(DivisionConv(width, after, features=index == 0, input_dropout=rate))
+        before = [in_channels, *[DIVISIONS * hidden_channels] * (num_layers - 1)]
+        after = [*[hidden_channels] * (num_layers - 1), out_channels]
+        for index, widths in enumerate(zip(before, after, strict=True)):
+            linear = linear_map(
+                *widths, features=index == 0, dropout=input_dropout, parts=DIVISIONS
+            )
+            self.convs.append(DivisionConv(linear))
 
     def prepare_data(self, data: Data, device: torch.device | str) -> Divisions:
         """The divisions, with the latent neighbours of the data if ``embedding`` is ``"auto"``."""
