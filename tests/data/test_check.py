@@ -127,7 +127,7 @@ def test_a_sparse_matrix_with_columns_that_are_not_there(data):
     broken.indices[7] = 4
     broken.data[0] = float("nan")
     data.x = broken
-    with pytest.raises(UsageError, match="not a sound sparse matrix: .*indices"):
+    with pytest.raises(UsageError, match=r"not a sound sparse matrix: .*indices"):
         check(data)
 
 

@@ -34,7 +34,7 @@ def scattered(dense):
     zero = (dense == 0).nonzero()[:1]
     indices = torch.cat([torch.stack([row, col], dim=1).flip(0), dense.nonzero(), zero])
     halves = torch.cat([values.flip(0), values, values.new_zeros(1)])
-    return torch.sparse_coo_tensor(indices.t(), halves, dense.shape)
+    return torch.sparse_coo_tensor(indices.t(), halves, dense.shape, check_invariants=True)
 
 
 @pytest.mark.parametrize("to", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, scattered])

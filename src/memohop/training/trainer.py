@@ -38,6 +38,10 @@ class DivergedWarning(UserWarning):
     """Members had a loss or an output that is not finite; they have no scores."""
 
 
+class Enough(Exception):  # noqa: N818
+    """Raised by ``progress`` to end the training: members count with what they have reached."""
+
+
 def train(
     data: Data,
     model: str | Callable[[], nn.Module],
@@ -90,7 +94,9 @@ def train(
             sparse are sparse then.
         keep_models: whether results carry the parameters of the best epoch.
         capture: on a GPU, whether to capture the step as a CUDA graph and replay it.
-        progress: called as ``progress(done, total)`` with counts of member-epochs.
+        progress: called as ``progress(done, total)`` with counts of member-epochs. If it raises
+            :class:`Enough`, the training ends: members of the current chunk count with the epochs
+            that they have run, and those of later chunks with their first epoch.
 
     Returns:
         One result per member, in the order of ``members``.
@@ -151,6 +157,7 @@ class _Run:
     progress: Progress | None
     total: int
     done: int = 0
+    is_enough: bool = False
     vectorised: bool | None = None
 
     def all(
@@ -206,13 +213,19 @@ class _Run:
                 if left:
                     population.select(index.to(device))
                     step = self._stepper(population)
-            if self.progress is not None:
-                self.progress(self.done, self.total)
-            if not left:
+            self._report()
+            if self.is_enough or not left:
                 break
         found = population.results(range(len(left)))
         results |= dict(zip(left, found, strict=True))
         return [results[i] for i in range(len(members))]
+
+    def _report(self) -> None:
+        if self.progress is not None and not self.is_enough:
+            try:
+                self.progress(self.done, self.total)
+            except Enough:
+                self.is_enough = True
 
     def _population(self, members: Sequence[Member]) -> Population:
         return Population(
