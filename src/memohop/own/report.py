@@ -164,7 +164,7 @@ class FitReport:
                 "unit": metric.unit,
                 "val": metric.in_unit(score.val),
                 "mean": metric.in_unit(score.mean),
-                "std": metric.in_unit(score.std),
+                "std": metric.gap_in_unit(score.std),
                 "ddof": 1,
                 "splits": self.splits,
                 "trials": self.trials,
@@ -188,7 +188,7 @@ class FitReport:
         found = self.differences[model]
         ends = {"difference": found.mean, "low": found.low, "high": found.high}
         metric = METRICS[self.metric]
-        return {name: metric.in_unit(value) for name, value in ends.items()}
+        return {name: metric.gap_in_unit(value) for name, value in ends.items()}
 
 
 def make_report(
