@@ -176,11 +176,14 @@ class MemoryNetwork(GraphModel):
         every step and take the loss on the others.
 
         Args:
-            labels: ``[N]``, class numbers, -1 for a node of unknown label; an empty one makes the
-                network forget.
+            labels: ``[N]``, class numbers, -1 for a node of unknown label, or, for a network with
+                one output, numbers, NaN where unknown; an empty one makes the network forget.
         """
         if self.label_map is None:
             raise UsageError("this network takes no labels: build it with labels='memory'")
+        if labels.is_floating_point():
+            self.known = labels.nan_to_num(0.0)[:, None].to(self.label_map.weight)
+            return
         classes = torch.arange(self.label_map.in_features, device=labels.device)
         if len(labels) and not -1 <= int(labels.min()) <= int(labels.max()) < len(classes):
             raise UsageError(

@@ -11,13 +11,13 @@ stored, which is several times faster.
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from memohop.data.sparse_features import csr_tensor
 from memohop.nn._backends.table import serve
 from memohop.nn._ops.operation import Operation
 
@@ -64,7 +64,7 @@ class Pattern:
 
     def csr(self, values: Tensor) -> Tensor:
         """A sparse tensor of one matrix, from its values ``[entries]``."""
-        return _csr(self._pointers, self._columns, values, self.shape)
+        return csr_tensor(self._pointers, self._columns, values, self.shape)
 
     def row_sums(self, values: Tensor) -> Tensor:
         """Sums of values ``[K, entries]`` within rows: ``[K, rows]``."""
@@ -180,17 +180,3 @@ class _Inner(Operation):
         pattern: Pattern = ctx.pattern
         of_left = weighted_product(grads[0], right, pattern)
         return of_left, _transposed_product(grads[0], left, pattern), None
-
-
-def _csr(pointers: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    return torch.sparse_csr_tensor(pointers, columns, values, size=shape, check_invariants=False)
-
-
-with warnings.catch_warnings():
-    # PyTorch says once per process that CSR is in beta, and 2.11 and 2.12 also, whatever
-    # `check_invariants` is, that invariants are not checked.
-    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-    warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
-    _csr(
-        torch.zeros(1, dtype=torch.int32), torch.zeros(0, dtype=torch.int32), torch.zeros(0), (0, 0)
-    )
