@@ -79,9 +79,7 @@ def test_its_cells_are_exported_as_it_exported_them(path, written, tmp_path, cap
     output = tmp_path / "out.json"
     assert main(["store", "export", str(path), EXPERIMENT, "--output", str(output)]) == 0
     # Models with new options have other runs now, and their cells count as missing.
-    assert (
-        "2 cell(s) are not there, the first of them paper csbm gcn+mmp" in capsys.readouterr().err
-    )
+    assert "2 cell(s) are missing, the first of them paper csbm gcn+mmp" in capsys.readouterr().err
     lines = (FOLDER / "exported.json").read_text(encoding="utf-8").splitlines()
     kept = [line.rstrip(",") for line in lines if "gcn+mmp" not in line]
     assert [line.rstrip(",") for line in output.read_text(encoding="utf-8").splitlines()] == kept

@@ -178,4 +178,4 @@ def test_the_command_writes_nothing_when_it_fails(capsys, tmp_path):
 
     assert "give a name that ends in .html" in fails(tmp_path / "audit.pdf")
     assert "there is no folder" in fails(tmp_path / "nowhere" / "audit.html")
-    assert "split=10 is not there" in fails(tmp_path / "audit.html", "--split", "10")
+    assert "split=10 does not exist" in fails(tmp_path / "audit.html", "--split", "10")
