@@ -98,7 +98,7 @@ def remark(text: str) -> None:
 def warnings_as_remarks() -> Iterator[None]:
     """Show our own warnings as one line each, and what is said twice once."""
     from memohop.data.check import MissingClassWarning
-    from memohop.training.objective import UndefinedScoreWarning
+    from memohop.training.objective import TargetScaleWarning, UndefinedScoreWarning
     from memohop.training.trainer import AloneWarning, DivergedWarning
 
     said: set[str] = set()
@@ -113,6 +113,7 @@ def warnings_as_remarks() -> Iterator[None]:
             MissingClassWarning,
             AloneWarning,
             DivergedWarning,
+            TargetScaleWarning,
             UndefinedScoreWarning,
         ):
             warnings.simplefilter("always", category)
