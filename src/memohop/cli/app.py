@@ -94,7 +94,7 @@ def remark(text: str) -> None:
 def warnings_as_remarks() -> Iterator[None]:
     """Show each of our own warnings once, as one line."""
     from memohop.data.check import MissingClassWarning
-    from memohop.training.objective import UndefinedScoreWarning
+    from memohop.training.objective import TargetScaleWarning, UndefinedScoreWarning
     from memohop.training.trainer import AloneWarning, DivergedWarning
 
     remark_once = cache(remark)
@@ -103,7 +103,13 @@ def warnings_as_remarks() -> Iterator[None]:
         remark_once(str(message))
 
     with warnings.catch_warnings():
-        for kind in (MissingClassWarning, AloneWarning, DivergedWarning, UndefinedScoreWarning):
-            warnings.simplefilter("always", kind)
+        for category in (
+            MissingClassWarning,
+            AloneWarning,
+            DivergedWarning,
+            TargetScaleWarning,
+            UndefinedScoreWarning,
+        ):
+            warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield
