@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memohop.training.member import MemberResult as MemberResult
     from memohop.training.member import grid as grid
     from memohop.training.rules import Rules as Rules
+    from memohop.training.trainer import Enough as Enough
     from memohop.training.trainer import train as train
 
 _HOME = {
@@ -25,6 +26,7 @@ _HOME = {
     "MemberResult": "member",
     "grid": "member",
     "Rules": "rules",
+    "Enough": "trainer",
     "train": "trainer",
 }
 

@@ -112,6 +112,9 @@ class Classification:
             )
 
 
+Objective = Classification
+
+
 def objective_of(data: Data) -> Classification:
     """What networks on this data are for: ``data.metric`` says it, accuracy by default."""
     metric = data.metric if "metric" in data else "accuracy"

@@ -42,6 +42,10 @@ class DivergedWarning(UserWarning):
     """Members had a loss or an output that is not finite; they have no scores."""
 
 
+class Enough(Exception):  # noqa: N818
+    """Raised by ``progress`` to end the training: members count with what they have reached."""
+
+
 def train(
     data: Data,
     model: str | Callable[[], nn.Module],
@@ -93,7 +97,8 @@ def train(
         features: ``"sparse"``, ``"dense"``, or ``"auto"`` to decide by density.
         keep_models: whether results carry the parameters of the best epoch.
         capture: on a GPU, whether to capture the step as a CUDA graph and replay it.
-        progress: called as ``progress(done, total)`` with counts of member-epochs.
+        progress: called as ``progress(done, total)`` with counts of member-epochs. If it raises
+            :class:`Enough`, the training ends there.
 
     Returns:
         One result per member, in the order of ``members``.
@@ -239,13 +244,19 @@ class _Run:
                 if places:
                     population.select(left.to(self.task.y.device))
                     step = self._stepper(population)
-            if self.progress is not None:
-                self.progress(self.done, self.total)
-            if not places:
+            if self._is_enough() or not places:
                 break
         found = population.results(range(len(places)))
         results |= dict(zip(places, found, strict=True))
         return [results[i] for i in range(len(members))]
+
+    def _is_enough(self) -> bool:
+        if self.progress is not None:
+            try:
+                self.progress(self.done, self.total)
+            except Enough:
+                return True
+        return False
 
     def _stepper(self, population: Population) -> Callable[[], None]:
         captured = self.capture and population.is_ours and self.task.y.is_cuda
