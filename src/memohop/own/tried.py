@@ -1,4 +1,4 @@
-"""A trial that was made, and what is kept of it."""
+"""A trial with its results, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from memohop.training.choice import best, first_best
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial on every split, with its scores; the best one of each model has its networks."""
+    """A trial with its scores on every split; the best one of a model has its networks as well."""
 
     trial: Trial
     selection: Selection
 
 
 def leading(tried: Sequence[Tried]) -> Tried:
-    """The trial with the best mean validation score so far; the first of all if each diverged."""
+    """The trial with the best mean validation score so far; the first trial if all diverged."""
     return first_best(tried, lambda one: one.selection.score) or tried[0]
 
 
 def best_of(tried: Sequence[Tried]) -> Tried:
-    """The same at the end; a `UsageError` if of every trial a network diverged."""
+    """The same at the end; a ``UsageError`` if all diverged."""
     best([one.selection for one in tried])
     return leading(tried)
 
 
 def without_networks(tried: Tried) -> Tried:
-    """The same scores alone."""
+    """The trial with its scores alone."""
     return _with_results(tried, (replace(one, state=None) for one in tried.selection.results))
 
 
@@ -45,7 +45,7 @@ def feature_scale(x: Tensor) -> float:
 
 
 def for_unscaled(tried: Tried, scale: float) -> Tried:
-    """The same networks, with the division of all features by a number inside their first layer."""
+    """The same networks for undivided features: their first layer divides them by the scale."""
 
     def unscaled(result: MemberResult) -> MemberResult:
         if result.state is None:
