@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +28,21 @@ class Chosen:
         candidates: One or several.
         weights: Theirs, which sum to 1.
         temperature: Calibrates the probabilities of their mean.
+        val: The mean validation score over splits.
     """
 
     candidates: tuple[Candidate, ...]
     weights: NDArray[np.float64]
     temperature: float
+    val: float
+
+    def of_validation(
+        self, problem: Problem, splits: Sequence[int]
+    ) -> tuple[Outputs, NDArray[Any]]:
+        """What the models of the search say of all validation nodes, and the truth."""
+        said = [mix(self.candidates, self.weights, split, "val") for split in splits]
+        truth = [problem.y[problem.masks.val[:, split]] for split in splits]
+        return np.vstack(said), np.concatenate(truth)
 
     def of_test(self, splits: list[int]) -> Outputs:
         """What the models of the search say of the test nodes, which none of them has seen."""
@@ -53,12 +64,14 @@ def choose(problem: Problem, found: Search, *, single: bool = False) -> Chosen:
     kept = np.flatnonzero(weights)
     candidates = tuple(considered[index] for index in kept)
     weights = weights[kept] / weights[kept].sum()
-    temperature = 1.0
-    if problem.classes:
-        said = np.vstack([mix(candidates, weights, split, "val") for split in found.splits])
-        truth = np.concatenate([problem.y[problem.masks.val[:, split]] for split in found.splits])
-        temperature = fit_temperature(said, truth)
-    return Chosen(candidates, weights, temperature)
+    scores = [
+        problem.score(mix(candidates, weights, split, "val"), problem.masks.val[:, split])
+        for split in found.splits
+    ]
+    plain = Chosen(candidates, weights, 1.0, float(np.mean(scores)))
+    if not problem.classes:
+        return plain
+    return replace(plain, temperature=fit_temperature(*plain.of_validation(problem, found.splits)))
 
 
 def fit_to_all(

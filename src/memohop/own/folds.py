@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
+from memohop.own.partition import GivenMasks
+
 TESTED = 5
 """One of so many labelled nodes is a test node."""
 _FEWEST = 3  # nodes of a class that is validated and tested
@@ -46,6 +48,12 @@ class OwnSplit(NamedTuple):
     train: Mask
     val: Mask | None
     test: Mask
+
+    @classmethod
+    def of(cls, given: GivenMasks) -> OwnSplit:
+        """The masks of a ``Data``."""
+        val = None if given.val is None else given.val.numpy()
+        return cls(given.train.numpy(), val, given.test.numpy())
 
 
 def make_masks(

@@ -73,7 +73,7 @@ class View:
 
     def _without_labels(self, inputs: Inputs) -> Matrix:
         near, x = inputs.neighbourhood, inputs.x
-        few = x if self.components is None else np.asarray(x @ self.components.T)
+        few: Matrix = x if self.components is None else x @ self.components.T
         if sparse.issparse(few):
             few = few.toarray()
         one = near.mean(few)

@@ -63,17 +63,19 @@ class Fitted:
 
 
 class Family(Protocol):
-    """A kind of model.
+    """A kind of model."""
 
-    Attributes:
-        id: What it is called.
-        sees_graph: Whether arcs play any part.
-        has_memory: Whether it passes messages through a memory.
-    """
+    @property
+    def id(self) -> str:
+        """What it is called."""
 
-    id: str
-    sees_graph: bool
-    has_memory: bool
+    @property
+    def sees_graph(self) -> bool:
+        """Whether arcs play any part."""
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether it passes messages through a memory."""
 
     def first(self, problem: Problem) -> list[Setting]:
         """What to try first on any graph, the most promising first."""
