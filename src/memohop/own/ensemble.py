@@ -24,7 +24,7 @@ from memohop.own.problem import Inputs, Outputs, Problem
 
 _ADDITIONS = 20
 _TEMPERATURES = (-2.0, 2.0)  # natural logarithms of the least and the greatest
-_TINY = 1e-7  # the least probability that a logarithm is taken of
+_TINY = 1e-12  # the least probability that a logarithm is taken of
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def at_temperature(outputs: Outputs, temperature: float) -> Outputs:
     """Calibrated probabilities; numbers stay as they are."""
     if outputs.shape[1] == 1 or temperature == 1:
         return outputs.astype(np.float32)
-    logarithms = np.log(outputs.astype(np.float64) + _TINY) / temperature
+    logarithms = np.log(outputs.astype(np.float64).clip(_TINY)) / temperature
     powers = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
     return (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
 

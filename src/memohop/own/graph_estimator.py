@@ -92,11 +92,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         target = self._targets(given.labels)
         objective = self._objective(target)
         masks = given_masks(X, split) if isinstance(X, Data) else None
-        own = (
-            None
-            if masks is None
-            else OwnSplit(*(None if mask is None else mask.numpy() for mask in masks))
-        )
+        own = None if masks is None else OwnSplit.of(masks)
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         problem = Problem(
             x=x,

@@ -35,7 +35,7 @@ class Neighbourhood:
     Args:
         arcs: ``[2, arcs]``, sources above targets.
         nodes: How many nodes there are.
-        weights: Of the arcs; all 1 by default.
+        weights: Of the arcs, those of the same pair added up; by default all pairs count 1.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class Neighbourhood:
     ) -> None:
         source, target = arcs
         proper = source != target
-        if weights is None:
-            weights = np.ones(len(source), dtype=np.float32)
-        self.out = sparse.csr_array(
-            (weights[proper], (source[proper], target[proper])), shape=(nodes, nodes)
-        )
+        counted = np.ones(len(source), dtype=np.float32) if weights is None else weights
+        pairs = (source[proper], target[proper])
+        self.out = sparse.csr_array((counted[proper], pairs), shape=(nodes, nodes))
         self.out.sum_duplicates()
+        if weights is None:
+            self.out.data[:] = 1
 
     @cached_property
     def into(self) -> sparse.csr_array:

@@ -232,7 +232,7 @@ class _Run:
         if self.waiting[name]:
             return [self.waiting[name].pop(0)]
         best = self.best(name)
-        most = min(_GROUP, int(self.left() / max(best.seconds * splits, 1e-9)))
+        most = int(min(_GROUP, self.left() / max(best.seconds * splits, 1e-9)))
         if self.trials is not None:
             most = min(most, self.trials - self.count(name))
         return self.families[name].near(self.problem, best.setting, max(most, 1), self.generator)
