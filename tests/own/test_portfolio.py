@@ -54,11 +54,9 @@ class Toy:
         right = np.arange(problem.nodes) < self.share * problem.nodes
         said = np.where(right, problem.y, 1 - problem.y)
         outputs = np.stack([1 - said, said], axis=1).astype(np.float32)
+        masks = problem.masks
         return [
-            {
-                s: Fitted(outputs[problem.masks.val[:, s]], outputs[problem.masks.test])
-                for s in splits
-            }
+            {split: Fitted(outputs[masks.val[:, split]], outputs[masks.test]) for split in splits}
             for _ in settings
         ]
 
