@@ -1,4 +1,4 @@
-"""Running out of memory: what was being done, how much it wanted, what to lower."""
+"""Errors for failed allocations: the task, the amount it wanted, what to lower."""
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ def test_a_network_that_is_too_wide_is_told(capsys):
     assert "out of memory while building gcn" in capsys.readouterr().err
 
 
-def test_the_command_line_catches_what_nobody_told(monkeypatch, capsys):
+def test_the_command_line_catches_every_other_failed_allocation(monkeypatch, capsys):
     monkeypatch.setattr(command, "app", lambda *_, **__: np.empty(10**16))
     assert command.main(["audit", "--nodes", "x"]) == 1
     told = capsys.readouterr().err

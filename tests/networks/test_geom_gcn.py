@@ -35,14 +35,14 @@ def logits_by_loops(network, x, divisions):
     divisions = divisions | {(node, node): 8 for node in range(NODES)}
     degree = [sum(target == node for _, target in divisions) for node in range(NODES)]
     hidden = x
-    for place, conv in enumerate(network.convs):
-        weight = conv.linear.weight if place == 0 else conv.linear.weight.t()
+    for index, conv in enumerate(network.convs):
+        weight = conv.linear.weight if index == 0 else conv.linear.weight.t()
         maps = weight.chunk(9, dim=1)
         sums = torch.zeros(NODES, 9, maps[0].shape[1])
         for (source, target), division in divisions.items():
             share = (degree[source] * degree[target]) ** -0.5
             sums[target, division] += share * (hidden[source] @ maps[division])
-        last = place == len(network.convs) - 1
+        last = index == len(network.convs) - 1
         hidden = sums.mean(1) if last else sums.flatten(1).clamp(min=0)
     return hidden
 
@@ -90,8 +90,8 @@ def test_what_is_dropped_does_not_depend_on_how_it_is_computed(monkeypatch):
 
     together = logits_and_gradients()
     alone = [
-        logits({name: value[place] for name, value in state.items()}, keys[place])
-        for place in (0, 1)
+        logits({name: value[index] for name, value in state.items()}, keys[index])
+        for index in (0, 1)
     ]
     length = FEATURES + NODES + 9 * 20  # of features, of neighbours, of all divisions of a state
     assert_same_sums(together[0], torch.stack(alone), length=length)
@@ -120,10 +120,10 @@ def test_direction_leaves_out_arcs_of_the_graph_but_none_of_the_latent_space(dir
 def test_the_order_of_the_nodes_does_not_matter_given_the_latent_neighbours():
     network, x = build("geom-gcn", FEATURES, CLASSES).eval(), torch.rand(NODES, FEATURES)
     order = torch.tensor([3, 1, 5, 0, 2, 4])
-    place = order.argsort()
-    moved = LatentNeighbours(place[latent().arcs], latent().division)
+    inverse = order.argsort()
+    moved = LatentNeighbours(inverse[latent().arcs], latent().division)
     found = network(x, network.prepare(ARCS, NODES, latent()))
-    other = network(x[order], network.prepare(place[ARCS], NODES, moved))
+    other = network(x[order], network.prepare(inverse[ARCS], NODES, moved))
     torch.testing.assert_close(other, found[order])
 
 
@@ -152,7 +152,7 @@ def test_latent_neighbours_come_from_the_data_or_are_computed():
 
 def test_latent_neighbours_of_another_graph_are_refused():
     without = {arc: part for arc, part in DIVISIONS.items() if arc != (3, 1)}
-    with pytest.raises(UsageError, match="know no arc 3 -> 1, so they are those of another graph"):
+    with pytest.raises(UsageError, match="have no arc 3 -> 1, so they belong to another graph"):
         build("geom-gcn", 1, 1).prepare(ARCS, NODES, latent(without))
 
 

@@ -88,4 +88,4 @@ def test_mistakes_of_the_command(capsys, tables):
     assert "cannot be both id and label" in fails(capsys, *tables, "--label", "id")
     assert "--drop-unknown" in fails(capsys, *tables, "--label", "kind", code=1)
     assert "no dataset named 'csbn'" in fails(capsys, "csbn")
-    assert "split=10 is not there" in fails(capsys, "csbm", "--split", "10")
+    assert "split=10 does not exist" in fails(capsys, "csbm", "--split", "10")

@@ -20,11 +20,12 @@ from memohop.data.synthetic import csbm
 from memohop.nn import Graph
 from memohop.nn._ops.fixed_matrix import fixed_product
 from memohop.pyg import Data
-from memohop.training.capture import CapturedStep
+from memohop.training.capture import captured
+from memohop.training.device import traits_of
 from memohop.training.member import Member
-from memohop.training.memory import peak_bytes
 from memohop.training.population import Population
-from memohop.training.trainer import make_builder, make_task
+from memohop.training.room import peak_bytes
+from memohop.training.task import make_builder, make_task
 
 _WIDTH = 64
 _WARM_UP = 5  # epochs, the capture of a CUDA graph among them
@@ -70,7 +71,7 @@ def measure(
     """Time one model on one dataset, both ways."""
     population = _population(data, model, members, device)
     peak = _peak(population, device)
-    step = CapturedStep(population.step) if device.type == "cuda" else population.step
+    step = captured(population.step, device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         stock, ours = _take_turns([stock_epoch(model, data, device), step], device, epochs)
@@ -101,7 +102,7 @@ def growth(*, device: torch.device, epochs: int = 10) -> Iterator[Growth]:
             at = {**start, axis: value}
             data = csbm(nodes=2000, degree=at["degree"], seed=0)
             population = _population(data, "gcn+mmp", at["members"], device, width=at["width"])
-            step = CapturedStep(population.step) if device.type == "cuda" else population.step
+            step = captured(population.step, device)
             (taken,) = _take_turns([step], device, epochs)
             arcs = data.edge_index.shape[1]
             yield Growth("arcs", arcs, taken) if axis == "degree" else Growth(axis, value, taken)
@@ -144,7 +145,7 @@ def _floor_ms(population: Population, members: int, device: torch.device) -> flo
 
 
 def _peak(population: Population, device: torch.device) -> float:
-    if device.type == "cuda":
+    if traits_of(device).is_separate:
         torch.cuda.reset_peak_memory_stats(device)
         population.step()
         return torch.cuda.max_memory_allocated(device)
@@ -152,7 +153,7 @@ def _peak(population: Population, device: torch.device) -> float:
 
 
 def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
+    if traits_of(device).is_separate:
         torch.cuda.synchronize(device)
 
 

@@ -53,7 +53,7 @@ def bench_speed(
     from memohop.bench.stock import twin_options
     from memohop.report.speed import growth_chart, speed_table
     from memohop.report.terminal import output_console, progress_bar
-    from memohop.training.trainer import find_device
+    from memohop.training.device import find_device
 
     names, ids = datasets.split(","), models.split(",")
     check_distinct("--datasets", names)

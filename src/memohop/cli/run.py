@@ -83,7 +83,7 @@ def run(
     from memohop.bench.runner import Place, run_cells
     from memohop.bench.store import Store
     from memohop.data.datasets.fetch import locate
-    from memohop.training.trainer import find_device
+    from memohop.training.device import find_device
 
     found = Experiment(experiment)
     cells = _wanted(found, protocol, conditions(only))

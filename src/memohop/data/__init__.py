@@ -1,7 +1,7 @@
-"""Graphs: published ones, your own, and what is done with them before a network sees them.
+"""Graphs: published ones, your own and synthetic ones, and how they are prepared for training.
 
-`datasets` lists, downloads and reads the published ones, `tables` makes a graph of your own tables,
-NetworkX graph or arrays, `synthetic` makes graphs on the spot, and `audit` looks any graph over.
-`splits`, `noise` and `check` are for all of these. Nothing is imported here, so that a listing of
-the datasets starts at once.
+:mod:`datasets` lists, downloads and reads the published ones, :mod:`tables` makes a graph from your
+own tables, NetworkX graph or arrays, :mod:`synthetic` makes graphs on the spot, and :mod:`audit`
+examines any graph. :mod:`splits`, :mod:`noise` and :mod:`check` are for all of these. Nothing is
+imported here: a listing of the datasets starts quickly.
 """

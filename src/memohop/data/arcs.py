@@ -1,4 +1,4 @@
-"""The one check of arcs, for a user's graph and for the product with it."""
+"""The check of arcs, for data and for products with the graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from memohop.errors import UsageError
 
 
 def check_arcs(edge_index: torch.Tensor, num_nodes: int) -> None:
-    """Refuse arcs of a wrong shape or type, or to nodes that do not exist."""
+    """Refuse arcs of a wrong shape or type, or with nodes that do not exist."""
     if edge_index.dim() != 2 or len(edge_index) != 2 or edge_index.dtype != torch.int64:
         raise UsageError(
             f"edge_index has shape {list(edge_index.shape)} and type {edge_index.dtype}; give an "
@@ -16,10 +16,10 @@ def check_arcs(edge_index: torch.Tensor, num_nodes: int) -> None:
         )
     outside = ((edge_index < 0) | (edge_index >= num_nodes)).any(dim=0).nonzero()
     if len(outside):
-        place = int(outside[0])
-        source, target = edge_index[:, place].tolist()
+        first = int(outside[0])
+        source, target = edge_index[:, first].tolist()
         raise UsageError(
-            f"arc {place} points outside the graph: edge_index[:, {place}] is the arc {source} -> "
+            f"arc {first} points outside the graph: edge_index[:, {first}] is the arc {source} -> "
             f"{target}, but the {num_nodes} nodes are numbered 0 to {num_nodes - 1} "
             f"({len(outside)} such arc(s) in all); renumber the nodes or raise num_nodes"
         )

@@ -1,4 +1,4 @@
-"""Checks of the numbers that users hand in, with errors that name the argument and the remedy."""
+"""Checks of numbers from users, with errors that name the argument and the remedy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from memohop.errors import UsageError
 
-LARGEST_SEED = 2**32 - 1  # as many as the generators of PyTorch and scikit-learn tell apart
+LARGEST_SEED = 2**32 - 1  # the largest that both PyTorch and scikit-learn take
 
 
 def whole_number(name: str, value: Any, *, least: int, most: int | None = None) -> int:
-    """`value` as an integer that is at least `least`, and at most `most`."""
+    """The value as an integer from ``least`` to ``most``."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -26,7 +26,7 @@ def whole_number(name: str, value: Any, *, least: int, most: int | None = None) 
 
 
 def real_number(name: str, value: Any, *, least: float, most: float = math.inf) -> float:
-    """`value` as a finite number between `least` and `most`."""
+    """The value as a finite number from ``least`` to ``most``."""
     allowed = f"from {least}" if most == math.inf else f"from {least} to {most}"
     if not isinstance(value, Real) or not math.isfinite(value):
         raise UsageError(f"{name}={value!r} is not a number; give one {allowed}")

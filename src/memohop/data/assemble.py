@@ -1,4 +1,4 @@
-"""From the arrays that a reader found to the `Data` that everyone works with."""
+"""From arrays to the :class:`Data` of a graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Masks: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def graph_data(x: NDArray[Any], y: NDArray[Any], arcs: NDArray[np.int64], masks: Masks) -> Data:
-    """A graph with `float32` features, `int64` labels and arcs, and boolean `[N, S]` masks."""
+    """A graph: ``float32`` features, ``int64`` labels and arcs, boolean masks ``[N, S]``."""
     train, val, test = masks
     return Data(
         x=torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32)),
@@ -29,7 +29,7 @@ def graph_data(x: NDArray[Any], y: NDArray[Any], arcs: NDArray[np.int64], masks:
 
 
 def mask_columns(masks: NDArray[np.bool_]) -> torch.Tensor:
-    """Masks with one row for each split, as files have them, as an `[N, S]` tensor."""
+    """Masks with one row for each split, as in files, as an ``[N, S]`` tensor."""
     return torch.from_numpy(np.ascontiguousarray(masks.T))
 
 
@@ -41,12 +41,12 @@ def merge_arcs(
     both_ways: bool = False,
     origin: object,
 ) -> NDArray[np.int64]:
-    """Arcs as a sorted `[2, E]` array in which every one occurs once.
+    """Arcs as a sorted ``[2, E]`` array, each one once.
 
     Args:
         source: Where each arc begins.
         target: Where it ends.
-        nodes: Number of nodes of the graph; an arc that leaves it is a `DataError`.
+        nodes: Number of nodes; an arc to another node is a :class:`DataError`.
         both_ways: Add every arc's opposite, for files that hold an undirected edge once.
         origin: The file, for the error.
     """
@@ -57,7 +57,7 @@ def merge_arcs(
         first = outside[0]
         raise DataError(
             f"{origin}: the arc {source[first]} -> {target[first]} leaves the graph of {nodes} "
-            "nodes; fetch the file anew"
+            "nodes; fetch the file again"
         )
     keys = source * nodes + target
     if both_ways:
@@ -69,9 +69,6 @@ def merge_arcs(
 
 
 def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers in order, each once.
-
-    `np.unique` hashes, and takes a hundred times as long for twenty million numbers.
-    """
+    """The numbers in order, each once; ``np.unique`` takes 100 times as long for 20 million."""
     numbers = np.sort(numbers)
     return numbers[np.concatenate(([True], numbers[1:] != numbers[:-1]))[: len(numbers)]]

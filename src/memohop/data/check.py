@@ -1,4 +1,4 @@
-"""Looks a graph over before anyone trains on it, a user's own graph above all."""
+"""Checks of a graph before training, above all of a user's own graph."""
 
 from __future__ import annotations
 
@@ -16,18 +16,14 @@ MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 class MissingClassWarning(UserWarning):
-    """A class has no training node in some split, so that no model can learn it there."""
+    """A class has no training node in some split: no model can learn it there."""
 
 
 def check(data: Data, *, classes: int | None = None) -> None:
-    """Raises a `UsageError` for a graph that cannot be trained on.
+    """Raise a :class:`UsageError` for a graph that cannot be trained on.
 
-    Warns with one `MissingClassWarning` if there are splits in which a class that has nodes has
-    none to train on.
-
-    Args:
-        data: A graph with `x`, `y`, `edge_index`, `train_mask`, `val_mask` and `test_mask`.
-        classes: Number of classes, if known; the labels must be below it.
+    Warns with one :class:`MissingClassWarning` if a class has nodes, but no training node in some
+    split. If the number of classes is given, the labels must be below it.
     """
     check_graph(data)
     train, val, test = as_columns(data)
@@ -37,11 +33,11 @@ def check(data: Data, *, classes: int | None = None) -> None:
 
 
 def check_graph(data: Data) -> None:
-    """Raises a `UsageError` unless `x`, `edge_index` and `y` are sound and fit each other.
+    """Raise a :class:`UsageError` unless ``x``, ``edge_index`` and ``y`` are sound and consistent.
 
-    A label may be negative: that node has none.
+    A node with a negative label has none.
     """
-    _check_features(data)
+    _check_features(_tensor(data, "x"))
     check_arcs(_tensor(data, "edge_index"), len(data.x))
     y = _tensor(data, "y")
     if y.dtype != torch.int64 or y.shape != (len(data.x),):
@@ -52,7 +48,7 @@ def check_graph(data: Data) -> None:
 
 
 def as_columns(data: Data, names: Sequence[str] = MASKS) -> tuple[torch.Tensor, ...]:
-    """The masks of these names with one column for each split, `[N, S]`; a flat one has one."""
+    """The masks with one column for each split, ``[N, S]``; a flat mask becomes one column."""
     nodes = len(_tensor(data, "x"))
     columns = []
     for name in names:
@@ -79,26 +75,25 @@ def _tensor(data: Data, name: str) -> torch.Tensor:
     return value
 
 
-def _check_features(data: Data) -> None:
-    x = _tensor(data, "x")
+def _check_features(x: torch.Tensor) -> None:
     if x.dim() != 2 or not x.is_floating_point() or 0 in x.shape:
         raise UsageError(
             f"data.x has shape {list(x.shape)} and type {x.dtype}; give floating-point features "
             "of shape [nodes, features]"
         )
-    if x.sum().isfinite():  # the quick way, without another matrix of this size
+    if x.sum().isfinite():  # quick, and without another matrix of this size
         return
     bad = (~x.isfinite()).nonzero()
     if len(bad):
         node, column = bad[0].tolist()
         raise UsageError(
             f"data.x holds {x[node, column].item()} at node {node}, column {column} "
-            f"({len(bad)} such value(s) in all); replace what is not finite"
+            f"({len(bad)} such value(s) in all); replace values that are not finite"
         )
 
 
 def check_masks(masks: Mapping[str, torch.Tensor]) -> None:
-    """Raises a `UsageError` if a mask `[N, S]` has an empty column, or two share a node in one."""
+    """Refuse masks ``[N, S]`` with an empty column, or two that share a node in a column."""
     for name, mask in masks.items():
         empty = (~mask.any(dim=0)).nonzero().flatten().tolist()
         if empty:
@@ -130,16 +125,11 @@ def _check_labels(data: Data, used: torch.Tensor, classes: int | None) -> None:
 
 
 def _warn_of_missing_classes(y: torch.Tensor, train: torch.Tensor) -> None:
-    labelled = y >= 0
-    names, positions = y[labelled].unique(return_inverse=True)
-    counts = torch.zeros((len(names), train.shape[1]), device=y.device)
-    counts.index_add_(0, positions, train[labelled].to(counts.dtype))
-    missing = (counts == 0).sum(dim=1).tolist()
-    found = [
-        f"class {name} in {splits}"
-        for name, splits in zip(names.tolist(), missing, strict=True)
-        if splits
-    ]
+    found = []
+    for label in y[y >= 0].unique().tolist():
+        splits = int((~train[y == label].any(dim=0)).sum())
+        if splits:
+            found.append(f"class {label} in {splits}")
     if found:
         warnings.warn(
             f"no training node of {', '.join(found)} of the {train.shape[1]} split(s); "

@@ -1,12 +1,15 @@
 """Random splits into training, validation and test nodes.
 
-Split `s` depends on `(seed, s)` alone: asking for more splits leaves the first ones as they are.
+Split ``s`` depends on ``(seed, s)`` alone: asking for more splits leaves the first ones unchanged.
+All functions take ``fractions``, the shares of the training, validation and test nodes (the rest is
+in no set), and return three boolean masks of shape ``[nodes, splits]``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +33,7 @@ def make_splits(
     splits: int = 10,
     seed: int = 0,
 ) -> Masks:
-    """Splits of the kind that is named: `random` or `class-wise`."""
+    """Splits of a kind: ``random`` or ``class-wise``."""
     if kind == "random":
         return random_splits(len(y), fractions=fractions, splits=splits, seed=seed)
     if kind == "class-wise":
@@ -41,22 +44,13 @@ def make_splits(
 def random_splits(
     num_nodes: int, *, fractions: Sequence[float] = FRACTIONS, splits: int = 10, seed: int = 0
 ) -> Masks:
-    """Splits of all nodes alike, whatever their class.
-
-    Args:
-        num_nodes: Number of nodes.
-        fractions: Shares of the training, validation and test nodes; what is left is in no set.
-        splits: How many splits.
-        seed: Together with the number of a split decides which nodes it takes.
-
-    Returns:
-        Training, validation and test masks, boolean and of shape `[num_nodes, splits]`.
-    """
+    """Splits of all nodes alike, regardless of class."""
     num_nodes = whole_number("num_nodes", num_nodes, least=1)
     shares = _check_fractions(fractions)
-    if num_nodes < _parts(shares):
+    sets = np.count_nonzero(shares)
+    if num_nodes < sets:
         raise UsageError(
-            f"num_nodes={num_nodes} is too small for {_parts(shares)} sets; "
+            f"num_nodes={num_nodes} is too small for {sets} sets; "
             "give a larger graph or set a fraction to 0"
         )
     return _draw([np.arange(num_nodes)], num_nodes, shares, splits, seed)
@@ -65,27 +59,20 @@ def random_splits(
 def class_wise_splits(
     y: torch.Tensor, *, fractions: Sequence[float] = FRACTIONS, splits: int = 10, seed: int = 0
 ) -> Masks:
-    """Splits of each class on its own, so that every set has every class.
+    """Splits of each class by itself, to have every class in every set.
 
-    Args:
-        y: The class of every node; a node with a negative one has no label and is in no set.
-        fractions: Shares of the training, validation and test nodes of each class; what is left
-            is in no set.
-        splits: How many splits.
-        seed: Together with the number of a split decides which nodes it takes.
-
-    Returns:
-        Training, validation and test masks, boolean and of shape `[len(y), splits]`.
+    A node with a negative class has no label and is in no set.
     """
     shares = _check_fractions(fractions)
+    sets = np.count_nonzero(shares)
     labels = y.cpu().numpy()
     groups = []
     for label in np.unique(labels[labels >= 0]):
         members = np.flatnonzero(labels == label)
-        if len(members) < _parts(shares):
+        if len(members) < sets:
             raise UsageError(
                 f"class {label} has {len(members)} node(s), too few for a class-wise split into "
-                f"{_parts(shares)} sets; use random splits (split='random')"
+                f"{sets} sets; use random splits (split='random')"
             )
         groups.append(members)
     return _draw(groups, len(labels), shares, splits, seed)
@@ -98,7 +85,7 @@ def _draw(
     splits: int,
     seed: int,
 ) -> Masks:
-    """Shuffles each group of nodes and cuts it up, once for every split."""
+    """Shuffle each group of nodes and cut it up, once for every split."""
     splits = whole_number("splits", splits, least=1, most=_MOST_SPLITS)
     seed = whole_number("seed", seed, least=0)
     masks = np.zeros((3, num_nodes, splits), dtype=bool)
@@ -114,13 +101,12 @@ def _draw(
 
 
 def _sizes(count: int, shares: tuple[float, float, float]) -> list[int]:
-    """Sizes of the three sets, none empty that has a share.
+    """Sizes of the three sets; none with a share is empty.
 
-    The ends of the sets are rounded and not their sizes, so that shares of one in all use up
-    all nodes.
+    Their ends are rounded, not their sizes: shares with a sum of 1 use up all nodes.
     """
-    ends = [min(round(count * sum(shares[: part + 1])), count) for part in range(3)]
-    sizes = [ends[0], ends[1] - ends[0], ends[2] - ends[1]]
+    ends = [min(round(count * sum(shares[:part])), count) for part in range(4)]
+    sizes = [end - begin for begin, end in pairwise(ends)]
     for part in range(3):
         if shares[part] > 0 and sizes[part] == 0:
             sizes[part] = 1
@@ -142,8 +128,3 @@ def _check_fractions(fractions: Sequence[float]) -> tuple[float, float, float]:
             f"fractions={fractions!r} must have a positive share for train and a sum of 1 at most"
         )
     return train, val, test
-
-
-def _parts(shares: tuple[float, float, float]) -> int:
-    """How many sets are asked for."""
-    return sum(share > 0 for share in shares)

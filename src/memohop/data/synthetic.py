@@ -1,4 +1,4 @@
-"""Graphs that are made on the spot."""
+"""Graphs that are made on the spot; their splits are those of :mod:`memohop.data.splits`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memohop.data.splits import FRACTIONS, make_splits
 from memohop.errors import UsageError
 from memohop.pyg import Data
 
-_MOST = 10**9  # rows or columns, of which an array could not have many more
+_MOST = 10**9  # rows or columns of an array
 
 
 def csbm(
@@ -34,22 +34,11 @@ def csbm(
 ) -> Data:
     """Contextual stochastic block model with exactly the homophily asked for, up to rounding.
 
-    Of the `round(nodes * degree / 2)` undirected edges the share `homophily` is drawn without
+    Of the ``round(nodes * degree / 2)`` undirected edges the share ``homophily`` is drawn without
     replacement from the pairs of nodes of one class, the rest from the other pairs. There are no
-    self-loops, and both arcs of an edge are stored. The features are `strength` times the mean of
-    the class plus noise, both normal with variance `1 / channels`.
-
-    Args:
-        homophily: Share of the edges within a class, from 0 to 1.
-        nodes: Number of nodes.
-        classes: Number of classes, as equal in size as can be and in random order.
-        degree: Mean number of neighbours.
-        channels: Number of features.
-        strength: How far the features tell the class; 0 is not at all.
-        seed: Decides graph, features and splits.
-        split: `class-wise` or `random`.
-        splits: How many splits.
-        fractions: Shares of the training, validation and test nodes.
+    self-loops, and both arcs of an edge are stored. The features are ``strength`` times the mean of
+    the class plus noise, both normal with variance ``1 / channels``. The classes are as equal in
+    size as possible, in random order.
     """
     homophily = real_number("homophily", homophily, least=0, most=1)
     nodes = whole_number("nodes", nodes, least=1, most=_MOST)
@@ -65,13 +54,8 @@ def csbm(
     y = generator.permutation(np.arange(nodes) % classes)
     members = [np.flatnonzero(y == label) for label in range(classes)]
     within = round(homophily * edges)
-    pairs = np.concatenate(
-        (
-            _pairs_within(members, within, generator),
-            _pairs_between(members, edges - within, generator),
-        ),
-        axis=1,
-    )
+    inside = _pairs_within(members, within, generator)
+    pairs = np.hstack((inside, _pairs_between(members, edges - within, generator)))
     means = of_features.normal(scale=channels**-0.5, size=(classes, channels))
     noise = of_features.normal(scale=channels**-0.5, size=(nodes, channels))
     return graph_data(
@@ -93,15 +77,9 @@ def digits(
     """Scikit-learn's 1797 handwritten digits, each with arcs to its nearest neighbours.
 
     The distance is that of the pixels, and of digits equally far the earlier one counts as nearer.
-    The features are the 64 pixels, scaled to lie between 0 and 1.
-
-    Args:
-        neighbours: How many arcs leave each node.
-        seed: Decides the splits; the graph is always the same.
-        split: `class-wise` or `random`.
-        splits: How many splits.
-        fractions: Shares of the training, validation and test nodes.
+    The features are the 64 pixels, scaled to [0, 1]. The seed decides only the splits.
     """
+    from scipy.spatial.distance import cdist
     from sklearn.datasets import load_digits
 
     pixels, y = load_digits(return_X_y=True)
@@ -110,8 +88,7 @@ def digits(
     if neighbours >= count:
         raise UsageError(f"neighbours={neighbours} must be less than the {count} digits there are")
     # Pixels are whole numbers, so these squared distances are exact and ties are true ties.
-    squares = (pixels**2).sum(axis=1)
-    distances = squares[:, None] + squares[None, :] - 2 * pixels @ pixels.T
+    distances = cdist(pixels, pixels, "sqeuclidean")
     np.fill_diagonal(distances, np.inf)
     nearest = distances.argsort(axis=1, kind="stable")[:, :neighbours]
     source = np.repeat(np.arange(count), neighbours)
@@ -126,22 +103,22 @@ def digits(
 def _pairs_within(
     members: list[NDArray[Any]], count: int, generator: np.random.Generator
 ) -> NDArray[Any]:
-    """`count` distinct pairs of two nodes of one class, as a `[2, count]` array."""
+    """``count`` distinct pairs of two nodes of one class, as a ``[2, count]`` array."""
     blocks = [len(nodes) * (len(nodes) - 1) // 2 for nodes in members]
     pairs = []
     for nodes, number in zip(members, _sample(blocks, count, generator, "one class"), strict=True):
-        # All pairs of n nodes in a circle: the one that starts at `first` and is `step` long, for
-        # the steps up to n / 2. Half a circle long, it is there once, from its first half.
+        # All pairs of n nodes in a circle: one starts at `first` and is `step` + 1 long, up to
+        # n / 2. Those half a circle long are there once, from the first half of the circle.
         step, first = np.divmod(number, len(nodes))
         pairs.append(np.stack((nodes[first], nodes[(first + step + 1) % len(nodes)])))
-    return np.concatenate(pairs, axis=1)
+    return np.hstack(pairs)
 
 
 def _pairs_between(
     members: list[NDArray[Any]], count: int, generator: np.random.Generator
 ) -> NDArray[Any]:
-    """`count` distinct pairs of two nodes of different classes, as a `[2, count]` array."""
-    # A node goes with all nodes of the classes after its own, which lie behind one another.
+    """``count`` distinct pairs of two nodes of different classes, as a ``[2, count]`` array."""
+    # A node is paired with all nodes of later classes, which follow one another in `in_order`.
     in_order = np.concatenate(members)
     later = len(in_order) - np.cumsum([len(nodes) for nodes in members])
     blocks = [len(nodes) * int(rest) for nodes, rest in zip(members, later, strict=True)]
@@ -151,13 +128,13 @@ def _pairs_between(
     ):
         first, second = np.divmod(number, max(int(rest), 1))
         pairs.append(np.stack((nodes[first], in_order[len(in_order) - rest + second])))
-    return np.concatenate(pairs, axis=1)
+    return np.hstack(pairs)
 
 
 def _sample(
     blocks: list[int], count: int, generator: np.random.Generator, of: str
 ) -> list[NDArray[np.int64]]:
-    """`count` distinct numbers below the sum of `blocks`, as numbers within each block."""
+    """``count`` distinct numbers below the sum of ``blocks``, as numbers within each block."""
     total = sum(blocks)
     if count > total:
         raise UsageError(

@@ -95,10 +95,8 @@ class GateReadout:
 
     def by_correctness(self) -> list[Group]:
         """Nodes that were predicted correctly when they were held out, and those that were not."""
-        return [
-            self._group("right", 1, self.right == 1),
-            self._group("wrong", 0, self.right == 0),
-        ]
+        names = {"right": 1, "wrong": 0}
+        return [self._group(name, value, self.right == value) for name, value in names.items()]
 
     def listeners(self) -> NDArray[np.int64]:
         """Indices of the nodes that have neighbours, those that absorbed most first."""
@@ -114,17 +112,10 @@ class GateReadout:
             values = values[~np.isnan(values)]
             return float(values.mean()) if len(values) else float("nan")
 
-        right = self.right[inside]
-        return Group(
-            name,
-            middle,
-            nodes=int(inside.sum()),
-            kept=mean(self.kept[inside]),
-            absorbed=mean(self.absorbed[inside]),
-            passed_on=mean(self.passed_on[inside]),
-            tested=int((~np.isnan(right)).sum()),
-            right=mean(right),
-        )
+        names = ("kept", "absorbed", "passed_on", "right")
+        means = {name: mean(getattr(self, name)[inside]) for name in names}
+        tested = int((~np.isnan(self.right[inside])).sum())
+        return Group(name, middle, nodes=int(inside.sum()), tested=tested, **means)
 
 
 def read_gates(classifier: MMPClassifier, graph: Data | None = None) -> GateReadout:

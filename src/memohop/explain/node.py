@@ -41,19 +41,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A node that sent its memory.
-
-    Attributes:
-        id: Its name.
-        label: Its label; None if it has none.
-        shares: Of the margin, one for each round.
-        share: Their sum.
-    """
+    """A node that sent its memory."""
 
     id: Any
-    label: Any
-    shares: tuple[float, ...]
-    share: float
+    label: Any  # None if it has none
+    shares: tuple[float, ...]  # of the margin, one for each round
+    share: float  # their sum
 
 
 @dataclass(frozen=True)
@@ -169,19 +162,12 @@ class _Parts(Watch):
         own: The hidden state before the first round, ``[channels]``.
         nodes: All nodes, for their memories.
         row: The node's row of the graph's matrix: its neighbours and their weights.
-
-    Attributes:
-        own: The part of ``own`` that is left.
-        received: For each round, the parts left of the neighbours' messages,
-            ``[neighbours, channels]``.
-        constant: The part left of the biases, ``[channels]``.
-        gates: For each round the means of the node's gates, ``[3]``.
     """
 
     def __init__(self, own: Tensor, nodes: Blocks, row: sparse.csr_array) -> None:
-        self.own, self.constant = own, torch.zeros_like(own)
-        self.received: list[Tensor] = []
-        self.gates: list[Tensor] = []
+        self.own, self.constant = own, torch.zeros_like(own)  # what is left of both
+        self.received: list[Tensor] = []  # and of each round, [neighbours, channels]
+        self.gates: list[Tensor] = []  # of each round, means over channels, [3]
         self._nodes, self._nothing = nodes, torch.zeros_like(own)
         self._neighbours = torch.from_numpy(row.indices.astype(np.int64))
         self._weights = torch.from_numpy(row.data)[:, None]

@@ -64,16 +64,14 @@ class _PyGConv(nn.Module):
             self.conv.bias = conv.bias
 
     def forward(self, memory: Tensor, edge_index: Tensor) -> Tensor:
-        return self.conv(memory, edge_index, self._weights(edge_index, len(memory)))
-
-    def _weights(self, edge_index: Tensor, num_nodes: int) -> Tensor:
         sender, receiver = edge_index
         ones = torch.ones(len(sender), device=sender.device)
 
         def sums(end: Tensor) -> Tensor:
-            return ones.new_zeros(num_nodes).index_add(0, end, ones)[end]
+            return ones.new_zeros(len(memory)).index_add(0, end, ones)[end]
 
-        return normalised(ones, self.norm, lambda: sums(receiver), lambda: sums(sender))
+        weights = normalised(ones, self.norm, lambda: sums(receiver), lambda: sums(sender))
+        return self.conv(memory, edge_index, weights)
 
 
 def as_pyg(classifier: MMPClassifier) -> PyGClassifier:

@@ -104,11 +104,13 @@ class FeatureLinear(nn.Module):
         product = weighted_product(values[None], self.weight[None], pattern).squeeze(0)
         return product if self.bias is None else product + self.bias
 
-    def of_pairs(self, features: SparseFeatures, pairs: Pairs) -> Tensor:
+    def of_pairs(self, features: SparseFeatures, pairs: Pairs) -> Tensor | None:
         """For pairs (row, part) the part's map of that row, ``[pairs, out_channels / parts]``.
 
-        Without the bias, and by the CPU kernels, so only where these serve.
+        Without the bias. None where no kernel maps pairs alone: map all rows there.
         """
+        if cpu_kernels(self.weight[None]) is None:
+            return None
         values = self.dropout(features.values)
         return pair_product(values[None], self.weight[None], features.pattern, pairs).squeeze(0)
 

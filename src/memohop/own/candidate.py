@@ -1,14 +1,13 @@
 """A candidate of the search: the settings it offers, how they are trained, and their results.
 
-:mod:`memohop.own.search` decides which candidate gets the next trials and when to stop. It asks a
-candidate for :meth:`Candidate.next_trials`, :meth:`Candidate.try_out` and :meth:`Candidate.logits`,
-and does not know that networks are trained.
+:mod:`memohop.own.search` decides which candidate gets the next trials and when to stop. Only this
+module knows that the candidates are networks.
 """
 
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,47 +15,32 @@ import torch
 from torch import Tensor
 
 from memohop.own.space import GROUP, Space, Trial
-from memohop.own.tried import Tried, leading, without_networks
+from memohop.own.tried import State, Tried, leading, with_states
 from memohop.pyg import Data
 from memohop.training import Member, MemberResult, train
 from memohop.training.choice import summarise
-from memohop.training.trainer import find_device, make_builder, make_task
-
-Progress = Callable[[int, int], None]
+from memohop.training.device import find_device
+from memohop.training.task import make_builder, make_task
+from memohop.training.trainer import Progress
 
 _PROBE = 10  # epochs that are timed
 
 
 @dataclass
 class Candidate:
-    """Networks of one model: a trial is one network for each split.
+    """Networks of one model: a trial is one network for each split."""
 
-    Attributes:
-        model: Its id.
-        space: The settings to try.
-        data: The graph to train on.
-        splits: How many splits its masks have.
-        seed: Decides initial weights and dropout.
-        training: Further arguments of :func:`memohop.train`.
-        tried: The trials so far.
-        seconds: How long they took.
-    """
-
-    model: str
-    space: Space
-    data: Data
-    splits: int
-    seed: int
-    training: Mapping[str, Any]
-    tried: list[Tried] = field(default_factory=list)
-    seconds: float = 0.0
+    model: str  # its id
+    space: Space  # the settings to try
+    data: Data  # the graph to train on
+    splits: int  # of its masks
+    seed: int  # decides initial weights and dropout
+    training: Mapping[str, Any]  # further arguments of memohop.train
+    tried: list[Tried] = field(default_factory=list)  # the trials so far
+    seconds: float = 0.0  # that they took
 
     def next_trials(self, limit: int) -> list[Trial]:
-        """The next setting of the fixed list, or else a group near the best trial so far.
-
-        Args:
-            limit: The number of trials that there may be in the end.
-        """
+        """The next setting of the fixed list, or else a group near the best trial so far."""
         done = len(self.tried)
         if done < len(self.space.first):
             return self.space.first[done : done + 1]
@@ -72,10 +56,7 @@ class Candidate:
             self.tried.append(Tried(trial, summarise(of_trial)))
 
     def seconds_of_an_epoch(self) -> float:
-        """How long an epoch of the first trial takes on all splits.
-
-        The first epoch, in which everything is compiled, is not counted.
-        """
+        """How long an epoch of the first trial takes on all splits, once all is compiled."""
         looks: list[tuple[float, int]] = []
         self._train(
             self.space.first[:1],
@@ -88,7 +69,9 @@ class Candidate:
     def forget_networks(self) -> None:
         """Keep the networks of the best trial alone."""
         kept = leading(self.tried)
-        self.tried = [one if one is kept else without_networks(one) for one in self.tried]
+        self.tried = [
+            one if one is kept else with_states(one, lambda state: None) for one in self.tried
+        ]
 
     @torch.no_grad()
     def logits(self, tried: Tried) -> Tensor:
@@ -103,6 +86,14 @@ class Candidate:
             output = network(*inputs)
             found.append((output[0] if isinstance(output, tuple) else output).cpu())
         return torch.stack(found)
+
+    def unscaled(self, tried: Tried, scale: float) -> Tried:
+        """The same networks for undivided features: their first layer divides by the scale."""
+
+        def divided(state: State) -> State:
+            return state and {**state, "input.weight": state["input.weight"] / scale}
+
+        return with_states(tried, divided)
 
     def _train(
         self, trials: Sequence[Trial], *, epochs: int, progress: Progress

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -29,6 +28,7 @@ from memohop.own.space import MODEL
 from memohop.pyg import Data
 from memohop.training import Rules
 from memohop.training.metrics import METRICS, of_any_classes
+from memohop.training.trainer import Progress
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
@@ -119,7 +119,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         split: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Search, compare, and keep the best; Ctrl-C ends the search and keeps the best so far.
 
@@ -133,7 +133,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_arguments()
         if split is not None and not isinstance(X, Data):
             raise UsageError(f"split={split}, but X is no Data with masks; leave it out")
-        own_masks = given_masks(X, split) if isinstance(X, Data) else None
+        own_masks = given_masks(X, split) if isinstance(X, Data) else {}
         given = as_given(X, y, edges)
         x = self._features(given, reset=True)
         if given.labels is None:
@@ -144,7 +144,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_consistent_length(x, given.labels.known)
         codes, self.classes_ = number_classes(given.labels)
         if METRICS[self.metric].is_ranking:
-            self._check_both_classes(codes if own_masks is None else codes[own_masks.test])
+            self._check_both_classes(codes[own_masks["test_mask"]] if own_masks else codes)
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         train, val, test = make_masks(
             codes, self.classes_, own_masks, splits=self.splits, seed=seed
@@ -205,7 +205,8 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any = None, edges: Any = None) -> NDArray[Any]:  # noqa: N803
         """The most probable class of each node; arguments as for :meth:`predict_proba`."""
-        return self.classes_[self.predict_proba(X, edges).argmax(axis=1)]
+        found = self.predict_proba(X, edges)
+        return self.classes_[found.argmax(axis=1)]
 
     def score(
         self,
@@ -217,13 +218,8 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The metric on the labelled nodes of a graph.
 
         On the graph of ``fit`` it is too high, since the networks were trained on its labels; the
-        honest score is in ``report_``.
-
-        Args:
-            X: A graph, or its features; None for the graph of ``fit``.
-            y: Labels; None for those of the graph.
-            edges: Arcs, if ``X`` is features.
-            sample_weight: The weight of each node; by default all weigh alike.
+        honest score is in ``report_``. Arguments as for :meth:`predict_proba`; ``y`` may be None if
+        the graph has labels, and ``sample_weight`` is the weight of each node.
         """
         found = self.predict_proba(X, edges)
         labels = as_given(X, y, edges).labels

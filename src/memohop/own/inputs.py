@@ -32,23 +32,14 @@ class GivenLabels(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A graph as the user gave it.
+    """A graph as the user gave it; None for what was not given."""
 
-    Attributes:
-        x: Features, anything with a row for each node.
-        labels: None if there are none.
-        edge_index: Arcs; None if none were given.
-        ids: The names of the nodes, or None.
-        encoder: How the columns of tables became features, or None.
-        notes: How tables were read, in plain words.
-    """
-
-    x: Any
+    x: Any  # features, anything with a row for each node
     labels: GivenLabels | None
     edge_index: Tensor | None
     ids: NDArray[Any] | None = None
-    encoder: ColumnEncoder | None = None
-    notes: tuple[str, ...] = ()
+    encoder: ColumnEncoder | None = None  # how the columns of tables became features
+    notes: tuple[str, ...] = ()  # how tables were read, in plain words
 
     def arcs(self, nodes: int) -> Tensor:
         """The arcs, none if none were given; a ``UsageError`` if one points elsewhere."""
@@ -76,7 +67,7 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
     if labels is None and isinstance(x.y, Tensor) and x.y.numel():
         if x.y.is_floating_point() or x.y.dim() != 1:
             raise UsageError(
-                f"X is a Data whose y has shape {list(x.y.shape)} and type {x.y.dtype}; give one "
+                f"X is a Data; its y has shape {list(x.y.shape)} and type {x.y.dtype}; give one "
                 "whole number for each node, its class, negative where it is not known"
             )
         labels = _from_codes(x.y, range(int(x.y.max()) + 1))

@@ -17,18 +17,12 @@ class OwnModel:
     """The networks of the chosen setting, one for each split; their mean probabilities count.
 
     Each network was trained on other nodes, so that together they have seen every label.
-
-    Attributes:
-        features: How many features a node has.
-        classes: How many classes there are.
-        options: Options of ``gcn+mmp``.
-        states: Parameters and buffers of each network.
     """
 
-    features: int
-    classes: int
-    options: Mapping[str, Any]
-    states: tuple[Mapping[str, Tensor], ...]
+    features: int  # how many
+    classes: int  # how many
+    options: Mapping[str, Any]  # of gcn+mmp
+    states: tuple[Mapping[str, Tensor], ...]  # parameters and buffers of each network
 
     def networks(self) -> list[MemoryNetwork]:
         """The networks, in evaluation mode."""

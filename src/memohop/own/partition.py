@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
@@ -26,16 +26,8 @@ class SmallClassWarning(UserWarning):
     """A class has too few labelled nodes for training, validation and test."""
 
 
-class GivenMasks(NamedTuple):
-    """The masks that a graph came with, ``[nodes]``; the one for validation may be missing."""
-
-    train: Tensor
-    val: Tensor | None
-    test: Tensor
-
-
-def given_masks(data: Data, split: int | None) -> GivenMasks | None:
-    """The masks of a graph, or None if it has none.
+def given_masks(data: Data, split: int | None) -> dict[str, Tensor]:
+    """The masks that a graph came with, ``[nodes]``, by name; empty if it has none.
 
     Args:
         data: A graph with ``train_mask`` and ``test_mask``, and perhaps ``val_mask``, of shape
@@ -46,7 +38,7 @@ def given_masks(data: Data, split: int | None) -> GivenMasks | None:
     if not names:
         if split is not None:
             raise UsageError(f"split={split}, but the graph has no masks; leave it out")
-        return None
+        return {}
     if not {"train_mask", "test_mask"} <= set(names):
         raise UsageError(
             f"the graph has {' and '.join(names)} alone; give it train_mask and test_mask (without "
@@ -66,11 +58,11 @@ def given_masks(data: Data, split: int | None) -> GivenMasks | None:
         )
     chosen = {name: column[:, index].cpu() for name, column in zip(names, columns, strict=True)}
     check_masks({name: mask[:, None] for name, mask in chosen.items()})
-    return GivenMasks(chosen["train_mask"], chosen.get("val_mask"), chosen["test_mask"])
+    return chosen
 
 
 def make_masks(
-    y: Tensor, classes: NDArray[Any], given: GivenMasks | None, *, splits: int, seed: int
+    y: Tensor, classes: NDArray[Any], given: dict[str, Tensor], *, splits: int, seed: int
 ) -> Masks:
     """Masks of training, validation and test nodes, ``[nodes, splits]``.
 
@@ -78,16 +70,14 @@ def make_masks(
     nodes, all splits are the same; if not, each split takes another quarter of the training nodes
     for validation. Arguments as for :func:`partition`.
     """
-    if given is None:
+    if not given:
         return partition(y, classes, splits=splits, seed=seed)
-    train, test = (mask[:, None].repeat(1, splits) for mask in (given.train, given.test))
-    if given.val is not None:
-        return train, given.val[:, None].repeat(1, splits), test
-    of_training = y.masked_fill(~given.train, -1)
-    train, val, _ = partition(
-        of_training, classes, splits=splits, seed=seed, fractions=_OF_TRAINING
-    )
-    return train, val, test
+    masks = {name: mask[:, None].repeat(1, splits) for name, mask in given.items()}
+    if "val_mask" in masks:
+        return masks["train_mask"], masks["val_mask"], masks["test_mask"]
+    y = y.masked_fill(~given["train_mask"], -1)
+    train, val, _ = partition(y, classes, splits=splits, seed=seed, fractions=_OF_TRAINING)
+    return train, val, masks["test_mask"]
 
 
 def partition(

@@ -19,25 +19,15 @@ from memohop.training.metrics import METRICS
 
 @dataclass(frozen=True)
 class ModelScore:
-    """The setting of a model that validation chose, and its scores between 0 and 1.
+    """The setting of a model that validation chose, and its scores between 0 and 1."""
 
-    Attributes:
-        model: Its id.
-        options: Options of the model.
-        numbers: Learning rate, weight decay, dropout rates and lambda.
-        val: Mean validation score over the splits.
-        test: The test score of each split.
-        mean: Their mean.
-        std: Their sample standard deviation (ddof=1); 0 for a single split.
-    """
-
-    model: str
-    options: Mapping[str, Any]
-    numbers: Mapping[str, float]
-    val: float
-    test: tuple[float, ...]
-    mean: float
-    std: float
+    model: str  # its id
+    options: Mapping[str, Any]  # of the model
+    numbers: Mapping[str, float]  # learning rate, weight decay, dropout rates and lambda
+    val: float  # mean validation score over the splits
+    test: tuple[float, ...]  # of each split
+    mean: float  # of the test scores
+    std: float  # their sample standard deviation (ddof=1); 0 for a single split
 
 
 @dataclass(frozen=True)
@@ -55,7 +45,7 @@ class FitReport:
         splits: How many splits of the labelled nodes, and networks of each model.
         train, val, test: Nodes in each part of a split.
         epochs: The most epochs of a trial.
-        stopped: Why the search ended, see :class:`Search`.
+        stopped: Why the search ended: all ``trials`` made, ``time`` up, or ``interrupted``.
         seconds: How long the search took.
         epochs_cut: How many more epochs were asked for than ``epochs``, if time was short.
         own_test: Whether the graph came with its test nodes, which are those of every network.

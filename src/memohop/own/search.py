@@ -14,13 +14,15 @@ from torch import Tensor
 
 from memohop.data.check import as_columns
 from memohop.errors import UsageError
-from memohop.own.candidate import Candidate, Progress
+from memohop.own.candidate import Candidate
 from memohop.own.space import MODEL, MODELS, Space
-from memohop.own.tried import Tried, best_of, feature_scale, for_unscaled
+from memohop.own.tried import Tried, best_of
 from memohop.pyg import Data, is_undirected
 from memohop.training import Rules
+from memohop.training.trainer import Progress
 
 Stop = Literal["trials", "time", "interrupted"]
+"""Why a search ended: all trials were made, the time was up, or it was interrupted."""
 
 _AROUND = 3  # epochs that setting up and the final scores on test nodes are worth
 _STEPS = 1000  # of progress
@@ -28,23 +30,11 @@ _STEPS = 1000  # of progress
 
 @dataclass(frozen=True)
 class Search:
-    """The result of a search.
+    """The result of a search; a model that there was no time for is left out."""
 
-    Attributes:
-        tried: The trials of each model, equally many; a model that there was no time for is left
-            out.
-        logits: For each model, the outputs of its best trial, ``[splits, nodes, classes]``.
-        epochs: The most epochs of a trial; fewer than asked for where time was short and a network
-            would have gone on.
-        epochs_asked: The most epochs that were asked for.
-        stopped: Why it ended: all ``trials`` were made, the ``time`` was up, or it was
-            ``interrupted``.
-        seconds: How long it took.
-    """
-
-    tried: Mapping[str, tuple[Tried, ...]]
-    logits: Mapping[str, Tensor]
-    epochs: int
+    tried: Mapping[str, tuple[Tried, ...]]  # the trials of each model, equally many
+    logits: Mapping[str, Tensor]  # of the best trial of each model, [splits, nodes, classes]
+    epochs: int  # the most of a trial; fewer than asked for if a network would have gone on
     epochs_asked: int
     stopped: Stop
     seconds: float
@@ -70,33 +60,22 @@ def search(
     """Try settings of each model on all splits of the data.
 
     The models take turns, group by group; when the time is up, trials that one model has made and
-    another has not are dropped. Ctrl-C ends the search as well; before the first trial has ended it
-    is raised.
-
-    A time limit lowers the number of trials and leaves the trials themselves as they are: a search
-    in which all of them end in time gives the result of one without a limit. The first trial of
-    each model is always made. If even those would not end in time, they get fewer epochs, and
-    ``Search.epochs`` shows it.
+    another has not are dropped. Ctrl-C ends the search as well, and is raised if no trial has ended
+    yet. A time limit lowers the number of trials and leaves the trials themselves as they are. The
+    first trial of each model is always made; if even those would not end in time, they get fewer
+    epochs, and ``Search.epochs`` shows it.
 
     Features are divided by the root mean square of those that are not 0, so that a learning rate
     means the same for every graph. The networks that are kept take the features as they are.
 
-    Args:
-        data: As for :func:`memohop.train`: features, arcs, labels, masks and metric.
-        trials: How many settings of each model.
-        time: Seconds for the trials and their scores on the test nodes, counted from when
-            everything is compiled; None for no limit.
-        epochs: The most epochs of a trial.
-        patience: Epochs without a better validation score after which a network stops.
-        rules: Optimiser, class weights and so on.
-        seed: Decides settings, initial weights and dropout.
-        device: The device to train on.
-        memory: The most bytes that the process may hold; by default what the device can spare.
-        progress: Called as ``progress(done, total)`` from time to time.
+    ``data`` and ``rules`` are those of :func:`memohop.train`, the other arguments those of
+    :class:`memohop.MMPClassifier`.
     """
     splits = as_columns(data)[0].shape[1]
     directed = data.num_edges > 0 and not is_undirected(data.edge_index, num_nodes=len(data.x))
-    scale = feature_scale(data.x)
+    stored = int((data.x != 0).sum())
+    norm = float(torch.linalg.vector_norm(data.x, dtype=torch.float64))
+    scale = norm / stored**0.5 if stored else 1.0
     scaled = copy.copy(data)
     scaled.x = data.x / scale
     training = {"patience": patience, "rules": rules or Rules(), "device": device, "memory": memory}
@@ -121,7 +100,7 @@ def search(
     count = min(len(candidate.tried) for candidate in there)
     tried = {candidate.model: tuple(candidate.tried[:count]) for candidate in there}
     logits = {one.model: one.logits(best_of(tried[one.model])) for one in there}
-    tried[MODEL] = tuple(for_unscaled(one, scale) for one in tried[MODEL])
+    tried[MODEL] = tuple(candidates[0].unscaled(one, scale) for one in tried[MODEL])
     seconds = clock.monotonic() - turns.started
     return Search(tried, logits, turns.epochs_had(epochs), epochs, stopped, seconds)
 
@@ -131,13 +110,7 @@ class _TimeIsUp(Exception):  # noqa: N818 - no error, but the way out
 
 
 class _Turns:
-    """The turns of the candidates, against the clock.
-
-    Attributes:
-        epochs: The most epochs of a trial.
-        started: When the clock was started.
-        deadline: When the last trial must have ended.
-    """
+    """The turns of the candidates, against the clock."""
 
     def __init__(
         self, candidates: Sequence[Candidate], trials: int, epochs: int, progress: Progress | None

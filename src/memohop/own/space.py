@@ -108,17 +108,11 @@ _FIRST_NUMBERS = (
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting to try.
+    """One setting to try."""
 
-    Attributes:
-        structure: The value chosen on each axis of the space, by name.
-        options: The options of the model that this means.
-        numbers: Learning rate, weight decay, dropout rates and lambda, as for a ``Member``.
-    """
-
-    structure: Mapping[str, str]
-    options: Mapping[str, Any]
-    numbers: Mapping[str, float]
+    structure: Mapping[str, str]  # the value chosen on each axis of the space, by name
+    options: Mapping[str, Any]  # of the model, which follow from the structure
+    numbers: Mapping[str, float]  # of a Member: learning rate, decay, dropout rates and lambda
 
 
 class Space:

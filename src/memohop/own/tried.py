@@ -1,16 +1,18 @@
-"""A trial with its results, and what is kept of it."""
+"""A trial with its results, and the choice between trials."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from torch import Tensor
 
 from memohop.own.space import Trial
-from memohop.training import MemberResult, Selection
+from memohop.training import Selection
 from memohop.training.choice import best, first_best
+
+State = dict[str, Tensor] | None
+"""Parameters and buffers of a network, if they are kept."""
 
 
 @dataclass(frozen=True)
@@ -32,29 +34,7 @@ def best_of(tried: Sequence[Tried]) -> Tried:
     return leading(tried)
 
 
-def without_networks(tried: Tried) -> Tried:
-    """The trial with its scores alone."""
-    return _with_results(tried, (replace(one, state=None) for one in tried.selection.results))
-
-
-def feature_scale(x: Tensor) -> float:
-    """The root mean square of the features that are not 0."""
-    stored = int((x != 0).sum())
-    norm = float(torch.linalg.vector_norm(x, dtype=torch.float64))
-    return norm / stored**0.5 if stored else 1.0
-
-
-def for_unscaled(tried: Tried, scale: float) -> Tried:
-    """The same networks for undivided features: their first layer divides them by the scale."""
-
-    def unscaled(result: MemberResult) -> MemberResult:
-        if result.state is None:
-            return result
-        weight = result.state["input.weight"] / scale
-        return replace(result, state={**result.state, "input.weight": weight})
-
-    return _with_results(tried, map(unscaled, tried.selection.results))
-
-
-def _with_results(tried: Tried, results: Iterable[MemberResult]) -> Tried:
-    return replace(tried, selection=replace(tried.selection, results=tuple(results)))
+def with_states(tried: Tried, change: Callable[[State], State]) -> Tried:
+    """The same scores, with the parameters of the networks changed, or None to drop them."""
+    results = tuple(replace(one, state=change(one.state)) for one in tried.selection.results)
+    return replace(tried, selection=replace(tried.selection, results=results))

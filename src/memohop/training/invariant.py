@@ -1,4 +1,4 @@
-"""Products that round each member alike, whoever else is in the population."""
+"""Matrix products that round each member alike in any population."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from memohop.training.device import traits_of
+
 try:
     from memohop.nn._backends.triton.dense_kernels import batched_product
-except ImportError:  # no Triton: products round as the matrix library likes
+except ImportError:  # without Triton, the matrix library decides how products round
     batched_product = None  # type: ignore[assignment]
 
 
 class _Invariant(TorchDispatchMode):
-    """Sends the batched matrix products that ``vmap`` makes to a kernel of our own.
+    """Sends the batched matrix products of ``vmap`` to a kernel of ours.
 
-    Looking at every operation costs the host some time, but a captured step is looked at once.
+    Intercepting every operation costs some host time, but only once for a captured step.
     """
 
     def __torch_dispatch__(
@@ -29,7 +31,6 @@ class _Invariant(TorchDispatchMode):
 
 
 def invariant_products(device: torch.device) -> AbstractContextManager[Any]:
-    """Within it a member's products do not depend on the size of its population."""
-    if device.type != "cuda" or batched_product is None:
-        return nullcontext()
-    return _Invariant()
+    """A context in which a member's products do not depend on the size of its population."""
+    ours = traits_of(device).rounds_alike and batched_product is not None
+    return _Invariant() if ours else nullcontext()

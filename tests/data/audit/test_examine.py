@@ -292,7 +292,7 @@ def test_odd_graphs_are_audited_too(change, monkeypatch):
 
 def test_mistakes():
     data = small()
-    with pytest.raises(UsageError, match="split=1 is not there; give one from 0 to 0"):
+    with pytest.raises(UsageError, match="split=1 does not exist; give one from 0 to 0"):
         audit(data, split=1)
     data.y[:] = -1
     with pytest.raises(UsageError, match="data is of type int and no graph"):

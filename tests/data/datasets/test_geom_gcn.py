@@ -35,7 +35,7 @@ def write(folder, x, y, arcs, order, *, listed=False):
     (folder / NODES).write_text("\n".join(lines) + "\n")
     lines = ["node_id\tnode_id", *(f"{source}\t{target}" for source, target in arcs)]
     (folder / EDGES).write_text("\n".join(lines) + "\n")
-    masks = {f"{part}_mask": np.arange(len(y)) % 3 == place for place, part in enumerate(PARTS)}
+    masks = {f"{part}_mask": np.arange(len(y)) % 3 == number for number, part in enumerate(PARTS)}
     np.savez(folder / "split.npz", **{name: mask.astype("uint8") for name, mask in masks.items()})
     return [folder / "split.npz"]
 
@@ -53,8 +53,8 @@ def test_what_is_written_is_read_back(graph, listed, tmp_path_factory):
     assert data.x.tolist() == x.tolist()
     assert data.y.tolist() == y
     assert [tuple(arc) for arc in data.edge_index.T.tolist()] == sorted(set(arcs))
-    for place, part in enumerate(PARTS):
-        expected = [[node % 3 == place] for node in range(len(y))]
+    for number, part in enumerate(PARTS):
+        expected = [[node % 3 == number] for node in range(len(y))]
         assert data[f"{part}_mask"].tolist() == expected
 
 
@@ -77,15 +77,15 @@ def test_garbage_is_a_data_error(garbage, name, tmp_path_factory):
 @few
 @given(
     name=st.sampled_from([NODES, EDGES, "split.npz"]),
-    place=st.floats(0, 0.999),
+    offset=st.floats(0, 0.999),
     byte=st.integers(0, 255),
     listed=st.booleans(),
 )
-def test_a_changed_byte_gives_a_graph_or_a_data_error(name, place, byte, listed, tmp_path_factory):
+def test_a_changed_byte_gives_a_graph_or_a_data_error(name, offset, byte, listed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("graph")
     splits = write(folder, np.eye(3, dtype=int), [0, 1, 2], [(0, 1)], [0, 1, 2], listed=listed)
     content = bytearray((folder / name).read_bytes())
-    content[int(place * len(content))] = byte
+    content[int(offset * len(content))] = byte
     (folder / name).write_bytes(content)
     try:
         data = read_geom_gcn(folder, splits, words=3 if listed else None)
@@ -108,7 +108,7 @@ def test_a_changed_byte_gives_a_graph_or_a_data_error(name, place, byte, listed,
         (NODES, "2\t0,0,1\t2", "2\t0,0,1\tx", "'x' is not a number"),
     ],
 )
-def test_errors_name_the_place(name, old, new, complaint, small, tmp_path):
+def test_errors_name_the_line(name, old, new, complaint, small, tmp_path):
     text = (tmp_path / name).read_text()
     assert old in text
     (tmp_path / name).write_text(text.replace(old, new))

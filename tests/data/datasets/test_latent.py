@@ -56,7 +56,7 @@ def test_what_is_written_is_read_back(data, nodes, tmp_path_factory):
 def test_garbage_is_a_data_error(garbage, tmp_path_factory):
     path = tmp_path_factory.mktemp("latent") / "file.txt"
     path.write_bytes(garbage)
-    with pytest.raises(DataError, match=r"file\.txt.* fetch it anew"):
+    with pytest.raises(DataError, match=r"file\.txt.* fetch it again"):
         latent.read_neighbours(path, nodes=3)
 
 

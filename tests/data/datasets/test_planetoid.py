@@ -126,7 +126,7 @@ def test_nothing_outside_the_table_is_called(attack, suffix, tmp_path):
     mark = tmp_path / "mark"
     content = attack.replace(b"{mark}", str(mark).encode())
     (tmp_path / f"ind.made.{suffix}").write_bytes(content)
-    with pytest.raises(DataError, match="has no place in a dataset"):
+    with pytest.raises(DataError, match="does not belong in a dataset"):
         read_planetoid(tmp_path, "made", splits=None)
     assert not mark.exists()
 
@@ -139,8 +139,8 @@ def test_nothing_outside_the_table_is_called(attack, suffix, tmp_path):
         ({"test": [3, 3]}, "not numbered from 0"),
         ({"test": [1, 3]}, "described twice"),
         ({"test": [3, 8]}, "out of bounds"),
-        ({"test": [3]}, "not one label for every row"),
-        ({"test_y": np.array([[0, 1]])}, "not one label for every row"),
+        ({"test": [3]}, "not have one label for every row"),
+        ({"test_y": np.array([[0, 1]])}, "not have one label for every row"),
         ({"test_y": np.array([[1], [1]])}, "labels are of two kinds"),
         ({"test_x": np.ones((2, 3))}, "broadcast"),
     ],

@@ -124,7 +124,7 @@ def test_words_are_the_same_when_texts_are_cut_up_in_pieces(monkeypatch):
         assert has == set(text.split())
 
 
-def test_the_number_of_words_is_limited_by_their_number_and_by_memory(monkeypatch):
+def test_the_number_of_words_is_limited_by_their_number_and_by_bytes(monkeypatch):
     texts = [f"w{n % 70} w{n % 71} every" for n in range(200)]
     monkeypatch.setattr(columns, "WORDS", 5)
     assert len(encoded(t=texts)[0].feature_names) == 5

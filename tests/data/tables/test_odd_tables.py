@@ -51,7 +51,7 @@ class TestSpellingsOfAClass:
         graph = read(NODES | {"kind": ["x", " x", "y\t", "y"]})
         assert graph.classes == ["x", "y"]
         assert graph.data.y.tolist() == [0, 0, 1, 1]
-        assert "spaces round 2 label(s), such as ' x'" in "\n".join(graph.warnings)
+        assert "spaces around 2 label(s), such as ' x'" in "\n".join(graph.warnings)
 
     def test_a_label_of_spaces_or_of_a_padded_na_is_missing(self):
         graph = read(
@@ -62,7 +62,7 @@ class TestSpellingsOfAClass:
     def test_labels_that_differ_in_case_are_two_classes_and_told(self):
         graph = read(NODES | {"kind": ["Low risk", "low  Risk", "high", "high"]})
         assert graph.classes == ["Low risk", "high", "low  Risk"]
-        told = [text for text in graph.warnings if "differ in case or spaces alone" in text]
+        told = [text for text in graph.warnings if "differ only in case or spaces" in text]
         assert len(told) == 1
         assert "'Low risk' and 'low  Risk'" in told[0]
         assert "2 classes; spell them alike" in told[0]
@@ -70,7 +70,7 @@ class TestSpellingsOfAClass:
     def test_classes_of_an_earlier_graph_are_found_whatever_the_spaces(self):
         graph = read(NODES | {"kind": [" x", "y ", "z", "x"]}, classes=["x ", "y"])
         assert graph.data.y.tolist() == [0, 1, -1, 0]
-        assert "1 label(s) of a class that is not known" in "\n".join(graph.warnings)
+        assert "1 label(s) of an unknown class" in "\n".join(graph.warnings)
 
     def test_labels_spelled_in_one_way_are_not_remarked_on(self):
         assert not any("spaces" in text for text in read().warnings)
@@ -191,7 +191,7 @@ class TestLongIds:
 
     LONG = "x" * 100_000
 
-    def test_take_no_more_memory_than_their_letters(self):
+    def test_take_no_more_bytes_than_their_letters(self):
         ids = [*(f"id-{n:07}" for n in range(100_000)), self.LONG]
         tracemalloc.start()
         nodes = {"id": ids, "kind": ["x", "y"] * 50_000 + ["x"]}
@@ -268,7 +268,7 @@ class TestFilesThatAreNoTables:
             pa.parquet.write_table(table, path)
         file = "n" if column in NODES else "e"
         with pytest.raises(
-            DataError, match=rf"{file}\.parquet: column '{column}' is of type .*turn"
+            DataError, match=rf"{file}\.parquet: column '{column}' is of type .*convert"
         ):
             read(*paths)
 

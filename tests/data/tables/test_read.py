@@ -97,7 +97,7 @@ def test_a_decimal_comma_goes_with_semicolons(cell, number, files):
     assert any("the decimal point is a comma" in note for note in graph.notes) == (cell == "1,5")
 
 
-def test_parquet_tables_in_memory_and_whatever_speaks_arrow_give_the_same_graph(files, tmp_path):
+def test_parquet_table_objects_and_anything_arrow_give_the_same_graph(files, tmp_path):
     expected = read_graph(*files(), label="kind")
     nodes = {"id": ["a", "b", "c", "d"], "age": [1, 2, 3, None], "kind": ["x", "y", "x", None]}
     edges = {"source": ["a", "b", "d"], "target": ["b", "c", "a"]}
@@ -318,8 +318,8 @@ class TestASecondTable:
         told = "\n".join(graph.notes)
         assert "'city': 1 row with a value that has no feature, such as 'Ulm': all" in told
         assert "'v': 1 value more than 10 standard deviations" in told
-        assert "'v': 1 value missing, where none was" in told
-        assert "1 label(s) of a class that is not known" in told
+        assert "'v': 1 value missing, but none was" in told
+        assert "1 label(s) of an unknown class" in told
         assert "column 'new' is not used" in told
 
     def test_without_a_column(self, files, first):

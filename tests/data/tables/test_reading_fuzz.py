@@ -44,9 +44,9 @@ def damaged(draw, content):
     """The bytes with a few of them changed, taken out or put in, and perhaps cut off."""
     changed = bytearray(content)
     for _ in range(draw(st.integers(1, 4))):
-        place = draw(st.integers(0, len(changed)))
-        end = place + draw(st.sampled_from([0, 1, 1, 1, 4, 40]))
-        changed[place:end] = draw(st.binary(max_size=4))
+        start = draw(st.integers(0, len(changed)))
+        end = start + draw(st.sampled_from([0, 1, 1, 1, 4, 40]))
+        changed[start:end] = draw(st.binary(max_size=4))
     return bytes(changed[: draw(st.sampled_from([None, None, None, len(changed) // 2]))])
 
 
@@ -131,7 +131,7 @@ def typed_tables(draw):
 
 @pytest.mark.fuzz
 @given(typed_tables())
-def test_a_table_in_memory_and_its_parquet_file_are_the_same_graph_or_refused(tmp_path, tables):
+def test_a_table_object_and_its_parquet_file_are_the_same_graph_or_refused(tmp_path, tables):
     paths = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
     for path, table in zip(paths, tables, strict=True):
         pa.parquet.write_table(table, path)

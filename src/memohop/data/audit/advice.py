@@ -1,28 +1,28 @@
-"""What follows from an audit, by rules that one can read.
+"""Advice that follows from an audit, by these rules.
 
-No label of a test node plays a part. *Labels* are those of the training and validation nodes here,
-and homophily is that between them; where a graph has no splits, all labels count.
+Labels of test nodes are never used. *Labels* are those of the training and validation nodes here,
+and homophily is that between them; in a graph without splits, all labels count.
 
-*Direction.* In a graph with a direction, the one in which neighbours say most, if they say more
-than both directions taken together (`undirected`), by more than .02 and by more than two standard
-errors; otherwise `undirected`.
+*Direction.* In a directed graph, the direction in which neighbours say most, if they say more than
+both directions together (``undirected``), by more than .02 and by more than two standard errors;
+otherwise ``undirected``.
 
 *Model.* Neighbours say something if their score is above .05 and above three standard errors.
 
-1. The neighbours say nothing: `mlp`. Nothing is lost by not listening, and listening adds noise.
-2. They say something, and adjusted homophily is at least .3: `gcn`. Neighbours mostly agree, and
-   the mean of a neighbourhood is worth listening to; `gcn+mmp` should do as well there.
-3. They say something, and adjusted homophily is below .3: `gcn+mmp`. What they say is not "I am
-   like you", and what a node knows of itself must not be washed out.
+1. The neighbours say nothing: ``mlp``. The graph would only add noise.
+2. They say something, and adjusted homophily is at least .3: ``gcn``. Neighbours mostly agree, and
+   the mean of a neighbourhood is worth having; ``gcn+mmp`` should do as well there.
+3. They say something, and adjusted homophily is below .3: ``gcn+mmp``. Neighbours are not alike,
+   and a node's own features must not be averaged away.
 
-Where features and neighbours together do not say more than the features, by the same margin as for
-the direction, that is told: little is to be expected from the graph.
+If features and neighbours together do not say more than the features, by the same margin as for
+the direction, the advice is to expect little from the graph.
 
-*Distrust.* Twins, where a tenth of the test nodes have a close one in training, and of the
-validation nodes that have one, nine in ten have its class; duplicates, where they are a hundredth
-of the nodes; classes with fewer than three labels; accuracy, where one class has three quarters of
-the labels; single scores, where there are fewer than 200 test nodes; the graph, where a tenth of
-the nodes are isolated; and any model, where neither features nor neighbours say something.
+*Distrust.* Twins, if a tenth of the test nodes have a close one in training, and nine in ten of the
+validation nodes with a close one have its class; duplicates, if they are a hundredth of the nodes;
+classes with fewer than three labels; accuracy, if one class has three quarters of the labels;
+single scores, if there are fewer than 200 test nodes; the graph, if a tenth of the nodes are
+isolated; and any model, if neither features nor neighbours say something.
 """
 
 from __future__ import annotations
@@ -44,14 +44,7 @@ _MORE = 0.02
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do, and why.
-
-    Attributes:
-        model: The model to begin with.
-        direction: The direction to give it.
-        reasons: Why, in plain words.
-        distrust: What to be wary of, in plain words.
-    """
+    """The model to begin with, its direction, the reasons, and what to be wary of."""
 
     model: str
     direction: str
@@ -60,16 +53,16 @@ class Advice:
 
 
 def best_direction(neighbours: Mapping[str, Said]) -> str:
-    """The direction in which neighbours say most, or `undirected` if that says as much."""
+    """The direction in which neighbours say most, or ``undirected`` if that says as much."""
     best = max(neighbours, key=lambda name: neighbours[name].score)
     gain = neighbours[best].score - neighbours["undirected"].score
     return best if gain > max(_MORE, 2 * neighbours[best].error) else "undirected"
 
 
 def advise(audit: Audit) -> Advice:
-    """Applies the rules above."""
+    """Apply the rules above."""
     if audit.neighbours_say is None or audit.neighbours_error is None:
-        reason = "fewer than two classes have three labels: there is too little to go by"
+        reason = "fewer than two classes have three labels, which is too little to judge by"
         return Advice("mlp", audit.direction, (reason,), tuple(_distrust(audit)))
     alike = (audit.known_homophily or 0) >= _ALIKE
     heard = _says_something(audit.neighbours_say, audit.neighbours_error)
@@ -83,7 +76,7 @@ def _says_something(score: float, error: float) -> bool:
 
 
 def _of_known(audit: Audit) -> str:
-    """Whose labels the advice goes by, where not all."""
+    """Which labels the advice is based on, if not all."""
     return "" if audit.split is None else " among training and validation nodes"
 
 
@@ -95,14 +88,14 @@ def _of_model(audit: Audit, model: str) -> str:
     homophily = f"(adjusted homophily {audit.known_homophily or 0:.2f}{_of_known(audit)})"
     if model == "mlp":
         return (
-            "mlp: the neighbours say nothing that a quick look can find; try gcn+mmp beside it, "
-            "which can close its ears"
+            "mlp: a quick test finds nothing in the neighbours; also try gcn+mmp, which can learn "
+            "to ignore them"
         )
     if model == "gcn":
         return f"gcn: neighbours are mostly alike {homophily}; gcn+mmp should do as well"
     return (
-        f"gcn+mmp: the neighbours tell, but not by being alike {homophily}, so that a node must "
-        "keep what it knows of itself"
+        f"gcn+mmp: the neighbours tell something, but are not alike {homophily}, so a node must "
+        "keep its own features"
     )
 
 
@@ -149,7 +142,7 @@ def _distrust(audit: Audit) -> list[str]:
     if audit.small_classes:
         found.append(
             f"fewer than three labels{_of_known(audit)}: class {first_few(audit.small_classes)}; "
-            "no score tells anything about it, so merge it with another or leave it out"
+            "no score is meaningful for it, so merge it with another or leave it out"
         )
     if largest >= 0.75:
         found.append(
@@ -163,9 +156,9 @@ def _distrust(audit: Audit) -> list[str]:
         )
     if audit.isolated >= 0.1 * audit.nodes:
         found.append(
-            f"{audit.isolated} of {audit.nodes} nodes have no neighbour; no graph helps them"
+            f"{audit.isolated} of {audit.nodes} nodes have no neighbour; a graph cannot help them"
         )
     said = max(audit.features_say or 0, audit.neighbours_say or 0)
     if audit.neighbours_error is not None and not _says_something(said, audit.neighbours_error):
-        found.append("neither features nor neighbours say anything; expect chance of any model")
+        found.append("neither features nor neighbours say anything; expect chance from any model")
     return found

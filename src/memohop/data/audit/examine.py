@@ -21,23 +21,20 @@ from memohop.pyg import Data
 
 @dataclass(frozen=True)
 class Audit:
-    """Plain numbers about a graph, and what follows from them; None is what cannot be told.
+    """Plain numbers about a graph, and advice that follows from them; None is unknown.
 
-    What is *said* is a balanced accuracy on the scale from chance, 0, to always right, 1; see
-    `memohop.data.audit.probes`. The measures of homophily are those of
-    `memohop.data.audit.homophily`, on the undirected graph without self-loops and repeated arcs.
+    What features or neighbours *say* of the label is a balanced accuracy on the scale from chance,
+    0, to always right, 1; see :mod:`memohop.data.audit.probes`. The measures of homophily are those
+    of :mod:`memohop.data.audit.homophily`, on the undirected graph without self-loops and repeated
+    arcs.
 
     Attributes:
-        nodes: Number of nodes.
-        arcs: Number of columns of `edge_index`.
-        features: Number of features.
         class_names: What the classes are called.
         class_sizes: How many nodes have each class as their label.
         known_sizes: How many of these are training or validation nodes, or all without splits.
         unlabelled: Number of nodes without a label.
         directed: Whether some arc has no opposite.
-        self_loops: Number of arcs from a node to itself.
-        multi_arcs: Number of arcs that are there already.
+        multi_arcs: Number of repeated arcs.
         isolated: Number of nodes without an arc from or to another node.
         small_classes: Classes with one or two such nodes.
         duplicates: Number of nodes with the same features and links as an earlier one.
@@ -50,20 +47,19 @@ class Audit:
         label_informativeness: How much of a label one neighbour's label tells, from 0 to 1.
         informativeness_out: The same for a node that this node points to, nodes counting alike.
         informativeness_in: The same for a node that points to this one.
-        features_say: What the features say of the label.
-        out_say: What the nodes say that a node points to; None if there is no direction.
-        in_say: What those say that point to it.
-        undirected_say: What either say.
-        direction: The direction in which neighbours say most; see `best_direction`.
+        out_say: What the nodes that a node points to say; None if there is no direction.
+        in_say: What the nodes that point to it say.
+        undirected_say: What all its neighbours say.
+        direction: The direction in which neighbours say most; see :func:`best_direction`.
         neighbours_say: What the neighbours say in that direction.
-        neighbours_error: The standard error of that.
+        neighbours_error: The standard error of ``neighbours_say``.
         together_say: What features and neighbours say together.
-        split: The split that the test nodes are of; None if the graph has no splits.
+        split: The split that is examined; None if the graph has no splits.
         test_nodes: Number of its test nodes.
         twins: How many of them point to exactly the same nodes as a training node.
         close_twins: How many of these point to two nodes or more.
-        twin_agreement: How often a training twin has the same class; of validation nodes, so that
-            no test label is looked at.
+        twin_agreement: How often a training twin has the same class as a validation node; test
+            labels are not used.
     """
 
     nodes: int
@@ -103,34 +99,34 @@ class Audit:
 
     @property
     def advice(self) -> Advice:
-        """Which model, which direction, what to distrust; see `memohop.data.audit.advice`."""
+        """Model, direction and causes for distrust; see :mod:`memohop.data.audit.advice`."""
         return advise(self)
 
 
 def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
-    """Looks a graph over in a few seconds; see `memohop.data.audit.advice` for how it advises.
+    """Examine a graph in a few seconds; :mod:`memohop.data.audit.advice` has the rules of advice.
 
     Sizes of classes, homophily and informativeness are those of all labels, as in papers. All
     else, and so the advice, comes from the labels of training and validation nodes; if the graph
     has no splits, from all labels.
 
     Args:
-        data: A graph with `x`, `edge_index` and `y` (negative for a node without a label), with or
-            without splits; or what `memohop.data.tables` made of your own.
-        split: Which split the test nodes are of, if there are splits.
+        data: A graph with ``x``, ``edge_index`` and ``y`` (negative for a node without a label),
+            with or without splits; or a graph of your own from :mod:`memohop.data.tables`.
+        split: The split to examine, if there are splits.
     """
     names: tuple[str, ...] = ()
     if not isinstance(data, Data | OwnGraph):
         raise UsageError(
             f"data is of type {type(data).__name__} and no graph; give a Data of PyTorch Geometric "
-            "or what memohop.data.tables makes of yours"
+            "or a graph from memohop.data.tables"
         )
     if isinstance(data, OwnGraph):
         data, names = data.data, tuple(str(name) for name in data.classes)
     check_graph(data)
     x, y, arcs = (tensor.cpu().numpy() for tensor in (data.x, data.y, data.edge_index))
     if (y < 0).all():
-        raise UsageError("data.y has no label; an audit needs some to look at")
+        raise UsageError("data.y has no label; an audit needs some")
     train, val, test = _sets(data, split)
     known = (y >= 0) & (train | val if "test_mask" in data else True)
     sizes = np.bincount(y[y >= 0], minlength=len(names))
@@ -141,7 +137,7 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
     agreement = homophily(links["undirected"], y)
     said = probe(x, links, y, known)
     direction = best_direction(said.neighbours) if said else "undirected"
-    neighbours = said.neighbours if said else {}
+    scores = {name: found.score for name, found in said.neighbours.items()} if said else {}
     keys = link_keys(pointing)
     degree, learnt = np.diff(pointing.indptr), train & (y >= 0)
     of_twins = twins(keys, degree, learnt, test)
@@ -173,12 +169,12 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
         informativeness_out=informativeness[0],
         informativeness_in=informativeness[1],
         features_say=said.features.score if said else None,
-        out_say=neighbours["out"].score if "out" in neighbours else None,
-        in_say=neighbours["in"].score if "in" in neighbours else None,
-        undirected_say=neighbours["undirected"].score if neighbours else None,
+        out_say=scores.get("out"),
+        in_say=scores.get("in"),
+        undirected_say=scores.get("undirected"),
         direction=direction,
-        neighbours_say=neighbours[direction].score if neighbours else None,
-        neighbours_error=neighbours[direction].error if neighbours else None,
+        neighbours_say=scores.get(direction),
+        neighbours_error=said.neighbours[direction].error if said else None,
         together_say=said.together[direction].score if said else None,
         split=split if "test_mask" in data else None,
         test_nodes=int(test.sum()),
@@ -189,19 +185,19 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
 
 
 def _sets(data: Data, split: int) -> list[NDArray[np.bool_]]:
-    """Training, validation and test nodes of one split; none where there are no splits."""
+    """Training, validation and test nodes of one split; none if there are no splits."""
     if "test_mask" not in data:
         return 3 * [np.zeros(len(data.y), dtype=bool)]
     split = whole_number("split", split, least=0)
     masks = as_columns(data)
     splits = masks[0].shape[1]
     if split >= splits:
-        raise UsageError(f"split={split} is not there; give one from 0 to {splits - 1}")
+        raise UsageError(f"split={split} does not exist; give one from 0 to {splits - 1}")
     return [mask[:, split].cpu().numpy() for mask in masks]
 
 
 def _matrix(arcs: NDArray[np.int64], nodes: int) -> sparse.csr_array:
-    """1 where a node points to another, in order of the columns."""
+    """A matrix with 1 where the row points to the column, columns in order."""
     matrix = sparse.csr_array(
         (np.ones(arcs.shape[1], dtype=np.float32), (arcs[0], arcs[1])), shape=(nodes, nodes)
     )
@@ -211,7 +207,7 @@ def _matrix(arcs: NDArray[np.int64], nodes: int) -> sparse.csr_array:
 
 
 def _links(out: sparse.csr_array) -> dict[str, sparse.csr_array]:
-    """Whom a node hears in each direction; there is one where every arc has its opposite."""
+    """The neighbours of each node by direction; there is only one if every arc has its opposite."""
     into = out.T.tocsr()
     either = out.maximum(into)
     if either.nnz == out.nnz:

@@ -1,7 +1,7 @@
-r"""How far neighbours agree, measured in the ways that papers use.
+r"""How far neighbours agree, by the measures of the literature.
 
-All take a graph whose edges count once in each direction, without self-loops, and look at the
-edges between two nodes that have a label. With :math:`p(c, d)` the share of the arcs from class
+All take a graph with each edge once in each direction, without self-loops, and use the edges
+between two nodes with a label. With :math:`p(c, d)` the share of the arcs from class
 :math:`c` to class :math:`d`, :math:`\bar p(c) = \sum_d p(c, d)` the share that begins in
 :math:`c`, and :math:`n_c / n` the share of the nodes in :math:`c`:
 
@@ -12,7 +12,7 @@ node                the mean, over the nodes with neighbours, of the share of th
 class-insensitive   :math:`\frac{1}{C - 1} \sum_c \max(0, p(c, c) / \bar p(c) - n_c / n)`
                     (Lim et al. 2021)
 adjusted            :math:`(h - \sum_c \bar p(c)^2) / (1 - \sum_c \bar p(c)^2)`: 0 where neighbours
-                    say nothing, 1 where all agree (Platonov et al. 2023)
+                    tell nothing, 1 where all agree (Platonov et al. 2023)
 informativeness     :math:`I / H(\bar p)` with
                     :math:`I = \sum_{c, d} p(c, d) \log \frac{p(c, d)}{\bar p(c) \bar p(d)}`: how
                     much of a label is known from one neighbour's label (Platonov et al. 2023)
@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import entr
 
 _BINS = 5
 
@@ -42,26 +43,26 @@ class Homophily(NamedTuple):
 
 
 def homophily(links: sparse.csr_array, y: NDArray[np.int64]) -> Homophily:
-    """All measures at once.
+    """All measures.
 
     Args:
         links: A symmetric matrix of 0 and 1 with nothing on the diagonal.
-        y: The class of every node, negative where it is not known.
+        y: The class of every node, negative if it is not known.
     """
     source, target = _between_labelled(links, y)
     if not source.size:
         return Homophily(None, None, None, None, None)
-    classes = int(y.max()) + 1
-    counts = np.bincount(y[source] * classes + y[target], minlength=classes**2)
-    share = counts.reshape(classes, classes) / source.size
+    share = _shares(source, target, y)
     within, ends = share.diagonal(), share.sum(axis=1)
-    sizes = np.bincount(y[y >= 0], minlength=classes)
+    sizes = np.bincount(y[y >= 0], minlength=len(share))
     edge, chance = float(within.sum()), float((ends**2).sum())
     linked, used = ends > 0, int((sizes > 0).sum())
     excess = within[linked] / ends[linked] - sizes[linked] / sizes.sum()
+    degree = np.bincount(source, minlength=len(y))
+    agreeing = np.bincount(source[y[source] == y[target]], minlength=len(y))
     return Homophily(
         edge=edge,
-        node=_node_homophily(source, y[source] == y[target], len(y)),
+        node=float((agreeing[degree > 0] / degree[degree > 0]).mean()),
         class_insensitive=float(np.maximum(excess, 0).sum() / (used - 1)) if used > 1 else None,
         adjusted=(edge - chance) / (1 - chance) if np.count_nonzero(ends) > 1 else None,
         informativeness=_information(share),
@@ -71,31 +72,26 @@ def homophily(links: sparse.csr_array, y: NDArray[np.int64]) -> Homophily:
 def informativeness_of_a_neighbour(links: sparse.csr_array, y: NDArray[np.int64]) -> float | None:
     """How much of a node's label is known from the label of one of its neighbours.
 
-    As above, but for a node drawn at random and then one of the neighbours in its row of `links`,
-    so that every node counts alike. The matrix need not be symmetric: it tells apart the nodes that
-    a node points to from those that point to it.
+    As above, but for a node drawn at random and then one of the neighbours in its row of
+    ``links``: every node counts alike. The matrix need not be symmetric; its rows may hold only the
+    nodes that a node points to, or only those that point to it.
     """
     source, target = _between_labelled(links, y)
     if not source.size:
         return None
-    classes = int(y.max()) + 1
-    degree = np.bincount(source, minlength=len(y))
-    share = np.bincount(
-        y[source] * classes + y[target], weights=1 / degree[source], minlength=classes**2
-    ).reshape(classes, classes)
-    return _information(share / share.sum())
+    return _information(_shares(source, target, y, weights=1 / np.bincount(source)[source]))
 
 
 def homophily_bins(
     local: NDArray[np.float64],
 ) -> Iterator[tuple[float, float, NDArray[np.bool_]]]:
-    """Nodes of similar local homophily: five bins of equal width, those without nodes left out.
+    """Nodes of similar local homophily, in five bins of equal width; empty bins are left out.
 
     Args:
         local: For each node the share of its neighbours that are of its class. NaN is in no bin.
 
     Yields:
-        Where the bin begins and ends, and which nodes lie in it; 1 lies in the last one.
+        Begin and end of a bin, and a mask of its nodes; 1 is in the last bin.
     """
     number = np.minimum(np.floor(local * _BINS), _BINS - 1)
     for i in range(_BINS):
@@ -110,19 +106,22 @@ def _between_labelled(links: sparse.csr_array, y: NDArray[np.int64]) -> tuple[ND
     return source[known], target[known]
 
 
-def _node_homophily(source: NDArray[Any], same: NDArray[np.bool_], nodes: int) -> float:
-    degree = np.bincount(source, minlength=nodes)
-    agreeing = np.bincount(source, weights=same, minlength=nodes)
-    linked = degree > 0
-    return float((agreeing[linked] / degree[linked]).mean())
+def _shares(
+    source: NDArray[Any],
+    target: NDArray[Any],
+    y: NDArray[np.int64],
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """The shares :math:`p(c, d)` of the classes of the two ends."""
+    classes = int(y.max()) + 1
+    counts = np.bincount(y[source] * classes + y[target], weights, minlength=classes**2)
+    return counts.reshape(classes, classes) / counts.sum()
 
 
 def _information(share: NDArray[np.float64]) -> float | None:
     """Mutual information of row and column, divided by the entropy of the row."""
     rows, columns = share.sum(axis=1), share.sum(axis=0)
-    there = share > 0
-    mutual = float(
-        (share[there] * np.log((share / np.outer(rows, columns).clip(1e-300))[there])).sum()
-    )
-    entropy = -float((rows[rows > 0] * np.log(rows[rows > 0])).sum())
-    return mutual / entropy if np.count_nonzero(rows) > 1 else None
+    if np.count_nonzero(rows) < 2:
+        return None
+    entropy = entr(rows).sum()
+    return float((entropy + entr(columns).sum() - entr(share).sum()) / entropy)

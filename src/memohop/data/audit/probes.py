@@ -1,23 +1,22 @@
-"""A quick look at what predicts the labels: the features, the neighbours, or both together.
+"""A quick test of what predicts the labels: the features, the neighbours, or both together.
 
-A *probe* is a logistic regression with classes of equal weight, scored on three folds. It sees
+A *probe* is a logistic regression with classes of equal weight, scored on three folds. Its inputs:
 
-- of the *features*: the features themselves, or their 64 main directions if there are more;
-- of the *neighbours* in one direction: the mean of their features, the classes of those among them
-  that are in the training folds, how many there are, and who they are (the 32 main directions of
-  the links);
-- of both *together*: the product of the two probabilities, one of them raised to the power that
-  is best on the other folds.
+- for the *features*: the features themselves, or their 64 main directions if there are more;
+- for the *neighbours* in one direction: the mean of their features, the classes of those in the
+  training folds, their number, and the 32 main directions of the links;
+- for both *together*: the product of the two probabilities, with the powers that are best on the
+  other folds.
 
 What a probe *says* is its balanced accuracy on the scale from chance, 0, to always right, 1. At
-most 10000 nodes are looked at, drawn at random, so that a large graph takes no longer.
+most 10000 nodes are used, drawn at random, to keep large graphs quick.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import randomized_svd
 
@@ -33,17 +33,18 @@ _NODES = 10_000
 _OF_FEATURES = 64
 _OF_LINKS = 32
 _SEED = 0
+Folds: TypeAlias = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 class Said(NamedTuple):
-    """What a probe says, from 0 for chance to 1, and the standard error of that."""
+    """What a probe says, from 0 for chance to 1, and its standard error."""
 
     score: float
     error: float
 
 
 class Probes(NamedTuple):
-    """What the features say, and the neighbours alone and with them, by direction."""
+    """What the features say, and, by direction, the neighbours alone and with the features."""
 
     features: Said
     neighbours: dict[str, Said]
@@ -56,13 +57,13 @@ def probe(
     y: NDArray[np.int64],
     usable: NDArray[np.bool_],
 ) -> Probes | None:
-    """Asks features and neighbours; None if fewer than two classes have three usable nodes.
+    """Probe features and neighbours; None if fewer than two classes have three usable nodes.
 
     Args:
         x: Features.
-        links: For each direction, whom a node hears: a matrix of 0 and 1.
+        links: For each direction, the neighbours of each node as a matrix of 0 and 1.
         y: The class of every node.
-        usable: The nodes whose class may be looked at; all have one.
+        usable: The nodes with a class that may be used.
     """
     sizes = np.bincount(y[usable], minlength=1)
     nodes = np.flatnonzero(usable)
@@ -89,9 +90,9 @@ def _heard(
     matrix: sparse.csr_array,
     nodes: NDArray[np.int64],
     classes: NDArray[np.int64],
-    folds: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    folds: Folds,
 ) -> list[NDArray[Any]]:
-    """What each of the nodes hears, for each fold: the classes of its test nodes are not told."""
+    """Inputs from the neighbours of each node, without the classes of the test nodes of a fold."""
     rows = matrix[nodes]
     degree = np.diff(rows.indptr)[:, None]
     shared = rows[:, np.bincount(rows.indices, minlength=rows.shape[1]) > 1]
@@ -116,21 +117,19 @@ def _main_directions(matrix: Any, count: int) -> NDArray[Any]:
     return np.asarray(randomized_svd(matrix, count, random_state=_SEED)[2].T, dtype=np.float32)
 
 
-def _predict(
-    views: list[NDArray[Any]],
-    classes: NDArray[np.int64],
-    folds: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
-) -> NDArray[Any]:
-    """The logarithm of each class's probability, for every node from the folds without it."""
+def _predict(views: list[NDArray[Any]], classes: NDArray[np.int64], folds: Folds) -> NDArray[Any]:
+    """The log-probability of each class, for every node from the folds without it."""
     found = np.zeros((len(classes), classes.max() + 1))
     for view, (train, test) in zip(views, folds, strict=True):
-        scaler = StandardScaler().fit(view[train])
-        model = LogisticRegression(C=0.03, class_weight="balanced", max_iter=100, tol=1e-3)
+        model = make_pipeline(
+            StandardScaler(),
+            LogisticRegression(C=0.03, class_weight="balanced", max_iter=100, tol=1e-3),
+        )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # roughly is enough here
-            model.fit(scaler.transform(view[train]), classes[train])
-        share = model.predict_proba(scaler.transform(view[test]))
-        found[test] = np.log(np.maximum(share, np.finfo(share.dtype).tiny))  # certainty is no error
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a rough fit is enough
+            model.fit(view[train], classes[train])
+        share = model.predict_proba(view[test])
+        found[test] = np.log(np.maximum(share, np.finfo(share.dtype).tiny))  # never log 0
     return found
 
 
@@ -138,9 +137,9 @@ def _product(
     first: NDArray[Any],
     second: NDArray[Any],
     classes: NDArray[np.int64],
-    folds: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    folds: Folds,
 ) -> NDArray[Any]:
-    """Both predictions joined, so that one that knows nothing does no harm."""
+    """Both predictions joined; one that knows nothing does no harm."""
     candidates = [(1 - share) * first + share * second for share in np.linspace(0, 1, 7)]
     joined = np.empty_like(first)
     for others, fold in folds:

@@ -1,10 +1,12 @@
 """Nodes that are there twice, and test nodes that have a twin in training.
 
-Two nodes are *twins* if they point to exactly the same nodes, at least one. In an undirected graph
-that is: if they have the same neighbours. With one link in common that is often chance, with two or
-more (*close* twins) hardly ever. A test node with a close twin in training whose class is the same
-leaks: what tells its class is that twin, and not what a model has learnt. *Duplicates* are nodes
-that have the same features as an earlier node and point to the same nodes.
+Two nodes are *twins* if they point to exactly the same nodes, at least one; in an undirected graph,
+if they have the same neighbours. With one common link that is often chance, with two or more
+(*close* twins) hardly ever. A test node with a close twin of the same class in training leaks: the
+twin gives its class away, whatever a model has learnt. *Duplicates* have the same features as an
+earlier node and point to the same nodes.
+
+``keys`` are those of :func:`link_keys`, and ``degree`` counts the nodes that each node points to.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ class Twins(NamedTuple):
 
 
 def link_keys(links: sparse.csr_array) -> NDArray[np.int64]:
-    """A number for each row, which is the same for rows with the same columns."""
+    """A number for each row, the same for rows with the same columns."""
     columns = links.indices
     return np.fromiter(
         (hash(columns[start:end].tobytes()) for start, end in pairwise(links.indptr)),
@@ -42,14 +44,7 @@ def twins(
     train: NDArray[np.bool_],
     test: NDArray[np.bool_],
 ) -> Twins:
-    """Counts the twins of one split.
-
-    Args:
-        keys: What `link_keys` gives for the nodes that each node points to.
-        degree: How many these are.
-        train: The training nodes.
-        test: The test nodes.
-    """
+    """Count the twins of one split."""
     found = test & (degree > 0) & np.isin(keys, keys[train])
     return Twins(int(found.sum()), int((found & (degree > 1)).sum()))
 
@@ -63,8 +58,8 @@ def twin_agreement(
 ) -> float | None:
     """How often a close twin in training has the class of a validation node.
 
-    The mean over the validation nodes with such twins of the share that agrees; None if there are
-    none. All of `train` and `val` have a class in `y`, and no other class is looked at.
+    The share of agreeing twins, averaged over the validation nodes with such twins; None if there
+    are none. All nodes of ``train`` and ``val`` have a class in ``y``; no other class is used.
     """
     groups = np.unique(keys, return_inverse=True)[1]
     learnt = sparse.csr_array(

@@ -1,6 +1,7 @@
-"""Published datasets: what there is, where it comes from, and how its files are read.
+"""Published datasets: their list, where they come from, and how their files are read.
 
-`registry` lists them and needs no PyTorch; `fetch` brings the files here and checks them;
-`geom_gcn`, `planetoid` and `platonov` read one family of files each; `latent` has Geom-GCN's
-neighbours; `load` ties it together. Nothing is imported here, so that a listing starts at once.
+:mod:`registry` lists them and needs no PyTorch; :mod:`fetch` downloads and checks the files;
+:mod:`geom_gcn`, :mod:`planetoid` and :mod:`platonov` read one family of files each; :mod:`latent`
+has Geom-GCN's neighbours; :mod:`load` ties it together. Nothing is imported here: a listing starts
+quickly.
 """

@@ -6,9 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-_LANDMARKS = 1000  # nodes from which Isomap measures; up to so many it is exact
+_LANDMARKS = 1000  # nodes from which Isomap measures; a graph of fewer nodes is exact
 _EPOCHS, _BURN_IN = 50, 10
-_BATCHES, _LEAST_BATCH = 100, 64  # of an epoch, and arcs in one
+_BATCHES, _LEAST_BATCH = 100, 64  # batches of an epoch, and arcs in one
 _NEGATIVES = 10
 _RATE = 0.3
 _RIM = 1 - 1e-5  # points of the disc stay within this radius
@@ -17,20 +17,16 @@ Points = NDArray[np.float64]
 
 
 def isomap(arcs: NDArray[np.int64], nodes: int) -> Points:
-    r"""Coordinates whose distances are like the numbers of steps between nodes.
+    r"""Coordinates with distances like the numbers of steps between nodes.
 
     Classical scaling of the lengths of shortest paths: the two leading eigenvectors of the
     centred :math:`-\mathbf{D}^{\circ 2}/2`, each times the root of its eigenvalue. In a large
     graph the paths start at 1000 landmarks (drawn with a fixed seed), and the other nodes are
-    placed by their distances to those. Parts that no path joins are one step further from each
+    located by their distances to those. Parts that no path joins are one step further from each
     other than the farthest nodes of one part.
 
-    The result is scaled to at most 1 and rounded to six digits, so that nodes in the same place
-    are there on every machine.
-
-    Args:
-        arcs: ``[2, arcs]``, both ways and without self-loops.
-        nodes: number of nodes.
+    The result is scaled to at most 1 and rounded to six digits: nodes at the same point on one
+    machine are so on every machine. Arcs are ``[2, arcs]``, both ways and without self-loops.
     """
     from scipy.sparse.csgraph import dijkstra
     from sklearn.decomposition import KernelPCA
@@ -59,12 +55,8 @@ def poincare(arcs: NDArray[np.int64], nodes: int, *, seed: int = 0) -> Points:
         -\log\frac{e^{-d(u, v)}}{e^{-d(u, v)} + \sum_{v'} e^{-d(u, v')}}
 
     by Riemannian gradient descent with a burn-in at a tenth of the rate. A node moves by the
-    mean of its gradients within a batch, so that hubs do not leap.
-
-    Args:
-        arcs: ``[2, arcs]``, both ways and without self-loops.
-        nodes: number of nodes.
-        seed: decides first places, order and draws.
+    mean of its gradients within a batch, to keep hubs from leaping. Arcs are ``[2, arcs]``, both
+    ways and without self-loops; the seed decides first points, order and draws.
     """
     generator = np.random.default_rng(seed)
     points = generator.uniform(-1e-3, 1e-3, (nodes, 2))
@@ -78,7 +70,7 @@ def poincare(arcs: NDArray[np.int64], nodes: int, *, seed: int = 0) -> Points:
             drawn = generator.integers(nodes, size=(len(source), _NEGATIVES))
             others = np.concatenate((target[:, None], drawn), axis=1)
             points -= rate * _mean_gradient(points, source, others)
-            radius = np.sqrt(np.square(points).sum(1, keepdims=True))
+            radius = np.linalg.norm(points, axis=1, keepdims=True)
             points *= np.minimum(1, _RIM / np.maximum(radius, _RIM))
     return points
 

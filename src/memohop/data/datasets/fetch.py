@@ -1,4 +1,4 @@
-"""Brings the published files to this machine and vouches for every one by its SHA-256."""
+"""Downloads the published files and checks every one by its SHA-256."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ENVIRONMENT = "MEMOHOP_DATA"
 _GEOM_GCN = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn"
 _PLANETOID = "https://raw.githubusercontent.com/kimiyoung/planetoid"
 _PLATONOV = "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs"
-# Pinned to commits: what is published later under the same name cannot slip in.
-# The first prefix that fits a path is the one that counts.
+# Pinned to commits, so that a later file of the same name cannot slip in.
+# The first prefix that fits a path counts.
 ADDRESSES = {
     "geom-gcn/legacy/": f"{_GEOM_GCN}/1c4c04f93fa6ada91976cda8d7577eec0e3e5cce/new_data/",
     "geom-gcn/": f"{_GEOM_GCN}/1124af17444d7fd09686504ec46caa3f39f4f632/",
@@ -29,20 +29,24 @@ ADDRESSES = {
 def locate(
     paths: Iterable[str], *, root: str | os.PathLike[str] | None = None, progress: bool = False
 ) -> Path:
-    """The folder below which all `paths` lie, each one whole.
+    """The folder that holds all ``paths``, each one whole.
 
-    A local folder, `root` or else the environment variable `MEMOHOP_DATA`, is used as it is and
-    never written to. Without one, what is missing or damaged is downloaded into the user's
-    cache folder. The digests are checked either way, and a failure is a `DataError`.
+    A local folder, ``root`` or else the environment variable ``MEMOHOP_DATA``, is used as it is
+    and never written to. Without one, missing or damaged files are downloaded into the user's
+    cache folder. The digests are checked either way, and a failure is a :class:`DataError`.
 
     Args:
-        paths: Paths below the data folder, as listed in `DatasetInfo.files`.
-        root: A local folder with these files; no download is tried.
+        paths: Paths below the data folder, as listed in :attr:`DatasetInfo.files`.
+        root: A local folder with these files; nothing is downloaded.
         progress: Show a progress bar on standard error while downloading.
     """
     if root is not None and not isinstance(root, str | os.PathLike):
         raise UsageError(f"root={root!r} is no folder; give its path")
-    expected = {path: _known_digest(path) for path in paths}
+    digests, expected = known_digests(), {}
+    for path in paths:
+        if path not in digests:
+            raise UsageError(f"no digest is known for {path!r}; the known files are in files.txt")
+        expected[path] = digests[path]
     local = root or os.environ.get(ENVIRONMENT)
     if local:
         folder = Path(local).expanduser()
@@ -67,16 +71,9 @@ def address(path: str) -> str:
     return ADDRESSES[prefix] + path.removeprefix(prefix)
 
 
-def _known_digest(path: str) -> str:
-    digests = known_digests()
-    if path not in digests:
-        raise UsageError(f"no digest is known for the file {path!r}; known are those in files.txt")
-    return digests[path]
-
-
 def _check(folder: Path, path: str, digest: str) -> None:
     remedy = (
-        f"copy it anew from {address(path)}, or leave out the local folder "
+        f"copy it again from {address(path)}, or leave out the local folder "
         f"(--data, root= and {ENVIRONMENT}) to have it downloaded"
     )
     try:
@@ -94,32 +91,27 @@ def _check(folder: Path, path: str, digest: str) -> None:
 
 
 def _download(expected: dict[str, str], *, progress: bool) -> Path:
-    # Imported here because a machine with a local data folder needs neither.
+    # Imported here because a machine with a local data folder needs none of them.
     import pooch
     from rich.console import Console
     from rich.progress import track
 
     pooch.get_logger().setLevel("WARNING")  # it announces every file, around the progress bar
     folder = Path(pooch.os_cache("memohop"))
-    store = pooch.create(
-        path=folder,
-        base_url="",
-        registry=expected,
-        urls={path: address(path) for path in expected},
-    )
+    urls = {path: address(path) for path in expected}
+    store = pooch.create(path=folder, base_url="", registry=expected, urls=urls)
     for path in track(
         expected, "Downloading", console=Console(stderr=True), transient=True, disable=not progress
     ):
         try:
             # pooch makes this folder too, but fails when another process is quicker.
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            # It writes to a temporary file and renames that once the digest is right, so that
-            # whatever bears the final name is whole.
+            # It renames a temporary file once the digest is right: the final file is whole.
             store.fetch(path)
         except (OSError, ValueError) as error:
             raise DataError(
                 f"cannot download {path} from {address(path)} to {folder}: {error}. "
-                "Check the network and try again (what has arrived is kept), or name a local "
+                "Check the network and try again (complete files are kept), or name a local "
                 f"folder that has the file with --data, root= or {ENVIRONMENT}"
             ) from error
     return folder

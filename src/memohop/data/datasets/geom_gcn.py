@@ -15,13 +15,13 @@ from memohop.pyg import Data
 
 
 def read_geom_gcn(folder: Path, splits: Sequence[Path], *, words: int | None = None) -> Data:
-    """The graph in `folder`: directed, with the self-loops of the file, duplicates merged.
+    """The graph in ``folder``: directed, with the self-loops of the file, duplicates merged.
 
     Args:
-        folder: Holds `out1_graph_edges.txt` and `out1_node_feature_label.txt`.
+        folder: Holds ``out1_graph_edges.txt`` and ``out1_node_feature_label.txt``.
         splits: One archive of three masks for each split.
-        words: Length of the vocabulary, if the file lists for each node the numbers of its
-            words (as Actor's does) and not a zero or one for every word.
+        words: Length of the vocabulary, if the file lists the words of each node by number (as
+            Actor's does). Otherwise it has a zero or one for every word.
     """
     x, y = _read_nodes(folder / "out1_node_feature_label.txt", words=words)
     arcs = _read_arcs(folder / "out1_graph_edges.txt", nodes=len(y))
@@ -29,7 +29,7 @@ def read_geom_gcn(folder: Path, splits: Sequence[Path], *, words: int | None = N
 
 
 def read_geom_gcn_splits(paths: Sequence[Path], *, nodes: int) -> Masks:
-    """The splits in the archives `paths`, in that order."""
+    """The splits in these archives, in that order."""
     rows = []
     for path in paths:
         arrays = read_npz(path, ("train_mask", "val_mask", "test_mask"))
@@ -41,59 +41,61 @@ def read_geom_gcn_splits(paths: Sequence[Path], *, nodes: int) -> Masks:
 def _read_nodes(path: Path, *, words: int | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Features and labels, each in the row of its node: Actor's file is in another order."""
     rows: dict[int, tuple[str, int]] = {}
-    for place, (identity, features, label) in _lines(path, columns=3):
-        node = _number(identity, place)
+    for where, (identity, features, label) in _lines(path, columns=3):
+        node = _number(identity, where)
         if node in rows:
-            raise DataError(f"{place}: node {node} comes a second time; fetch the file anew")
-        rows[node] = (features, _number(label, place))
+            raise DataError(f"{where}: node {node} comes a second time; fetch the file again")
+        rows[node] = (features, _number(label, where))
     if not rows or max(rows) != len(rows) - 1:
-        raise DataError(f"{path}: its {len(rows)} nodes are not numbered from 0; fetch it anew")
+        raise DataError(f"{path}: its {len(rows)} nodes are not numbered from 0; fetch it again")
     in_order = [rows[node] for node in range(len(rows))]
     width = in_order[0][0].count(",") + 1 if words is None else words
     x = np.zeros((len(rows), width), dtype=np.float32)
     for node, (features, _) in enumerate(in_order):
-        place = f"{path}: node {node}"
-        x[node, _word_numbers(features, place, width, listed=words is not None)] = 1
+        where = f"{path}: node {node}"
+        x[node, _word_numbers(features, where, width, listed=words is not None)] = 1
     return x, np.array([label for _, label in in_order], dtype=np.int64)
 
 
-def _word_numbers(features: str, place: str, width: int, *, listed: bool) -> list[int]:
-    """Which words a node has, from a list of their numbers or from a zero or one per word."""
+def _word_numbers(features: str, where: str, width: int, *, listed: bool) -> list[int]:
+    """The words of a node, from a list of their numbers or from a zero or one per word."""
     values = features.split(",")
     if listed:
-        numbers = [_number(value, place) for value in values]
+        numbers = [_number(value, where) for value in values]
         if max(numbers) >= width:
-            raise DataError(f"{place} has word {max(numbers)} of {width}; fetch the file anew")
+            raise DataError(f"{where} has word {max(numbers)} of {width}; fetch the file again")
         return numbers
     if len(values) != width or not {"0", "1"}.issuperset(values):
-        raise DataError(f"{place} has not {width} features of 0 or 1; fetch the file anew")
+        raise DataError(f"{where} has not {width} features of 0 or 1; fetch the file again")
     return [number for number, value in enumerate(values) if value == "1"]
 
 
 def _read_arcs(path: Path, *, nodes: int) -> NDArray[np.int64]:
-    pairs = [[_number(end, place) for end in ends] for place, ends in _lines(path, columns=2)]
+    pairs = [[_number(end, where) for end in ends] for where, ends in _lines(path, columns=2)]
     source, target = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     return merge_arcs(source, target, nodes=nodes, origin=path)
 
 
 def _lines(path: Path, *, columns: int) -> Iterator[tuple[str, list[str]]]:
-    """Place and fields of every line but the first, which is a header."""
+    """File and line, and the fields, for every line except the header."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as text: {error}; fetch it anew") from error
+        raise DataError(f"{path} cannot be read as text: {error}; fetch it again") from error
     if not text.startswith("node_id\t"):
-        raise DataError(f"{path} does not begin with the header of Geom-GCN's files; fetch it anew")
+        raise DataError(
+            f"{path} does not begin with the header of Geom-GCN's files; fetch it again"
+        )
     for number, line in enumerate(text.splitlines()[1:], start=2):
         fields = line.split("\t")
-        place = f"{path}, line {number}"
+        where = f"{path}, line {number}"
         if len(fields) != columns:
-            raise DataError(f"{place}: {len(fields)} columns and not {columns}; fetch it anew")
-        yield place, fields
+            raise DataError(f"{where}: {len(fields)} columns and not {columns}; fetch it again")
+        yield where, fields
 
 
-def _number(text: str, place: str) -> int:
-    """A number that is not negative and that fits an `int64` with room to spare."""
+def _number(text: str, where: str) -> int:
+    """A number of at most nine digits, which fits an ``int64`` even as part of a product."""
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise DataError(f"{place}: {text[:40]!r} is not a number from 0 on; fetch the file anew")
+        raise DataError(f"{where}: {text[:40]!r} is not a number from 0 on; fetch the file again")
     return int(text)

@@ -32,7 +32,7 @@ EMBEDDINGS: dict[str, tuple[Callable[[NDArray[np.int64], int], Points], Distance
     "isomap": (isomap, euclidean_distance),
     "poincare": (poincare, hyperbolic_distance),
 }
-_ROWS = 256  # nodes whose distances to all others are held at once
+_ROWS = 256  # nodes with their distances to all others at a time
 _FOLDER = "geom-gcn/structural_neighborhood"
 _HEADER = "node1,node2\tspace\trelation_type"
 _LINE = re.compile(r"(\d{1,9}),(\d{1,9})\t(graph|latent_space)\t([0-3])")
@@ -43,10 +43,10 @@ class LatentNeighbours:
     """The arcs of a graph and of a latent space, each with its division.
 
     Attributes:
-        arcs: `[2, arcs]`, `int64`: from the first row to the second, each once, no self-loops.
-        division: `[arcs]`, `int64`: 0 to 3 for an arc of the graph, 4 to 7 for one of the latent
-            space, each by the relative position of its two ends. An arc of both is of the
-            latent space.
+        arcs: ``[2, arcs]``, ``int64``: from the first row to the second, each once, no self-loops.
+        division: ``[arcs]``, ``int64``: 0 to 3 for an arc of the graph, 4 to 7 for one of the
+            latent space, by the relative position of its two ends. An arc of both counts as one of
+            the latent space.
     """
 
     arcs: torch.Tensor
@@ -55,12 +55,7 @@ class LatentNeighbours:
 
 @dataclass(frozen=True)
 class PublishedNeighbours:
-    """What :func:`memohop.load` puts into the data: read where a model asks for it, not before.
-
-    Attributes:
-        name: The id of the dataset.
-        root: A local folder with the files, instead of a download.
-    """
+    """The neighbours of a dataset, not read before a model asks for them."""
 
     name: str
     root: str | os.PathLike[str] | None = None
@@ -71,11 +66,19 @@ class PublishedNeighbours:
 
 
 def published_file(name: str, embedding: str = "poincare") -> str | None:
-    """The path of the file with the published neighbours of a dataset; None where there is none."""
+    """The path of the file with the published neighbours of a dataset; None if there is none."""
+    return _published_files(name).get(embedding)
+
+
+def _published_files(name: str) -> dict[str, str]:
+    """The files with the published neighbours of a dataset, by embedding."""
     stem = "film" if name == "actor" else name
-    suffix = "MDS" if embedding == "mds" else embedding
-    path = f"{_FOLDER}/outf_nodes_space_relation_{stem}_{suffix}.txt"
-    return path if path in known_digests() else None
+    start = f"{_FOLDER}/outf_nodes_space_relation_{stem}_"
+    return {
+        path.removeprefix(start).removesuffix(".txt").lower(): path
+        for path in known_digests()
+        if path.startswith(start)
+    }
 
 
 def published(
@@ -92,45 +95,35 @@ def published(
 
     Args:
         name: The id of a dataset.
-        embedding: `poincare`; for cora also `struc2vec`, for citeseer and pubmed also `mds`.
+        embedding: ``poincare``; for cora also ``struc2vec``, for citeseer and pubmed also ``mds``.
         root: A local folder with the files, instead of a download.
         progress: Show a progress bar on standard error while downloading.
     """
-    info, path = describe(name), published_file(name, embedding)
-    if path is None:
-        known = _known("film" if name == "actor" else name)
+    info, files = describe(name), _published_files(name)
+    if embedding not in files:
         raise UsageError(
             f"no neighbours of {name} in a latent space {embedding!r} were published; "
-            + (f"known: {', '.join(known)}" if known else "have them computed")
+            + (f"known: {', '.join(files)}" if files else "have them computed")
         )
-    folder = locate((path,), root=root, progress=progress)
-    return read_neighbours(folder / path, nodes=info.nodes)
-
-
-def _known(stem: str) -> list[str]:
-    start = f"{_FOLDER}/outf_nodes_space_relation_{stem}_"
-    return [
-        path.removeprefix(start).removesuffix(".txt").lower()
-        for path in known_digests()
-        if path.startswith(start)
-    ]
+    folder = locate((files[embedding],), root=root, progress=progress)
+    return read_neighbours(folder / files[embedding], nodes=info.nodes)
 
 
 def read_neighbours(path: Path, *, nodes: int) -> LatentNeighbours:
-    """The neighbours in one of Geom-GCN's files, for a graph of so many nodes."""
+    """The neighbours in one of Geom-GCN's files, for a graph of this many nodes."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as text: {error}; fetch it anew") from error
+        raise DataError(f"{path} cannot be read as text: {error}; fetch it again") from error
     if not lines or lines[0] != _HEADER:
-        raise DataError(f"{path} does not begin with {_HEADER!r}; fetch it anew")
+        raise DataError(f"{path} does not begin with {_HEADER!r}; fetch it again")
     rows = np.empty((len(lines) - 1, 3), dtype=np.int64)
     for number, line in enumerate(lines[1:]):
         match = _LINE.fullmatch(line)
         if match is None or max(int(match[1]), int(match[2])) >= nodes:
             raise DataError(
                 f"{path}, line {number + 2}: {line[:40]!r} is not an arc within {nodes} nodes "
-                "with its space and position; fetch the file anew"
+                "with its space and position; fetch the file again"
             )
         rows[number] = match[1], match[2], int(match[4]) + 4 * (match[3] == "latent_space")
     return _neighbours(rows[:, :2].T, rows[:, 2], nodes)
@@ -142,18 +135,18 @@ def computed(
     r"""Neighbours in a latent space that is found from the arcs, for any graph.
 
     With two coordinates :math:`z` for each node, two nodes are neighbours in the latent space
-    when their distance is at most :math:`\rho`, the least one for which these are as many as the
-    neighbours in the graph (Pei et al. 2020). Where that makes them more than twice as many,
-    since many are equally far, a draw with a fixed seed leaves out some of the farthest.
+    if their distance is at most :math:`\rho`, the least one that gives as many neighbours as in
+    the graph (Pei et al. 2020). If that gives more than twice as many, since many pairs are equally
+    far apart, a draw with a fixed seed leaves out some of the farthest.
 
     An arc :math:`u \to v` has position
 
     .. math:: 2 \cdot [z_u^0 \le z_v^0] + [z_u^1 \le z_v^1]
 
     Args:
-        edge_index: `[2, arcs]`; direction and self-loops play no part.
+        edge_index: ``[2, arcs]``; direction and self-loops do not matter.
         num_nodes: Number of nodes.
-        embedding: `isomap` or `poincare`.
+        embedding: ``isomap`` or ``poincare``.
     """
     if embedding not in EMBEDDINGS:
         raise unknown_name("embedding", embedding, EMBEDDINGS)
@@ -176,7 +169,7 @@ def computed(
 def _nearest_pairs(
     points: Points, distance: Distance, count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The `count` nearest pairs, and those as far as the last if `count` more has room for them.
+    """The ``count`` nearest pairs, and those as far as the last if they are at most ``count`` more.
 
     Otherwise a draw chooses among those that are as far as the last.
     """
@@ -193,15 +186,14 @@ def _nearest_pairs(
         if len(nearest) >= count:
             limit = found[1][count - 1]
     within = int((found[1] <= limit).sum())
-    if within > 2 * count:
-        within = count
-    return found[2][:within], found[3][:within]
+    kept = within if within <= 2 * count else count
+    return found[2][:kept], found[3][:kept]
 
 
 def _neighbours(
     arcs: NDArray[np.int64], division: NDArray[np.int64], nodes: int
 ) -> LatentNeighbours:
-    """Each arc once and without self-loops, with the last of its divisions."""
+    """Each arc once, without self-loops, and with the last of its divisions."""
     between = arcs[0] != arcs[1]
     source, target = arcs[:, between]
     numbers = np.sort((source * nodes + target) * 8 + division[between])

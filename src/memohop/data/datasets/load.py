@@ -1,14 +1,12 @@
-"""One function from the name of a dataset to its graph."""
+"""From the name of a dataset to its graph."""
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from memohop.data import synthetic
 from memohop.data.datasets.fetch import locate
@@ -34,25 +32,26 @@ def load(
     progress: bool = False,
     **options: Any,
 ) -> Data:
-    """The graph `name`, as published.
+    """The graph ``name``, as published.
 
     Args:
-        name: One of `memohop.datasets()`.
+        name: One of :func:`memohop.datasets`.
         root: A local folder with the files, instead of a download; see
-            `memohop.data.datasets.fetch`.
-        features: `raw` as published, or `row` with each row divided by its sum (the sum of the
-            absolute values, where some are negative). A row of zeros stays as it is.
-        split: None for the published splits; `public` for Planetoid's split with 20 training
-            nodes of each class; `random` or `class-wise` for new ones.
+            :func:`memohop.data.datasets.fetch.locate`.
+        features: ``raw`` as published, or ``row`` with each row divided by its sum (the sum of the
+            absolute values, if some are negative). A row of zeros stays as it is.
+        split: None for the published splits; ``public`` for Planetoid's split with 20 training
+            nodes of each class; ``random`` or ``class-wise`` for new ones.
         progress: Show a progress bar on standard error while downloading.
-        **options: For new splits `splits=10`, `fractions=(0.48, 0.32, 0.20)` and `seed=0`; for
-            `csbm` and `digits` also the arguments of the function in `memohop.data.synthetic`.
+        **options: For new splits ``splits=10``, ``fractions=(0.48, 0.32, 0.20)`` and ``seed=0``;
+            for ``csbm`` and ``digits`` also the arguments of the function in
+            :mod:`memohop.data.synthetic`.
 
     Returns:
-        `x` (`float32`), `y` (`int64`), `edge_index` (arcs with the direction that was published),
-        `train_mask`, `val_mask` and `test_mask` (boolean, `[nodes, splits]`), and the attributes
-        `name`, `metric` and, where Geom-GCN's authors published them, `latent`: the neighbours
-        in a latent space, which are read when `geom-gcn` asks for them.
+        ``x`` (``float32``), ``y`` (``int64``), ``edge_index`` (arcs with the published direction),
+        ``train_mask``, ``val_mask`` and ``test_mask`` (boolean, ``[nodes, splits]``), and the
+        attributes ``name``, ``metric`` and, if Geom-GCN's authors published them, ``latent``: the
+        neighbours in a latent space, which are read when ``geom-gcn`` asks for them.
     """
     info = describe(name)
     if features not in ("raw", "row"):
@@ -67,9 +66,9 @@ def load(
         if split in SPLITS:
             data.train_mask, data.val_mask, data.test_mask = make_splits(split, data.y, **options)
     if features == "row":
-        data.x = _row_normalised(data.x)
-    data.name = info.id
-    data.metric = info.metric
+        total = data.x.abs().sum(dim=1, keepdim=True)
+        data.x = data.x / total.masked_fill(total == 0, 1)
+    data.name, data.metric = info.id, info.metric
     if published_file(name) is not None:
         data.latent = PublishedNeighbours(name, root)
     return data
@@ -100,24 +99,14 @@ def _check_split(info: DatasetInfo, split: str | None) -> None:
 
 
 def _check_options(info: DatasetInfo, split: str | None, options: dict[str, Any]) -> None:
+    accepted = list(_SPLIT_OPTIONS) if split in SPLITS else []
     if info.id in _MAKERS:
-        accepted = [
-            name for name in inspect.signature(_MAKERS[info.id]).parameters if name != "split"
-        ]
-    else:
-        accepted = list(_SPLIT_OPTIONS) if split in SPLITS else []
+        accepted = [name for name in signature(_MAKERS[info.id]).parameters if name != "split"]
     for option in options:
-        if option in accepted:
-            continue
-        if option in _SPLIT_OPTIONS:
-            remedy = "it goes with split='random' or split='class-wise'"
-        else:
+        if option not in accepted:
             remedy = f"accepted: {', '.join(accepted) or 'none'}"
-        raise UsageError(
-            f"the dataset {info.id} with split={split!r} has no option {option!r}; {remedy}"
-        )
-
-
-def _row_normalised(x: torch.Tensor) -> torch.Tensor:
-    total = x.abs().sum(dim=1, keepdim=True)
-    return x / total.masked_fill(total == 0, 1)
+            if option in _SPLIT_OPTIONS:
+                remedy = "it goes with split='random' or split='class-wise'"
+            raise UsageError(
+                f"the dataset {info.id} with split={split!r} has no option {option!r}; {remedy}"
+            )

@@ -22,9 +22,9 @@ _PUBLIC_VALIDATION = 500
 
 
 class _SparseState:
-    """Takes the attributes of a pickled `csr_matrix`.
+    """Takes the attributes of a pickled ``csr_matrix``.
 
-    SciPy's own class would take them unchecked; its constructor is given them in `_dense`.
+    SciPy's class would take them unchecked; :func:`_dense` gives them to its constructor.
     """
 
     data: NDArray[Any]
@@ -34,14 +34,14 @@ class _SparseState:
 
 
 def _dtype(name: str, align: int = 0, copy: int = 0) -> np.dtype[Any]:
-    """`numpy.dtype` as an old pickle calls it: with integer flags, which NumPy 2.4 deprecates."""
+    """``numpy.dtype`` as old pickles call it: with integer flags, which NumPy 2.4 deprecates."""
     return np.dtype(name, align=bool(align), copy=bool(copy))
 
 
 _ADMITTED: dict[tuple[str, str], Any] = {
     ("numpy", "dtype"): _dtype,
     ("numpy", "ndarray"): np.ndarray,
-    # Asked of an array, because the module of this function moves about.
+    # Taken from an array, because the module of this function moves about.
     ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
     ("numpy._core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
     ("scipy.sparse.csr", "csr_matrix"): _SparseState,
@@ -57,19 +57,19 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ADMITTED:
-            raise pickle.UnpicklingError(f"{module}.{name} has no place in a dataset")
+            raise pickle.UnpicklingError(f"{module}.{name} does not belong in a dataset")
         return _ADMITTED[module, name]
 
 
 def read_planetoid(folder: Path, name: str, *, splits: Sequence[Path] | None) -> Data:
-    """The citation graph `name`, undirected, without self-loops.
+    """The citation graph ``name``, undirected, without self-loops.
 
     CiteSeer has nodes that no file describes: they get no features and class 0, as in
     Geom-GCN's loader.
 
     Args:
-        folder: Holds `ind.NAME.allx` and its likes.
-        name: `cora`, `citeseer` or `pubmed`.
+        folder: Holds ``ind.NAME.allx`` and so on.
+        name: ``cora``, ``citeseer`` or ``pubmed``.
         splits: Archives of Geom-GCN's splits, or None for the one public split of Planetoid
             with 20 training nodes of each class.
     """
@@ -77,15 +77,13 @@ def read_planetoid(folder: Path, name: str, *, splits: Sequence[Path] | None) ->
         x, y, arcs, labelled, test = _read_graph(folder, name)
     except DataError:
         raise
-    except Exception as error:  # a pickle can hold anything, so that any step may fail
+    except Exception as error:  # a pickle can hold anything, so any step may fail
         raise DataError(
-            f"{folder}/ind.{name}.* is not a Planetoid dataset: {error!r}; fetch it anew"
+            f"{folder}/ind.{name}.* is not a Planetoid dataset: {error!r}; fetch it again"
         ) from error
-    if splits is None:
-        masks = _public_split(labelled, test, nodes=len(y))
-    else:
-        masks = read_geom_gcn_splits(splits, nodes=len(y))
-    return graph_data(x, y, arcs, masks)
+    if splits is not None:
+        return graph_data(x, y, arcs, read_geom_gcn_splits(splits, nodes=len(y)))
+    return graph_data(x, y, arcs, _public_split(labelled, test, nodes=len(y)))
 
 
 def _read_graph(
@@ -94,7 +92,8 @@ def _read_graph(
     """Features, labels, arcs, the size of the public training set, and the public test nodes."""
 
     def part(suffix: str) -> Any:
-        return _unpickle(folder / f"ind.{name}.{suffix}")
+        with (folder / f"ind.{name}.{suffix}").open("rb") as file:
+            return _Unpickler(file, encoding="latin1").load()
 
     known_x, known_y = _dense(part("allx")), part("ally")
     test_x, test_y = _dense(part("tx")), part("ty")
@@ -106,7 +105,7 @@ def _read_graph(
     if test.min() < len(known_x):
         raise ValueError("some of its test nodes are described twice")
     if (len(known_x), len(test_x), len(test)) != (len(known_y), len(test_y), len(test_x)):
-        raise ValueError("it has not one label for every row of features")
+        raise ValueError("it does not have one label for every row of features")
     if known_y.shape[1:] != test_y.shape[1:]:
         raise ValueError("its labels are of two kinds")
 
@@ -123,20 +122,14 @@ def _read_graph(
     return x, one_hot.argmax(axis=1), arcs, len(part("y")), test
 
 
-def _unpickle(path: Path) -> Any:
-    with path.open("rb") as file:
-        return _Unpickler(file, encoding="latin1").load()
-
-
 def _dense(state: _SparseState) -> NDArray[Any]:
     matrix = csr_matrix((state.data, state.indices, state.indptr), shape=state._shape)
     matrix.check_format(full_check=True)
-    dense: NDArray[Any] = matrix.toarray()
-    return dense
+    return np.asarray(matrix.toarray())
 
 
 def _public_split(labelled: int, test: NDArray[np.int64], *, nodes: int) -> Masks:
-    """The files begin with the training nodes, then 500 for validation, and list the test nodes."""
+    """The files have the training nodes first, then 500 for validation, and list the test nodes."""
     train, val, held_out = (torch.zeros((nodes, 1), dtype=torch.bool) for _ in range(3))
     train[:labelled] = True
     val[labelled : labelled + _PUBLIC_VALIDATION] = True

@@ -1,4 +1,4 @@
-"""Reads the `.npz` archives of Platonov et al.: the Wikipedia graphs, Minesweeper and Tolokers."""
+"""Reads the archives of Platonov et al.: the Wikipedia graphs, Minesweeper and Tolokers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ _NAMES = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "
 
 
 def read_platonov(path: Path, *, directed: bool) -> Data:
-    """The graph in the archive `path`.
+    """The graph in an archive.
 
-    Args:
-        path: The archive.
-        directed: Whether the archive holds arcs, which are then kept as they are. An archive
-            of an undirected graph holds every edge once, and both of its arcs are returned.
+    An archive of a directed graph holds its arcs. That of an undirected graph holds every edge
+    once, and both of its arcs are returned.
     """
     features, labels, edges, *masks = read_npz(path, _NAMES)
     nodes = len(labels) if labels.ndim == 1 else -1
@@ -35,7 +33,7 @@ def read_platonov(path: Path, *, directed: bool) -> Data:
             f"{array.dtype}{list(array.shape)}" for array in (features, labels, edges)
         )
         raise DataError(
-            f"{path} holds features, labels and edges as {shapes}, which is no graph; fetch it anew"
+            f"{path} holds features, labels and edges as {shapes}: no graph; fetch it again"
         )
     train, val, test = as_masks(path, masks, shape=(len(masks[0]), nodes))
     source, target = edges.astype("int64").T

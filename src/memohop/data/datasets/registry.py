@@ -1,10 +1,10 @@
-"""What is known of every dataset before a single file is opened. Needs no PyTorch."""
+"""All datasets, with the facts that need neither their files nor PyTorch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from memohop.errors import unknown_name
 
@@ -13,23 +13,23 @@ Family = Literal["geom-gcn", "planetoid", "platonov", "synthetic"]
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """One dataset. The counts are those of the graph that `load` returns by default.
+    """One dataset, with the counts of the graph that :func:`memohop.load` returns by default.
 
     Attributes:
-        id: What one types, and what tables print.
+        id: The name on the command line and in tables.
         description: One line for a listing.
-        family: Which reader knows its files.
+        family: Which reader reads its files.
         nodes: Number of nodes.
-        arcs: Number of columns of `edge_index`; an undirected edge counts twice.
+        arcs: Number of columns of ``edge_index``; an undirected edge counts twice.
         features: Number of feature columns.
         classes: Number of classes.
+        homophily: Share of the arcs, self-loops included, between nodes of the same class.
+        source: Where it was published, and which version this is.
+        files: The files it needs, as paths below the data folder.
+        note: What to know before trusting a score on it; empty if nothing.
         splits: Number of published (or, for a synthetic graph, default) splits.
         directed: Whether the arcs have a direction. If not, each edge is there both ways.
-        metric: How it is scored, one of `memohop.training.metrics.METRICS`.
-        homophily: Share of the arcs, self-loops included, whose two ends have the same class.
-        source: Where it was published, and which version this is.
-        files: What it needs, as paths below the data folder.
-        note: What one should know before trusting a score on it; empty if nothing.
+        metric: How it is scored, one of :data:`memohop.training.metrics.METRICS`.
     """
 
     id: str
@@ -54,7 +54,7 @@ def datasets() -> list[str]:
 
 
 def describe(name: str) -> DatasetInfo:
-    """What is known of the dataset `name`; an unknown name is a `UsageError`."""
+    """The facts on a dataset; an unknown name is a :class:`UsageError`."""
     if not isinstance(name, str) or name not in _TABLE:
         raise unknown_name("dataset", name, _TABLE)
     return _TABLE[name]
@@ -84,185 +84,156 @@ _PLANETOID = "Planetoid (Yang et al. 2016), splits of Geom-GCN (Pei et al. 2020)
 _WIKIPEDIA = "Geom-GCN (Pei et al. 2020), in the files of Platonov et al. 2023"
 _PLATONOV = "Platonov et al. 2023, heterophilous-graphs"
 
+
+def _dataset(
+    id: str, counts: tuple[int, int, int, int], homophily: float, **rest: Any
+) -> DatasetInfo:
+    """A dataset with its numbers of nodes, arcs, features and classes."""
+    numbers: Any = dict(zip(("nodes", "arcs", "features", "classes"), counts, strict=True))
+    return DatasetInfo(id=id, homophily=homophily, **numbers, **rest)
+
+
 _webkb = partial(
-    DatasetInfo,
+    _dataset,
     description="web pages of a university, linked; five kinds of page",
     family="geom-gcn",
-    nodes=183,
-    features=1703,
-    classes=5,
     source=_GEOM_GCN,
 )
-_platonov = partial(DatasetInfo, family="platonov", classes=5, source=_PLATONOV)
-_citations = partial(DatasetInfo, family="planetoid", source=_PLANETOID, directed=False)
+_platonov = partial(_dataset, family="platonov", source=_PLATONOV)
+_citations = partial(_dataset, family="planetoid", source=_PLANETOID, directed=False)
 
 _ALL = (
     _webkb(
-        id="texas",
-        arcs=325,
-        homophily=0.108,
+        "texas",
+        (183, 325, 1703, 5),
+        0.108,
         files=_geom_gcn("new_data/texas"),
         note="class 1 has a single node; one test node is worth 2.7 points",
     ),
     _webkb(
-        id="wisconsin",
-        nodes=251,
-        arcs=515,
-        homophily=0.196,
+        "wisconsin",
+        (251, 515, 1703, 5),
+        0.196,
         files=_geom_gcn("new_data/wisconsin"),
         note="one test node is worth 2.0 points",
     ),
     _webkb(
-        id="cornell",
-        arcs=298,
-        homophily=0.131,
+        "cornell",
+        (183, 298, 1703, 5),
+        0.131,
         files=_geom_gcn("new_data/cornell"),
         note="not the Cornell of papers before mid-2022, which is cornell-legacy",
     ),
     _webkb(
-        id="cornell-legacy",
+        "cornell-legacy",
+        (183, 298, 1703, 5),
+        0.305,
         description="Cornell as papers before mid-2022 had it, the paper's Table 1 included",
-        arcs=298,
-        homophily=0.305,
         source="Geom-GCN (Pei et al. 2020), files before July 2022",
         files=_geom_gcn("legacy/cornell"),
         note="a mistake kept for comparison: its features and labels are those of Texas, "
         "on Cornell's links",
     ),
-    DatasetInfo(
-        id="actor",
+    _webkb(
+        "actor",
+        (7600, 30019, 932, 5),
+        0.219,
         description="actors named on the same Wikipedia page; five groups of words",
-        family="geom-gcn",
-        nodes=7600,
-        arcs=30019,
-        features=932,
-        classes=5,
-        homophily=0.219,
-        source=_GEOM_GCN,
         files=_geom_gcn("new_data/film"),
     ),
     _platonov(
-        id="chameleon",
+        "chameleon",
+        (2277, 36101, 2325, 5),
+        0.235,
         description="Wikipedia articles on chameleons, linked; five levels of traffic",
-        nodes=2277,
-        arcs=36101,
-        features=2325,
-        homophily=0.235,
         source=_WIKIPEDIA,
         files=("platonov/chameleon_directed.npz",),
         note="leaks: 67 % of the test nodes of split 0 have a twin in train (same links); "
         "see chameleon-filtered",
     ),
     _platonov(
-        id="squirrel",
+        "squirrel",
+        (5201, 217073, 2089, 5),
+        0.224,
         description="Wikipedia articles on squirrels, linked; five levels of traffic",
-        nodes=5201,
-        arcs=217073,
-        features=2089,
-        homophily=0.224,
         source=_WIKIPEDIA,
         files=("platonov/squirrel_directed.npz",),
         note="leaks: 63 % of the test nodes of split 0 have a twin in train (same links); "
         "see squirrel-filtered",
     ),
     _citations(
-        id="cora",
+        "cora",
+        (2708, 10556, 1433, 7),
+        0.810,
         description="papers on machine learning, citing; seven topics",
-        nodes=2708,
-        arcs=10556,
-        features=1433,
-        classes=7,
-        homophily=0.810,
         files=_planetoid("cora"),
         note="223 nodes are in no set of the published splits",
     ),
     _citations(
-        id="citeseer",
+        "citeseer",
+        (3327, 9104, 3703, 6),
+        0.736,
         description="papers on computer science, citing; six topics",
-        nodes=3327,
-        arcs=9104,
-        features=3703,
-        classes=6,
-        homophily=0.736,
         files=_planetoid("citeseer"),
         note="15 nodes have neither features nor a label: they count as class 0, as in Geom-GCN; "
         "in splits 4 and 5, as published, 1207 nodes are in no set",
     ),
     _citations(
-        id="pubmed",
+        "pubmed",
+        (19717, 88648, 500, 3),
+        0.802,
         description="papers on diabetes, citing; three types",
-        nodes=19717,
-        arcs=88648,
-        features=500,
-        classes=3,
-        homophily=0.802,
         files=_planetoid("pubmed"),
     ),
     _platonov(
-        id="chameleon-filtered",
+        "chameleon-filtered",
+        (890, 13584, 2325, 5),
+        0.247,
         description="chameleon without its duplicate nodes",
-        nodes=890,
-        arcs=13584,
-        features=2325,
-        homophily=0.247,
         files=("platonov/chameleon_filtered_directed.npz",),
         note="the sizes of the sets differ from split to split",
     ),
     _platonov(
-        id="squirrel-filtered",
+        "squirrel-filtered",
+        (2223, 65718, 2089, 5),
+        0.217,
         description="squirrel without its duplicate nodes",
-        nodes=2223,
-        arcs=65718,
-        features=2089,
-        homophily=0.217,
         files=("platonov/squirrel_filtered_directed.npz",),
         note="the sizes of the sets differ from split to split",
     ),
     _platonov(
-        id="minesweeper",
+        "minesweeper",
+        (10000, 78804, 7, 2),
+        0.683,
         description="cells of a 100 x 100 minefield; which ones hold a mine",
-        nodes=10000,
-        arcs=78804,
-        features=7,
-        classes=2,
-        homophily=0.683,
         files=("platonov/minesweeper.npz",),
         directed=False,
         metric="roc_auc",
     ),
     _platonov(
-        id="tolokers",
+        "tolokers",
+        (11758, 1038000, 10, 2),
+        0.595,
         description="workers of a crowd platform on the same task; which ones were banned",
-        nodes=11758,
-        arcs=1038000,
-        features=10,
-        classes=2,
-        homophily=0.595,
         files=("platonov/tolokers.npz",),
         directed=False,
         metric="roc_auc",
     ),
-    DatasetInfo(
-        id="csbm",
+    _dataset(
+        "csbm",
+        (1000, 10000, 64, 5),
+        0.2,
         description="contextual stochastic block model with the homophily asked for",
         family="synthetic",
-        nodes=1000,
-        arcs=10000,
-        features=64,
-        classes=5,
-        homophily=0.2,
         source="made on the spot",
         directed=False,
     ),
-    DatasetInfo(
-        id="digits",
+    _dataset(
+        "digits",
+        (1797, 17970, 64, 10),
+        0.965,
         description="scikit-learn's handwritten digits, each with arcs to its ten nearest",
         family="synthetic",
-        nodes=1797,
-        arcs=17970,
-        features=64,
-        classes=10,
-        homophily=0.965,
         source="made on the spot from the digits that come with scikit-learn",
     ),
 )

@@ -1,4 +1,4 @@
-"""Graphs of your own: from tables, NetworkX or arrays to the `Data` that everyone works with."""
+"""Graphs of your own, from tables, NetworkX or arrays."""
 
 from memohop.data.tables.read import from_arrays as from_arrays
 from memohop.data.tables.read import from_networkx as from_networkx

@@ -11,24 +11,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.tables.column_kinds import first_few
-from memohop.data.tables.column_types import as_text, column_kind, no_kind
+from memohop.data.tables.column_types import (
+    as_text,
+    column_kind,
+    no_kind,
+    spelled_whole,
+    whole_as_text,
+)
 from memohop.errors import DataError
 
 Class: TypeAlias = str | int
-_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # spelled as Python would
-_FEW_CLASSES = 20  # whole numbers up to so many are taken for classes, however small they are
-_NODES_OF_A_CLASS = 10  # of which two are test nodes, where a fifth is
+_FEW_CLASSES = 20  # up to this many whole numbers are taken for classes, however small
+_NODES_OF_A_CLASS = 10  # with a fifth of the nodes for testing, two of them
 
 
 class Labels(NamedTuple):
-    """Class numbers, -1 where there is no label, and what they stand for.
-
-    Attributes:
-        y: The number of the class of each node.
-        classes: What each class number stands for.
-        notes: What was found, in plain words.
-        warnings: What was found that may be a mistake; not among the notes.
-    """
+    """Class numbers of the nodes, -1 without a label, the names of the classes, and remarks."""
 
     y: NDArray[np.int64]
     classes: list[Class]
@@ -39,65 +37,56 @@ class Labels(NamedTuple):
 def encode_labels(
     column: pa.ChunkedArray, name: str, classes: Sequence[Class] | None = None
 ) -> Labels:
-    """Numbers the classes: whole numbers by size, other labels in the order of the alphabet.
+    """Number the classes: whole numbers by size, other labels in alphabetical order.
 
-    Spaces round a label are not part of it. Labels that differ in case or in the spaces between
-    words are different classes, and a warning names them.
+    Spaces around a label are not part of it. Labels that differ only in case or in the spaces
+    between words are different classes, and a warning names them.
 
     Args:
-        column: The labels; missing ones are what is to be predicted.
+        column: The labels; missing ones are to be predicted.
         name: The name of the column, for errors and notes.
         classes: The classes of an earlier table. Without them there must be two classes, one of
-            them with two nodes; with them, a label that is not among them counts as missing.
+            them with two nodes; with them, any other label counts as missing.
     """
     if column_kind(column.type) is None:
         raise no_kind(name, column.type, "the label ")
-    spelled = _whole_if_possible(column, name).cast(pa.string())
+    spelled = whole_as_text(
+        column,
+        f"the label column {name!r} holds numbers that are not whole",
+        "a class is a string or a whole number: group the values into classes first",
+    )
     trimmed = pc.utf8_trim_whitespace(spelled)
-    warnings = _of_spaces(spelled, trimmed, name)
+    warnings = []
+    padded = spelled.filter(pc.not_equal(spelled, trimmed))
+    if len(padded):
+        warnings.append(
+            f"label {name!r}: the spaces around {len(padded)} label(s), such as "
+            f"{padded[0].as_py()!r}, are not part of the class"
+        )
     text = as_text(trimmed)
     known = text.drop_null()
     if classes is None:
-        classes = _sorted(known)
+        values = known.unique()
+        classes = sorted((values.cast(pa.int64()) if spelled_whole(values) else values).to_pylist())
         _check_classes(known, classes, name)
         warnings += _spelled_alike(classes, name)
     values = pc.utf8_trim_whitespace(pa.array([str(label) for label in classes], pa.string()))
     y = pc.fill_null(pc.index_in(text, value_set=values), -1).to_numpy().astype(np.int64)
-    strange = len(known) - int((y >= 0).sum())
-    if strange:
-        warnings.append(f"{strange} label(s) of a class that is not known count as missing")
     sizes = np.bincount(y[y >= 0], minlength=len(classes))
+    labelled = int(sizes.sum())
+    if unknown := len(known) - labelled:
+        warnings.append(f"{unknown} label(s) of an unknown class count as missing")
+    small = [f"{label!r} ({size})" for label, size in zip(classes, sizes, strict=True) if size < 3]
+    if small:
+        warnings.append(
+            "too few labelled nodes to be in training, validation and test at once: class "
+            + first_few(small)
+        )
     note = (
-        f"label {name!r}: {len(classes)} classes, {int(sizes.sum())} nodes with a label and "
-        f"{int((y < 0).sum())} without"
+        f"label {name!r}: {len(classes)} classes, {labelled} nodes with a label and "
+        f"{len(y) - labelled} without"
     )
-    return Labels(y, list(classes), [note], warnings + _small(classes, sizes))
-
-
-def spelled_whole(text: pa.ChunkedArray | pa.Array) -> bool:
-    """Whether all strings are whole numbers, each spelled in the one usual way."""
-    return bool(pc.all(pc.match_substring_regex(text, _WHOLE)).as_py())
-
-
-def _whole_if_possible(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Numbers such as 2.0 are whole: that is how tables with gaps store 2."""
-    if not pa.types.is_floating(column.type):
-        return column
-    column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-    try:
-        return column.cast(pa.int64())
-    except pa.ArrowException as error:
-        raise DataError(
-            f"the label column {name!r} holds numbers that are not whole ({error}); a class is a "
-            "string or a whole number: group the values into classes first"
-        ) from error
-
-
-def _sorted(known: pa.ChunkedArray) -> list[Class]:
-    values = known.unique()
-    if spelled_whole(values):
-        return sorted(int(value) for value in values.to_pylist())
-    return sorted(values.to_pylist())
+    return Labels(y, list(classes), [note], warnings)
 
 
 def _check_classes(known: pa.ChunkedArray, classes: Sequence[Class], name: str) -> None:
@@ -110,21 +99,20 @@ def _check_classes(known: pa.ChunkedArray, classes: Sequence[Class], name: str) 
             f"the label column {name!r} has one class, {classes[0]!r}; there is nothing to tell "
             "apart: give labels of at least two classes"
         )
-    counts = pc.value_counts(known)
     values, sizes = (
-        counts.field(part).to_numpy(zero_copy_only=False) for part in ("values", "counts")
+        part.to_numpy(zero_copy_only=False) for part in pc.value_counts(known).flatten()
     )
     if reason := why_no_classes(values, sizes):
         raise DataError(f"the label column {name!r} {reason}")
 
 
 def why_no_classes(values: NDArray[Any], sizes: NDArray[np.int64]) -> str | None:
-    """Why labels are more likely measurements or ids than classes, and what to do; None if not.
+    """Why labels look like measurements or ids and not like classes, and the remedy; or None.
 
-    Numbers are taken for measurements if one of them is not whole; or if there are more than 20
+    Numbers look like measurements if one of them is not whole, or if there are more than 20
     different ones with fewer than 10 nodes each on average, of which not even two would be test
-    nodes. Anything is taken for an id if all labels are different; or if there are more than 20
-    with fewer than two nodes each on average.
+    nodes. Labels look like ids if all are different, or if there are more than 20 with fewer than
+    two nodes each on average.
 
     Args:
         values: The different labels.
@@ -158,32 +146,14 @@ def _are_measured(values: NDArray[Any], labelled: int) -> bool:
     return len(values) > max(_FEW_CLASSES, labelled / _NODES_OF_A_CLASS)
 
 
-def _of_spaces(spelled: pa.ChunkedArray, trimmed: pa.ChunkedArray, name: str) -> list[str]:
-    padded = spelled.filter(pc.not_equal(spelled, trimmed))
-    if not len(padded):
-        return []
-    return [
-        f"label {name!r}: the spaces round {len(padded)} label(s), such as {padded[0].as_py()!r}, "
-        "are not taken for a part of the class"
-    ]
-
-
 def _spelled_alike(classes: Sequence[Class], name: str) -> list[str]:
-    """A warning for each set of classes that differ in case, or in spaces between words, alone."""
+    """A warning for each set of classes that differ only in case or in spaces between words."""
     alike: dict[str, list[str]] = {}
     for label in classes:
         alike.setdefault(" ".join(str(label).casefold().split()), []).append(repr(label))
     return [
-        f"label {name!r}: {' and '.join(labels)} differ in case or spaces alone, and are "
+        f"label {name!r}: {' and '.join(labels)} differ only in case or spaces, and are "
         f"{len(labels)} classes; spell them alike if they mean the same"
         for labels in alike.values()
         if len(labels) > 1
     ]
-
-
-def _small(classes: Sequence[Class], sizes: NDArray[np.int64]) -> list[str]:
-    small = [f"{label!r} ({size})" for label, size in zip(classes, sizes, strict=True) if size < 3]
-    if not small:
-        return []
-    named = first_few(small)
-    return [f"too few labelled nodes to be in training, validation and test at once: class {named}"]

@@ -11,14 +11,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.assemble import merge_arcs
-from memohop.data.tables.labels import spelled_whole
+from memohop.data.tables.column_kinds import first_few
+from memohop.data.tables.column_types import spelled_whole, whole_as_text
 from memohop.errors import DataError
 
 _SHOWN = 5  # ids that an error names
 
 
 class Links(NamedTuple):
-    """Arcs between positions, what was done to get them, and what was left out for it."""
+    """Arcs between positions, how they were found, and warnings about what was left out."""
 
     arcs: NDArray[np.int64]
     notes: list[str]
@@ -26,43 +27,36 @@ class Links(NamedTuple):
 
 
 def node_ids(column: pa.ChunkedArray, name: str, table: str) -> pa.Array:
-    """The ids of a node table as strings, each one there once.
-
-    Args:
-        column: The ids.
-        name: The name of the column.
-        table: What errors call the table.
-    """
-    spelled = _spelled(column, f"{table}, column {name!r}")
-    ids = pa.concat_arrays(spelled.chunks)
-    empty = np.flatnonzero(_is_empty(ids))
+    """The ids in column ``name`` of a node table as strings, each one there once."""
+    ids = _spelled(column, f"{table}, column {name!r}").combine_chunks()
+    empty = np.flatnonzero(pc.fill_null(pc.equal(ids, ""), True).to_numpy(zero_copy_only=False))
     if empty.size:
         raise DataError(
             f"{table}: column {name!r} has no id in row {empty[0] + 1} ({empty.size} such row(s) "
             "in all); give every node an id, or name another column as the id"
         )
-    if pc.count_distinct(ids).as_py() < len(ids):
-        counts = pc.value_counts(ids)
-        twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    values, times = pc.value_counts(ids).flatten()
+    if len(values) < len(ids):
+        twice = [repr(value) for value in values.filter(pc.greater(times, 1)).to_pylist()]
         raise DataError(
             f"{table}: {len(twice)} id(s) in column {name!r} come more than once, such as "
-            f"{_some(twice)}; keep one row for each node, or name another column as the id"
+            f"{first_few(twice)}; keep one row for each node, or name another column as the id"
         )
     return ids
 
 
 def plain_ids(ids: pa.Array) -> NDArray[Any]:
-    """The ids for the user: whole numbers if all are, and strings if not."""
+    """The ids as users know them: whole numbers if all are, and strings otherwise."""
     if spelled_whole(ids):
         return np.asarray(ids.cast(pa.int64()).to_numpy())
     return np.asarray(ids.to_numpy(zero_copy_only=False))
 
 
 def id_array(ids: Iterable[Hashable]) -> NDArray[Any]:
-    """Ids as an array: `int64` if all are whole numbers, and objects if not.
+    """Ids as an array: ``int64`` if all are whole numbers, and objects otherwise.
 
-    An array of strings of NumPy's would give each the room of the longest, and a tuple would
-    become a row.
+    A string array of NumPy gives each string the room of the longest, and would turn a tuple into
+    a row.
     """
     names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
     whole = all(type(name) is int and abs(name) < 2**63 for name in names)
@@ -83,9 +77,9 @@ def link(
     Args:
         source: The id at which each edge begins.
         target: The id at which it ends.
-        ids: All ids there are.
+        ids: All known ids.
         directed: Whether an edge is one arc, or one each way.
-        drop_unknown: Leave out edges that name an unknown id, instead of a `DataError`.
+        drop_unknown: Leave out edges that name an unknown id, instead of a :class:`DataError`.
         table: What errors call the table of edges.
     """
     ends = [_spelled(column, table) for column in (source, target)]
@@ -117,32 +111,18 @@ def link(
     return Links(arcs, notes, warnings)
 
 
-def _spelled(column: pa.ChunkedArray, place: str) -> pa.ChunkedArray:
-    """Ids as strings; floating-point numbers such as 2.0 are what gaps make of 2."""
-    if pa.types.is_floating(column.type):
-        try:
-            column = column.cast(pa.int64())
-        except pa.ArrowException as error:
-            raise DataError(
-                f"{place}: ids must be strings or whole numbers ({error}); correct them"
-            ) from error
-    return column.cast(pa.string())
-
-
-def _is_empty(ids: pa.Array) -> NDArray[np.bool_]:
-    return np.asarray(pc.fill_null(pc.equal(ids, ""), True).to_numpy(zero_copy_only=False))
+def _spelled(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    return whole_as_text(column, f"{where}: ids must be strings or whole numbers", "correct them")
 
 
 def _unknown(ends: list[pa.ChunkedArray], positions: list[NDArray[Any]]) -> str:
-    """The first ids that are not known, and the rows they are in."""
+    """The first unknown ids, and their rows."""
+    rows = [
+        (row, end[row].as_py())
+        for end, position in zip(ends, positions, strict=True)
+        for row in np.flatnonzero(position < 0)[: 20 * _SHOWN].tolist()
+    ]
     first: dict[Any, int] = {}
-    for end, position in zip(ends, positions, strict=True):
-        for row in np.flatnonzero(position < 0)[: 20 * _SHOWN]:
-            value = end[int(row)].as_py()
-            first[value] = min(int(row), first.get(value, int(row)))
-    shown = sorted(first.items(), key=lambda item: item[1])[:_SHOWN]
-    return ", ".join(f"{value!r} (row {row + 1})" for value, row in shown)
-
-
-def _some(values: pa.Array) -> str:
-    return ", ".join(repr(value) for value in values.slice(0, _SHOWN).to_pylist())
+    for row, value in sorted(rows, key=lambda item: item[0]):
+        first.setdefault(value, row)
+    return ", ".join(f"{value!r} (row {row + 1})" for value, row in [*first.items()][:_SHOWN])

@@ -1,8 +1,8 @@
-"""What a graph of your own consists of, wherever it comes from."""
+"""A graph of your own, from tables, NetworkX or arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,13 +22,14 @@ class OwnGraph:
     """A graph of your own, ready to be split and trained on.
 
     Attributes:
-        data: `x` (`float32`), `y` (`int64`, -1 for a node without a label) and `edge_index`.
-        ids: The id of each node, in the order of the rows: `int64`, or objects if not all are
+        data: ``x`` (``float32``), ``y`` (``int64``, -1 for a node without a label) and
+            ``edge_index``.
+        ids: The id of each node, in the order of the rows: ``int64``, or objects if not all are
             whole numbers.
         classes: What each class number stands for.
         encoder: How columns became features; None if the features came as numbers.
         notes: What was done to the tables, in plain words.
-        warnings: Those of the notes that tell of a likely mistake or of something left out.
+        warnings: The notes on likely mistakes and on anything left out.
     """
 
     data: Data
@@ -40,12 +41,12 @@ class OwnGraph:
 
 
 class Described(NamedTuple):
-    """What a table says of the nodes, beside their ids."""
+    """Features and labels of the nodes, and how they were found."""
 
     x: NDArray[np.float32]
     labels: Labels
-    encoder: ColumnEncoder
-    notes: list[str]
+    encoder: ColumnEncoder | None = None
+    notes: Sequence[str] = ()
 
 
 def describe_nodes(
@@ -67,13 +68,12 @@ def describe_nodes(
         labels = encode_labels(table[label], label, classes)
         table = table.drop_columns([label])
     fitted = ColumnEncoder.fit(table) if encoder is None else encoder
-    encoded = fitted.transform(table)
-    notes = [*fitted.describe(), *encoded.notes]
-    if encoder is not None:
-        used = {column.name for column in encoder.columns}
-        more = [name for name in table.column_names if name not in used]
-        notes = [*encoded.notes, *(f"column {name!r} is not used" for name in more)]
-    return Described(encoded.x, labels, fitted, notes)
+    x, notes = fitted.transform(table)
+    if encoder is None:
+        return Described(x, labels, fitted, [*fitted.describe(), *notes])
+    used = {column.name for column in encoder.columns}
+    more = [f"column {name!r} is not used" for name in table.column_names if name not in used]
+    return Described(x, labels, fitted, [*notes, *more])
 
 
 def no_labels(nodes: int, classes: Sequence[Class] | None) -> Labels:
@@ -81,8 +81,20 @@ def no_labels(nodes: int, classes: Sequence[Class] | None) -> Labels:
     return Labels(np.full(nodes, -1), list(classes or []), ["no node has a label"], [])
 
 
-def own_data(x: NDArray[np.float32], y: NDArray[np.int64], arcs: NDArray[np.int64]) -> Data:
-    """The arrays as a `Data`, looked over."""
-    data = Data(x=torch.from_numpy(x), y=torch.from_numpy(y), edge_index=torch.from_numpy(arcs))
+def own_graph(
+    found: Described,
+    arcs: NDArray[np.int64],
+    ids: NDArray[Any],
+    *,
+    notes: Iterable[str] = (),
+    warnings: Iterable[str] = (),
+) -> OwnGraph:
+    """Nodes and arcs, checked, with the notes and warnings on each."""
+    x, labels, encoder, on_columns = found
+    data = Data(
+        x=torch.from_numpy(x), y=torch.from_numpy(labels.y), edge_index=torch.from_numpy(arcs)
+    )
     check_graph(data)
-    return data
+    warnings = (*warnings, *labels.warnings)
+    notes = (*notes, *labels.notes, *on_columns, *warnings)
+    return OwnGraph(data, ids, labels.classes, encoder, notes, warnings)

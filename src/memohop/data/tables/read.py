@@ -1,4 +1,4 @@
-"""Graphs of your own: from tables, NetworkX or arrays to the `Data` that everyone works with."""
+"""Readers of your own graphs: from tables, NetworkX or arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memohop.data.assemble import merge_arcs
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Class, encode_labels
 from memohop.data.tables.links import id_array, link, node_ids, plain_ids
-from memohop.data.tables.own_graph import OwnGraph, describe_nodes, no_labels, own_data
+from memohop.data.tables.own_graph import Described, OwnGraph, describe_nodes, no_labels, own_graph
 from memohop.data.tables.roles import (
     check_header,
     check_options,
@@ -23,7 +23,7 @@ from memohop.data.tables.roles import (
     label_column,
     unused,
 )
-from memohop.data.tables.sources import Source, TableLike, open_source
+from memohop.data.tables.sources import TableLike, open_table
 from memohop.errors import DataError, UsageError, unknown_name
 
 
@@ -42,72 +42,61 @@ def read_graph(
 ) -> OwnGraph:
     """A graph from a table of nodes and a table of edges.
 
-    A table is the path of a CSV or TSV file (in UTF-8, also compressed as `.gz`, with a first line
-    of column names, separated by comma, tab, semicolon or bar) or of a Parquet file, or a table of
-    pyarrow, pandas or polars. See `ColumnEncoder` for how columns become features. In a text file
-    a value that is empty, NA, N/A, NaN or null is missing. An edge that comes twice counts once,
-    and one from a node to itself is kept.
+    A table is the path of a CSV or TSV file (in UTF-8, also compressed as ``.gz``, with a first
+    line of column names, separated by comma, tab, semicolon or bar) or of a Parquet file, or a
+    table of pyarrow, pandas or polars. :class:`ColumnEncoder` turns columns into features. In a
+    text file a value that is empty, NA, N/A, NaN or null is missing. Repeated edges count once, and
+    edges from a node to itself are kept.
 
     Args:
         nodes: One row for each node: its id, its label, and columns that become features.
         edges: One row for each edge. Columns beside the two ids are not used; a warning names them.
-        label: The column of `nodes` with the classes, empty where they are to be predicted. With
-            an `encoder` it may be None or a column that is not there: no node has a label then.
-        id: The column of `nodes` with the ids. By default the one named id, node or node_id, or
+        label: The column of ``nodes`` with the classes, empty where they are to be predicted. With
+            an ``encoder`` it may be None or a column that is not there: no node has a label then.
+        id: The column of ``nodes`` with the ids. By default the one named id, node or node_id, or
             else the first.
-        source: The column of `edges` where an edge begins. By default source, src or from, or else
-            the first.
-        target: The one where it ends. By default target, dst or to, or else the second.
+        source: The column of ``edges`` where an edge begins. By default source, src or from, or
+            else the first.
+        target: The column where it ends. By default target, dst or to, or else the second.
         directed: Keep the direction of the edges; otherwise there is an arc each way.
-        drop_unknown: Leave out edges that name an id that is not in `nodes`.
+        drop_unknown: Leave out edges that name an id that is not in ``nodes``.
         encoder: The encoder of an earlier graph, for a table with the same columns.
-        classes: The classes of that earlier graph, so that its numbers are kept.
+        classes: The classes of that earlier graph, to keep their numbers.
     """
     check_options(directed=directed, drop_unknown=drop_unknown, encoder=encoder, classes=classes)
-    node_source, edge_source = open_source(nodes, "nodes"), open_source(edges, "edges")
-    id = id_column(node_source, id)
-    label = label_column(node_source, label, id, optional=encoder is not None)
-    ends = end_columns(edge_source, source, target)
+    node_table, edge_table = open_table(nodes, "nodes"), open_table(edges, "edges")
+    id = id_column(node_table, id)
+    label = label_column(node_table, label, id, optional=encoder is not None)
+    ends = end_columns(edge_table, source, target)
 
     spelled = [id, *([] if label is None else [label])]
     spelled += [] if encoder is None else encoder.text_names
-    table = node_source.read(node_source.columns, text=spelled)
-    _check_rows(table, node_source)
-    ids = node_ids(table[id], id, node_source.name)
+    table = node_table.read(node_table.columns, text=spelled)
+    ids = node_ids(table[id], id, node_table.name)
     found = describe_nodes(table.drop_columns([id]), label, encoder, classes)
-    del table  # before the edges come
-    table = edge_source.read(ends, text=ends)
-    _check_rows(table, edge_source)
-    check_header(ends, ids, edge_source)
+    del table  # to make room for the edges
+    table = edge_table.read(ends, text=ends)
+    check_header(ends, ids, edge_table)
     links = link(
         table[ends[0]],
         table[ends[1]],
         ids,
         directed=directed,
         drop_unknown=drop_unknown,
-        table=edge_source.name,
+        table=edge_table.name,
     )
-    more = [name for name in edge_source.columns if name not in ends]
-    warnings = (
-        *unused(more, "column", f"{edge_source.name}: "),
-        *links.warnings,
-        *found.labels.warnings,
-    )
-    return OwnGraph(
-        data=own_data(found.x, found.labels.y, links.arcs),
-        ids=plain_ids(ids),
-        classes=found.labels.classes,
-        encoder=found.encoder,
+    more = [name for name in edge_table.columns if name not in ends]
+    return own_graph(
+        found,
+        links.arcs,
+        plain_ids(ids),
         notes=(
-            *node_source.notes,
-            *edge_source.notes,
+            *node_table.notes,
+            *edge_table.notes,
             f"{len(ids)} nodes, column {id!r} is their id",
             *links.notes,
-            *found.labels.notes,
-            *found.notes,
-            *warnings,
         ),
-        warnings=warnings,
+        warnings=(*unused(more, "column", f"{edge_table.name}: "), *links.warnings),
     )
 
 
@@ -118,17 +107,17 @@ def from_networkx(
     encoder: ColumnEncoder | None = None,
     classes: Sequence[Class] | None = None,
 ) -> OwnGraph:
-    """A graph from a NetworkX graph, whose node attributes are the columns.
+    """A graph from a NetworkX graph; its node attributes are the columns.
 
     Args:
-        graph: A `Graph` or `DiGraph`; its direction is kept, and parallel edges count once.
-        label: The attribute with the classes; nodes without it are what is to be predicted.
+        graph: A ``Graph`` or ``DiGraph``; its direction is kept, and parallel edges count once.
+        label: The attribute with the classes; nodes without it are to be predicted.
         encoder: The encoder of an earlier graph with the same attributes.
         classes: The classes of that earlier graph.
     """
     nodes = list(graph.nodes)
     if not nodes:
-        raise UsageError("graph has no nodes; give one that has")
+        raise UsageError("graph has no nodes; give one with nodes")
     attributes = list(dict.fromkeys(name for node in nodes for name in graph.nodes[node]))
     if encoder is not None and label not in attributes:
         label = None
@@ -147,15 +136,7 @@ def from_networkx(
         origin="graph",
     )
     more = sorted({str(name) for *_, edge in graph.edges(data=True) for name in edge})
-    warnings = (*unused(more, "attribute"), *found.labels.warnings)
-    return OwnGraph(
-        data=own_data(found.x, found.labels.y, arcs),
-        ids=id_array(nodes),
-        classes=found.labels.classes,
-        encoder=found.encoder,
-        notes=(*found.labels.notes, *found.notes, *warnings),
-        warnings=warnings,
-    )
+    return own_graph(found, arcs, id_array(nodes), warnings=unused(more, "attribute"))
 
 
 def from_arrays(
@@ -170,14 +151,14 @@ def from_arrays(
     """A graph from a SciPy matrix and NumPy arrays.
 
     Args:
-        adjacency: A sparse or dense matrix; what is not 0 in row `u` and column `v` is an edge
-            from `u` to `v`. Weights are not used.
+        adjacency: A sparse or dense matrix; an entry that is not 0 in row ``u`` and column ``v`` is
+            an edge from ``u`` to ``v``. Weights are not used.
         features: One row of numbers for each node, sparse or dense, used as they are.
-        labels: One label for each node. A negative number, NaN or None is what is to be predicted,
-            and without labels at all every node is.
+        labels: One label for each node. Nodes with a negative number, NaN or None are to be
+            predicted; without labels, all nodes are.
         directed: Keep the direction of the edges; otherwise there is an arc each way.
-        ids: What the nodes are called; their numbers by default.
-        classes: The classes of an earlier graph, so that its numbers are kept.
+        ids: The ids of the nodes; their numbers by default.
+        classes: The classes of an earlier graph, to keep their numbers.
     """
     matrix = sparse.coo_array(adjacency)
     x = features.toarray() if sparse.issparse(features) else np.asarray(features)
@@ -202,22 +183,12 @@ def from_arrays(
     found = no_labels(nodes, classes)
     if labels is not None:
         found = encode_labels(_label_column(labels), "labels", classes)
-    arcs = merge_arcs(source, target, nodes=nodes, both_ways=not directed, origin="adjacency")
-    weighted = np.unique(matrix.data).size > 1
-    warnings = (*["the weights of the edges are not used"] * weighted, *found.warnings)
-    return OwnGraph(
-        data=own_data(np.ascontiguousarray(x, dtype=np.float32), found.y, arcs),
-        ids=np.arange(nodes) if ids is None else id_array(ids),
-        classes=found.classes,
-        encoder=None,
-        notes=(*found.notes, *warnings),
-        warnings=warnings,
+    return own_graph(
+        Described(np.ascontiguousarray(x, dtype=np.float32), found),
+        merge_arcs(source, target, nodes=nodes, both_ways=not directed, origin="adjacency"),
+        np.arange(nodes) if ids is None else id_array(ids),
+        warnings=["the weights of the edges are not used"] * (np.unique(matrix.data).size > 1),
     )
-
-
-def _check_rows(table: pa.Table, source: Source) -> None:
-    if not table.num_rows:
-        raise DataError(f"{source.name} has column names and no rows; give at least one row")
 
 
 def _attribute(graph: Any, name: str) -> pa.Array:
@@ -234,8 +205,8 @@ def _label_column(labels: Any) -> pa.ChunkedArray:
         column = pa.chunked_array([pa.array(np.asarray(labels), from_pandas=True)])
     except (pa.ArrowException, ValueError) as error:
         raise UsageError(
-            f"labels is no list of labels of one type ({error}); give one string or whole number "
-            "for each node"
+            f"labels is not a list of labels of one type ({error}); give one string or whole "
+            "number for each node"
         ) from error
     if pa.types.is_signed_integer(column.type):
         column = pc.if_else(pc.less(column, 0), pa.scalar(None, column.type), column)

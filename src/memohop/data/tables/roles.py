@@ -1,4 +1,4 @@
-"""What the arguments of a reader name: the column of the ids, the labels, the ends of an edge."""
+"""Which columns hold the ids, the labels and the ends of an edge, from a reader's arguments."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import pyarrow.compute as pc
 
 from memohop.data.tables.column_kinds import listed
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.sources import Source
+from memohop.data.tables.sources import UnreadTable
 from memohop.errors import DataError, UsageError, unknown_name
 
 _ID_NAMES = ("id", "node", "node_id")
-_END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
+_SOURCE_NAMES = ("source", "src", "from")
+_TARGET_NAMES = ("target", "dst", "to")
 
 
 def check_options(
     *, directed: object, drop_unknown: object, encoder: object, classes: object
 ) -> None:
-    """Refuse what cannot be right among the arguments of a reader of tables."""
+    """Refuse arguments of a reader that cannot be right."""
     for name, flag in (("directed", directed), ("drop_unknown", drop_unknown)):
         if not isinstance(flag, bool):
             raise UsageError(f"{name}={flag!r} is neither True nor False; give one of these")
@@ -31,20 +32,13 @@ def check_options(
         raise UsageError(f"classes={classes!r} is no list of classes; give the one of an OwnGraph")
 
 
-def id_column(nodes: Source, id: str | None) -> str:
+def id_column(nodes: UnreadTable, id: str | None) -> str:
     """The column of the ids."""
     return _column(nodes, "id", id, _ID_NAMES, 0)
 
 
-def label_column(nodes: Source, label: str | None, id: str, *, optional: bool) -> str | None:
-    """The column of the labels; None where it may be absent and is.
-
-    Args:
-        nodes: The table of nodes.
-        label: What the user asked for.
-        id: The column of the ids.
-        optional: Whether the table may do without.
-    """
+def label_column(nodes: UnreadTable, label: str | None, id: str, *, optional: bool) -> str | None:
+    """The column of the labels; None if it is ``optional`` and the table does not have it."""
     _check_name("label", label)
     if optional and label not in nodes.columns:
         return None
@@ -59,39 +53,30 @@ def label_column(nodes: Source, label: str | None, id: str, *, optional: bool) -
     return label
 
 
-def end_columns(edges: Source, source: str | None, target: str | None) -> list[str]:
-    """The two columns of an edge table that count."""
+def end_columns(edges: UnreadTable, source: str | None, target: str | None) -> list[str]:
+    """The columns where an edge begins and ends."""
     if len(edges.columns) == 1:
         raise DataError(
             f"{edges.name} has one column, {edges.columns[0]!r}; an edge takes two, separated by "
             "comma, tab, semicolon or bar"
         )
-    first, second = zip(*_END_NAMES, strict=True)
-    ends = [
-        _column(edges, "source", source, first, 0),
-        _column(edges, "target", target, second, 1),
-    ]
-    if ends[0] == ends[1]:
+    begin = _column(edges, "source", source, _SOURCE_NAMES, 0)
+    end = _column(edges, "target", target, _TARGET_NAMES, 1)
+    if begin == end:
         raise UsageError(
-            f"column {ends[0]!r} of {edges.name} cannot be both ends of an edge; give source= and "
+            f"column {begin!r} of {edges.name} cannot be both ends of an edge; give source= and "
             "target="
         )
-    return ends
+    return [begin, end]
 
 
-def unused(names: list[str], noun: str, place: str = "") -> list[str]:
-    """A warning if edges say more than which nodes they join.
-
-    Args:
-        names: What else they say: `weight`, `since`.
-        noun: What these are: a column or an attribute.
-        place: The table they are in.
-    """
-    return [f"{place}every edge counts alike; not used: {listed(names, noun)}"] if names else []
+def unused(names: list[str], noun: str, prefix: str = "") -> list[str]:
+    """A warning if edges have more columns or attributes than the nodes they join."""
+    return [f"{prefix}every edge counts alike; not used: {listed(names, noun)}"] if names else []
 
 
-def check_header(ends: list[str], ids: pa.Array, edges: Source) -> None:
-    """Refuse an edge table whose first line is an edge."""
+def check_header(ends: list[str], ids: pa.Array, edges: UnreadTable) -> None:
+    """Refuse an edge table with an edge on its first line."""
     if pc.all(pc.is_in(pa.array(ends), value_set=ids)).as_py():
         raise DataError(
             f"the first line of {edges.name} is an edge, from {ends[0]!r} to {ends[1]!r}, and not "
@@ -100,16 +85,16 @@ def check_header(ends: list[str], ids: pa.Array, edges: Source) -> None:
 
 
 def _column(
-    source: Source, argument: str, name: str | None, usual: Sequence[str], place: int
+    table: UnreadTable, argument: str, name: str | None, usual: Sequence[str], default: int
 ) -> str:
-    """The column that is named, or has a usual name, or is at its usual place."""
+    """The column that is named, or else has a usual name, or else has the default number."""
     _check_name(argument, name)
-    if name is not None:
-        if name not in source.columns:
-            raise unknown_name(f"column of {source.name} for {argument}", name, source.columns)
-        return name
-    by_name = {column.lower(): column for column in source.columns}
-    return next((by_name[column] for column in usual if column in by_name), source.columns[place])
+    if name is None:
+        by_name = {column.lower(): column for column in table.columns}
+        return next((by_name[key] for key in usual if key in by_name), table.columns[default])
+    if name not in table.columns:
+        raise unknown_name(f"column of {table.name} for {argument}", name, table.columns)
+    return name
 
 
 def _check_name(argument: str, name: object) -> None:

@@ -1,8 +1,8 @@
 """Numbers as people spell them: 36,200 or 1 234 or 1'234, and 12.5 %.
 
 A separator stands between groups of three digits, after one to three digits that do not begin with
-0. So 1,5 and 0,250 are no such numbers, and where one of them is in a column, its commas are taken
-for decimal ones and the column for words, as it is nowhere said which they are.
+0. So 1,5 and 0,250 are not such numbers. If a column has one of them, its commas are taken for
+decimal commas and the column for words, since nothing says which of the two they are.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _COMMA = f"^[+-]?[0-9]+,[0-9]+(?:{_PER_CENT})?$"
 
 
 def spelled_as_numbers(text: pa.ChunkedArray) -> bool:
-    """Whether nearly all strings are numbers, and it takes this module to see it.
+    """Whether nearly all strings are numbers that only this module can read.
 
     Some must have separators, or all of the numbers a per cent sign.
     """
     there = text.drop_null()
-    numbers = there.filter(_is_number(there))
+    is_number = pc.match_substring_regex(there, _NUMBER)
+    numbers, others = there.filter(is_number), there.filter(pc.invert(is_number))
     if not len(numbers) or len(numbers) < NEARLY_ALL * len(there):
         return False
-    others = there.filter(pc.invert(_is_number(there)))
     if pc.any(pc.match_substring_regex(others, _COMMA)).as_py():
         return False
     per_cent = pc.sum(pc.ends_with(numbers, "%")).as_py()
@@ -42,10 +42,7 @@ def spelled_as_numbers(text: pa.ChunkedArray) -> bool:
 
 
 def spelled_numbers(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The numbers, null where a string is none; of a per cent sign nothing is made."""
+    """The numbers, null where a string is not one; 5 % becomes 5."""
     bare = pc.replace_substring_regex(text, f"[%,{_QUOTES}{_SPACES}]", "")
-    return pc.if_else(_is_number(text), bare, pa.scalar(None, pa.string())).cast(pa.float64())
-
-
-def _is_number(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.match_substring_regex(text, _NUMBER)
+    is_number = pc.match_substring_regex(text, _NUMBER)
+    return pc.if_else(is_number, bare, pa.scalar(None, pa.string())).cast(pa.float64())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -11,73 +12,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.assemble import distinct
-from memohop.data.tables.column_kinds import Block, Column, count
-from memohop.data.tables.column_types import as_text
+from memohop.data.tables.column_kinds import Absent, Block, Column, count
+from memohop.data.tables.column_types import as_text, column_kind
 
 CATEGORIES = 50
 """The most values of a category that get a feature of their own."""
 _ROWS = 1 << 16  # texts that are cut into words at a time
 
 
-class Category(Column, frozen=True, tag="category"):
-    """One feature for each of `values`, and one for all others if there were some.
-
-    Only values that occur at least twice are kept, and of those the `CATEGORIES` most frequent.
-    A value that is not kept sets the feature for the others; if there is none, all are 0.
-    """
-
-    values: tuple[str, ...]
-    other: bool
-
-    @classmethod
-    def fit(cls, name: str, column: pa.ChunkedArray) -> Category | None:
-        """None where no value occurs twice, or one is everywhere."""
-        counts = pc.value_counts(column.drop_null())
-        frequency = dict(
-            zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)
-        )
-        kept = _most_frequent(frequency, CATEGORIES)
-        if not kept or (len(frequency) == 1 and not column.null_count):
-            return None
-        return cls(name, column.null_count > 0, tuple(kept), len(kept) < len(frequency))
-
-    def own_names(self) -> list[str]:
-        """One feature for each value, then the others."""
-        return [f"{self.name}={value}" for value in self.values] + [
-            f"{self.name}=other"
-        ] * self.other
-
-    def describe(self) -> str:
-        """How it becomes features."""
-        tail = " and one for all other values" if self.other else ""
-        return self._with_missing(
-            f"one feature for each of {count(len(self.values), 'value')}{tail}"
-        )
-
-    def fill(self, column: pa.ChunkedArray, block: Block) -> list[str]:
-        """Sets one feature of each row."""
-        column = as_text(column)
-        place = pc.index_in(column, value_set=pa.array(self.values, pa.string()))
-        position = pc.fill_null(place, -1).to_numpy()
-        known = np.flatnonzero(position >= 0)
-        block[known, position[known]] = 1
-        absent = column.is_null().to_numpy()
-        strange = np.flatnonzero((position < 0) & ~absent)
-        if self.other:
-            block[strange, len(self.values)] = 1
-        notes = self._fill_missing(absent, block)
-        if strange.size:
-            example = column[int(strange[0])].as_py()
-            where = "counted as other" if self.other else "all features of the column are 0 there"
-            notes.append(
-                f"column {self.name!r}: {count(strange.size, 'row')} with a value that has no "
-                f"feature, such as {example!r}: {where}"
-            )
-        return notes
-
-
 class Words(Column, frozen=True, tag="words"):
-    """A bag of words: 1 for each word of `vocabulary` that the text has, and 0 otherwise.
+    """A bag of words: 1 for each word of ``vocabulary`` that the text has, and 0 otherwise.
 
     Words are runs of letters, digits and underscores, in lower case. Those in at least two texts
     are kept, the most frequent ones if there are too many.
@@ -86,58 +30,125 @@ class Words(Column, frozen=True, tag="words"):
     vocabulary: tuple[str, ...]
 
     @classmethod
-    def fit(cls, name: str, column: pa.ChunkedArray, *, limit: int) -> Words | None:
-        """None where no word occurs in two texts."""
+    def reads(cls, column: pa.ChunkedArray) -> bool:
+        """Strings with many values and, in the first of them, two words or more on average."""
+        if column_kind(column.type) != "text" or pc.count_distinct(column).as_py() <= CATEGORIES:
+            return False
+        texts = column.slice(0, _ROWS).drop_null()
+        return sum(len(words) for _, words in _cut(texts)) >= 2 * max(len(texts), 1)
+
+    @classmethod
+    def fit(cls, name: str, column: pa.ChunkedArray, limit: int) -> Self | None:
+        """None if no word occurs in two texts."""
         frequency: Counter[str] = Counter()
-        for start in range(0, len(column), _ROWS):
-            texts, words = _cut(column.slice(start, _ROWS))
+        for rows, words in _cut(column):
             encoded = words.dictionary_encode()
             spelled = encoded.dictionary.to_pylist()
-            pairs = distinct(texts * len(spelled) + encoded.indices.to_numpy())
+            pairs = distinct(rows * len(spelled) + encoded.indices.to_numpy())
             found = np.bincount(pairs % max(len(spelled), 1), minlength=len(spelled))
             frequency.update(dict(zip(spelled, found.tolist(), strict=True)))
         kept = _most_frequent(frequency, limit)
-        return cls(name, column.null_count > 0, tuple(kept)) if kept else None
+        return cls(name, column.null_count > 0, kept) if kept else None
+
+    @property
+    def verbatim(self) -> bool:
+        """Texts are read as they are."""
+        return True
 
     def own_names(self) -> list[str]:
         """One feature for each word."""
         return [f"{self.name}: {word}" for word in self.vocabulary]
 
-    def describe(self) -> str:
-        """How it becomes features."""
-        return self._with_missing(f"one feature for each of {count(len(self.vocabulary), 'word')}")
+    def own_text(self) -> str:
+        """How many words have a feature."""
+        return f"one feature for each of {count(len(self.vocabulary), 'word')}"
 
-    def fill(self, column: pa.ChunkedArray, block: Block) -> list[str]:
-        """Sets the features of the words that are in the vocabulary."""
+    def own_fill(self, column: pa.ChunkedArray, block: Block) -> tuple[Absent, list[str]]:
+        """Words outside the vocabulary leave no trace."""
         column = as_text(column)
-        vocabulary = pa.array(self.vocabulary, pa.string())
-        for start in range(0, len(column), _ROWS):
-            texts, words = _cut(column.slice(start, _ROWS))
-            position = pc.fill_null(pc.index_in(words, value_set=vocabulary), -1).to_numpy()
+        for rows, words in _cut(column):
+            position = _position(words, self.vocabulary)
             known = position >= 0
-            block[start + texts[known], position[known]] = 1
-        return self._fill_missing(column.is_null().to_numpy(), block)
+            block[rows[known], position[known]] = 1
+        return column.is_null().to_numpy(), []
 
 
-def words_per_text(column: pa.ChunkedArray) -> float:
-    """The mean number of words of the first texts that are there."""
-    texts = column.slice(0, _ROWS).drop_null()
-    return len(_cut(texts)[1]) / max(len(texts), 1)
+class Category(Column, frozen=True, tag="category"):
+    """One feature for each of ``values``, and one for all others if there were some.
+
+    Only values that occur at least twice are kept, and of those the ``CATEGORIES`` most frequent.
+    A value that is not kept sets the feature for the others; if there is none, all are 0.
+    """
+
+    values: tuple[str, ...]
+    other: bool
+
+    @classmethod
+    def reads(cls, column: pa.ChunkedArray) -> bool:
+        """Any strings."""
+        return column_kind(column.type) == "text"
+
+    @classmethod
+    def fit(cls, name: str, column: pa.ChunkedArray, limit: int) -> Self | None:
+        """None if no value occurs twice, or all rows have the same."""
+        counts = pc.value_counts(column.drop_null())
+        frequency = dict(zip(*(part.to_pylist() for part in counts.flatten()), strict=True))
+        kept = _most_frequent(frequency, CATEGORIES)
+        if not kept or (len(frequency) == 1 and not column.null_count):
+            return None
+        return cls(name, column.null_count > 0, kept, len(kept) < len(frequency))
+
+    @property
+    def verbatim(self) -> bool:
+        """Values are read as they are: 007 is not 7."""
+        return True
+
+    def own_names(self) -> list[str]:
+        """One feature for each value, then the one for the others."""
+        return [f"{self.name}={value}" for value in (*self.values, *["other"] * self.other)]
+
+    def own_text(self) -> str:
+        """How many values have a feature."""
+        tail = " and one for all other values" if self.other else ""
+        return f"one feature for each of {count(len(self.values), 'value')}{tail}"
+
+    def own_fill(self, column: pa.ChunkedArray, block: Block) -> tuple[Absent, list[str]]:
+        """Set at most one feature in each row."""
+        column = as_text(column)
+        absent = column.is_null().to_numpy()
+        position = _position(column, self.values)
+        known = np.flatnonzero(position >= 0)
+        block[known, position[known]] = 1
+        unknown = np.flatnonzero((position < 0) & ~absent)
+        if not unknown.size:
+            return absent, []
+        if self.other:
+            block[unknown, len(self.values)] = 1
+        effect = "counted as other" if self.other else "all features of the column are 0 there"
+        note = (
+            f"column {self.name!r}: {count(unknown.size, 'row')} with a value that has no "
+            f"feature, such as {column[int(unknown[0])].as_py()!r}: {effect}"
+        )
+        return absent, [note]
 
 
-def _cut(texts: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
-    """The words of all texts in a row, and the position of the text that each is from."""
-    whole = pc.utf8_lower(
-        pa.concat_arrays(texts.cast(pa.string()).chunks or [pa.array([], pa.string())])
-    )
-    lists = pc.split_pattern_regex(whole, r"[^\pL\pM\pN_]+")
-    words, origin = lists.flatten(), pc.list_parent_indices(lists)
-    there = pc.greater(pc.binary_length(words), 0)
-    return origin.filter(there).to_numpy().astype(np.int64), words.filter(there)
+def _cut(texts: pa.ChunkedArray) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:
+    """Some texts at a time: for each word the row of its text, and the words."""
+    for start in range(0, len(texts), _ROWS):
+        piece = texts.slice(start, _ROWS).cast(pa.string()).combine_chunks()
+        lists = pc.split_pattern_regex(pc.utf8_lower(piece), r"[^\pL\pM\pN_]+")
+        words, rows = lists.flatten(), pc.list_parent_indices(lists)
+        there = pc.greater(pc.binary_length(words), 0)
+        yield start + rows.filter(there).to_numpy().astype(np.int64), words.filter(there)
 
 
-def _most_frequent(frequency: Mapping[str, int], limit: int) -> list[str]:
-    """What occurs at least twice, the most frequent first and in the order of the alphabet."""
-    often = [item for item in frequency.items() if item[1] > 1]
-    often.sort(key=lambda item: (-item[1], item[0]))
-    return [value for value, _ in often[:limit]]
+def _position(values: pa.ChunkedArray | pa.Array, known: tuple[str, ...]) -> NDArray[np.int32]:
+    """The index of each value among the known ones, -1 for another or a missing one."""
+    index = pc.index_in(values, value_set=pa.array(known, pa.string()))
+    return np.asarray(pc.fill_null(index, -1).to_numpy())
+
+
+def _most_frequent(frequency: Mapping[str, int], limit: int) -> tuple[str, ...]:
+    """Values that occur at least twice, the most frequent first, then in alphabetical order."""
+    often = [value for value, times in frequency.items() if times > 1]
+    return tuple(sorted(often, key=lambda value: (-frequency[value], value))[:limit])
