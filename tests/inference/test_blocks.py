@@ -117,10 +117,22 @@ def test_sparse_features_and_no_arcs(monkeypatch):
     nothing = torch.empty(2, 0, dtype=torch.int64)
     dense = probabilities(found, x, nothing)
     stored = probabilities(found, sparse.csr_array(x.numpy()), nothing)
+    tensor = probabilities(found, x.to_sparse(), nothing)
     alone = probabilities(found, x[:1], nothing)
-    for one in (dense, stored):
+    for one in (dense, stored, tensor):
         agree([torch.from_numpy(one)], found, x, nothing)
     agree([torch.from_numpy(alone)], found, x[:1], nothing)
+
+
+def test_sparse_features_are_not_made_dense(monkeypatch):
+    monkeypatch.setattr(blocks, "_ROWS", 50)
+    nodes, words = 100, 20_000
+    found = build("gcn+mmp", words, 3, hidden_channels=2).eval()
+    stored = torch.arange(nodes)
+    x = sparse.csr_array((torch.ones(nodes), (stored, 7 * stored)), (nodes, words))
+    with Held() as held:
+        probabilities([found], x, torch.empty(2, 0, dtype=torch.int64))
+    assert held.most < 4 * 50 * words  # of one block, dense
 
 
 def test_a_graph_without_nodes():

@@ -27,6 +27,27 @@ def test_without_dropout_sparse_equals_dense():
     torch.testing.assert_close(for_sparse, for_dense)
 
 
+def scattered(dense):
+    """A sparse tensor with entries out of order, in two parts, and with a stored zero."""
+    row, col = dense.nonzero(as_tuple=True)
+    values = dense[row, col] / 2
+    zero = (dense == 0).nonzero()[:1]
+    indices = torch.cat([torch.stack([row, col], dim=1).flip(0), dense.nonzero(), zero])
+    halves = torch.cat([values.flip(0), values, values.new_zeros(1)])
+    return torch.sparse_coo_tensor(indices.t(), halves, dense.shape, check_invariants=True)
+
+
+@pytest.mark.parametrize("to", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, scattered])
+def test_a_sparse_tensor_gives_the_very_features_of_the_dense_one(to):
+    dense = bag_of_words()
+    found, expected = SparseFeatures(to(dense)), SparseFeatures(dense)
+    assert found.shape == expected.shape
+    for one, other in zip(found.pattern.csr_indices, expected.pattern.csr_indices, strict=True):
+        assert torch.equal(one, other)
+    assert torch.equal(found.values, expected.values)
+    assert torch.equal(found.matrix.transpose.values, expected.matrix.transpose.values)
+
+
 def test_dropout_on_stored_values_is_dropout_of_those_elements():
     dense = bag_of_words()
     layer = FeatureLinear(9, 4, dropout=0.4).double()

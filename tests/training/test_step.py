@@ -7,6 +7,7 @@ import torch
 import memohop
 from memohop import Member, grid, train
 from memohop.data.check import MissingClassWarning
+from memohop.training import Enough
 from memohop.training.population import Population
 from memohop.training.task import make_builder, make_task
 
@@ -66,6 +67,46 @@ def test_progress_counts_up_to_the_total(data):
     assert list(done) == sorted(done)
     assert set(totals) == {75}
     assert done[-1] == 75
+
+
+def end_after(epochs, members):
+    def progress(done, total):
+        if done > epochs * members:
+            raise Enough
+
+    return progress
+
+
+def test_progress_may_end_the_training(data):
+    members = grid(split=range(3), lr=0.02)
+    whole = train(data, "gcn", members, epochs=60, keep_models=True)
+    ended = train(
+        data, "gcn", members, epochs=60, keep_models=True, progress=end_after(15, len(members))
+    )
+    for one, other in zip(whole, ended, strict=True):
+        assert other.epochs == len(other.val_curve) == 21  # 20 is the next to be looked at
+        assert other.loss_curve.tolist() == one.loss_curve[:21].tolist()
+        assert other.best_epoch == int(np.argmax(one.val_curve[:21]))
+        assert other.val == pytest.approx(other.val_curve.max())
+        assert other.state is not None
+        assert not other.diverged
+
+
+def test_chunks_after_the_end_take_one_epoch(data, monkeypatch):
+    monkeypatch.setattr("memohop.training.trainer.members_at_once", lambda *_, **__: 2)
+    members, calls = grid(split=range(5)), []
+
+    def once(done, total):
+        calls.append(done)
+        if done > 20:
+            raise Enough
+
+    whole = train(data, "mlp", members, epochs=30)
+    ended = train(data, "mlp", members, epochs=30, progress=once)
+    assert [result.epochs for result in ended] == [11, 11, 1, 1, 1]
+    assert [result.best_epoch for result in ended[2:]] == [0, 0, 0]
+    assert [result.val for result in ended[2:]] == [result.val_curve[0] for result in whole[2:]]
+    assert calls == [2, 22]
 
 
 def test_roc_auc_where_the_data_says_so(data):

@@ -9,13 +9,15 @@ over blocks of rows: only hidden state and memory are held for all nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from scipy import sparse
 from torch import Tensor
 
+from memohop.data.sparse_features import as_csr, as_matrix, is_sparse, sharing, stored_values
+from memohop.networks.base import Features
 from memohop.networks.passing import Embed, Update, Watch
+from memohop.nn import SparseFeatures
 
 _ROWS = 1 << 13  # of a block: a few megabytes, which fit into the cache
 _COLUMNS = 16  # of a block: a row of it is a cache line
@@ -37,7 +39,8 @@ class Blocks:
         self, x: Tensor | sparse.csr_array, matrix: sparse.csr_array, channels: int
     ) -> None:
         nodes = x.shape[0]
-        self._x, self._matrix = x, _as_tensor(matrix)
+        self._x = as_matrix(x, stored_values(x).dtype) if is_sparse(x) else x
+        self._matrix = sharing(matrix)
         self.hidden = torch.empty(nodes, channels)
         # In blocks of columns: the product of each overwrites it before the next is computed.
         widths = (min(_COLUMNS, channels - start) for start in range(0, channels, _COLUMNS))
@@ -47,7 +50,7 @@ class Blocks:
     def start(self, embed: Embed) -> None:
         """Before the first round the memory is the hidden state."""
         for rows in self.rows():
-            self.hidden[rows] = embed(_dense(self._x[rows]))
+            self.hidden[rows] = embed(self._features(rows))
             self._remember(rows, self.hidden[rows])
 
     @torch.no_grad()
@@ -71,6 +74,10 @@ class Blocks:
         nodes = len(self.hidden)
         return (slice(start, min(start + _ROWS, nodes)) for start in range(0, nodes, _ROWS))
 
+    def _features(self, rows: slice) -> Features:
+        x = self._x[rows]
+        return SparseFeatures(as_csr(x, stored_values(x).dtype)) if is_sparse(x) else x
+
     def _remember(self, rows: slice, memory: Tensor) -> None:
         for block, part in zip(self._memory, memory.split(_COLUMNS, dim=1), strict=True):
             block[rows] = part
@@ -84,18 +91,3 @@ class _Collected:
 
 
 _COLLECTED = _Collected()
-
-
-def _as_tensor(matrix: sparse.csr_array) -> Tensor:
-    """A sparse tensor that shares the arrays of the matrix."""
-    return torch.sparse_csr_tensor(
-        torch.from_numpy(matrix.indptr),
-        torch.from_numpy(matrix.indices),
-        torch.from_numpy(matrix.data),
-        size=matrix.shape,
-        check_invariants=False,
-    )
-
-
-def _dense(x: Any) -> Tensor:
-    return torch.from_numpy(x.toarray()) if sparse.issparse(x) else x

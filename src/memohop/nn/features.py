@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from memohop.data.sparse_features import as_csr
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.fused import cpu_kernels, dropped, dropped_product, use_kernels
 from memohop.nn._ops.pairs import Pairs, pair_product
@@ -21,14 +22,21 @@ class SparseFeatures:
     dropping all, because zeros stay zeros, at a fraction of the cost.
 
     Args:
-        dense: ``[nodes, channels]``.
+        features: ``[nodes, channels]``, a dense or a sparse tensor; a sparse one stays sparse.
     """
 
-    def __init__(self, dense: Tensor) -> None:
-        row, col = dense.nonzero(as_tuple=True)
-        self.shape = dense.shape
-        self.pattern = Pattern(row, col, (dense.shape[0], dense.shape[1]))
-        self.values = dense[row, col]
+    def __init__(self, features: Tensor) -> None:
+        if features.layout == torch.strided:
+            row, col = features.nonzero(as_tuple=True)
+            values = features[row, col]
+        else:
+            csr = as_csr(features, features.dtype).to(features.device)
+            counts = csr.crow_indices().diff()
+            row = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
+            col, values = csr.col_indices().long(), csr.values()
+        self.shape = features.shape
+        self.pattern = Pattern(row, col, (features.shape[0], features.shape[1]))
+        self.values = values
         self.matrix = FixedMatrix(self.pattern, self.values)
 
     @property

@@ -11,13 +11,13 @@ when to stop, and trains on the others.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
-
-from memohop.own.partition import GivenMasks
+from torch import Tensor
 
 TESTED = 5
 """One of so many labelled nodes is a test node."""
@@ -50,10 +50,13 @@ class OwnSplit(NamedTuple):
     test: Mask
 
     @classmethod
-    def of(cls, given: GivenMasks) -> OwnSplit:
-        """The masks of a ``Data``."""
-        val = None if given.val is None else given.val.numpy()
-        return cls(given.train.numpy(), val, given.test.numpy())
+    def of(cls, given: Mapping[str, Tensor]) -> OwnSplit | None:
+        """The masks of a graph by name; None if it came without any."""
+        if not given:
+            return None
+        val = given.get("val_mask")
+        train, test = given["train_mask"].numpy(), given["test_mask"].numpy()
+        return cls(train, None if val is None else val.numpy(), test)
 
 
 def make_masks(

@@ -91,8 +91,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(x, given.labels.known)
         target = self._targets(given.labels)
         objective = self._objective(target)
-        masks = given_masks(X, split) if isinstance(X, Data) else None
-        own = None if masks is None else OwnSplit.of(masks)
+        own = OwnSplit.of(given_masks(X, split)) if isinstance(X, Data) else None
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         problem = Problem(
             x=x,

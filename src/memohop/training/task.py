@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from memohop.data.check import as_columns
+from memohop.data.sparse_features import as_csr, is_sparse, stored_values
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.networks import build as build_model
@@ -47,39 +48,39 @@ def make_builder(
             raise UsageError("options are for model ids; let the function set its own")
         return model
     outputs = objective_of(data).outputs(data.y)
-    channels, nodes = data.x.shape[1], data.num_nodes
+    nodes, channels = data.x.shape
     return lambda: build_model(model, channels, outputs, num_nodes=nodes, **options)
 
 
-def in_default_type(data: Data, features: str = "auto") -> tuple[Data, str]:
-    """The data with dense features of PyTorch's default type, and the option ``features``.
-
-    Features that come as a sparse tensor turn ``"auto"`` into ``"sparse"``.
-    """
-    x = data.x
-    if not isinstance(x, Tensor) or not (x.is_floating_point() or x.layout != torch.strided):
-        return data, features  # the check will refuse it
-    if x.dtype == torch.get_default_dtype() and x.layout == torch.strided:
-        return data, features
-    if x.layout != torch.strided and features == "auto":
-        features = "sparse"
+def in_default_type(data: Data) -> Data:
+    """The data with features of PyTorch's default type; sparse ones become a CSR tensor."""
+    x, dtype = data.x, torch.get_default_dtype()
+    if is_sparse(x) and len(x.shape) == 2 and not stored_values(x).is_complex():
+        x = as_csr(x, dtype)
+    elif isinstance(x, Tensor) and x.is_floating_point():
+        x = x.to(dtype)
+    if x is data.x:  # also if the check will refuse it
+        return data
     data = copy.copy(data)
-    data.x = x.to_dense().to(torch.get_default_dtype())
-    return data, features
+    data.x = x
+    return data
 
 
 def make_task(data: Data, network: nn.Module, device: torch.device, features: str) -> Task:
     """The data in the form that the network takes, on the device."""
     if features not in ("auto", "sparse", "dense"):
         raise UsageError(f"features must be auto, sparse or dense, not {features!r}")
-    objective = objective_of(data)
-    x: Tensor | SparseFeatures = data.x.to(device)
-    if not isinstance(network, NodeModel):
-        graph = data.edge_index.to(device)
-    else:
+    data, objective = in_default_type(data), objective_of(data)
+    sparse = features == "sparse" or (features == "auto" and _is_mostly_zero(data.x))
+    if isinstance(network, NodeModel):
         graph = network.prepare_data(data, device)
-        density = float((data.x != 0).float().mean())
-        if features == "sparse" or (features == "auto" and density < _SPARSE_BELOW):
-            x = SparseFeatures(data.x.to(device))
+    else:
+        graph, sparse = data.edge_index.to(device), False
+    x = data.x.to(device)
+    inputs = SparseFeatures(x) if sparse else x.to_dense(), graph
     masks = torch.stack(as_columns(data)).permute(2, 0, 1).to(device, torch.get_default_dtype())
-    return Task((x, graph), objective.targets(data.y).to(device), masks, objective)
+    return Task(inputs, objective.targets(data.y).to(device), masks, objective)
+
+
+def _is_mostly_zero(x: Tensor) -> bool:
+    return is_sparse(x) or float((x != 0).float().mean()) < _SPARSE_BELOW

@@ -38,6 +38,10 @@ class DivergedWarning(UserWarning):
     """Members had a loss or an output that is not finite; they have no scores."""
 
 
+class Enough(Exception):  # noqa: N818
+    """Raised by ``progress`` to end the training: members count with what they have reached."""
+
+
 def train(
     data: Data,
     model: str | Callable[[], nn.Module],
@@ -72,7 +76,8 @@ def train(
             ``edge_index`` and ``train_mask``, ``val_mask``, ``test_mask`` of shape ``[N]`` or
             ``[N, splits]``. ``data.metric`` names the score, one of
             :data:`~memohop.training.metrics.METRICS`; the default is accuracy. Features are
-            converted to PyTorch's default type; a sparse tensor means sparse features.
+            converted to PyTorch's default type. Sparse features, a tensor or a matrix of SciPy,
+            stay sparse up to the kernel, except for modules that are not of this library.
         model: an id from :func:`memohop.models`, or a function that makes a module called as
             ``module(x, edge_index)``.
         members: the runs, see :class:`Member` and :func:`grid`.
@@ -85,10 +90,13 @@ def train(
         memory: the most bytes that this process may hold, its resident size on a CPU and its bytes
             on a GPU; if one member does not fit, the call is refused before training. By default
             as many as the device can spare.
-        features: ``"sparse"``, ``"dense"``, or ``"auto"`` to decide by density.
+        features: ``"sparse"``, ``"dense"``, or ``"auto"`` to decide by density; features that come
+            sparse are sparse then.
         keep_models: whether results carry the parameters of the best epoch.
         capture: on a GPU, whether to capture the step as a CUDA graph and replay it.
-        progress: called as ``progress(done, total)`` with counts of member-epochs.
+        progress: called as ``progress(done, total)`` with counts of member-epochs. If it raises
+            :class:`Enough`, the training ends: members of the current chunk count with the epochs
+            that they have run, and those of later chunks with their first epoch.
 
     Returns:
         One result per member, in the order of ``members``.
@@ -108,7 +116,7 @@ def train(
     found_device = find_device(device)
     name = model if isinstance(model, str) else "the module"
     with telling_of_memory("reading the features", lower="the number of features"):
-        data, features = in_default_type(data, features)
+        data = in_default_type(data)
         check(data)
     build = make_builder(model, data, dict(options or {}))
     with telling_of_memory(f"building {name}", lower="hidden_channels or num_layers"):
@@ -149,6 +157,7 @@ class _Run:
     progress: Progress | None
     total: int
     done: int = 0
+    is_enough: bool = False
     vectorised: bool | None = None
 
     def all(
@@ -204,13 +213,19 @@ class _Run:
                 if left:
                     population.select(index.to(device))
                     step = self._stepper(population)
-            if self.progress is not None:
-                self.progress(self.done, self.total)
-            if not left:
+            self._report()
+            if self.is_enough or not left:
                 break
         found = population.results(range(len(left)))
         results |= dict(zip(left, found, strict=True))
         return [results[i] for i in range(len(members))]
+
+    def _report(self) -> None:
+        if self.progress is not None and not self.is_enough:
+            try:
+                self.progress(self.done, self.total)
+            except Enough:
+                self.is_enough = True
 
     def _population(self, members: Sequence[Member]) -> Population:
         return Population(

@@ -11,13 +11,13 @@ stored, which is several times faster.
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from memohop.data.sparse_features import csr_tensor
 from memohop.nn._backends.torch.column_blocks import (
     ColumnBlocks,
     collects_from_afar,
@@ -81,7 +81,7 @@ class Pattern:
 
     def csr(self, values: Tensor) -> Tensor:
         """A sparse tensor of one matrix, from its values ``[entries]``."""
-        return _csr(self._pointers, self._columns, values, self.shape)
+        return csr_tensor(self._pointers, self._columns, values, self.shape)
 
     def product(
         self, values: Tensor, dense: Tensor, *, bias: Tensor | None = None, drop: Any = None
@@ -161,7 +161,7 @@ class Pattern:
             end = pointers.new_full((1,), count * len(self))
             places = (self._columns[None] + offset * columns).flatten()
             self._blocks = {count: (torch.cat([pointers, end]), places)}
-        return _csr(*self._blocks[count], values.flatten(), (count * rows, count * columns))
+        return csr_tensor(*self._blocks[count], values.flatten(), (count * rows, count * columns))
 
     def __repr__(self) -> str:
         return f"Pattern({self.shape[0]} x {self.shape[1]}, {len(self)} entries)"
@@ -298,17 +298,3 @@ class _Inner(Operation):
         right = batch_first(right, in_dims[1], info.batch_size)
         out = inner(left.flatten(0, 1), right.flatten(0, 1), pattern)
         return out.unflatten(0, left.shape[:2]), 0
-
-
-def _csr(pointers: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    return torch.sparse_csr_tensor(pointers, columns, values, size=shape, check_invariants=False)
-
-
-with warnings.catch_warnings():
-    # PyTorch says once per process that CSR is in beta, and 2.11 and 2.12 also, whatever
-    # `check_invariants` is, that invariants are not checked.
-    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-    warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
-    _csr(
-        torch.zeros(1, dtype=torch.int32), torch.zeros(0, dtype=torch.int32), torch.zeros(0), (0, 0)
-    )

@@ -18,8 +18,9 @@ from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem
 from memohop.pyg import Data
 from memohop.training import Member, Rules, train
+from memohop.training.device import find_device
 from memohop.training.rules import DEFAULT_RULES
-from memohop.training.trainer import find_device, make_task
+from memohop.training.task import make_task
 
 
 @dataclass(frozen=True, eq=False)
