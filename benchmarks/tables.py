@@ -1,0 +1,336 @@
+"""``memohop fit`` against what else one might do with two tables, at equal seconds, in one run.
+
+    python benchmarks/tables.py ../shared/tables --seconds 300
+
+Each folder of tables has ``nodes.csv.gz``, ``edges.csv.gz``, with the label column empty for some
+nodes, and ``truth.csv`` with the labels of those. Everyone gets the same files and seconds, chooses
+on labelled nodes alone, and is scored once on the hidden labels:
+
+lightgbm   gradient-boosted trees on the columns, the means of the neighbours' columns over one and
+           two hops, the degree, and the shares of each class among the labelled neighbours
+linear     logistic (or ridge) regression on the same and on the rows of the adjacency matrix
+sage       GraphSAGE of stock PyG layers, a small grid
+
+A rival tries settings at random, each on a quarter of the labelled nodes, until half of its seconds
+are over, and fits the best to all labels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import torch
+import torch.nn.functional as F
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import MaxAbsScaler
+from torch_geometric.nn import SAGEConv
+
+_RARE = 0.1  # share of the rarer of two classes below which ranking counts, not accuracy
+_CODES = 100  # distinct strings of a column up to which each has a feature
+
+
+@dataclass
+class Case:
+    """One graph: features ``[nodes, features]``, adjacency matrix, targets and what is hidden."""
+
+    name: str
+    label: str
+    x: sparse.csr_array
+    adjacency: sparse.csr_array
+    y: np.ndarray
+    known: np.ndarray
+    hidden: np.ndarray
+    truth: np.ndarray
+    classes: list[str]
+    ids: list[str]
+
+    @property
+    def metric(self) -> str:
+        """What everyone is scored by."""
+        if not self.classes:
+            return "r2"
+        shares = np.bincount(self.y[self.known]) / len(self.known)
+        return "roc_auc" if len(shares) == 2 and shares.min() < _RARE else "accuracy"
+
+    def score(self, outputs: np.ndarray, truth: np.ndarray) -> float:
+        """Of probabilities ``[rows, classes]`` or numbers ``[rows]``."""
+        if self.metric == "r2":
+            return float(r2_score(truth, outputs))
+        if self.metric == "roc_auc":
+            return float(roc_auc_score(truth, outputs[:, 1]))
+        return float(accuracy_score(truth, outputs.argmax(axis=1)))
+
+
+def read(folder: Path) -> Case:
+    """A folder of tables, its columns as plainly as one would take them."""
+    nodes = pyarrow.csv.read_csv(folder / "nodes.csv.gz")
+    edges = pyarrow.csv.read_csv(folder / "edges.csv.gz")
+    hidden = pyarrow.csv.read_csv(folder / "truth.csv")
+    ids = [str(one) for one in nodes["id"].to_pylist()]
+    index = {name: row for row, name in enumerate(ids)}
+    label = nodes.column_names[1]
+    values = nodes[label].to_pylist()
+    is_number = pa.types.is_floating(nodes[label].type)
+    known = np.array([row for row, one in enumerate(values) if one not in (None, "")])
+    rows = np.array([index[str(one)] for one in hidden["id"].to_pylist()])
+    found = hidden["truth"].to_pylist()
+    classes = [] if is_number else sorted({str(values[row]) for row in known})
+    number = {name: code for code, name in enumerate(classes)}
+    y = np.full(len(ids), np.nan) if is_number else np.full(len(ids), -1)
+    y[known] = [values[row] if is_number else number[str(values[row])] for row in known]
+    truth = np.array([one if is_number else number[str(one)] for one in found])
+    ends = [
+        np.array([index[str(one)] for one in edges[name].to_pylist()])
+        for name in edges.column_names[:2]
+    ]
+    arcs = np.hstack([ends, ends[::-1]])
+    size = (len(ids), len(ids))
+    adjacency = sparse.csr_array((np.ones(arcs.shape[1]), tuple(arcs)), shape=size)
+    adjacency.data[:] = 1
+    blocks = [_features(nodes[name]) for name in nodes.column_names[2:]]
+    x = sparse.csr_array(sparse.hstack([one for one in blocks if one is not None]))
+    return Case(folder.name, label, x, adjacency, y, known, rows, truth, classes, ids)
+
+
+def _features(column: pa.ChunkedArray) -> sparse.csr_array | None:
+    """Numbers as they are, 0 where missing; strings with few values as categories."""
+    values = column.to_pylist()
+    try:
+        numbers = [np.nan if one is None else float(str(one).replace(",", "")) for one in values]
+        found = np.nan_to_num(np.array(numbers))[:, None]
+        return sparse.csr_array(found / (found.std() or 1))
+    except ValueError:
+        names, codes = np.unique([str(one) for one in values], return_inverse=True)
+        if len(names) > _CODES:
+            return None
+        return sparse.csr_array((np.ones(len(codes)), (np.arange(len(codes)), codes)))
+
+
+def with_neighbours(case: Case, seen: np.ndarray, *, rows: bool) -> sparse.csr_array:
+    """Columns, their means over one and two hops, degree, and labels of the neighbours."""
+    degree = case.adjacency.sum(axis=1)
+    mean = sparse.diags_array(1 / np.maximum(degree, 1)) @ case.adjacency
+    one = mean @ case.x
+    targets = np.zeros((len(case.y), max(len(case.classes), 1) + 1))
+    targets[seen, -1] = 1
+    if case.classes:
+        targets[seen, case.y[seen]] = 1
+    else:
+        targets[seen, 0] = case.y[seen]
+    near = case.adjacency @ targets
+    far = case.adjacency @ near - degree[:, None] * targets
+    shares = [found[:, :-1] / np.maximum(found[:, -1:], 1) for found in (near, far)]
+    parts = [case.x, one, mean @ one, degree[:, None], *shares]
+    return sparse.csr_array(sparse.hstack(parts + [case.adjacency] * rows, format="csr"))
+
+
+@dataclass(frozen=True)
+class Rival:
+    """What else one might do: numbers to draw from, and a fit to some nodes.
+
+    ``fit(case, setting, seen)`` gives probabilities ``[nodes, classes]`` or numbers ``[nodes]``.
+    """
+
+    name: str
+    choices: dict[str, list[Any]]
+    fit: Callable[[Case, dict[str, Any], np.ndarray], np.ndarray]
+
+    def run(self, case: Case, seconds: float) -> tuple[np.ndarray, int]:
+        """The outputs of the best setting, fitted to all labels, and how many were tried."""
+        begin, draw = time.monotonic(), np.random.default_rng(0)
+        stratify = case.y[case.known] if case.classes else None
+        seen, held = train_test_split(case.known, test_size=0.25, random_state=0, stratify=stratify)
+        tried: dict[str, tuple[float, dict[str, Any]]] = {}
+        total = int(np.prod([len(values) for values in self.choices.values()]))
+        while len(tried) < total and time.monotonic() - begin < seconds / 2:
+            setting = {name: draw.choice(values).item() for name, values in self.choices.items()}
+            key = json.dumps(setting)
+            if key not in tried:
+                outputs = self.fit(case, setting, seen)
+                tried[key] = (case.score(outputs[held], case.y[held]), setting)
+        _, best = max(tried.values(), key=lambda pair: pair[0])
+        return self.fit(case, best, case.known), len(tried)
+
+
+def fit_trees(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.ndarray:
+    """LightGBM on columns and neighbours."""
+    kind = lightgbm.LGBMClassifier if case.classes else lightgbm.LGBMRegressor
+    x = with_neighbours(case, seen, rows=False)
+    model = kind(**setting, verbosity=-1, n_jobs=torch.get_num_threads())
+    model.fit(x[seen], case.y[seen])
+    return model.predict_proba(x) if case.classes else model.predict(x)
+
+
+def fit_linear(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.ndarray:
+    """Logistic or ridge regression on columns, neighbours and rows of the adjacency matrix."""
+    x = MaxAbsScaler().fit_transform(with_neighbours(case, seen, rows=True))
+    if not case.classes:
+        return Ridge(alpha=1 / setting["C"]).fit(x[seen], case.y[seen]).predict(x)
+    model = LogisticRegression(C=setting["C"], max_iter=500).fit(x[seen], case.y[seen])
+    return model.predict_proba(x)
+
+
+class Sage(torch.nn.Module):
+    """Stock GraphSAGE of two layers."""
+
+    def __init__(self, features: int, width: int, outputs: int, dropout: float) -> None:
+        super().__init__()
+        self.first, self.second = SAGEConv(features, width), SAGEConv(width, outputs)
+        self.dropout = dropout
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Logits, or numbers."""
+        hidden = F.relu(self.first(F.dropout(x, self.dropout, self.training), edge_index))
+        return self.second(F.dropout(hidden, self.dropout, self.training), edge_index)
+
+
+def fit_sage(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.ndarray:
+    """Stop where a tenth of the nodes that are learned from say so."""
+    torch.manual_seed(0)
+    x = torch.from_numpy(case.x.toarray()).float()
+    edge_index = torch.from_numpy(np.stack(case.adjacency.nonzero())).long()
+    stop, train = np.split(np.random.default_rng(0).permutation(seen), [len(seen) // 10])
+    y = torch.from_numpy(case.y)
+    model = Sage(x.shape[1], setting["width"], max(len(case.classes), 1), setting["dropout"])
+    optimiser = torch.optim.Adam(
+        model.parameters(), lr=setting["lr"], weight_decay=setting["weight_decay"]
+    )
+    best, found, waited = -np.inf, np.zeros(0), 0
+    for _ in range(300):
+        model.train()
+        out = model(x, edge_index)[train]
+        loss = (
+            F.cross_entropy(out, y[train])
+            if case.classes
+            else F.mse_loss(out[:, 0], y[train].float())
+        )
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        with torch.no_grad():
+            out = model.eval()(x, edge_index)
+        outputs = out.softmax(-1).numpy() if case.classes else out[:, 0].numpy()
+        score = case.score(outputs[stop], case.y[stop])
+        waited += 1
+        if score > best:
+            best, found, waited = score, outputs, 0
+        if waited > 50:
+            break
+    return found
+
+
+RIVALS = (
+    Rival(
+        "lightgbm",
+        {
+            "learning_rate": [0.02, 0.05, 0.1],
+            "num_leaves": [7, 15, 31, 63],
+            "n_estimators": [100, 200, 400],
+            "min_child_samples": [5, 10, 20],
+            "colsample_bytree": [0.3, 0.6, 1.0],
+        },
+        fit_trees,
+    ),
+    Rival("linear", {"C": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]}, fit_linear),
+    Rival(
+        "sage",
+        {
+            "width": [64, 128],
+            "lr": [0.003, 0.01],
+            "weight_decay": [0.0, 5e-4],
+            "dropout": [0.2, 0.5],
+        },
+        fit_sage,
+    ),
+)
+
+
+def run_fit(case: Case, folder: Path, seconds: float) -> np.ndarray:
+    """``memohop fit`` and ``memohop predict`` as one types them; outputs for all nodes."""
+    with tempfile.TemporaryDirectory() as home:
+        model, said = Path(home) / "model", Path(home) / "said.csv"
+        tables = [str(folder / "nodes.csv.gz"), str(folder / "edges.csv.gz")]
+        metric = [] if case.metric == "r2" else ["--metric", case.metric]
+        command = [sys.executable, "-m", "memohop", "fit", *tables, "--label", case.label]
+        command += ["--time", f"{seconds}", *metric, "-o", str(model)]
+        subprocess.run(command, check=True, stdout=sys.stderr)
+        subprocess.run(
+            [sys.executable, "-m", "memohop", "predict", str(model), "-o", str(said)],
+            check=True,
+            stdout=sys.stderr,
+        )
+        table = pyarrow.csv.read_csv(said)
+    order = {str(one): row for row, one in enumerate(table["id"].to_pylist())}
+    rows = [order[name] for name in case.ids]
+    if not case.classes:
+        return table["predicted"].to_numpy()[rows]
+    return np.stack(
+        [table[f"probability of {name}"].to_numpy()[rows] for name in case.classes], axis=1
+    )
+
+
+def main() -> None:
+    """Print a row for each graph."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="with a folder for each graph")
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--graphs", help="names of some of them, with commas between")
+    parser.add_argument("-o", "--output", type=Path, help="JSON file for the scores")
+    arguments = parser.parse_args()
+    names = arguments.graphs.split(",") if arguments.graphs else None
+    found = []
+    print(f"{'graph':16} {'metric':9} {'model':9} {'score':>7} {'seconds':>8} settings", flush=True)
+    for folder in sorted(path.parent for path in arguments.folder.glob("*/truth.csv")):
+        if names is not None and folder.name not in names:
+            continue
+        case = read(folder)
+        for name in ("fit", *(rival.name for rival in RIVALS)):
+            begin = time.monotonic()
+            tried = 0
+            if name == "fit":
+                outputs = run_fit(case, folder, arguments.seconds)
+            else:
+                rival = next(one for one in RIVALS if one.name == name)
+                outputs, tried = rival.run(case, arguments.seconds)
+            score, took = case.score(outputs[case.hidden], case.truth), time.monotonic() - begin
+            row = {"graph": case.name, "metric": case.metric, "model": name, "score": score}
+            found.append(
+                {**row, "seconds": took, "settings": tried, "error": _error(case, outputs)}
+            )
+            print(
+                f"{case.name:16} {case.metric:9} {name:9} {100 * score:7.2f} {took:8.0f} {tried or ''}",
+                flush=True,
+            )
+    if arguments.output:
+        arguments.output.write_text(json.dumps(found, indent=1))
+
+
+def _error(case: Case, outputs: np.ndarray, resamples: int = 200) -> float:
+    """The standard error of the score over the hidden nodes, by the bootstrap."""
+    draw, scores = np.random.default_rng(0), []
+    for _ in range(resamples):
+        rows = draw.integers(len(case.hidden), size=len(case.hidden))
+        if case.classes and len(np.unique(case.truth[rows])) < 2:
+            continue
+        scores.append(case.score(outputs[case.hidden][rows], case.truth[rows]))
+    return float(np.std(scores))
+
+
+if __name__ == "__main__":
+    main()

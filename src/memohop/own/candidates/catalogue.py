@@ -1,0 +1,55 @@
+"""The kinds of model by name, in the order in which a search opens with them: cheap ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memohop.errors import unknown_name
+from memohop.own.candidates.family import Family
+from memohop.own.candidates.linear import LinearFamily
+from memohop.own.candidates.networks import NetworkFamily
+from memohop.own.candidates.spaces import SPACES
+from memohop.own.candidates.trees import TreeFamily
+from memohop.training import Rules
+
+_VIEWS: dict[str, Family] = {
+    "linear": LinearFamily("linear", "columns"),
+    "lightgbm": TreeFamily("lightgbm", "columns"),
+    "linear+neighbours": LinearFamily("linear+neighbours", "neighbours"),
+    "linear+rows": LinearFamily("linear+rows", "rows"),
+    "lightgbm+neighbours": TreeFamily("lightgbm+neighbours", "neighbours"),
+}
+MEMORY = tuple(name for name in SPACES if name.endswith("+mmp"))
+"""The kinds with memory-based message passing."""
+NAMES = (*_VIEWS, *SPACES)
+"""All kinds."""
+
+
+def families(
+    names: Iterable[str] | None,
+    *,
+    rules: Rules,
+    seed: int,
+    device: str,
+    memory: int | None,
+) -> list[Family]:
+    """The kinds of model that a search chooses from.
+
+    Args:
+        names: Some of :data:`NAMES`; None for all.
+        rules: How networks are trained.
+        seed: Decides their initial weights and dropout.
+        device: Where they are trained.
+        memory: The most bytes that the process may hold.
+    """
+    wanted = NAMES if names is None else tuple(names)
+    for name in wanted:
+        if name not in NAMES:
+            raise unknown_name("model", name, NAMES)
+    return [
+        _VIEWS[name]
+        if name in _VIEWS
+        else NetworkFamily(name, SPACES[name], rules=rules, seed=seed, device=device, memory=memory)
+        for name in NAMES
+        if name in wanted
+    ]

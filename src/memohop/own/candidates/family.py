@@ -1,0 +1,108 @@
+"""What a kind of model has to be able to do to take part in a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from memohop.own.problem import Inputs, Outputs, Problem
+
+Look = Callable[[float], None]
+"""Called now and then with the share that is done.
+
+It may raise :class:`~memohop.training.Enough`: a fit ends then, with what it has reached.
+"""
+
+Fits = list[dict[int, "Fitted"]]
+"""For each setting, what came of it by split; a fit that ended early may lack some."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One candidate: a kind of model with everything that decides how it is fitted.
+
+    Attributes:
+        family: The id of its kind.
+        options: The structure; candidates that share it can be fitted together.
+        numbers: Learning rate, penalties and so on.
+    """
+
+    family: str
+    options: Mapping[str, Any]
+    numbers: Mapping[str, float]
+
+
+class Part(Protocol):
+    """A fitted model, which predicts and can be written down."""
+
+    def outputs(self, inputs: Inputs) -> Outputs:
+        """What it says of every node of a graph, given the targets that ``inputs`` shows it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A candidate on one split.
+
+    Attributes:
+        val: What it says of the validation nodes, ``[nodes, outputs]``.
+        test: What it says of the test nodes.
+        part: The model, where it was to be kept.
+    """
+
+    val: Outputs
+    test: Outputs
+    part: Part | None = None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all outputs are numbers."""
+        return bool(np.isfinite(self.val).all() and np.isfinite(self.test).all())
+
+
+class Family(Protocol):
+    """A kind of model."""
+
+    @property
+    def id(self) -> str:
+        """What it is called."""
+
+    @property
+    def sees_graph(self) -> bool:
+        """Whether arcs play any part."""
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether it passes messages through a memory."""
+
+    def first(self, problem: Problem) -> list[Setting]:
+        """What to try first on any graph, the most promising first."""
+
+    def near(
+        self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
+    ) -> list[Setting]:
+        """Variations of a setting, all with the same options, if not with its own."""
+
+    def fit(
+        self,
+        problem: Problem,
+        settings: Sequence[Setting],
+        splits: Sequence[int],
+        *,
+        keep: bool = False,
+        look: Look = lambda share: None,
+    ) -> Fits:
+        """Fit settings with the same options, each on each of some splits."""
+
+
+def no_fits(settings: Sequence[Setting]) -> Fits:
+    """Where to put what comes of some settings."""
+    return [{} for _ in settings]
+
+
+def fitted(part: Part, problem: Problem, split: int, outputs: Outputs, *, keep: bool) -> Fitted:
+    """A candidate from what it says of every node."""
+    masks = problem.masks
+    return Fitted(outputs[masks.val[:, split]], outputs[masks.test], part if keep else None)

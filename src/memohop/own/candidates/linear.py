@@ -1,0 +1,135 @@
+"""Logistic regression and ridge regression, on columns, neighbours and rows of the graph."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import MaxAbsScaler
+
+from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.neighbourhood import Matrix
+from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.views import Sees, View
+from memohop.training import Enough
+
+_STEPS = 300  # at most, of the solver
+_FIRST = (1.0, 0.1, 10.0, 0.01, 100.0)
+_RANGE = (1e-4, 1e4)
+_ABSENT = 30.0  # how far below all others a class is that the training nodes lack
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    r"""A fitted linear model: :math:`\operatorname{softmax}(\mathbf{X}\mathbf{W} + \mathbf{b})`.
+
+    Attributes:
+        view: How its features are made.
+        weight: ``[features, outputs]``.
+        bias: ``[outputs]``.
+    """
+
+    view: View
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32]
+
+    def outputs(self, inputs: Inputs) -> Outputs:
+        """Probabilities of the classes, or the number."""
+        return self.of_features(self.view.features(inputs, inputs.y))
+
+    def of_features(self, features: Matrix) -> Outputs:
+        """The same from features that are made already."""
+        found = np.asarray(features @ self.weight) + self.bias
+        return softmax(found, axis=1) if self.view.classes else found
+
+
+@dataclass(frozen=True)
+class LinearFamily:
+    """Linear models that see the same.
+
+    Attributes:
+        id: ``linear``, ``linear+neighbours`` or ``linear+rows``.
+        sees: What they look at.
+    """
+
+    id: str
+    sees: Sees
+    has_memory: bool = False
+
+    @property
+    def sees_graph(self) -> bool:
+        """Whether arcs play any part."""
+        return self.sees != "columns"
+
+    def first(self, problem: Problem) -> list[Setting]:
+        """Penalties of very different size."""
+        return [Setting(self.id, {}, {"freedom": freedom}) for freedom in _FIRST]
+
+    def near(
+        self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
+    ) -> list[Setting]:
+        """Another penalty, a few times larger or smaller."""
+        factors = np.exp(generator.normal(scale=0.8, size=count))
+        return [
+            Setting(
+                self.id, {}, {"freedom": float(np.clip(best.numbers["freedom"] * factor, *_RANGE))}
+            )
+            for factor in factors
+        ]
+
+    def fit(
+        self,
+        problem: Problem,
+        settings: Sequence[Setting],
+        splits: Sequence[int],
+        *,
+        keep: bool = False,
+        look: Look = lambda share: None,
+    ) -> Fits:
+        """One after the other."""
+        view, found = problem.view(self.sees), no_fits(settings)
+        total = len(settings) * len(splits)
+        try:
+            for split in splits:
+                features = view.features(problem, problem.known(split))
+                for fits, setting in zip(found, settings, strict=True):
+                    part = _solve(view, problem, features, setting.numbers["freedom"], split)
+                    outputs = part.of_features(features)
+                    fits[split] = fitted(part, problem, split, outputs, keep=keep)
+                    look(sum(map(len, found)) / total)
+        except Enough:
+            pass
+        return found
+
+
+def _solve(view: View, problem: Problem, features: Matrix, freedom: float, split: int) -> Linear:
+    """The weights, for features that are divided by their largest value first."""
+    train = np.flatnonzero(problem.masks.train[:, split])
+    scaler = MaxAbsScaler()
+    x, y = scaler.fit_transform(features[train]), problem.y[train]
+    if problem.classes:
+        model = LogisticRegression(C=freedom, max_iter=_STEPS)
+    else:
+        model = Ridge(alpha=1 / freedom)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # close to the end is good enough
+        model.fit(x, y)
+    coefficients, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    if problem.classes:
+        present = np.unique(y)
+        if len(present) == 2:  # scikit-learn has the second of two classes alone
+            coefficients = np.vstack([-coefficients, coefficients]) / 2
+            intercept = np.array([-intercept[0], intercept[0]]) / 2
+        weight = np.zeros((problem.classes, x.shape[1]))
+        bias = np.full(problem.classes, intercept.min() - _ABSENT)
+        weight[present], bias[present] = coefficients, intercept
+    else:
+        weight, bias = coefficients, intercept
+    scaled = (weight / scaler.scale_).T
+    return Linear(view, np.ascontiguousarray(scaled, np.float32), bias.astype(np.float32))

@@ -1,0 +1,188 @@
+"""Networks of the registry, as populations: all settings and splits of a structure at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from memohop.networks import NodeModel, build
+from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.candidates.spaces import Space, near_numbers
+from memohop.own.neighbourhood import Matrix
+from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.pyg import Data
+from memohop.training import Member, Rules, train
+from memohop.training.device import find_device
+from memohop.training.rules import DEFAULT_RULES
+from memohop.training.task import make_task
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A fitted network.
+
+    Attributes:
+        model: Its id in the registry.
+        options: Its options.
+        sizes: Features, outputs and nodes that it was built for.
+        scale: The number that all features are divided by.
+        state: Parameters and buffers.
+    """
+
+    model: str
+    options: Mapping[str, Any]
+    sizes: tuple[int, int, int]
+    scale: float
+    state: Mapping[str, Tensor]
+
+    def outputs(self, inputs: Inputs) -> Outputs:
+        """Probabilities of the classes, or the number."""
+        features, outputs, nodes = self.sizes
+        network = build(self.model, features, outputs, num_nodes=nodes, **self.options)
+        (said,) = _say(network, [self.state], as_data(inputs, self.scale), "cpu")
+        return said
+
+
+@dataclass(frozen=True)
+class NetworkFamily:
+    """Networks of one model.
+
+    Attributes:
+        id: The id of the model.
+        space: What is tried of it.
+        rules: Optimiser, class weights and so on.
+        epochs: The most epochs of a network.
+        patience: Epochs without a better validation score after which it stops.
+        seed: Decides initial weights and dropout.
+        device: Where to train.
+        memory: The most bytes that the process may hold.
+    """
+
+    id: str
+    space: Space
+    rules: Rules = DEFAULT_RULES
+    epochs: int = 300
+    patience: int = 60
+    seed: int = 0
+    device: str = "cpu"
+    memory: int | None = None
+
+    @property
+    def sees_graph(self) -> bool:
+        """Whether arcs play any part."""
+        return self.id != "mlp"
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether it passes messages through a memory."""
+        return self.id.endswith("+mmp")
+
+    def first(self, problem: Problem) -> list[Setting]:
+        """Settings that did well on published graphs of different kinds."""
+        directed = problem.neighbourhood.directed
+        if self.space.directed_only and not directed:
+            return []
+        return [
+            Setting(self.id, options, numbers)
+            for options, numbers in self.space.first(directed=directed)
+        ]
+
+    def near(
+        self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
+    ) -> list[Setting]:
+        """One choice changed, or none, and numbers close by."""
+        directed = problem.neighbourhood.directed
+        options = self.space.changed(best.options, generator, directed=directed)
+        return [
+            Setting(self.id, options, self._near(best.numbers, generator)) for _ in range(count)
+        ]
+
+    def _near(
+        self, numbers: Mapping[str, float], generator: np.random.Generator
+    ) -> dict[str, float]:
+        found = near_numbers(numbers, generator)
+        return found if self.has_memory else found | {"lam": 0.0}
+
+    def fit(
+        self,
+        problem: Problem,
+        settings: Sequence[Setting],
+        splits: Sequence[int],
+        *,
+        keep: bool = False,
+        look: Look = lambda share: None,
+    ) -> Fits:
+        """One population."""
+        scale = feature_scale(problem.x)
+        data, options = as_data(problem, scale), settings[0].options
+        results = train(
+            data,
+            self.id,
+            [
+                Member(split=split, seed=self.seed + split, **setting.numbers)
+                for setting in settings
+                for split in splits
+            ],
+            options=options,
+            epochs=self.epochs,
+            patience=self.patience,
+            rules=self.rules,
+            device=self.device,
+            memory=self.memory,
+            keep_models=True,
+            progress=lambda done, total: look(done / total),
+        )
+        sizes = (data.x.shape[1], problem.objective.outputs(data.y), problem.nodes)
+        network = build(self.id, *sizes[:2], num_nodes=problem.nodes, **options)
+        sound = [index for index, result in enumerate(results) if not result.diverged]
+        states = [results[index].state or {} for index in sound]
+        found = no_fits(settings)
+        for index, state, said in zip(
+            sound, states, _say(network, states, data, self.device), strict=True
+        ):
+            setting, split = divmod(index, len(splits))
+            part = Network(self.id, options, sizes, scale, state)
+            found[setting][splits[split]] = fitted(part, problem, splits[split], said, keep=keep)
+        return found
+
+
+def feature_scale(x: Matrix) -> float:
+    """The root mean square of the features that are not 0."""
+    values = x.data if sparse.issparse(x) else x[x != 0]
+    return float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 1.0
+
+
+def as_data(inputs: Inputs, scale: float) -> Data:
+    """The graph as the trainer takes it."""
+    x = inputs.x
+    scaled = torch.from_numpy(
+        np.ascontiguousarray((x.toarray() if sparse.issparse(x) else x) / np.float32(scale))
+    )
+    data = Data(x=scaled, y=torch.from_numpy(inputs.y), edge_index=torch.from_numpy(inputs.arcs))
+    if isinstance(inputs, Problem):
+        masks = inputs.masks
+        data.train_mask, data.val_mask = map(torch.from_numpy, (masks.train, masks.val))
+        data.test_mask = torch.from_numpy(masks.test)[:, None].repeat(1, inputs.splits)
+        data.metric = inputs.objective.metric.id
+    return data
+
+
+@torch.no_grad()
+def _say(
+    network: NodeModel, states: Sequence[Mapping[str, Tensor]], data: Data, device: str
+) -> Iterator[Outputs]:
+    """What a network says of every node, with each of several parameters."""
+    home = find_device(device)
+    inputs = make_task(data, network, home, "auto").inputs
+    network.to(home).eval()
+    for state in states:
+        network.load_state_dict(dict(state))
+        output = network(*inputs)
+        logits = output[0] if isinstance(output, tuple) else output
+        yield (logits.softmax(-1) if logits.shape[-1] > 1 else logits).cpu().numpy()

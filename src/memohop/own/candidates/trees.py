@@ -1,0 +1,185 @@
+"""Gradient-boosted trees, by LightGBM, on columns or on columns and neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import lightgbm
+import numpy as np
+import torch
+
+from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.neighbourhood import Matrix
+from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.views import Sees, View
+from memohop.training import Enough
+
+_ROUNDS = 2000  # at most; early stopping ends nearly all of them before
+_PATIENCE = 50
+_FEWEST = 20  # that are made even when the time is over
+_NAMES = ("learning_rate", "num_leaves", "min_data_in_leaf", "feature_fraction", "lambda_l2")
+_FIRST = (
+    (0.05, 15, 10, 0.5, 1.0),
+    (0.03, 63, 20, 0.2, 1.0),
+    (0.03, 7, 5, 0.8, 5.0),
+)
+_LISTS = {
+    "num_leaves": (4, 7, 15, 31, 63),
+    "min_data_in_leaf": (3, 5, 10, 20, 40),
+    "feature_fraction": (0.1, 0.2, 0.5, 0.8, 1.0),
+    "lambda_l2": (0.0, 1.0, 5.0, 20.0),
+}
+_WHOLE = ("num_leaves", "min_data_in_leaf")
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """A fitted ensemble of trees.
+
+    Attributes:
+        view: How its features are made.
+        text: The trees as LightGBM writes them.
+    """
+
+    view: View
+    text: str
+
+    def outputs(self, inputs: Inputs) -> Outputs:
+        """Probabilities of the classes, or the number."""
+        return _outputs(_parsed(self.text), self.view.features(inputs, inputs.y), self.view.classes)
+
+
+@dataclass(frozen=True)
+class TreeFamily:
+    """Trees that see the same.
+
+    Attributes:
+        id: ``lightgbm`` or ``lightgbm+neighbours``.
+        sees: What they look at.
+    """
+
+    id: str
+    sees: Sees
+    has_memory: bool = False
+
+    @property
+    def sees_graph(self) -> bool:
+        """Whether arcs play any part."""
+        return self.sees != "columns"
+
+    def first(self, problem: Problem) -> list[Setting]:
+        """Three sizes of trees."""
+        return [Setting(self.id, {}, dict(zip(_NAMES, numbers, strict=True))) for numbers in _FIRST]
+
+    def near(
+        self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
+    ) -> list[Setting]:
+        """Another learning rate, and other sizes at times."""
+        found = []
+        for _ in range(count):
+            numbers = dict(best.numbers)
+            rate = numbers["learning_rate"] * np.exp(generator.normal(scale=0.5))
+            numbers["learning_rate"] = float(np.clip(rate, 0.005, 0.2))
+            for name, values in _LISTS.items():
+                if generator.random() < 0.4:
+                    numbers[name] = float(generator.choice(values))
+            found.append(Setting(self.id, {}, numbers))
+        return found
+
+    def fit(
+        self,
+        problem: Problem,
+        settings: Sequence[Setting],
+        splits: Sequence[int],
+        *,
+        keep: bool = False,
+        look: Look = lambda share: None,
+    ) -> Fits:
+        """One after the other: LightGBM uses all threads by itself."""
+        view, found = problem.view(self.sees), no_fits(settings)
+        jobs = [(split, index) for split in splits for index in range(len(settings))]
+        features: Matrix | None = None
+        try:
+            for done, (split, index) in enumerate(jobs):
+                look(done / len(jobs))
+                if index == 0:
+                    features = view.features(problem, problem.known(split))
+                assert features is not None
+                booster = _boost(
+                    problem, features, settings[index], split, partial(look, done / len(jobs))
+                )
+                outputs = _outputs(booster, features, problem.classes)
+                part = Trees(view, booster.model_to_string())
+                found[index][split] = fitted(part, problem, split, outputs, keep=keep)
+        except Enough:
+            pass
+        return found
+
+
+def _boost(
+    problem: Problem, features: Matrix, setting: Setting, split: int, look: Callable[[], None]
+) -> lightgbm.Booster:
+    """Add trees until the validation loss has not fallen for a while."""
+    train, val = (
+        np.flatnonzero(mask[:, split]) for mask in (problem.masks.train, problem.masks.val)
+    )
+    data = lightgbm.Dataset(features[train], problem.y[train], free_raw_data=True)
+    held = lightgbm.Dataset(features[val], problem.y[val], reference=data)
+    whole = {name: int(setting.numbers[name]) for name in _WHOLE}
+    parameters = {
+        **_goal(problem.classes),
+        **setting.numbers,
+        **whole,
+        "bagging_fraction": 0.8,
+        "bagging_freq": 1,
+        "seed": split,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": torch.get_num_threads(),
+        "verbosity": -1,
+    }
+    return lightgbm.train(
+        parameters,
+        data,
+        num_boost_round=_ROUNDS,
+        valid_sets=[held],
+        callbacks=[
+            lightgbm.early_stopping(_PATIENCE, verbose=False),
+            partial(_ask, look),
+        ],
+    )
+
+
+def _ask(look: Callable[[], None], environment: lightgbm.callback.CallbackEnv) -> None:
+    """End with the trees so far when it is enough, if there are some."""
+    try:
+        look()
+    except Enough:
+        if environment.iteration < _FEWEST:
+            return
+        raise lightgbm.callback.EarlyStopException(
+            environment.iteration, environment.evaluation_result_list or []
+        ) from None
+
+
+def _goal(classes: int) -> dict[str, Any]:
+    if classes == 0:
+        return {"objective": "regression", "metric": "l2"}
+    if classes == 2:
+        return {"objective": "binary", "metric": "binary_logloss"}
+    return {"objective": "multiclass", "metric": "multi_logloss", "num_class": classes}
+
+
+def _outputs(booster: lightgbm.Booster, features: Matrix, classes: int) -> Outputs:
+    found = np.asarray(booster.predict(features, num_threads=torch.get_num_threads()))
+    if classes == 2:
+        found = np.stack([1 - found, found], axis=1)
+    return found.reshape(len(found), -1).astype(np.float32)
+
+
+@cache
+def _parsed(text: str) -> lightgbm.Booster:
+    return lightgbm.Booster(model_str=text)

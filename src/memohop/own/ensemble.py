@@ -1,0 +1,131 @@
+r"""A weighted mean of the best few candidates, with probabilities that mean what they say.
+
+Greedy selection (R. Caruana and others, *Ensemble selection from libraries of models*, ICML 2004):
+starting from the best candidate, the one whose addition to the mean helps most on the validation
+nodes is added, again and again, some of them repeatedly, until nothing helps. The weight of a
+candidate is its share of the additions.
+
+A temperature :math:`T` calibrates probabilities: :math:`\mathbf{p}^{1/T}`, divided by its sum, with
+the :math:`T` of the smallest log-loss on the validation nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from memohop.own.candidates.family import Part, Setting
+from memohop.own.portfolio import Candidate
+from memohop.own.problem import Inputs, Outputs, Problem
+
+_ADDITIONS = 20
+_TEMPERATURES = (-2.0, 2.0)  # natural logarithms of the least and the greatest
+_TINY = 1e-12  # the least probability that a logarithm is taken of
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """One part of an ensemble: a setting, its weight, and its models, whose mean counts."""
+
+    setting: Setting
+    weight: float
+    models: tuple[Part, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """What a fit keeps.
+
+    Attributes:
+        components: Of weights that sum to 1; often there is only one.
+        temperature: Calibrates the probabilities; 1 where numbers are predicted.
+    """
+
+    components: tuple[Component, ...]
+    temperature: float = 1.0
+
+    def outputs(self, inputs: Inputs) -> Outputs:
+        """Probabilities of the classes, or the number, for every node of a graph."""
+        said = sum(
+            component.weight
+            * np.mean([model.outputs(inputs) for model in component.models], axis=0)
+            for component in self.components
+        )
+        return at_temperature(np.asarray(said), self.temperature)
+
+
+def choose_weights(
+    problem: Problem, candidates: Sequence[Candidate], splits: Sequence[int]
+) -> NDArray[np.float64]:
+    """The weights of candidates in the ensemble, ``[candidates]``, which sum to 1.
+
+    Args:
+        problem: What they were fitted on.
+        candidates: The best first; all of them were fitted on these splits.
+        splits: Those whose validation nodes decide, each counting alike.
+    """
+    said = [[one.fits[split].val.astype(np.float64) for split in splits] for one in candidates]
+
+    def merit(outputs: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+        """The mean score, and for candidates that are equal in it the smaller loss."""
+        rows = [problem.masks.val[:, split] for split in splits]
+        pairs = list(zip(outputs, rows, strict=True))
+        score = float(np.mean([problem.score(one, mask) for one, mask in pairs]))
+        return score, -float(np.mean([_loss(problem, one, mask) for one, mask in pairs]))
+
+    counts = np.zeros(len(candidates))
+    counts[0], total = 1, said[0]
+    best = merit(total)
+    for size in range(2, _ADDITIONS + 1):
+        trials = [[old + new for old, new in zip(total, one, strict=True)] for one in said]
+        merits = [merit([one / size for one in trial]) for trial in trials]
+        leader = max(range(len(said)), key=merits.__getitem__)
+        if merits[leader] <= best:
+            break
+        best, total = merits[leader], trials[leader]
+        counts[leader] += 1
+    return counts / counts.sum()
+
+
+def mix(
+    candidates: Sequence[Candidate], weights: NDArray[np.float64], split: int, part: str
+) -> Outputs:
+    """What weighted candidates say of the ``val`` or ``test`` nodes of a split."""
+    return np.asarray(
+        sum(
+            weight * getattr(one.fits[split], part)
+            for one, weight in zip(candidates, weights, strict=True)
+            if weight
+        )
+    )
+
+
+def fit_temperature(probabilities: Outputs, y: NDArray[np.int64]) -> float:
+    """The temperature of the smallest log-loss."""
+
+    def loss(logarithm: float) -> float:
+        calibrated = at_temperature(probabilities, float(np.exp(logarithm)))
+        return -float(np.log(calibrated[np.arange(len(y)), y] + _TINY).mean())
+
+    return float(np.exp(minimize_scalar(loss, bounds=_TEMPERATURES, method="bounded").x))
+
+
+def at_temperature(outputs: Outputs, temperature: float) -> Outputs:
+    """Calibrated probabilities; numbers stay as they are."""
+    if outputs.shape[1] == 1 or temperature == 1:
+        return outputs.astype(np.float32)
+    logarithms = np.log(outputs.astype(np.float64).clip(_TINY)) / temperature
+    powers = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
+    return (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def _loss(problem: Problem, outputs: NDArray[np.float64], rows: NDArray[np.bool_]) -> float:
+    """The log-loss, or the squared error."""
+    y = problem.y[rows]
+    if problem.classes:
+        return -float(np.log(outputs[np.arange(len(y)), y] + _TINY).mean())
+    return float(((outputs[:, 0] - y) ** 2).mean())

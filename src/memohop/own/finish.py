@@ -1,0 +1,130 @@
+"""From a search to what is kept: choose, look at the test nodes once, fit to every label."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memohop.own.candidates.family import Family, Fitted
+from memohop.own.ensemble import Component, Ensemble, choose_weights, fit_temperature, mix
+from memohop.own.portfolio import Candidate, Progress, Search
+from memohop.own.problem import Outputs, Problem
+from memohop.training import Enough
+
+_CONSIDERED = 12  # candidates, of which an ensemble is made
+_LEAST = 0.05  # weight of a component: what has less hardly matters, and costs as much
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What validation chose.
+
+    Attributes:
+        candidates: One or several.
+        weights: Theirs, which sum to 1.
+        temperature: Calibrates the probabilities of their mean.
+        val: The mean validation score over splits.
+    """
+
+    candidates: tuple[Candidate, ...]
+    weights: NDArray[np.float64]
+    temperature: float
+    val: float
+
+    def of_validation(
+        self, problem: Problem, splits: Sequence[int]
+    ) -> tuple[Outputs, NDArray[Any]]:
+        """What the models of the search say of all validation nodes, and the truth."""
+        said = [mix(self.candidates, self.weights, split, "val") for split in splits]
+        truth = [problem.y[problem.masks.val[:, split]] for split in splits]
+        return np.vstack(said), np.concatenate(truth)
+
+    def of_test(self, splits: list[int]) -> Outputs:
+        """What the models of the search say of the test nodes, which none of them has seen."""
+        said = [mix(self.candidates, self.weights, split, "test") for split in splits]
+        return np.mean(said, axis=0)
+
+
+def choose(problem: Problem, found: Search, *, single: bool = False) -> Chosen:
+    """The best candidate by mean validation score, or an ensemble if it is better.
+
+    Args:
+        problem: What the candidates were fitted on.
+        found: The search.
+        single: Whether one candidate is wanted.
+    """
+    considered = found.complete()[: 1 if single else _CONSIDERED]
+    weights = choose_weights(problem, considered, found.splits)
+    weights = np.where(weights < _LEAST, 0, weights)
+    kept = np.flatnonzero(weights)
+    candidates = tuple(considered[index] for index in kept)
+    weights = weights[kept] / weights[kept].sum()
+    scores = [
+        problem.score(mix(candidates, weights, split, "val"), problem.masks.val[:, split])
+        for split in found.splits
+    ]
+    plain = Chosen(candidates, weights, 1.0, float(np.mean(scores)))
+    if not problem.classes:
+        return plain
+    return replace(plain, temperature=fit_temperature(*plain.of_validation(problem, found.splits)))
+
+
+def fit_to_all(
+    problem: Problem,
+    families: Mapping[str, Family],
+    chosen: Chosen,
+    *,
+    seconds: float,
+    progress: Progress = lambda share, doing: None,
+) -> Ensemble:
+    """Fit what was chosen to every label, the greater weight first, while there is time.
+
+    Where time is too short, the models of the search stay, which have learned from fewer labels.
+
+    Args:
+        problem: The problem of the search.
+        families: The kinds of model, by id.
+        chosen: What validation chose.
+        seconds: For all of it.
+        progress: Called now and then.
+    """
+    ending, end = problem.for_the_end(), clock.monotonic() + seconds
+    components = []
+    for index in np.argsort(-chosen.weights, kind="stable"):
+        candidate, weight = chosen.candidates[index], float(chosen.weights[index])
+        setting = candidate.setting
+        models = [fit.part for fit in candidate.fits.values() if fit.part is not None]
+
+        def look(share: float, doing: str = setting.family) -> None:
+            progress(1.0, f"{doing}, every label")
+            if clock.monotonic() > end:
+                raise Enough
+
+        splits = list(range(ending.splits))
+        afforded = int((end - clock.monotonic()) / max(candidate.seconds, 1e-9))
+        splits = splits[: max(afforded, 0)]
+        if splits:
+            (fits,) = families[setting.family].fit(ending, [setting], splits, keep=True, look=look)
+            if _is_as_good(ending, fits, candidate):
+                models = [fit.part for fit in fits.values() if fit.part is not None]
+        components.append(Component(setting, weight, tuple(models)))
+    return Ensemble(tuple(components), chosen.temperature)
+
+
+def _is_as_good(problem: Problem, fits: Mapping[int, Fitted], candidate: Candidate) -> bool:
+    """Whether models that learned from more labels do not fall short of those of the search.
+
+    They might, if time ran out or a network diverged. Scores of splits differ by chance: what is
+    within their spread is no shortfall.
+    """
+    if not fits or not all(fit.is_sound for fit in fits.values()):
+        return False
+    masks = problem.masks
+    scores = [problem.score(fit.val, masks.val[:, split]) for split, fit in fits.items()]
+    before = list(candidate.scores.values())
+    return bool(np.mean(scores) >= np.mean(before) - max(np.std(before), np.std(scores)))

@@ -1,0 +1,124 @@
+"""Who is learned from, who chooses and who tests: parts of the labelled nodes.
+
+A fifth of the labelled nodes, or those that the graph names, are put aside as test nodes before
+anything else happens. The others are dealt to folds, class by class: split ``s`` validates on fold
+``s`` and trains on the other folds. The test nodes are looked at once, when everything is chosen.
+The models that are kept are fitted after that, and learn from every label: they are dealt anew,
+test nodes included unless the graph named them, and model ``s`` validates on fold ``s``, to know
+when to stop, and trains on the others.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from torch import Tensor
+
+TESTED = 5
+"""One of so many labelled nodes is a test node."""
+_FEWEST = 3  # nodes of a class that is validated and tested
+
+Mask = NDArray[np.bool_]
+
+
+class Masks(NamedTuple):
+    """Who is in which part: ``[nodes, splits]``, ``test`` ``[nodes]``.
+
+    Attributes:
+        train, val: For the search.
+        end_train, end_val: For the models that are kept.
+        test: The test nodes.
+    """
+
+    train: Mask
+    val: Mask
+    test: Mask
+    end_train: Mask
+    end_val: Mask
+
+
+class OwnSplit(NamedTuple):
+    """The split that a graph came with, ``[nodes]``; None without validation nodes."""
+
+    train: Mask
+    val: Mask | None
+    test: Mask
+
+    @classmethod
+    def of(cls, given: Mapping[str, Tensor]) -> OwnSplit | None:
+        """The masks of a graph by name; None if it came without any."""
+        if not given:
+            return None
+        val = given.get("val_mask")
+        train, test = given["train_mask"].numpy(), given["test_mask"].numpy()
+        return cls(train, None if val is None else val.numpy(), test)
+
+
+def make_masks(
+    y: NDArray[Any],
+    *,
+    splits: int,
+    seed: int,
+    own: OwnSplit | None = None,
+    groups: NDArray[Any] | None = None,
+    both_classes: bool = False,
+) -> Masks:
+    """Deal the labelled nodes to the parts of each split.
+
+    Args:
+        y: Class numbers, -1 for nodes without a label; or numbers, NaN for those.
+        splits: How many splits, two or more.
+        seed: Decides which nodes are where.
+        own: The split that the graph came with. Its test nodes are never learned from, and its
+            validation nodes validate in every split, until the search is over.
+        groups: The group of each node; a group is never torn apart.
+        both_classes: Whether every part needs nodes of every class. There are fewer splits where
+            a class is too small for so many.
+    """
+    labelled = ~np.isnan(y) if y.dtype.kind == "f" else y >= 0
+    tested = TESTED
+    if both_classes:
+        rarest = int(np.bincount(y[labelled]).min())
+        tested, splits = min(tested, max(rarest, 2)), min(splits, max(rarest - 1, 2))
+    if own is None:
+        test = _deal(y, labelled, tested, seed, groups) == 0
+        pool = labelled
+    else:
+        test = labelled & own.test
+        pool = labelled & (own.train if own.val is None else own.train | own.val)
+    order = np.arange(splits)
+    of_end = _deal(y, pool, splits, seed + 1, groups)[:, None] == order
+    end_train = pool[:, None] & ~of_end
+    if own is not None and own.val is not None:
+        val = np.repeat((labelled & own.val)[:, None], splits, axis=1)
+        train = np.repeat((labelled & own.train)[:, None], splits, axis=1)
+        return Masks(train, val, test, end_train, of_end)
+    if own is not None:
+        return Masks(end_train, of_end, test, end_train, of_end)
+    val = _deal(y, pool & ~test, splits, seed + 2, groups)[:, None] == order
+    return Masks((pool & ~test)[:, None] & ~val, val, test, end_train, of_end)
+
+
+def _deal(
+    y: NDArray[Any], pool: Mask, folds: int, seed: int, groups: NDArray[Any] | None
+) -> NDArray[np.int64]:
+    """The fold of every node; -1 outside the pool and for classes that are too small."""
+    rows = np.flatnonzero(pool)
+    if y.dtype.kind == "f":
+        plain, grouped = KFold, GroupKFold
+    else:
+        plain, grouped = StratifiedKFold, StratifiedGroupKFold
+        rows = rows[np.bincount(y[rows])[y[rows]] >= _FEWEST]
+    cut = (plain if groups is None else grouped)(folds, shuffle=True, random_state=seed)
+    found = np.full(len(y), -1)
+    of_rows = None if groups is None else groups[rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of classes with fewer nodes than folds
+        for number, (_, members) in enumerate(cut.split(rows, y[rows], of_rows)):
+            found[rows[members]] = number
+    return found

@@ -1,0 +1,267 @@
+"""The best model for a graph, out of a whole portfolio, with scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from torch import Tensor
+
+from memohop.data.arguments import real_number, whole_number
+from memohop.errors import UsageError, check_choice
+from memohop.own.candidates.catalogue import families
+from memohop.own.ensemble import Ensemble
+from memohop.own.finish import choose, fit_to_all
+from memohop.own.folds import OwnSplit, make_masks
+from memohop.own.inputs import Given, GivenLabels, as_given, number_classes
+from memohop.own.partition import given_masks
+from memohop.own.portfolio import Progress, search
+from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.record import FitRecord, make_record
+from memohop.pyg import Data
+from memohop.training import Rules
+from memohop.training.metrics import METRICS
+from memohop.training.objective import Classification, Objective
+
+_SEEDS = 2**31 - 1
+_RARE = 0.1  # share of the second of two classes below which finding its nodes counts
+
+
+class GraphEstimator(BaseEstimator):  # type: ignore[misc]
+    """What classifiers and regressors of graphs share."""
+
+    def __init__(
+        self,
+        *,
+        models: Sequence[str] | None = None,
+        time: float | None = 300,
+        trials: int | None = None,
+        splits: int = 5,
+        metric: str | None = None,
+        class_weight: str | None = None,
+        ensemble: bool = True,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "cpu",
+        memory: int | None = None,
+    ) -> None:
+        self.models, self.time, self.trials, self.splits = models, time, trials, splits
+        self.metric, self.class_weight, self.ensemble = metric, class_weight, ensemble
+        self.random_state, self.device, self.memory = random_state, device, memory
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        edges: Any = None,
+        *,
+        split: int | None = None,
+        groups: Any = None,
+        progress: Progress = lambda share, doing: None,
+    ) -> Self:
+        """Search, choose, look at the test nodes once, and fit what was chosen to every label.
+
+        Ctrl-C ends the search; what it has found is kept.
+
+        Args:
+            X: The graph, or its features.
+            y: Targets; None for those that a graph comes with.
+            edges: Arcs, where ``X`` is features.
+            split: Which column of the masks counts, where ``X`` is a ``Data`` with several.
+            groups: The group of each node; no group is torn apart by a split.
+            progress: Called as ``progress(share of the time, what is being tried)`` now and then.
+        """
+        begin = clock.monotonic()
+        self._check_arguments()
+        if split is not None and not isinstance(X, Data):
+            raise UsageError(f"split={split}, but X is no Data with masks; leave it out")
+        given = as_given(X, y, edges)
+        x = self._features(given, reset=True)
+        if given.labels is None:
+            raise UsageError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; give "
+                "one target for each node, None or NaN where it is not known"
+            )
+        check_consistent_length(x, given.labels.known)
+        target = self._targets(given.labels)
+        objective = self._objective(target)
+        own = OwnSplit.of(given_masks(X, split)) if isinstance(X, Data) else None
+        seed = int(check_random_state(self.random_state).randint(_SEEDS))
+        problem = Problem(
+            x=x,
+            arcs=given.arcs(x.shape[0]).numpy(),
+            y=target,
+            objective=objective,
+            masks=make_masks(
+                target,
+                splits=self.splits,
+                seed=seed,
+                own=own,
+                groups=None if groups is None else np.asarray(groups),
+                both_classes=objective.metric.is_ranking,
+            ),
+        )
+        kinds = families(
+            self.models,
+            rules=Rules(class_weight="balanced" if self.class_weight else "none"),
+            seed=seed,
+            device=self.device,
+            memory=self.memory,
+        )
+        by_name = {kind.id: kind for kind in kinds}
+        found = search(
+            problem, kinds, time=self.time, trials=self.trials, seed=seed, progress=progress
+        )
+        chosen = choose(problem, found, single=not self.ensemble)
+        self.ids_ = np.arange(problem.nodes) if given.ids is None else given.ids
+        self.encoder_, self.reading_ = given.encoder, None
+        self.has_arcs_ = given.edge_index is not None
+        self.report_: FitRecord = make_record(
+            problem,
+            by_name,
+            found,
+            chosen,
+            classes=self._class_names(),
+            own_test=own is not None,
+            seconds=clock.monotonic() - begin,
+            notes=given.notes,
+        )
+        left = np.inf if self.time is None else self.time - (clock.monotonic() - begin)
+        if found.stopped == "interrupted":
+            left = 0.0
+        self.graph_ = problem.with_all_labels()
+        self.model_: Ensemble = fit_to_all(
+            problem, by_name, chosen, seconds=left, progress=progress
+        )
+        return self
+
+    def outputs(self, X: Any = None, edges: Any = None) -> Outputs:  # noqa: N803
+        """Probabilities ``[nodes, classes]``, or numbers ``[nodes, 1]``.
+
+        Args:
+            X: Another graph with the same features, or its features; None for the graph of ``fit``.
+            edges: Arcs, where ``X`` is features; needed where ``fit`` had some.
+        """
+        check_is_fitted(self)
+        if X is None:
+            return self.model_.outputs(self.own_graph())
+        given = as_given(X, None, edges)
+        x = self._features(given, reset=False)
+        if given.edge_index is None and self.has_arcs_:
+            raise UsageError(
+                "edges is None, but the model was fitted on a graph with arcs; give edges "
+                "(edges=[] for nodes without any), or leave out X for the graph of fit"
+            )
+        nothing = np.full(x.shape[0], np.nan if self._predicts_numbers else -1)
+        inputs = Inputs(x, given.arcs(x.shape[0]).numpy(), nothing)
+        return self.model_.outputs(inputs)
+
+    def own_graph(self) -> Inputs:
+        """The graph of ``fit``; an error where a model came without it."""
+        check_is_fitted(self)
+        if not hasattr(self, "graph_"):
+            raise UsageError("this model was saved without its graph; give the graph again")
+        return self.graph_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")  # set last, so that an interrupted fit is none
+
+    def _check_arguments(self) -> None:
+        whole_number("splits", self.splits, least=2)
+        if self.trials is not None:
+            whole_number("trials", self.trials, least=1)
+        if self.time is not None:
+            real_number("time", self.time, least=0)
+        if self.time is None and self.trials is None:
+            raise UsageError("time and trials are both None, and a search must end: give one")
+        check_choice("class_weight", self.class_weight, (None, "balanced"))
+
+    def _features(self, given: Given, *, reset: bool) -> Any:
+        x = given.x.cpu().numpy() if isinstance(given.x, Tensor) else given.x
+        checked = validate_data(
+            self,
+            x,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=np.float32,
+            order="C",
+            copy=reset,  # what is kept must not change when the caller's array does
+            force_writeable=True,  # as PyTorch wants it
+        )
+        return sparse.csr_array(checked) if sparse.issparse(checked) else checked
+
+
+class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
+    """Labels the nodes of a graph by whatever does it best.
+
+    ``fit`` tries linear models and boosted trees on the columns, the same with what the neighbours
+    have, and networks, those with memory-based message passing among them; chooses on validation
+    nodes alone; and keeps the best, or an ensemble of a few. ``report_`` says what the columns
+    give, what the graph adds and what memory adds, by test nodes that played no part in it.
+
+    A graph is a feature matrix ``X`` (dense or sparse, a row for each node) with ``edges``; or a
+    PyG ``Data``; or the result of ``memohop.read_graph``. ``edges`` is a ``[2, arcs]`` array of
+    whole numbers, sources above targets, or a sparse adjacency matrix; without it, features alone
+    decide. Labels are anything that can be sorted. A node with the label None or NaN (in a
+    ``Data``: a negative one) is not labelled, and its class is predicted. If a ``Data`` has masks,
+    they are honoured.
+
+    Args:
+        models: Names of the kinds to choose from, see :data:`memohop.own.candidates.catalogue.
+            NAMES`; None for all.
+        time: Seconds for everything; None for no limit.
+        trials: The most settings of each kind; None for as many as time allows.
+        splits: How many splits the labelled nodes are put to, and models that are averaged.
+        metric: What is to be high; by default ``accuracy``, or ``average_precision`` where the
+            second of two classes is rare.
+        class_weight: ``balanced`` for classes that count alike in training; None for nodes that do.
+        ensemble: Whether several candidates may be kept together.
+        random_state: Decides splits, settings, weights and dropout.
+        device: ``cpu`` or ``cuda``, where networks are trained.
+        memory: The most bytes that the process may hold; by default what the device can spare.
+
+    Attributes:
+        classes_: The classes, in sorted order.
+        report_: Scores, comparisons and verdict, a :class:`~memohop.own.record.FitRecord`.
+        model_: What was kept, an :class:`~memohop.own.ensemble.Ensemble`.
+        graph_: The graph of ``fit``.
+        ids_: The names of its nodes; their numbers where they have none.
+        encoder_: How the columns of tables became features; None for arrays.
+        n_features_in_: How many features a node has.
+    """
+
+    _predicts_numbers = False
+
+    def predict_proba(self, X: Any = None, edges: Any = None) -> NDArray[np.float32]:  # noqa: N803
+        """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``."""
+        return self.outputs(X, edges)
+
+    def predict(self, X: Any = None, edges: Any = None) -> NDArray[Any]:  # noqa: N803
+        """The most probable class of each node."""
+        return self.classes_[self.outputs(X, edges).argmax(axis=1)]
+
+    def _targets(self, labels: GivenLabels) -> NDArray[np.int64]:
+        codes, self.classes_ = number_classes(labels)
+        return codes.numpy()
+
+    def _class_names(self) -> list[str]:
+        return [str(name) for name in self.classes_.tolist()]
+
+    def _objective(self, target: NDArray[np.int64]) -> Objective:
+        metric = self.metric
+        if metric is None:
+            sizes = np.bincount(target[target >= 0])
+            rare = len(sizes) == 2 and sizes[1] < _RARE * sizes.sum()
+            metric = "average_precision" if rare else "accuracy"
+        check_choice("metric", metric, METRICS)
+        if METRICS[metric].is_ranking and len(self.classes_) != 2:
+            raise UsageError(
+                f"metric={metric!r} is for two classes and there are {len(self.classes_)}"
+            )
+        return Classification(METRICS[metric])

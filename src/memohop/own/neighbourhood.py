@@ -1,0 +1,120 @@
+r"""What the neighbours of a node have: means of their columns, and shares of their labels.
+
+With the adjacency matrix :math:`\mathbf{A}` (every pair of neighbours once, no self-loops) and the
+degrees :math:`d_i`, the mean over one hop is :math:`\bar{\mathbf{X}}^1 = \mathbf{D}^{-1}
+\mathbf{A}\mathbf{X}`, and over two hops :math:`\bar{\mathbf{X}}^2 = \mathbf{D}^{-1}\mathbf{A}
+\bar{\mathbf{X}}^1`. Of the labels that may be looked at, :math:`\mathbf{Y}` with a row of zeros for
+a node without one, a node gets the shares
+
+.. math::
+    \mathbf{S}^1 = \frac{\mathbf{A}\mathbf{Y}}{\mathbf{A}\mathbf{1}_Y}, \qquad
+    \mathbf{S}^2 = \frac{(\mathbf{A}^2 - \operatorname{diag}(\mathbf{A}^2))\mathbf{Y}}
+        {(\mathbf{A}^2 - \operatorname{diag}(\mathbf{A}^2))\mathbf{1}_Y}
+
+where :math:`\mathbf{1}_Y` marks the nodes with a label. A walk of two steps may return: the
+diagonal of :math:`\mathbf{A}^2` is taken off, so that a node never meets its own label.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which knows no types
+
+_UNSURE = 1.0  # labels of the overall shares that a node is given beside those of its neighbours
+
+
+class Neighbourhood:
+    """The adjacency matrix of a graph, and what follows from it.
+
+    Args:
+        arcs: ``[2, arcs]``, sources above targets.
+        nodes: How many nodes there are.
+        weights: Of the arcs, those of the same pair added up; by default all pairs count 1.
+    """
+
+    def __init__(
+        self, arcs: NDArray[np.int64], nodes: int, weights: NDArray[np.float32] | None = None
+    ) -> None:
+        source, target = arcs
+        proper = source != target
+        counted = np.ones(len(source), dtype=np.float32) if weights is None else weights
+        pairs = (source[proper], target[proper])
+        self.out = sparse.csr_array((counted[proper], pairs), shape=(nodes, nodes))
+        self.out.sum_duplicates()
+        if weights is None:
+            self.out.data[:] = 1
+
+    @cached_property
+    def into(self) -> sparse.csr_array:
+        """The same with arcs turned round: a row for each target."""
+        return sparse.csr_array(self.out.T)
+
+    @cached_property
+    def both(self) -> sparse.csr_array:
+        """Every neighbour, whichever way the arc goes."""
+        return self.out if not self.directed else sparse.csr_array(self.out.maximum(self.into))
+
+    @cached_property
+    def directed(self) -> bool:
+        """Whether some arc lacks its opposite."""
+        return (self.out != self.into).nnz > 0
+
+    @property
+    def ways(self) -> dict[str, sparse.csr_array]:
+        """The matrices that labels are collected by."""
+        if not self.directed:
+            return {"": self.both}
+        return {"": self.both, "out ": self.out, "in ": self.into}
+
+    def degrees(self) -> tuple[NDArray[np.float32], list[str]]:
+        """The logarithm of one plus the degree, for each way, and the names of the features."""
+        found = [np.log1p(way.sum(axis=1)) for way in self.ways.values()]
+        names = [f"{name}degree" for name in self.ways]
+        return np.stack(found, axis=1).astype(np.float32), names
+
+    def mean(self, x: Matrix) -> Matrix:
+        """The mean of some columns over the neighbours; zeros for a node without any."""
+        return self._averaging @ x
+
+    @cached_property
+    def _averaging(self) -> sparse.csr_array:
+        totals = self.both.sum(axis=1)
+        inverse = np.divide(1, totals, out=np.zeros(len(totals)), where=totals > 0)
+        return sparse.csr_array(sparse.diags_array(inverse.astype(np.float32)) @ self.both)
+
+    def label_shares(self, y: NDArray[Any], classes: int) -> NDArray[np.float32]:
+        """What is known of the labels one hop and two hops away.
+
+        For classes, the share of each one, drawn towards its overall share as if the node had one
+        more neighbour; for numbers, their mean in the same way. Beside them, how many labels there
+        were, as a logarithm.
+
+        Args:
+            y: Class numbers, -1 for unknown; or numbers, NaN for unknown.
+            classes: How many there are; 0 for numbers.
+        """
+        marked = y >= 0 if classes else ~np.isnan(y)
+        values = np.zeros((len(y), max(classes, 1)))
+        if classes:
+            values[np.flatnonzero(marked), y[marked]] = 1
+        else:
+            values[marked, 0] = y[marked]
+        overall = values[marked].mean(axis=0)
+        values = np.hstack([values, marked[:, None]])
+        found = []
+        for way in self.ways.values():
+            one = way @ values
+            two = way @ one - (way.multiply(way.T)).sum(axis=1)[:, None] * values
+            for collected in (one, two):
+                count = collected[:, -1:]
+                found += [
+                    (collected[:, :-1] + _UNSURE * overall) / (count + _UNSURE),
+                    np.log1p(count),
+                ]
+        return np.hstack(found).astype(np.float32)

@@ -1,0 +1,278 @@
+"""The search: every kind of model starts cheap, the better ones go on, until the time is over.
+
+Each kind of model gets its first setting and a small share of the time, on one split. From then on
+the search goes on with what did well: the leading candidates are fitted on the splits that they
+lack, and variations of the leaders are tried, those of better kinds more often. A fit that is not
+over when its share of the time is ends there, and counts with what it has reached.
+"""
+
+from __future__ import annotations
+
+import math
+import time as clock
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from memohop.own.candidates.family import Family, Fitted, Look, Setting
+from memohop.own.problem import Problem
+from memohop.training import Enough
+
+Stop = Literal["trials", "time", "interrupted"]
+Progress = Callable[[float, str], None]
+"""Called with the share of the time that is over, and what is being done."""
+
+_OPENING = 0.3  # share of the time for the first setting of every kind
+_LITTLE = 0.1  # share of the time left that a variation may take on all splits at once
+_GROUP = 3  # variations that are tried at once
+_LEADERS = 3  # candidates that are fitted on all splits
+_TRIES = 3  # fits of one candidate, on some splits each
+_KEPT = 8  # candidates whose models are kept while the search goes on
+_FALLING = 0.6  # how much less often each next kind is varied
+_ENDING = 0.25  # share of the time for the models that are kept, at most
+_LONGER = 1.4  # than on a split, when a model is fitted in the end to more nodes
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A setting that was tried.
+
+    Attributes:
+        setting: What was tried.
+        fits: What came of it, by split.
+        scores: The validation score of each.
+        seconds: What a split took, roughly.
+        cut: Whether time was too short for it.
+        tries: How often it was fitted, on some splits.
+    """
+
+    setting: Setting
+    fits: dict[int, Fitted] = field(default_factory=dict)
+    scores: dict[int, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    cut: bool = False
+    tries: int = 0
+
+    def mean(self, splits: Sequence[int]) -> float:
+        """The mean validation score over some splits; minus infinity where it lacks one."""
+        found = [self.scores.get(split, -math.inf) for split in splits]
+        return float(np.mean(found))
+
+
+@dataclass(eq=False)
+class Search:
+    """What a search found.
+
+    Attributes:
+        candidates: All that was tried.
+        splits: Those on which the candidates that can be chosen were fitted.
+        stopped: Whether all ``trials`` were made, the ``time`` was over, or it was ``interrupted``.
+        seconds: How long it took.
+    """
+
+    candidates: list[Candidate]
+    splits: list[int]
+    stopped: Stop
+    seconds: float
+
+    def complete(self) -> list[Candidate]:
+        """The candidates that can be chosen, the best first."""
+        found = [one for one in self.candidates if one.mean(self.splits) > -math.inf]
+        return sorted(found, key=lambda one: -one.mean(self.splits))
+
+
+def search(
+    problem: Problem,
+    families: Sequence[Family],
+    *,
+    time: float | None,
+    trials: int | None,
+    seed: int,
+    progress: Progress = lambda share, doing: None,
+) -> Search:
+    """Try settings of all kinds of model.
+
+    Args:
+        problem: What they are fitted on.
+        families: The kinds.
+        time: Seconds for the search and for fitting the chosen models in the end; None for no
+            limit.
+        trials: The most settings of each kind; None for no limit.
+        seed: Decides the variations.
+        progress: Called now and then.
+    """
+    run = _Run(problem, families, time, trials, np.random.default_rng(seed), progress)
+    stopped: Stop
+    try:
+        run.open()
+        stopped = run.go_on()
+    except KeyboardInterrupt:
+        if not run.candidates:
+            raise
+        stopped = "interrupted"
+    return Search(run.candidates, run.splits(), stopped, clock.monotonic() - run.started)
+
+
+class _Run:
+    """A search under way."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        families: Sequence[Family],
+        time: float | None,
+        trials: int | None,
+        generator: np.random.Generator,
+        progress: Progress,
+    ) -> None:
+        self.problem, self.trials, self.generator = problem, trials, generator
+        self.time, self.progress, self.started = time or math.inf, progress, clock.monotonic()
+        firsts = {family.id: family.first(problem) for family in families}
+        self.families = {family.id: family for family in families if firsts[family.id]}
+        self.waiting = firsts
+        self.candidates: list[Candidate] = []
+        self.all_splits = list(range(problem.splits))
+
+    # The steps of the search
+
+    def open(self) -> None:
+        """The first setting of every kind, on one split, and on all if that costs little."""
+        box = _OPENING * self.time / len(self.families)
+        for name in self.families:
+            first = self.waiting[name].pop(0)
+            (one,) = self.fit([Candidate(first)], self.all_splits[:1], box)
+            if one.seconds * (self.problem.splits - 1) <= box and not one.cut:
+                self.fit([one], self.all_splits[1:], 2 * box)
+
+    def go_on(self) -> Stop:
+        """Complete the leaders, vary them, until the time or the trials are over."""
+        while True:
+            one = self.lacking()
+            if one is not None:
+                again = one.cut or not one.scores
+                splits = [split for split in self.all_splits if again or split not in one.fits]
+                if one.seconds * len(splits) <= self.left():
+                    self.fit([one], splits, self.left())
+                    continue
+            name = self.choose_family()
+            if name is None:
+                return "trials"
+            splits = self.splits_at_first(name)
+            if not splits:
+                return "time"
+            group = [Candidate(setting) for setting in self.next_settings(name, len(splits))]
+            self.fit(group, splits, self.left())
+            self.forget_models()
+
+    def fit(self, group: list[Candidate], splits: list[int], box: float) -> list[Candidate]:
+        """Fit candidates with the same options, for so many seconds at most."""
+        family, begin = self.families[group[0].setting.family], clock.monotonic()
+        end = begin + min(box, max(self.left(), 0))
+        settings = [one.setting for one in group]
+        found = family.fit(self.problem, settings, splits, keep=True, look=self._look(end, group))
+        seconds = clock.monotonic() - begin
+        for one, fits in zip(group, found, strict=True):
+            one.tries += 1
+            one.seconds = seconds / (len(group) * len(splits))
+            one.cut = clock.monotonic() > end
+            for split, fit in fits.items():
+                one.fits[split] = fit
+                one.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
+            if one not in self.candidates:
+                self.candidates.append(one)
+        return group
+
+    # What to do next
+
+    def lead(self, one: Candidate) -> float:
+        """How far it is above the mean of all candidates, on the splits that it was fitted on."""
+        found = [
+            score
+            - np.mean([other.scores[split] for other in self.candidates if split in other.scores])
+            for split, score in one.scores.items()
+        ]
+        return float(np.mean(found)) if found else -math.inf
+
+    def ranked(self) -> list[Candidate]:
+        """All candidates, the best first."""
+        return sorted(self.candidates, key=lambda one: -self.lead(one))
+
+    def lacking(self) -> Candidate | None:
+        """The best of the leaders that was not fitted on every split, if there is one.
+
+        A leader for which time was too short gets more of it, but not again and again.
+        """
+        for one in self.ranked()[:_LEADERS]:
+            if not self.is_complete(one) and one.tries < _TRIES:
+                return one
+        return None
+
+    def choose_family(self) -> str | None:
+        """A kind of model to vary, better ones more often; None if all had their trials."""
+        leads = {name: self.lead(self.best(name)) for name in self.families}
+        ranked = sorted(self.families, key=lambda name: -leads[name])
+        open_ = [name for name in ranked if self.trials is None or self.count(name) < self.trials]
+        if not open_:
+            return None
+        open_ = [name for name in open_ if self.best(name).seconds <= self.left()] or open_
+        odds = _FALLING ** np.arange(len(open_))
+        return str(self.generator.choice(open_, p=odds / odds.sum()))
+
+    def splits_at_first(self, name: str) -> list[int]:
+        """All splits for a kind that takes little of what is left; one, or none, for another."""
+        left, each = self.left(), self.best(name).seconds
+        if each * self.problem.splits <= _LITTLE * left:
+            return self.all_splits
+        return self.all_splits[:1] if each <= left else []
+
+    def next_settings(self, name: str, splits: int) -> list[Setting]:
+        """The next of the first settings of a kind, or a group of variations of its best."""
+        if self.waiting[name]:
+            return [self.waiting[name].pop(0)]
+        best = self.best(name)
+        most = int(min(_GROUP, self.left() / max(best.seconds * splits, 1e-9)))
+        if self.trials is not None:
+            most = min(most, self.trials - self.count(name))
+        return self.families[name].near(self.problem, best.setting, max(most, 1), self.generator)
+
+    def best(self, name: str) -> Candidate:
+        """The best candidate of a kind."""
+        return next(one for one in self.ranked() if one.setting.family == name)
+
+    def count(self, name: str) -> int:
+        """How many settings of a kind were tried."""
+        return sum(one.setting.family == name for one in self.candidates)
+
+    def is_complete(self, one: Candidate) -> bool:
+        """Whether it was fitted on every split."""
+        return one.mean(self.all_splits) > -math.inf
+
+    def splits(self) -> list[int]:
+        """All splits if some candidate has them; otherwise those of the one that has most."""
+        return max((sorted(one.scores) for one in self.candidates), key=len, default=[])
+
+    # The clock
+
+    def left(self) -> float:
+        """Seconds for the search: what remains when the chosen models were fitted in the end."""
+        leading = self.ranked()[:_LEADERS]
+        reserve = _LONGER * self.problem.splits * sum(one.seconds for one in leading)
+        return self.time - (clock.monotonic() - self.started) - min(reserve, _ENDING * self.time)
+
+    def _look(self, end: float, group: list[Candidate]) -> Look:
+        name = group[0].setting.family
+
+        def look(share: float) -> None:
+            now = clock.monotonic()
+            self.progress(min(1.0, (now - self.started) / self.time), name)
+            if now > end:
+                raise Enough
+
+        return look
+
+    def forget_models(self) -> None:
+        """Keep the models of the leading candidates alone: there may be hundreds of others."""
+        for one in self.ranked()[_KEPT:]:
+            one.fits = {split: replace(fit, part=None) for split, fit in one.fits.items()}

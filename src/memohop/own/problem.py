@@ -1,0 +1,105 @@
+"""What every candidate is fitted on: columns, arcs, targets and splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from memohop.own.folds import Masks
+from memohop.own.neighbourhood import Matrix, Neighbourhood
+from memohop.own.views import Sees, View
+from memohop.training.objective import Objective
+
+Outputs = NDArray[np.float32]
+"""Probabilities ``[rows, classes]``, or the predicted numbers ``[rows, 1]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """A graph to predict on.
+
+    Attributes:
+        x: The columns as features, ``[nodes, features]``, dense or sparse.
+        arcs: ``[2, arcs]``, sources above targets.
+        y: The targets that a model may look at, ``[nodes]``: class numbers, -1 where there is no
+            label, or numbers, NaN where there is none.
+    """
+
+    x: Matrix
+    arcs: NDArray[np.int64]
+    y: NDArray[Any]
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the graph has."""
+        return len(self.y)
+
+    @cached_property
+    def neighbourhood(self) -> Neighbourhood:
+        """The adjacency matrix and what is computed with it, once for all candidates."""
+        return Neighbourhood(self.arcs, self.nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(Inputs):
+    """A graph to learn from.
+
+    Attributes:
+        objective: Loss, score and kind of target.
+        masks: Who is in which part.
+    """
+
+    objective: Objective
+    masks: Masks
+
+    @property
+    def splits(self) -> int:
+        """How many splits there are."""
+        return self.masks.train.shape[1]
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are; 0 where numbers are predicted."""
+        return 0 if self.y.dtype.kind == "f" else self.objective.outputs(torch.from_numpy(self.y))
+
+    def known(self, split: int) -> NDArray[Any]:
+        """The targets that may be looked at in a split: those of its training nodes."""
+        return self._shown(self.masks.train[:, split])
+
+    def view(self, sees: Sees) -> View:
+        """How the features of trees and linear models are made."""
+        if sees not in self._views:
+            self._views[sees] = View.fit(self, sees, self.classes)
+        return self._views[sees]
+
+    @cached_property
+    def _views(self) -> dict[Sees, View]:
+        return {}
+
+    def score(self, outputs: NDArray[Any], rows: NDArray[Any]) -> float:
+        """The score of outputs ``[rows, outputs]`` for some nodes: their numbers, or a mask."""
+        found = self.objective.metric.score(
+            torch.from_numpy(np.ascontiguousarray(outputs, dtype=np.float32))[None],
+            torch.from_numpy(self.y[rows]),
+            torch.ones(1, 1, len(outputs)),
+        )
+        return float(found[0, 0])
+
+    def for_the_end(self) -> Problem:
+        """The problem of the models that are kept, which learn from every label."""
+        return replace(
+            self, masks=self.masks._replace(train=self.masks.end_train, val=self.masks.end_val)
+        )
+
+    def with_all_labels(self) -> Inputs:
+        """The graph to predict on, with the targets of all nodes that were learned from."""
+        learned = (self.masks.end_train | self.masks.end_val).any(axis=1)
+        return replace(self, y=self._shown(learned))
+
+    def _shown(self, nodes: Any) -> NDArray[Any]:
+        return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)

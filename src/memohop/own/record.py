@@ -1,0 +1,324 @@
+"""The record of a fit: what was tried, what was kept, and what the test nodes say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memohop.intervals import Interval
+from memohop.own.candidates.family import Family
+from memohop.own.ensemble import at_temperature
+from memohop.own.finish import Chosen
+from memohop.own.portfolio import Search, Stop
+from memohop.own.problem import Outputs, Problem
+from memohop.own.verdict import Answer, answers, of_test, paired_interval
+from memohop.training.metrics import METRICS
+
+_BINS = 10  # of probabilities, in the reliability picture
+_TOPS = (0.01, 0.05, 0.1)
+_RARE = 0.1  # share of the positive class below which the top of the ranking matters
+
+
+@dataclass(frozen=True)
+class FamilyScore:
+    """The best candidate of one kind of model, by validation.
+
+    Attributes:
+        family: The kind.
+        tried: How many settings of it were tried.
+        seconds: What they took.
+        val: The mean validation score over splits.
+        test: The score on the test nodes; None if it was not fitted on all splits.
+        options, numbers: The setting.
+        behind: How far it is behind what was kept on the test nodes, with an interval.
+    """
+
+    family: str
+    tried: int
+    seconds: float
+    val: float
+    test: float | None
+    options: Mapping[str, Any]
+    numbers: Mapping[str, float]
+    behind: Interval | None
+
+
+@dataclass(frozen=True)
+class KeptPart:
+    """A part of what was kept, and its weight."""
+
+    family: str
+    weight: float
+    options: Mapping[str, Any]
+    numbers: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Validation nodes whose most probable class has about the same probability.
+
+    Attributes:
+        said: The mean of that probability.
+        right: The share of them that have that class.
+        nodes: How many there are.
+    """
+
+    said: float
+    right: float
+    nodes: int
+
+
+@dataclass(frozen=True)
+class RarePositives:
+    """For two classes of which the second is rare: what the top of the ranking is worth.
+
+    Attributes:
+        share: Of the labelled nodes that are positive.
+        threshold: The probability from which on a node is best called positive, by the F1 score on
+            the validation nodes.
+        tops: Shares of the test nodes, ``0.01`` for the top 1 %.
+        precision: Of the test nodes in each of them, the share that is positive.
+    """
+
+    share: float
+    threshold: float
+    tops: tuple[float, ...]
+    precision: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """How a model was made, and how good it is on nodes that played no part in making it.
+
+    Attributes:
+        nodes, arcs: Of the graph.
+        labelled: Nodes with a target.
+        class_sizes: Labelled nodes of each class; empty where numbers are predicted.
+        metric: The id of the score.
+        families: The kinds of model that were tried, the best by validation first.
+        kept: What was kept.
+        val: Its mean validation score.
+        test: Its score on the test nodes, by models that had not learned from them.
+        answers: What the graph adds, and what memory adds.
+        reliability: How far probabilities can be trusted, before calibration was fitted.
+        temperature: That calibrates the probabilities.
+        rare: Where one of two classes is rare.
+        splits: How many splits.
+        train, val_nodes, test_nodes: Nodes in each part of a split.
+        own_test: Whether the graph came with its test nodes.
+        candidates: How many settings were tried in all.
+        stopped: Why the search ended.
+        seconds: How long everything took.
+        notes: How tables were read, in plain words.
+    """
+
+    nodes: int
+    arcs: int
+    labelled: int
+    class_sizes: Mapping[str, int]
+    metric: str
+    families: tuple[FamilyScore, ...]
+    kept: tuple[KeptPart, ...]
+    val: float
+    test: float
+    answers: tuple[Answer, ...]
+    reliability: tuple[Reliability, ...]
+    temperature: float
+    rare: RarePositives | None
+    splits: int
+    train: int
+    val_nodes: int
+    test_nodes: int
+    own_test: bool
+    candidates: int
+    stopped: Stop
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    def verdict(self) -> str:
+        """What was kept, what the graph adds and what memory adds, in a few sentences."""
+        return " ".join(filter(None, (self._what_was_kept(), *map(self._answer, self.answers))))
+
+    def _what_was_kept(self) -> str:
+        metric = METRICS[self.metric]
+        reached = f"{metric.words} {metric.text(self.test)} on {self.test_nodes} test nodes"
+        if len(self.kept) == 1:
+            return f"Kept: {self.kept[0].family}, {reached}."
+        parts = ", ".join(f"{part.family} ({part.weight:.0%})" for part in self.kept)
+        return f"Kept: an ensemble of {parts}, {reached}."
+
+    def _answer(self, answer: Answer) -> str:
+        gain, subject = answer.gain, {"graph": "The graph", "memory": "Memory"}[answer.question]
+        against = {"graph": "the columns alone", "memory": "the best without it"}[answer.question]
+        pair = f"{answer.better} against {answer.than}"
+        reach = f"{_signed(gain.mean)} ({_signed(gain.low)} to {_signed(gain.high)}) over {against}"
+        if gain.above_zero:
+            return f"{subject} helps: {reach}, {pair}."
+        if gain.below_zero:
+            return f"{subject} does not help: {reach}, {pair}."
+        return f"{subject} may or may not help: {reach}, {pair}."
+
+    def legend(self) -> str:
+        """How to read the scores."""
+        metric = METRICS[self.metric]
+        origin = "that came with the graph" if self.own_test else "put aside before anything else"
+        return (
+            f"{metric.words} in {metric.unit}; validation: mean over {self.splits} splits of "
+            f"{self.train} training and {self.val_nodes} validation nodes; test: {self.test_nodes} "
+            f"nodes {origin}; intervals of 95 % by the test nodes"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Flat objects for JSON: what was kept, and each kind of model."""
+        metric = METRICS[self.metric]
+        kept = {
+            "model": "kept",
+            "val": metric.in_unit(self.val),
+            "test": metric.in_unit(self.test),
+            "parts": [asdict(part) for part in self.kept],
+        }
+        rows = [kept]
+        for one in self.families:
+            behind = one.behind
+            rows.append(
+                {
+                    "model": one.family,
+                    "val": metric.in_unit(one.val),
+                    "test": None if one.test is None else metric.in_unit(one.test),
+                    "behind": None if behind is None else metric.in_unit(behind.mean),
+                    "low": None if behind is None else metric.in_unit(behind.low),
+                    "high": None if behind is None else metric.in_unit(behind.high),
+                    "tried": one.tried,
+                    "seconds": round(one.seconds, 1),
+                    **one.numbers,
+                    **one.options,
+                }
+            )
+        shared = {"metric": self.metric, "unit": metric.unit, "splits": self.splits}
+        return [shared | row for row in rows]
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary, from which ``msgspec.convert`` makes the same record."""
+        return asdict(self)
+
+
+def make_record(
+    problem: Problem,
+    families: Mapping[str, Family],
+    found: Search,
+    chosen: Chosen,
+    *,
+    classes: Sequence[str],
+    own_test: bool,
+    seconds: float,
+    notes: tuple[str, ...],
+) -> FitRecord:
+    """Look at the test nodes, once, and write down what came of a search."""
+    masks, metric = problem.masks, problem.objective.metric
+    test = np.flatnonzero(masks.test)
+    said = chosen.of_test(found.splits)
+    labelled = masks.train[:, 0] | masks.val[:, 0] | masks.test
+    sizes = np.bincount(problem.y[labelled], minlength=len(classes)).tolist() if classes else []
+    return FitRecord(
+        nodes=problem.nodes,
+        arcs=problem.arcs.shape[1],
+        labelled=int(labelled.sum()),
+        class_sizes=dict(zip(classes, sizes, strict=True)),
+        metric=metric.id,
+        families=tuple(_family_scores(problem, families, found, said)),
+        kept=tuple(
+            KeptPart(one.setting.family, float(weight), one.setting.options, one.setting.numbers)
+            for one, weight in zip(chosen.candidates, chosen.weights, strict=True)
+        ),
+        val=chosen.val,
+        test=problem.score(said, test),
+        answers=tuple(answers(problem, families, found)),
+        reliability=tuple(_reliability(problem, chosen, found.splits)),
+        temperature=chosen.temperature,
+        rare=_rare(problem, chosen, found.splits, said),
+        splits=problem.splits,
+        train=int(masks.train[:, 0].sum()),
+        val_nodes=int(masks.val[:, 0].sum()),
+        test_nodes=len(test),
+        own_test=own_test,
+        candidates=len(found.candidates),
+        stopped=found.stopped,
+        seconds=seconds,
+        notes=notes,
+    )
+
+
+def _family_scores(
+    problem: Problem, families: Mapping[str, Family], found: Search, kept: Outputs
+) -> list[FamilyScore]:
+    scores = []
+    for name in families:
+        own = [one for one in found.candidates if one.setting.family == name and one.scores]
+        if not own:
+            continue
+        best = max(own, key=lambda one: (one.mean(found.splits), one.mean(found.splits[:1])))
+        complete = best in found.complete()
+        said = of_test(best)
+        scores.append(
+            FamilyScore(
+                family=name,
+                tried=len(own),
+                seconds=sum(one.seconds * len(one.scores) for one in own),
+                val=float(np.mean(list(best.scores.values()))),
+                test=problem.score(said, problem.masks.test) if complete else None,
+                options=best.setting.options,
+                numbers=best.setting.numbers,
+                behind=paired_interval(problem, kept, said) if complete else None,
+            )
+        )
+    return sorted(scores, key=lambda one: -one.val)
+
+
+def _reliability(problem: Problem, chosen: Chosen, splits: Sequence[int]) -> list[Reliability]:
+    if not problem.classes:
+        return []
+    said, y = chosen.of_validation(problem, splits)
+    calibrated = at_temperature(said, chosen.temperature)
+    sure, right = calibrated.max(axis=1), calibrated.argmax(axis=1) == y
+    bins = np.minimum((sure * _BINS).astype(int), _BINS - 1)
+    return [
+        Reliability(float(sure[inside].mean()), float(right[inside].mean()), int(inside.sum()))
+        for inside in (bins == number for number in range(_BINS))
+        if inside.any()
+    ]
+
+
+def _rare(
+    problem: Problem, chosen: Chosen, splits: Sequence[int], tested: Outputs
+) -> RarePositives | None:
+    if problem.classes != 2:
+        return None
+    said, y = chosen.of_validation(problem, splits)
+    share = float((y == 1).mean())
+    if share >= _RARE:
+        return None
+    truth = problem.y[problem.masks.test] == 1
+    ranked = truth[np.argsort(-tested[:, 1], kind="stable")]
+    counts = [max(1, round(top * len(ranked))) for top in _TOPS]
+    return RarePositives(
+        share=share,
+        threshold=_threshold(at_temperature(said, chosen.temperature)[:, 1], y == 1),
+        tops=_TOPS,
+        precision=tuple(float(ranked[:count].mean()) for count in counts),
+    )
+
+
+def _threshold(probability: NDArray[Any], positive: NDArray[np.bool_]) -> float:
+    """The probability above which calling a node positive gives the best F1 score."""
+    order = np.argsort(-probability, kind="stable")
+    hits = np.cumsum(positive[order])
+    f1 = 2 * hits / (np.arange(1, len(order) + 1) + positive.sum())
+    return float(probability[order][int(np.argmax(f1))])
+
+
+def _signed(value: float) -> str:
+    return f"{100 * value:+.1f}"

@@ -1,0 +1,95 @@
+"""What trees and linear models see of a node: its columns, its neighbours, its row of the graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.decomposition import TruncatedSVD
+
+from memohop.own.neighbourhood import Matrix
+
+if TYPE_CHECKING:
+    from memohop.own.problem import Inputs
+
+Sees = Literal["columns", "neighbours", "rows"]
+"""Columns alone; what the neighbours have, too; and who the neighbours are, too."""
+
+_WIDE = 256  # columns from which two hops, and dense ones one hop, are combined into fewer
+_COMBINED = 64
+_ENTRIES = 30_000_000  # of the means of sparse columns over one hop, if they are to stay apart
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """How the features of trees and linear models are made, for one graph and for others.
+
+    Attributes:
+        sees: What a model looks at.
+        classes: How many there are; 0 for numbers.
+        nodes: Of the graph that rows are of.
+        components: The combinations ``[combined, features]`` that stand for many columns.
+        one_hop_apart: Whether the means over one hop are of the columns themselves.
+    """
+
+    sees: Sees
+    classes: int
+    nodes: int
+    components: NDArray[np.float32] | None = None
+    one_hop_apart: bool = True
+    _fixed: dict[int, Matrix] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def fit(cls, inputs: Inputs, sees: Sees, classes: int) -> View:
+        """Look at a graph once."""
+        x = inputs.x
+        if sees == "columns" or x.shape[1] <= _WIDE:
+            return cls(sees, classes, inputs.nodes)
+        svd = TruncatedSVD(min(_COMBINED, *(size - 1 for size in x.shape)), random_state=0).fit(x)
+        degrees = inputs.neighbourhood.both.sum(axis=1)
+        apart = sparse.issparse(x) and float(degrees @ np.diff(x.indptr)) < _ENTRIES
+        return cls(sees, classes, inputs.nodes, svd.components_.astype(np.float32), apart)
+
+    def features(self, inputs: Inputs, known: NDArray[Any]) -> Matrix:
+        """The features of every node.
+
+        Args:
+            inputs: The graph.
+            known: The targets that may be looked at.
+        """
+        if self.sees == "columns":
+            return inputs.x
+        key = id(inputs)
+        if key not in self._fixed:
+            self._fixed.clear()
+            self._fixed[key] = self._without_labels(inputs)
+        parts = [self._fixed[key], inputs.neighbourhood.label_shares(known, self.classes)]
+        if self.sees == "rows":
+            parts.append(self._rows(inputs))
+        return side_by_side(parts)
+
+    def _without_labels(self, inputs: Inputs) -> Matrix:
+        near, x = inputs.neighbourhood, inputs.x
+        few: Matrix = x if self.components is None else x @ self.components.T
+        if sparse.issparse(few):
+            few = few.toarray()
+        one = near.mean(few)
+        parts = [x, near.degrees()[0], one, near.mean(one)]
+        if self.components is not None and self.one_hop_apart:
+            parts.append(near.mean(x))
+        return side_by_side(parts)
+
+    def _rows(self, inputs: Inputs) -> Matrix:
+        if inputs.nodes != self.nodes:  # another graph: nobody's row is known
+            return sparse.csr_array((inputs.nodes, self.nodes), dtype=np.float32)
+        return inputs.neighbourhood.both
+
+
+def side_by_side(parts: list[Matrix]) -> Matrix:
+    """Blocks of features as one matrix, sparse if one of them is."""
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.csr_array(sparse.hstack(parts, format="csr", dtype=np.float32))
+    return np.hstack(parts).astype(np.float32, copy=False)

@@ -1,0 +1,73 @@
+"""Weights of an ensemble, and calibrated probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memohop.own.candidates.family import Fitted, Setting
+from memohop.own.ensemble import at_temperature, choose_weights, fit_temperature
+from memohop.own.folds import make_masks
+from memohop.own.portfolio import Candidate
+from memohop.own.problem import Problem
+from memohop.training.metrics import METRICS
+from memohop.training.objective import Classification
+
+
+@pytest.fixture
+def problem() -> Problem:
+    y = np.arange(60) % 2
+    return Problem(
+        x=np.ones((60, 1), dtype=np.float32),
+        arcs=np.empty((2, 0), dtype=np.int64),
+        y=y,
+        objective=Classification(METRICS["accuracy"]),
+        masks=make_masks(y, splits=2, seed=0),
+    )
+
+
+def candidate(problem: Problem, right: np.ndarray, sure: float) -> Candidate:
+    """A candidate that is right on some nodes, all with the same probability."""
+    said = np.where(right == (problem.y == 1), sure, 1 - sure)
+    outputs = np.stack([1 - said, said], axis=1).astype(np.float32)
+    found = Candidate(Setting("toy", {}, {}))
+    for split in range(problem.splits):
+        rows = problem.masks.val[:, split]
+        found.fits[split] = Fitted(outputs[rows], outputs[problem.masks.test])
+        found.scores[split] = problem.score(outputs[rows], rows)
+    return found
+
+
+def test_candidates_that_err_on_other_nodes_are_mixed(problem):
+    nodes = np.arange(60)
+    three = [candidate(problem, nodes % 3 != part, 0.8) for part in range(3)]
+    weights = choose_weights(problem, three, [0, 1])
+    assert weights == pytest.approx([1 / 3, 1 / 3, 1 / 3])
+
+
+def test_a_candidate_that_is_always_right_stays_alone(problem):
+    nodes = np.arange(60)
+    best, worse = candidate(problem, nodes >= 0, 0.9), candidate(problem, nodes % 2 == 0, 0.9)
+    assert choose_weights(problem, [best, worse], [0, 1]).tolist() == [1, 0]
+
+
+def test_of_equal_scores_the_smaller_loss_wins(problem):
+    nodes = np.arange(60)
+    unsure, sure = candidate(problem, nodes >= 0, 0.6), candidate(problem, nodes >= 0, 0.99)
+    weights = choose_weights(problem, [unsure, sure], [0, 1])
+    assert weights[1] > 0.9
+
+
+def test_the_temperature_of_probabilities_that_are_too_sure():
+    generator = np.random.default_rng(0)
+    truth = generator.uniform(0.02, 0.98, 20_000)
+    y = (generator.random(20_000) < truth).astype(int)
+    honest = np.stack([1 - truth, truth], axis=1)
+    too_sure = at_temperature(honest, 1 / 3)
+    assert fit_temperature(too_sure, y) == pytest.approx(3, rel=0.05)
+    assert np.allclose(at_temperature(too_sure, 3), honest, atol=1e-3)
+
+
+def test_numbers_have_no_temperature():
+    numbers = np.array([[3.0], [-7.0]], dtype=np.float32)
+    assert (at_temperature(numbers, 2.0) == numbers).all()

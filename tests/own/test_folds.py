@@ -1,0 +1,76 @@
+"""Who is learned from, who chooses and who tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memohop.own.folds import OwnSplit, make_masks
+
+Y = np.array([0] * 20 + [1] * 10 + [-1] * 5)
+
+
+def test_every_labelled_node_has_one_part_in_each_split():
+    masks = make_masks(Y, splits=4, seed=0)
+    parts = masks.train.astype(int) + masks.val + masks.test[:, None]
+    assert (parts == (Y >= 0)[:, None]).all()
+
+
+def test_a_fifth_of_each_class_is_tested_and_the_rest_validates_once():
+    masks = make_masks(Y, splits=4, seed=0)
+    assert np.bincount(Y[masks.test]).tolist() == [4, 2]
+    assert (masks.val.sum(axis=1) == ((Y >= 0) & ~masks.test)).all()
+
+
+def test_in_the_end_every_label_is_learned_from():
+    masks = make_masks(Y, splits=4, seed=0)
+    assert (masks.end_train.sum(axis=1) == 3 * (Y >= 0)).all()
+    assert (masks.end_val.sum(axis=1) == (Y >= 0)).all()
+
+
+def test_test_nodes_that_came_with_the_graph_are_never_learned_from():
+    test = np.arange(35) % 3 == 0
+    val = np.arange(35) % 3 == 1
+    masks = make_masks(Y, splits=3, seed=0, own=OwnSplit(~test & ~val, val, test))
+    assert (masks.test == (test & (Y >= 0))).all()
+    assert not (masks.end_train | masks.end_val)[test].any()
+    assert (masks.val == (val & (Y >= 0))[:, None]).all()
+    assert (masks.end_train | masks.end_val)[val & (Y >= 0)].all()
+
+
+def test_a_group_is_never_torn_apart():
+    groups = np.arange(35) // 2
+    masks = make_masks(Y, splits=3, seed=1, groups=groups)
+    for mask in (masks.test[:, None], masks.val, masks.end_val):
+        for group in np.unique(groups[Y >= 0]):
+            members = mask[(groups == group) & (Y >= 0)]
+            assert (members == members[0]).all()
+
+
+def test_both_classes_are_everywhere_where_a_ranking_needs_them():
+    y = np.array([0] * 40 + [1] * 4)
+    masks = make_masks(y, splits=5, seed=0, both_classes=True)
+    assert masks.val.shape[1] == 3
+    for mask in (*masks.train.T, *masks.val.T, masks.test):
+        assert set(y[mask]) == {0, 1}
+
+
+def test_a_class_of_two_nodes_is_trained_on_in_every_split():
+    y = np.array([0] * 10 + [1] * 10 + [2] * 2)
+    masks = make_masks(y, splits=3, seed=0)
+    assert masks.train[20:].all()
+    assert masks.end_train[20:].all()
+
+
+def test_numbers_are_dealt_without_regard_to_their_values():
+    y = np.array([0.5, 1.5, np.nan, 2.5, 3.5, 4.5, 5.5])
+    masks = make_masks(y, splits=2, seed=0)
+    assert not (masks.train | masks.val)[2].any()
+    assert masks.test.sum() == 2
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_seed_decides(seed):
+    first, again = (make_masks(Y, splits=3, seed=seed) for _ in range(2))
+    assert all((one == other).all() for one, other in zip(first, again, strict=True))
+    assert not (first.test == make_masks(Y, splits=3, seed=seed + 7).test).all()

@@ -1,0 +1,74 @@
+"""What the neighbours of a node have, against sums over a literal graph."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from memohop.own.neighbourhood import Neighbourhood
+
+# 0 - 1 - 2 and 1 - 3; arcs both ways, one of them twice, and a self-loop
+ARCS = np.array([[0, 1, 1, 2, 1, 3, 0, 2], [1, 0, 2, 1, 3, 1, 1, 2]])
+
+
+def test_arcs_are_counted_once_and_self_loops_not_at_all():
+    near = Neighbourhood(ARCS, 4)
+    assert near.both.toarray().tolist() == [[0, 1, 0, 0], [1, 0, 1, 1], [0, 1, 0, 0], [0, 1, 0, 0]]
+    assert not near.directed
+
+
+def test_the_mean_over_neighbours():
+    x = np.array([[1.0], [2.0], [4.0], [9.0]], dtype=np.float32)
+    assert np.allclose(Neighbourhood(ARCS, 4).mean(x)[:, 0], [2, 14 / 3, 2, 2])
+
+
+def test_the_mean_of_sparse_columns_stays_sparse():
+    x = sparse.csr_array(np.eye(4, dtype=np.float32))
+    found = Neighbourhood(ARCS, 4).mean(x)
+    assert sparse.issparse(found)
+    assert np.allclose(found.toarray()[1], [1 / 3, 0, 1 / 3, 1 / 3])
+
+
+def test_label_shares_of_one_and_two_hops_without_the_own_label():
+    y = np.array([0, -1, 1, 1])  # overall: a third of class 0, two thirds of class 1
+    found = Neighbourhood(ARCS, 4).label_shares(y, classes=2)
+    one, one_count, two, two_count = found[:, :2], found[:, 2], found[:, 3:5], found[:, 5]
+    assert np.allclose(one[1], [(1 + 1 / 3) / 4, (2 + 2 / 3) / 4])
+    assert np.allclose(one_count[1], np.log(4))
+    assert np.allclose(one[0], [1 / 3, 2 / 3])  # its only neighbour has no label
+    assert np.allclose(two[0], [(1 / 3) / 3, (2 + 2 / 3) / 3])  # 2 and 3, not itself
+    assert np.allclose(two_count[1], 0)  # two steps from 1 lead back to 1 alone
+
+
+def test_the_own_label_never_matters():
+    y = np.array([0, 1, 1, 0])
+    for node in range(4):
+        other = y.copy()
+        other[node] = 1 - y[node]
+        near = Neighbourhood(ARCS, 4)
+        same = _without_overall(near, y, node) == _without_overall(near, other, node)
+        assert same.all()
+
+
+def _without_overall(near: Neighbourhood, y: np.ndarray, node: int) -> np.ndarray:
+    """Counts of labels: shares are drawn towards those of all nodes, which may change."""
+    found = near.label_shares(y, classes=2)[node]
+    overall = np.bincount(y, minlength=2) / len(y)
+    counts = [np.expm1(found[2]), np.expm1(found[5])]
+    sums = [found[:2] * (counts[0] + 1) - overall, found[3:5] * (counts[1] + 1) - overall]
+    return np.round(np.concatenate([*sums, counts]), 4)
+
+
+def test_directions_are_kept_apart():
+    near = Neighbourhood(np.array([[0, 1], [1, 2]]), 3)
+    assert near.directed
+    degrees, names = near.degrees()
+    assert names == ["degree", "out degree", "in degree"]
+    assert np.allclose(np.expm1(degrees), [[1, 1, 0], [2, 1, 1], [1, 0, 1]])
+    assert near.label_shares(np.array([0, 1, -1]), classes=2).shape == (3, 3 * 2 * 3)
+
+
+def test_numbers_have_means():
+    y = np.array([1.0, np.nan, 4.0, 7.0])
+    found = Neighbourhood(ARCS, 4).label_shares(y, classes=0)
+    assert np.allclose(found[1, 0], (1 + 4 + 7 + 4) / 4)

@@ -1,0 +1,117 @@
+"""The search, over kinds of model whose scores are known in advance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from memohop.own.candidates.family import Fits, Fitted, Look, Setting
+from memohop.own.folds import make_masks
+from memohop.own.portfolio import search
+from memohop.own.problem import Problem
+from memohop.training import Enough
+from memohop.training.metrics import METRICS
+from memohop.training.objective import Classification
+
+
+@dataclass
+class Toy:
+    """A kind of model that is right on a share of the nodes, the same for all its settings."""
+
+    id: str
+    share: float
+    sees_graph: bool = True
+    has_memory: bool = False
+    never_ends: bool = False
+    jobs: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+
+    def first(self, problem: Problem) -> list[Setting]:
+        return [Setting(self.id, {}, {"number": 0.0})]
+
+    def near(
+        self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
+    ) -> list[Setting]:
+        return [Setting(self.id, {}, {"number": float(generator.random())}) for _ in range(count)]
+
+    def fit(
+        self,
+        problem: Problem,
+        settings: Sequence[Setting],
+        splits: Sequence[int],
+        *,
+        keep: bool = False,
+        look: Look = lambda share: None,
+    ) -> Fits:
+        self.jobs.append((len(settings), tuple(splits)))
+        try:
+            while self.never_ends:
+                look(0.5)
+        except Enough:
+            return [{} for _ in settings]
+        right = np.arange(problem.nodes) < self.share * problem.nodes
+        said = np.where(right, problem.y, 1 - problem.y)
+        outputs = np.stack([1 - said, said], axis=1).astype(np.float32)
+        masks = problem.masks
+        return [
+            {split: Fitted(outputs[masks.val[:, split]], outputs[masks.test]) for split in splits}
+            for _ in settings
+        ]
+
+
+@pytest.fixture
+def problem() -> Problem:
+    y = np.arange(100) % 2
+    return Problem(
+        x=np.ones((100, 1), dtype=np.float32),
+        arcs=np.empty((2, 0), dtype=np.int64),
+        y=y,
+        objective=Classification(METRICS["accuracy"]),
+        masks=make_masks(y, splits=3, seed=0),
+    )
+
+
+def test_every_kind_has_its_trials_and_the_best_is_first(problem):
+    kinds = [Toy("poor", 0.5), Toy("good", 0.9), Toy("fair", 0.7)]
+    found = search(problem, kinds, time=None, trials=4, seed=0)
+    assert found.stopped == "trials"
+    assert (
+        sorted(one.setting.family for one in found.candidates)
+        == ["fair"] * 4 + ["good"] * 4 + ["poor"] * 4
+    )
+    assert found.complete()[0].setting.family == "good"
+    assert found.splits == [0, 1, 2]
+
+
+def test_nothing_is_fitted_twice_on_a_split(problem):
+    toy = Toy("one", 0.8)
+    found = search(problem, [toy], time=None, trials=3, seed=0)
+    assert sum(count * len(splits) for count, splits in toy.jobs) == 3 * len(found.candidates)
+
+
+def test_a_kind_that_never_ends_is_cut_off_and_the_others_go_on(problem):
+    kinds = [Toy("endless", 1.0, never_ends=True), Toy("good", 0.9)]
+    found = search(problem, kinds, time=0.5, trials=2, seed=0)
+    assert found.complete()[0].setting.family == "good"
+    assert all(not one.scores for one in found.candidates if one.setting.family == "endless")
+
+
+def test_a_kind_without_settings_takes_no_part(problem):
+    empty = Toy("empty", 1.0)
+    empty.first = lambda problem: []  # type: ignore[method-assign]
+    found = search(problem, [empty, Toy("good", 0.9)], time=None, trials=1, seed=0)
+    assert {one.setting.family for one in found.candidates} == {"good"}
+
+
+def test_an_interrupted_search_keeps_what_it_has(problem):
+    class Interrupts(Toy):
+        def fit(self, *args, **options):  # type: ignore[no-untyped-def]
+            raise KeyboardInterrupt
+
+    found = search(problem, [Toy("good", 0.9), Interrupts("bad", 0.1)], time=None, trials=2, seed=0)
+    assert found.stopped == "interrupted"
+    assert found.complete()[0].setting.family == "good"
+    with pytest.raises(KeyboardInterrupt):
+        search(problem, [Interrupts("bad", 0.1)], time=None, trials=2, seed=0)
