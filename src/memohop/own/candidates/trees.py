@@ -11,9 +11,12 @@ import lightgbm
 import numpy as np
 import torch
 
+from memohop.errors import UsageError
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.candidates.tree_text import END, check_trees
 from memohop.own.neighbourhood import Matrix
-from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.problem import Inputs, Outputs, Problem, check_width
+from memohop.own.saved import Saved, Sizes
 from memohop.own.views import Sees, View
 from memohop.training import Enough
 
@@ -50,6 +53,21 @@ class Trees:
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
         return _outputs(_parsed(self.text), self.view.features(inputs, inputs.y), self.view.classes)
+
+    def saved(self) -> Saved:
+        """The trees alone: LightGBM's text goes on with importances and parameters."""
+        return Saved({}, text=self.text.partition(END)[0] + END)
+
+    @classmethod
+    def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Trees:
+        """The model that was saved."""
+        text = saved.text or ""
+        check_width(view, check_trees(text, _goal(sizes.classes)), sizes)
+        try:
+            _parsed(text)
+        except lightgbm.basic.LightGBMError as error:
+            raise UsageError(f"LightGBM does not read the trees: {error}") from error
+        return cls(view, text)
 
 
 @dataclass(frozen=True)
