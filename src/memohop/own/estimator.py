@@ -28,7 +28,7 @@ from memohop.own.search import search
 from memohop.own.space import MODEL
 from memohop.pyg import Data
 from memohop.training import Rules
-from memohop.training.metrics import METRICS, of_any_classes
+from memohop.training.metrics import METRICS, metrics_for, of_any_classes
 from memohop.training.trainer import Progress
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         whole_number("epochs", self.epochs, least=1)
         if self.time is not None:
             real_number("time", self.time, least=0)
-        check_choice("metric", self.metric, METRICS)
+        check_choice("metric", self.metric, metrics_for(regression=False))
         check_choice("class_weight", self.class_weight, (None, "balanced"))
 
     def _check_both_classes(self, tested: Tensor) -> None:
