@@ -40,7 +40,7 @@ class View:
     nodes: int
     components: NDArray[np.float32] | None = None
     one_hop_apart: bool = True
-    _fixed: dict[int, Matrix] = field(default_factory=dict, repr=False)
+    _fixed: dict[Inputs, Matrix] = field(default_factory=dict, repr=False)
 
     @classmethod
     def fit(cls, inputs: Inputs, sees: Sees, classes: int) -> View:
@@ -62,11 +62,10 @@ class View:
         """
         if self.sees == "columns":
             return inputs.x
-        key = id(inputs)
-        if key not in self._fixed:
+        if inputs not in self._fixed:  # of one graph alone: they may be large
             self._fixed.clear()
-            self._fixed[key] = self._without_labels(inputs)
-        parts = [self._fixed[key], inputs.neighbourhood.label_shares(known, self.classes)]
+            self._fixed[inputs] = self._without_labels(inputs)
+        parts = [self._fixed[inputs], inputs.neighbourhood.label_shares(known, self.classes)]
         if self.sees == "rows":
             parts.append(self._rows(inputs))
         return side_by_side(parts)
