@@ -107,6 +107,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 both_classes=objective.metric.is_ranking,
             ),
         )
+        self._check_parts(problem)
         kinds = families(
             self.models,
             rules=Rules(class_weight="balanced" if self.class_weight else "none"),
@@ -118,6 +119,10 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         found = search(
             problem, kinds, time=self.time, trials=self.trials, seed=seed, progress=progress
         )
+        if not found.complete():
+            raise UsageError(
+                f"time={self.time} is too short to fit any model to this graph; give more seconds"
+            )
         chosen = choose(problem, found, single=not self.ensemble)
         self.ids_ = np.arange(problem.nodes) if given.ids is None else given.ids
         self.encoder_, self.reading_ = given.encoder, None
@@ -128,7 +133,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             found,
             chosen,
             classes=self._class_names(),
-            own_test=own is not None,
             seconds=clock.monotonic() - begin,
             notes=given.notes,
         )
@@ -181,6 +185,17 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         if self.time is None and self.trials is None:
             raise UsageError("time and trials are both None, and a search must end: give one")
         check_choice("class_weight", self.class_weight, (None, "balanced"))
+
+    def _check_parts(self, problem: Problem) -> None:
+        """A ranking needs both classes wherever a score is taken."""
+        metric, masks = problem.objective.metric, problem.masks
+        for part, mask in (("training", masks.train), ("validation", masks.val)):
+            sizes = [len(np.unique(problem.y[column])) for column in mask.T]
+            if metric.is_ranking and min(sizes) < 2:
+                raise UsageError(
+                    f"metric={metric.id!r} needs {part} nodes of both classes, and a split has "
+                    "those of one; give it others, or metric='accuracy'"
+                )
 
     def _features(self, given: Given, *, reset: bool) -> Any:
         x = given.x.cpu().numpy() if isinstance(given.x, Tensor) else given.x

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import precision_recall_curve
 
 from memohop.intervals import Interval
 from memohop.own.candidates.family import Family
@@ -20,6 +21,7 @@ from memohop.training.metrics import METRICS
 
 _BINS = 10  # of probabilities, in the reliability picture
 _TOPS = (0.01, 0.05, 0.1)
+_TINY = 1e-12
 _RARE = 0.1  # share of the positive class below which the top of the ranking matters
 
 
@@ -77,7 +79,7 @@ class RarePositives:
     """For two classes of which the second is rare: what the top of the ranking is worth.
 
     Attributes:
-        share: Of the labelled nodes that are positive.
+        share: Of the validation nodes that are positive.
         threshold: The probability from which on a node is best called positive, by the F1 score on
             the validation nodes.
         tops: Shares of the test nodes, ``0.01`` for the top 1 %.
@@ -104,7 +106,7 @@ class FitRecord:
         val: Its mean validation score.
         test: Its score on the test nodes, by models that had not learned from them.
         answers: What the graph adds, and what memory adds.
-        reliability: How far probabilities can be trusted, before calibration was fitted.
+        reliability: How far calibrated probabilities can be trusted.
         temperature: That calibrates the probabilities.
         rare: Where one of two classes is rare.
         splits: How many splits.
@@ -213,7 +215,6 @@ def make_record(
     chosen: Chosen,
     *,
     classes: Sequence[str],
-    own_test: bool,
     seconds: float,
     notes: tuple[str, ...],
 ) -> FitRecord:
@@ -244,7 +245,7 @@ def make_record(
         train=int(masks.train[:, 0].sum()),
         val_nodes=int(masks.val[:, 0].sum()),
         test_nodes=len(test),
-        own_test=own_test,
+        own_test=not (masks.end_train | masks.end_val)[test].any(),
         candidates=len(found.candidates),
         stopped=found.stopped,
         seconds=seconds,
@@ -314,10 +315,9 @@ def _rare(
 
 def _threshold(probability: NDArray[Any], positive: NDArray[np.bool_]) -> float:
     """The probability above which calling a node positive gives the best F1 score."""
-    order = np.argsort(-probability, kind="stable")
-    hits = np.cumsum(positive[order])
-    f1 = 2 * hits / (np.arange(1, len(order) + 1) + positive.sum())
-    return float(probability[order][int(np.argmax(f1))])
+    precision, recall, thresholds = precision_recall_curve(positive, probability)
+    f1 = 2 * precision * recall / np.maximum(precision + recall, _TINY)
+    return float(thresholds[int(np.argmax(f1[:-1]))])
 
 
 def _signed(value: float) -> str:

@@ -64,7 +64,7 @@ class View:
         """
         if self.sees == "columns":
             return inputs.x
-        if inputs not in self._fixed:
+        if inputs not in self._fixed:  # of one graph alone: they may be large
             self._fixed.clear()
             self._fixed[inputs] = self._without_labels(inputs)
         shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)

@@ -110,6 +110,8 @@ class Classification(_Scored):
         used = sorted(set(splits))
         there = torch.stack([(masks[used] * (y == label)).any(-1) for label in range(2)], dim=-1)
         for index, part in enumerate(_PARTS):
+            if part == "test" and not masks[used, index].any():  # nothing is to be tested
+                continue
             lacking = (~there[:, index]).nonzero().tolist()
             if not lacking:
                 continue

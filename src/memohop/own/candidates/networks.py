@@ -216,7 +216,6 @@ def as_data(inputs: Inputs, scale: float) -> Data:
     if isinstance(inputs, Problem):
         masks = inputs.masks
         data.train_mask, data.val_mask = map(torch.from_numpy, (masks.train, masks.val))
-        data.test_mask = torch.from_numpy(masks.test)[:, None].repeat(1, inputs.splits)
         data.metric = inputs.objective.metric.id
     return data
 
