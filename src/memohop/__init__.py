@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from memohop.nn import MemoryGate as MemoryGate
     from memohop.nn import decoupling_loss as decoupling_loss
     from memohop.own.estimator import MMPClassifier as MMPClassifier
+    from memohop.own.graph_estimator import GraphClassifier as GraphClassifier
+    from memohop.own.graph_estimator import GraphRegressor as GraphRegressor
+    from memohop.own.load import load_model as load_model
     from memohop.training import Member as Member
     from memohop.training import MemberResult as MemberResult
     from memohop.training import Rules as Rules
@@ -41,6 +44,9 @@ _HOME = {
     "MemohopError": "memohop.errors",
     "UsageError": "memohop.errors",
     "MMPClassifier": "memohop.own.estimator",
+    "GraphClassifier": "memohop.own.graph_estimator",
+    "GraphRegressor": "memohop.own.graph_estimator",
+    "load_model": "memohop.own.load",
     "build": "memohop.networks",
     "models": "memohop.networks",
     "MMP": "memohop.nn",

@@ -113,7 +113,8 @@ class Problem(Inputs):
     def with_all_labels(self) -> Inputs:
         """The graph to predict on, with the targets of all nodes that were learned from."""
         learned = (self.masks.end_train | self.masks.end_val).any(axis=1)
-        return replace(self, y=self._shown(learned))
+        shown = self._shown(learned)
+        return Inputs(self.x, self.arcs, shown, of_fit=self.nodes, directed=self.directed)
 
     def _shown(self, nodes: Any) -> NDArray[Any]:
         return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)
