@@ -78,7 +78,7 @@ def fit(
     limit = byte_count(memory)
 
     from memohop.own.estimator import MMPClassifier
-    from memohop.own.keep import check_target
+    from memohop.own.folder import check_target
     from memohop.report.fit import fit_remark, fit_table
     from memohop.report.terminal import output_console, progress_bar
 

@@ -28,14 +28,16 @@ def check(data: Data, *, classes: int | None = None) -> None:
     split.
 
     Args:
-        data: A graph with ``x``, ``y``, ``edge_index`` and the three masks. ``x`` may be sparse, a
-            tensor or a matrix of SciPy; ``y`` holds class numbers or, if it is of a floating-point
+        data: A graph with ``x``, ``y``, ``edge_index`` and the three masks; it may lack
+            ``test_mask``, and test scores are then NaN. ``x`` may be sparse, a tensor or a matrix
+            of SciPy; ``y`` holds class numbers or, if it is of a floating-point
             type, numbers to predict.
         classes: Number of classes, if known; the labels must be below it.
     """
     check_graph(data, numbers=True)
     train, val, test = as_columns(data)
-    check_masks(dict(zip(MASKS, (train, val, test), strict=True)))
+    masks = dict(zip(MASKS, (train, val, test), strict=True))
+    check_masks({name: mask for name, mask in masks.items() if name in data})
     used = (train | val | test).any(dim=1)
     if data.y.is_floating_point():
         _check_numbers(data.y, used)
@@ -65,10 +67,16 @@ def check_graph(data: Data, *, numbers: bool = False) -> None:
 
 
 def as_columns(data: Data, names: Sequence[str] = MASKS) -> tuple[torch.Tensor, ...]:
-    """The masks of these names with one column for each split, `[N, S]`; a flat one has one."""
+    """The masks of these names with one column for each split, `[N, S]`; a flat one has one.
+
+    A graph without ``test_mask`` has no test nodes.
+    """
     nodes = _features(data).shape[0]
-    columns = []
+    columns: list[torch.Tensor] = []
     for name in names:
+        if name == "test_mask" and name not in data:
+            columns.append(torch.zeros_like(columns[0]))
+            continue
         mask = _tensor(data, name)
         if mask.dtype != torch.bool:
             raise UsageError(f"{name} has type {mask.dtype}; give a boolean mask")

@@ -19,6 +19,7 @@ from memohop.errors import UsageError, check_choice
 from memohop.inference import probabilities
 from memohop.networks.registry import entry
 from memohop.own import keep
+from memohop.own.folder import SavedModel
 from memohop.own.inputs import Given, as_given, number_classes
 from memohop.own.model import OwnModel
 from memohop.own.partition import given_masks, make_masks
@@ -247,7 +248,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MMPClassifier:
         """The classifier that was saved in a folder."""
-        return keep.load(path, MMPClassifier)
+        return keep.load(SavedModel(path), MMPClassifier)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from memohop.own.candidates.family import Family, Fitted
 from memohop.own.ensemble import Component, Ensemble, choose_weights, fit_temperature, mix
-from memohop.own.portfolio import Candidate, Progress, Search
+from memohop.own.portfolio import KEPT, Candidate, Progress, Search
 from memohop.own.problem import Outputs, Problem
 from memohop.training import Enough
 
-_CONSIDERED = 12  # candidates, of which an ensemble is made
 _LEAST = 0.05  # weight of a component: what has less hardly matters, and costs as much
 
 
@@ -58,7 +57,7 @@ def choose(problem: Problem, found: Search, *, single: bool = False) -> Chosen:
         found: The search.
         single: Whether one candidate is wanted.
     """
-    considered = found.complete()[: 1 if single else _CONSIDERED]
+    considered = found.complete()[: 1 if single else KEPT]
     weights = choose_weights(problem, considered, found.splits)
     weights = np.where(weights < _LEAST, 0, weights)
     kept = np.flatnonzero(weights)
@@ -84,7 +83,8 @@ def fit_to_all(
 ) -> Ensemble:
     """Fit what was chosen to every label, the greater weight first, while there is time.
 
-    Where time is too short, the models of the search stay, which have learned from fewer labels.
+    Where time is too short, or Ctrl-C ends it, the models of the search stay, which have learned
+    from fewer labels.
 
     Args:
         problem: The problem of the search.
@@ -94,7 +94,7 @@ def fit_to_all(
         progress: Called now and then.
     """
     ending, end = problem.for_the_end(), clock.monotonic() + seconds
-    components = []
+    components, interrupted = [], False
     for index in np.argsort(-chosen.weights, kind="stable"):
         candidate, weight = chosen.candidates[index], float(chosen.weights[index])
         setting = candidate.setting
@@ -105,13 +105,16 @@ def fit_to_all(
             if clock.monotonic() > end:
                 raise Enough
 
-        splits = list(range(ending.splits))
-        afforded = int((end - clock.monotonic()) / max(candidate.seconds, 1e-9))
-        splits = splits[: max(afforded, 0)]
-        if splits:
-            (fits,) = families[setting.family].fit(ending, [setting], splits, keep=True, look=look)
-            if _is_as_good(ending, fits, candidate):
-                models = [fit.part for fit in fits.values() if fit.part is not None]
+        afforded = (end - clock.monotonic()) / max(candidate.seconds, 1e-9)
+        splits = list(range(int(np.clip(afforded, 0, ending.splits))))
+        try:
+            if splits and not interrupted:
+                family = families[setting.family]
+                (fits,) = family.fit(ending, [setting], splits, keep=True, look=look)
+                if _is_as_good(ending, fits, candidate):
+                    models = [fit.part for fit in fits.values() if fit.part is not None]
+        except KeyboardInterrupt:
+            interrupted = True
         components.append(Component(setting, weight, tuple(models)))
     return Ensemble(tuple(components), chosen.temperature)
 

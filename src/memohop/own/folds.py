@@ -75,7 +75,8 @@ def make_masks(
         splits: How many splits, two or more.
         seed: Decides which nodes are where.
         own: The split that the graph came with. Its test nodes are never learned from, and its
-            validation nodes validate in every split, until the search is over.
+            validation nodes validate in every split, until the search is over. If none of its test
+            nodes has a label, the others are dealt as if it had none.
         groups: The group of each node; a group is never torn apart.
         both_classes: Whether every part needs nodes of every class. There are fewer splits where
             a class is too small for so many.
@@ -85,12 +86,13 @@ def make_masks(
     if both_classes:
         rarest = int(np.bincount(y[labelled]).min())
         tested, splits = min(tested, max(rarest, 2)), min(splits, max(rarest - 1, 2))
-    if own is None:
-        test = _deal(y, labelled, tested, seed, groups) == 0
-        pool = labelled
-    else:
-        test = labelled & own.test
+    pool = labelled
+    if own is not None:
         pool = labelled & (own.train if own.val is None else own.train | own.val)
+    if own is not None and (labelled & own.test).any():
+        test = labelled & own.test
+    else:
+        own, test = None, _deal(y, pool, tested, seed, groups) == 0
     order = np.arange(splits)
     of_end = _deal(y, pool, splits, seed + 1, groups)[:, None] == order
     end_train = pool[:, None] & ~of_end

@@ -24,12 +24,13 @@ Stop = Literal["trials", "time", "interrupted"]
 Progress = Callable[[float, str], None]
 """Called with the share of the time that is over, and what is being done."""
 
+KEPT = 12
+"""Candidates of which an ensemble is made; their models are kept while the search goes on."""
 _OPENING = 0.3  # share of the time for the first setting of every kind
 _LITTLE = 0.1  # share of the time left that a variation may take on all splits at once
 _GROUP = 3  # variations that are tried at once
 _LEADERS = 3  # candidates that are fitted on all splits
 _TRIES = 3  # fits of one candidate, on some splits each
-_KEPT = 8  # candidates whose models are kept while the search goes on
 _FALLING = 0.6  # how much less often each next kind is varied
 _ENDING = 0.25  # share of the time for the models that are kept, at most
 _LONGER = 1.4  # than on a split, when a model is fitted in the end to more nodes
@@ -58,7 +59,7 @@ class Candidate:
     def mean(self, splits: Sequence[int]) -> float:
         """The mean validation score over some splits; minus infinity where it lacks one."""
         found = [self.scores.get(split, -math.inf) for split in splits]
-        return float(np.mean(found))
+        return float(np.mean(found)) if found else -math.inf
 
 
 @dataclass(eq=False)
@@ -109,7 +110,7 @@ def search(
         run.open()
         stopped = run.go_on()
     except KeyboardInterrupt:
-        if not run.candidates:
+        if not any(one.scores for one in run.candidates):
             raise
         stopped = "interrupted"
     return Search(run.candidates, run.splits(), stopped, clock.monotonic() - run.started)
@@ -128,7 +129,8 @@ class _Run:
         progress: Progress,
     ) -> None:
         self.problem, self.trials, self.generator = problem, trials, generator
-        self.time, self.progress, self.started = time or math.inf, progress, clock.monotonic()
+        self.progress, self.started = progress, clock.monotonic()
+        self.time = math.inf if time is None else time
         firsts = {family.id: family.first(problem) for family in families}
         self.families = {family.id: family for family in families if firsts[family.id]}
         self.waiting = firsts
@@ -274,5 +276,7 @@ class _Run:
 
     def forget_models(self) -> None:
         """Keep the models of the leading candidates alone: there may be hundreds of others."""
-        for one in self.ranked()[_KEPT:]:
+        ranked = self.ranked()
+        complete = [one for one in ranked if self.is_complete(one)]
+        for one in {*ranked[KEPT:]} - {*complete[:KEPT]}:
             one.fits = {split: replace(fit, part=None) for split, fit in one.fits.items()}

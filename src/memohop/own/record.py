@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import precision_recall_curve
 
 from memohop.intervals import Interval
 from memohop.own.candidates.family import Family
@@ -19,7 +21,9 @@ from memohop.own.verdict import Answer, answers, of_test, paired_interval
 from memohop.training.metrics import METRICS
 
 _BINS = 10  # of probabilities, in the reliability picture
+_WITHIN = 0.9  # share of numbers in their interval
 _TOPS = (0.01, 0.05, 0.1)
+_TINY = 1e-12
 _RARE = 0.1  # share of the positive class below which the top of the ranking matters
 
 
@@ -77,7 +81,7 @@ class RarePositives:
     """For two classes of which the second is rare: what the top of the ranking is worth.
 
     Attributes:
-        share: Of the labelled nodes that are positive.
+        share: Of the validation nodes that are positive.
         threshold: The probability from which on a node is best called positive, by the F1 score on
             the validation nodes.
         tops: Shares of the test nodes, ``0.01`` for the top 1 %.
@@ -104,7 +108,7 @@ class FitRecord:
         val: Its mean validation score.
         test: Its score on the test nodes, by models that had not learned from them.
         answers: What the graph adds, and what memory adds.
-        reliability: How far probabilities can be trusted, before calibration was fitted.
+        reliability: How far calibrated probabilities can be trusted.
         temperature: That calibrates the probabilities.
         rare: Where one of two classes is rare.
         splits: How many splits.
@@ -114,6 +118,8 @@ class FitRecord:
         stopped: Why the search ended.
         seconds: How long everything took.
         notes: How tables were read, in plain words.
+        residual: Where numbers are predicted, the distance within which nine of ten new ones are
+            expected to be from their prediction, by the validation nodes.
     """
 
     nodes: int
@@ -138,6 +144,7 @@ class FitRecord:
     stopped: Stop
     seconds: float
     notes: tuple[str, ...] = ()
+    residual: float | None = None
 
     def verdict(self) -> str:
         """What was kept, what the graph adds and what memory adds, in a few sentences."""
@@ -146,6 +153,8 @@ class FitRecord:
     def _what_was_kept(self) -> str:
         metric = METRICS[self.metric]
         reached = f"{metric.words} {metric.text(self.test)} on {self.test_nodes} test nodes"
+        if self.residual is not None:
+            reached += f"; nine of ten numbers are within {self.residual:.4g} of their prediction"
         if len(self.kept) == 1:
             return f"Kept: {self.kept[0].family}, {reached}."
         parts = ", ".join(f"{part.family} ({part.weight:.0%})" for part in self.kept)
@@ -155,7 +164,8 @@ class FitRecord:
         gain, subject = answer.gain, {"graph": "The graph", "memory": "Memory"}[answer.question]
         against = {"graph": "the columns alone", "memory": "the best without it"}[answer.question]
         pair = f"{answer.better} against {answer.than}"
-        reach = f"{_signed(gain.mean)} ({_signed(gain.low)} to {_signed(gain.high)}) over {against}"
+        mean, low, high = map(METRICS[self.metric].signed_text, (gain.mean, gain.low, gain.high))
+        reach = f"{mean} ({low} to {high}) over {against}"
         if gain.above_zero:
             return f"{subject} helps: {reach}, {pair}."
         if gain.below_zero:
@@ -189,9 +199,9 @@ class FitRecord:
                     "model": one.family,
                     "val": metric.in_unit(one.val),
                     "test": None if one.test is None else metric.in_unit(one.test),
-                    "behind": None if behind is None else metric.in_unit(behind.mean),
-                    "low": None if behind is None else metric.in_unit(behind.low),
-                    "high": None if behind is None else metric.in_unit(behind.high),
+                    "behind": None if behind is None else metric.gap_in_unit(behind.mean),
+                    "low": None if behind is None else metric.gap_in_unit(behind.low),
+                    "high": None if behind is None else metric.gap_in_unit(behind.high),
                     "tried": one.tried,
                     "seconds": round(one.seconds, 1),
                     **one.numbers,
@@ -213,7 +223,6 @@ def make_record(
     chosen: Chosen,
     *,
     classes: Sequence[str],
-    own_test: bool,
     seconds: float,
     notes: tuple[str, ...],
 ) -> FitRecord:
@@ -244,11 +253,12 @@ def make_record(
         train=int(masks.train[:, 0].sum()),
         val_nodes=int(masks.val[:, 0].sum()),
         test_nodes=len(test),
-        own_test=own_test,
+        own_test=not (masks.end_train | masks.end_val)[test].any(),
         candidates=len(found.candidates),
         stopped=found.stopped,
         seconds=seconds,
         notes=notes,
+        residual=None if classes else _residual(*chosen.of_validation(problem, found.splits)),
     )
 
 
@@ -314,11 +324,17 @@ def _rare(
 
 def _threshold(probability: NDArray[Any], positive: NDArray[np.bool_]) -> float:
     """The probability above which calling a node positive gives the best F1 score."""
-    order = np.argsort(-probability, kind="stable")
-    hits = np.cumsum(positive[order])
-    f1 = 2 * hits / (np.arange(1, len(order) + 1) + positive.sum())
-    return float(probability[order][int(np.argmax(f1))])
+    precision, recall, thresholds = precision_recall_curve(positive, probability)
+    f1 = 2 * precision * recall / np.maximum(precision + recall, _TINY)
+    return float(thresholds[int(np.argmax(f1[:-1]))])
 
 
-def _signed(value: float) -> str:
-    return f"{100 * value:+.1f}"
+def _residual(said: Outputs, y: NDArray[Any]) -> float:
+    r"""The distance of split-conformal intervals.
+
+    Of the :math:`n` distances of prediction and truth of validation nodes, the one of rank
+    :math:`\lceil (n + 1) p \rceil`: a new node is within it with probability :math:`p` or more.
+    """
+    distances = np.sort(np.abs(said[:, 0] - y))
+    rank = min(math.ceil((len(distances) + 1) * _WITHIN), len(distances))
+    return float(distances[rank - 1])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
+from memohop.errors import check_choice
 from memohop.own.neighbourhood import Matrix
+from memohop.own.saved import Saved, Sizes, as_tensors
 
 if TYPE_CHECKING:
     from memohop.own.problem import Inputs
@@ -40,7 +42,7 @@ class View:
     nodes: int
     components: NDArray[np.float32] | None = None
     one_hop_apart: bool = True
-    _fixed: dict[int, Matrix] = field(default_factory=dict, repr=False)
+    _fixed: dict[Inputs, Matrix] = field(default_factory=dict, repr=False)
 
     @classmethod
     def fit(cls, inputs: Inputs, sees: Sees, classes: int) -> View:
@@ -62,11 +64,11 @@ class View:
         """
         if self.sees == "columns":
             return inputs.x
-        key = id(inputs)
-        if key not in self._fixed:
+        if inputs not in self._fixed:  # of one graph alone: they may be large
             self._fixed.clear()
-            self._fixed[key] = self._without_labels(inputs)
-        parts = [self._fixed[key], inputs.neighbourhood.label_shares(known, self.classes)]
+            self._fixed[inputs] = self._without_labels(inputs)
+        shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)
+        parts = [self._fixed[inputs], shares]
         if self.sees == "rows":
             parts.append(self._rows(inputs))
         return side_by_side(parts)
@@ -83,9 +85,26 @@ class View:
         return side_by_side(parts)
 
     def _rows(self, inputs: Inputs) -> Matrix:
-        if inputs.nodes != self.nodes:  # another graph: nobody's row is known
+        if inputs.of_fit != self.nodes:  # another graph: nobody's row is known
             return sparse.csr_array((inputs.nodes, self.nodes), dtype=np.float32)
-        return inputs.neighbourhood.both
+        return inputs.neighbourhood.both[:, : self.nodes]  # arcs to later nodes have no feature
+
+    def saved(self) -> Saved:
+        """What :meth:`from_saved` needs."""
+        about = {name: getattr(self, name) for name in ("sees", "one_hop_apart")}
+        if self.components is None:
+            return Saved(about)
+        return Saved(about, as_tensors(components=self.components))
+
+    @classmethod
+    def from_saved(cls, saved: Saved, sizes: Sizes) -> View:
+        """The view that was saved."""
+        check_choice("sees", sees := saved.value("sees", str), get_args(Sees))
+        view = cls(sees, sizes.classes, sizes.nodes, None, saved.value("one_hop_apart", bool))
+        if "components" not in saved.tensors:
+            return view
+        rows = saved.tensors["components"].numel() // sizes.features
+        return replace(view, components=saved.array("components", (rows, sizes.features)))
 
 
 def side_by_side(parts: list[Matrix]) -> Matrix:

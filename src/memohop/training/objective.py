@@ -114,6 +114,8 @@ class Classification(_Scored):
         used = sorted(set(splits))
         there = torch.stack([(masks[used] * (y == label)).any(-1) for label in range(2)], dim=-1)
         for index, part in enumerate(_PARTS):
+            if part == "test" and not masks[used, index].any():  # nothing is to be tested
+                continue
             lacking = (~there[:, index]).nonzero().tolist()
             if not lacking:
                 continue
@@ -202,6 +204,8 @@ class Regression(_Scored):
         """
         used = sorted(set(splits))
         for index, part in enumerate(_PARTS):
+            if part == "test" and not masks[used, index].any():  # nothing is to be tested
+                continue
             constant = [split for split in used if not _differ(y[masks[split, index] > 0])]
             if not constant or (part != "training" and self.metric.id != "r2"):
                 continue

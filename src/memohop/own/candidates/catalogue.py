@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from memohop.errors import unknown_name
 from memohop.own.candidates.family import Family
@@ -12,7 +13,7 @@ from memohop.own.candidates.spaces import SPACES
 from memohop.own.candidates.trees import TreeFamily
 from memohop.training import Rules
 
-_VIEWS: dict[str, Family] = {
+_VIEWS: dict[str, LinearFamily | TreeFamily] = {
     "linear": LinearFamily("linear", "columns"),
     "lightgbm": TreeFamily("lightgbm", "columns"),
     "linear+neighbours": LinearFamily("linear+neighbours", "neighbours"),
@@ -37,7 +38,7 @@ def families(
 
     Args:
         names: Some of :data:`NAMES`; None for all.
-        rules: How networks are trained.
+        rules: How networks are trained; the other kinds follow its class weights.
         seed: Decides their initial weights and dropout.
         device: Where they are trained.
         memory: The most bytes that the process may hold.
@@ -47,7 +48,7 @@ def families(
         if name not in NAMES:
             raise unknown_name("model", name, NAMES)
     return [
-        _VIEWS[name]
+        replace(_VIEWS[name], balanced=rules.class_weight == "balanced")
         if name in _VIEWS
         else NetworkFamily(name, SPACES[name], rules=rules, seed=seed, device=device, memory=memory)
         for name in NAMES

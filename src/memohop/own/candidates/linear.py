@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -15,7 +16,8 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
 from memohop.own.neighbourhood import Matrix
-from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.problem import Inputs, Outputs, Problem, check_width
+from memohop.own.saved import Saved, Sizes, as_tensors
 from memohop.own.views import Sees, View
 from memohop.training import Enough
 
@@ -48,6 +50,18 @@ class Linear:
         found = np.asarray(features @ self.weight) + self.bias
         return softmax(found, axis=1) if self.view.classes else found
 
+    def saved(self) -> Saved:
+        """Weight and bias."""
+        return Saved({}, as_tensors(weight=self.weight, bias=self.bias))
+
+    @classmethod
+    def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Linear:
+        """The model that was saved."""
+        features = saved.tensors.get("weight", torch.empty(0)).shape[0]
+        weight = saved.array("weight", (features, sizes.outputs))
+        check_width(view, features, sizes)
+        return cls(view, weight, saved.array("bias", (sizes.outputs,)))
+
 
 @dataclass(frozen=True)
 class LinearFamily:
@@ -56,10 +70,12 @@ class LinearFamily:
     Attributes:
         id: ``linear``, ``linear+neighbours`` or ``linear+rows``.
         sees: What they look at.
+        balanced: Whether classes count alike, rather than nodes.
     """
 
     id: str
     sees: Sees
+    balanced: bool = False
     has_memory: bool = False
 
     @property
@@ -69,6 +85,8 @@ class LinearFamily:
 
     def first(self, problem: Problem) -> list[Setting]:
         """Penalties of very different size."""
+        if not (self.sees_graph or problem.has_columns):
+            return []
         return [Setting(self.id, {}, {"freedom": freedom}) for freedom in _FIRST]
 
     def near(
@@ -99,7 +117,7 @@ class LinearFamily:
             for split in splits:
                 features = view.features(problem, problem.known(split))
                 for fits, setting in zip(found, settings, strict=True):
-                    part = _solve(view, problem, features, setting.numbers["freedom"], split)
+                    part = self._solve(view, problem, features, setting, split)
                     outputs = part.of_features(features)
                     fits[split] = fitted(part, problem, split, outputs, keep=keep)
                     look(sum(map(len, found)) / total)
@@ -107,29 +125,40 @@ class LinearFamily:
             pass
         return found
 
+    def _solve(
+        self, view: View, problem: Problem, features: Matrix, setting: Setting, split: int
+    ) -> Linear:
+        """The weights, for features that are divided by their largest value first."""
+        train = np.flatnonzero(problem.masks.train[:, split])
+        scaler, freedom = MaxAbsScaler(), setting.numbers["freedom"]
+        x, y = scaler.fit_transform(features[train]), problem.y[train]
+        if problem.classes:
+            weight, bias = self._classify(x, y, problem.classes, freedom)
+        else:
+            model = Ridge(alpha=1 / freedom).fit(x, y)
+            weight, bias = model.coef_[None], np.atleast_1d(model.intercept_)
+        scaled = (weight / scaler.scale_).T
+        return Linear(view, np.ascontiguousarray(scaled, np.float32), bias.astype(np.float32))
 
-def _solve(view: View, problem: Problem, features: Matrix, freedom: float, split: int) -> Linear:
-    """The weights, for features that are divided by their largest value first."""
-    train = np.flatnonzero(problem.masks.train[:, split])
-    scaler = MaxAbsScaler()
-    x, y = scaler.fit_transform(features[train]), problem.y[train]
-    if problem.classes:
-        model = LogisticRegression(C=freedom, max_iter=_STEPS)
-    else:
-        model = Ridge(alpha=1 / freedom)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # close to the end is good enough
-        model.fit(x, y)
-    coefficients, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
-    if problem.classes:
+    def _classify(
+        self, x: Matrix, y: NDArray[np.int64], classes: int, freedom: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Weights ``[classes, features]`` and biases; ``y`` may lack some of the classes."""
+        weight, bias = np.zeros((classes, x.shape[1])), np.full(classes, -_ABSENT)
         present = np.unique(y)
+        if len(present) == 1:
+            bias[present] = 0
+            return weight, bias
+        model = LogisticRegression(
+            C=freedom, max_iter=_STEPS, class_weight="balanced" if self.balanced else None
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # close to the end is good enough
+            model.fit(x, y)
+        coefficients, intercept = model.coef_, model.intercept_
         if len(present) == 2:  # scikit-learn has the second of two classes alone
             coefficients = np.vstack([-coefficients, coefficients]) / 2
             intercept = np.array([-intercept[0], intercept[0]]) / 2
-        weight = np.zeros((problem.classes, x.shape[1]))
-        bias = np.full(problem.classes, intercept.min() - _ABSENT)
         weight[present], bias[present] = coefficients, intercept
-    else:
-        weight, bias = coefficients, intercept
-    scaled = (weight / scaler.scale_).T
-    return Linear(view, np.ascontiguousarray(scaled, np.float32), bias.astype(np.float32))
+        bias[np.setdiff1d(np.arange(classes), present)] += intercept.min()
+        return weight, bias

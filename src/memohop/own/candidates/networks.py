@@ -8,19 +8,27 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from memohop.networks import NodeModel, build
+from memohop.errors import UsageError, check_choice
+from memohop.networks import MemoryNetwork, NodeModel, build
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
-from memohop.own.candidates.spaces import Space, near_numbers
+from memohop.own.candidates.spaces import SPACES, Space, near_numbers
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.saved import Saved, Sizes, check_state, checked_options
+from memohop.own.views import side_by_side
 from memohop.pyg import Data
-from memohop.training import Member, Rules, train
+from memohop.training import Member, Rules, Scale, standardised, train
 from memohop.training.device import find_device
 from memohop.training.rules import DEFAULT_RULES
-from memohop.training.task import make_task
+from memohop.training.task import make_inputs
+
+_AS_IT_IS = Scale(0.0, 1.0)
+_DEGREE = 3.0  # its logarithm is divided by this, to be about as large as columns are
+_MOST = 10_000  # channels or layers of a network
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +41,7 @@ class Network:
         sizes: Features, outputs and nodes that it was built for.
         scale: The number that all features are divided by.
         state: Parameters and buffers.
+        standard: Mean and spread of the numbers that it learned to predict.
     """
 
     model: str
@@ -40,13 +49,53 @@ class Network:
     sizes: tuple[int, int, int]
     scale: float
     state: Mapping[str, Tensor]
+    standard: Scale = _AS_IT_IS
 
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
-        features, outputs, nodes = self.sizes
-        network = build(self.model, features, outputs, num_nodes=nodes, **self.options)
-        (said,) = _say(network, [self.state], as_data(inputs, self.scale), "cpu")
+        network = build(self.model, *self.sizes[:2], num_nodes=inputs.nodes, **self.options)
+        state = dict(self.state)
+        for name in network.per_node:
+            state[name] = self._of_nodes(state[name], inputs)
+        data = as_data(inputs, self.model, self.scale)
+        (said,) = _say(network, [state], data, self.standard, "cpu", [inputs.y])
         return said
+
+    def _of_nodes(self, rows: Tensor, inputs: Inputs) -> Tensor:
+        """Weights with a row for each node, zeros for those that came after ``fit``."""
+        if inputs.of_fit == inputs.nodes:
+            return rows
+        padded = torch.zeros(inputs.nodes, *rows.shape[1:], dtype=rows.dtype)
+        padded[: inputs.of_fit] = rows[: inputs.of_fit]
+        return padded
+
+    def saved(self) -> Saved:
+        """Everything but the sizes, which all parts of a model share."""
+        about = {"model": self.model, "options": dict(self.options), "scale": self.scale}
+        # Copies: layers that share a gate have one each.
+        state = {name: value.clone().contiguous() for name, value in self.state.items()}
+        return Saved(about | self.standard._asdict(), state)
+
+    @classmethod
+    def from_saved(cls, saved: Saved, view: None, sizes: Sizes) -> Network:
+        """The network that was saved."""
+        check_choice("model", model := saved.value("model", str), SPACES)
+        options = saved.value("options", dict)
+        if any(
+            type(one) is int and one > _MOST for one in checked_options(model, options).values()
+        ):
+            raise UsageError(f"the options of {model} ask for a network that is too large")
+        channels = (_width(model, sizes), sizes.outputs, sizes.nodes)
+        try:
+            with torch.device("meta"):  # shapes alone: nothing is allocated
+                network = build(model, *channels[:2], num_nodes=sizes.nodes, **options)
+        except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+            raise UsageError(f"the options of {model} make no network ({error})") from error
+        check_state(network, saved.tensors)
+        scale, mean, spread = (saved.value(name, float) for name in ("scale", "mean", "spread"))
+        if not (scale > 0 and spread > 0 and np.isfinite([scale, mean, spread]).all()):
+            raise UsageError(f"a network has scale={scale}, mean={mean}, spread={spread}")
+        return cls(model, options, channels, scale, saved.tensors, Scale(mean, spread))
 
 
 @dataclass(frozen=True)
@@ -76,7 +125,7 @@ class NetworkFamily:
     @property
     def sees_graph(self) -> bool:
         """Whether arcs play any part."""
-        return self.id != "mlp"
+        return _sees_graph(self.id)
 
     @property
     def has_memory(self) -> bool:
@@ -86,7 +135,9 @@ class NetworkFamily:
     def first(self, problem: Problem) -> list[Setting]:
         """Settings that did well on published graphs of different kinds."""
         directed = problem.neighbourhood.directed
-        if self.space.directed_only and not directed:
+        if (self.space.directed_only and not directed) or not (
+            self.sees_graph or problem.has_columns
+        ):
             return []
         return [
             Setting(self.id, options, numbers)
@@ -120,7 +171,10 @@ class NetworkFamily:
     ) -> Fits:
         """One population."""
         scale = feature_scale(problem.x)
-        data, options = as_data(problem, scale), settings[0].options
+        data, standard = as_data(problem, self.id, scale), _AS_IT_IS
+        options = settings[0].options
+        if not problem.classes:
+            data, standard = standardised(data)
         results = train(
             data,
             self.id,
@@ -142,12 +196,11 @@ class NetworkFamily:
         network = build(self.id, *sizes[:2], num_nodes=problem.nodes, **options)
         sound = [index for index, result in enumerate(results) if not result.diverged]
         states = [results[index].state or {} for index in sound]
-        found = no_fits(settings)
-        for index, state, said in zip(
-            sound, states, _say(network, states, data, self.device), strict=True
-        ):
+        known = [problem.known(splits[index % len(splits)]) for index in sound]
+        found, spoken = no_fits(settings), _say(network, states, data, standard, self.device, known)
+        for index, state, said in zip(sound, states, spoken, strict=True):
             setting, split = divmod(index, len(splits))
-            part = Network(self.id, options, sizes, scale, state)
+            part = Network(self.id, options, sizes, scale, state, standard)
             found[setting][splits[split]] = fitted(part, problem, splits[split], said, keep=keep)
         return found
 
@@ -158,31 +211,64 @@ def feature_scale(x: Matrix) -> float:
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 1.0
 
 
-def as_data(inputs: Inputs, scale: float) -> Data:
-    """The graph as the trainer takes it."""
-    x = inputs.x
-    scaled = torch.from_numpy(
-        np.ascontiguousarray((x.toarray() if sparse.issparse(x) else x) / np.float32(scale))
+def as_data(inputs: Inputs, model: str, scale: float) -> Data:
+    """The graph as the trainer takes it.
+
+    A model that sees the graph gets the degree of each node, as a logarithm, beside its columns.
+    """
+    x = inputs.x / np.float32(scale)
+    if _sees_graph(model):
+        x = side_by_side([x, inputs.neighbourhood.degrees()[0] / _DEGREE])
+    data = Data(
+        x=x if sparse.issparse(x) else torch.from_numpy(np.ascontiguousarray(x)),
+        y=torch.from_numpy(inputs.y),
+        edge_index=torch.from_numpy(inputs.arcs),
+        num_nodes=inputs.nodes,
     )
-    data = Data(x=scaled, y=torch.from_numpy(inputs.y), edge_index=torch.from_numpy(inputs.arcs))
     if isinstance(inputs, Problem):
         masks = inputs.masks
         data.train_mask, data.val_mask = map(torch.from_numpy, (masks.train, masks.val))
-        data.test_mask = torch.from_numpy(masks.test)[:, None].repeat(1, inputs.splits)
         data.metric = inputs.objective.metric.id
     return data
 
 
+def _sees_graph(model: str) -> bool:
+    return model != "mlp"
+
+
+def _width(model: str, sizes: Sizes) -> int:
+    """How many features a network gets: the columns, and the degrees of each way."""
+    return sizes.features + _sees_graph(model) * (3 if sizes.directed else 1)
+
+
 @torch.no_grad()
 def _say(
-    network: NodeModel, states: Sequence[Mapping[str, Tensor]], data: Data, device: str
+    network: NodeModel,
+    states: Sequence[Mapping[str, Tensor]],
+    data: Data,
+    standard: Scale,
+    device: str,
+    known: Sequence[NDArray[Any]],
 ) -> Iterator[Outputs]:
-    """What a network says of every node, with each of several parameters."""
+    """What a network says of every node, with each of several parameters.
+
+    Args:
+        network: The network.
+        states: Its parameters.
+        data: The graph.
+        standard: Mean and spread of the numbers that it learned to predict.
+        device: Where to compute.
+        known: For each of the parameters the targets that it may look at.
+    """
     home = find_device(device)
-    inputs = make_task(data, network, home, "auto").inputs
+    inputs = make_inputs(data, network, home)
     network.to(home).eval()
-    for state in states:
+    for state, targets in zip(states, known, strict=True):
         network.load_state_dict(dict(state))
+        if isinstance(network, MemoryNetwork) and network.label_rate is not None:
+            shown = torch.from_numpy(targets).to(home)
+            network.know(standard.standardise(shown) if shown.is_floating_point() else shown)
         output = network(*inputs)
         logits = output[0] if isinstance(output, tuple) else output
-        yield (logits.softmax(-1) if logits.shape[-1] > 1 else logits).cpu().numpy()
+        said = logits.softmax(-1) if logits.shape[-1] > 1 else standard.restore(logits)
+        yield said.cpu().numpy()

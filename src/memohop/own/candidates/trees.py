@@ -10,10 +10,16 @@ from typing import Any
 import lightgbm
 import numpy as np
 import torch
+from scipy import sparse
+from sklearn.utils.class_weight import compute_sample_weight
 
+from memohop.errors import UsageError
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.candidates.tree_text import END, check_trees
+from memohop.own.folds import Mask
 from memohop.own.neighbourhood import Matrix
-from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.problem import Inputs, Outputs, Problem, check_width
+from memohop.own.saved import Saved, Sizes
 from memohop.own.views import Sees, View
 from memohop.training import Enough
 
@@ -49,7 +55,23 @@ class Trees:
 
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
-        return _outputs(_parsed(self.text), self.view.features(inputs, inputs.y), self.view.classes)
+        features = _taken(self.view.features(inputs, inputs.y))
+        return _outputs(_parsed(self.text), features, self.view.classes)
+
+    def saved(self) -> Saved:
+        """The trees alone: LightGBM's text goes on with importances and parameters."""
+        return Saved({}, text=self.text.partition(END)[0] + END)
+
+    @classmethod
+    def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Trees:
+        """The model that was saved."""
+        text = saved.text or ""
+        check_width(view, check_trees(text, _goal(sizes.classes)), sizes)
+        try:
+            _parsed(text)
+        except lightgbm.basic.LightGBMError as error:
+            raise UsageError(f"LightGBM does not read the trees: {error}") from error
+        return cls(view, text)
 
 
 @dataclass(frozen=True)
@@ -59,10 +81,12 @@ class TreeFamily:
     Attributes:
         id: ``lightgbm`` or ``lightgbm+neighbours``.
         sees: What they look at.
+        balanced: Whether classes count alike, rather than nodes.
     """
 
     id: str
     sees: Sees
+    balanced: bool = False
     has_memory: bool = False
 
     @property
@@ -72,6 +96,8 @@ class TreeFamily:
 
     def first(self, problem: Problem) -> list[Setting]:
         """Three sizes of trees."""
+        if not (self.sees_graph or problem.has_columns):
+            return []
         return [Setting(self.id, {}, dict(zip(_NAMES, numbers, strict=True))) for numbers in _FIRST]
 
     def near(
@@ -106,11 +132,10 @@ class TreeFamily:
             for done, (split, index) in enumerate(jobs):
                 look(done / len(jobs))
                 if index == 0:
-                    features = view.features(problem, problem.known(split))
+                    features = _taken(view.features(problem, problem.known(split)))
                 assert features is not None
-                booster = _boost(
-                    problem, features, settings[index], split, partial(look, done / len(jobs))
-                )
+                ask = partial(look, done / len(jobs))
+                booster = self._boost(problem, features, settings[index], split, ask)
                 outputs = _outputs(booster, features, problem.classes)
                 part = Trees(view, booster.model_to_string())
                 found[index][split] = fitted(part, problem, split, outputs, keep=keep)
@@ -118,39 +143,46 @@ class TreeFamily:
             pass
         return found
 
+    def _boost(
+        self,
+        problem: Problem,
+        features: Matrix,
+        setting: Setting,
+        split: int,
+        look: Callable[[], None],
+    ) -> lightgbm.Booster:
+        """Add trees until the validation loss has not fallen for a while."""
 
-def _boost(
-    problem: Problem, features: Matrix, setting: Setting, split: int, look: Callable[[], None]
-) -> lightgbm.Booster:
-    """Add trees until the validation loss has not fallen for a while."""
-    train, val = (
-        np.flatnonzero(mask[:, split]) for mask in (problem.masks.train, problem.masks.val)
-    )
-    data = lightgbm.Dataset(features[train], problem.y[train], free_raw_data=True)
-    held = lightgbm.Dataset(features[val], problem.y[val], reference=data)
-    whole = {name: int(setting.numbers[name]) for name in _WHOLE}
-    parameters = {
-        **_goal(problem.classes),
-        **setting.numbers,
-        **whole,
-        "bagging_fraction": 0.8,
-        "bagging_freq": 1,
-        "seed": split,
-        "deterministic": True,
-        "force_row_wise": True,
-        "num_threads": torch.get_num_threads(),
-        "verbosity": -1,
-    }
-    return lightgbm.train(
-        parameters,
-        data,
-        num_boost_round=_ROUNDS,
-        valid_sets=[held],
-        callbacks=[
-            lightgbm.early_stopping(_PATIENCE, verbose=False),
-            partial(_ask, look),
-        ],
-    )
+        def chosen(mask: Mask, reference: lightgbm.Dataset | None = None) -> lightgbm.Dataset:
+            rows = np.flatnonzero(mask[:, split])
+            y = problem.y[rows]
+            weight = compute_sample_weight("balanced", y) if self.balanced else None
+            return lightgbm.Dataset(features[rows], y, weight=weight, reference=reference)
+
+        data = chosen(problem.masks.train)
+        whole = {name: int(setting.numbers[name]) for name in _WHOLE}
+        parameters = {
+            **_goal(problem.classes),
+            **setting.numbers,
+            **whole,
+            "bagging_fraction": 0.8,
+            "bagging_freq": 1,
+            "seed": split,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": torch.get_num_threads(),
+            "verbosity": -1,
+        }
+        return lightgbm.train(
+            parameters,
+            data,
+            num_boost_round=_ROUNDS,
+            valid_sets=[chosen(problem.masks.val, data)],
+            callbacks=[
+                lightgbm.early_stopping(_PATIENCE, verbose=False),
+                partial(_ask, look),
+            ],
+        )
 
 
 def _ask(look: Callable[[], None], environment: lightgbm.callback.CallbackEnv) -> None:
@@ -178,6 +210,11 @@ def _outputs(booster: lightgbm.Booster, features: Matrix, classes: int) -> Outpu
     if classes == 2:
         found = np.stack([1 - found, found], axis=1)
     return found.reshape(len(found), -1).astype(np.float32)
+
+
+def _taken(features: Matrix) -> Matrix:
+    """Features as LightGBM takes them: it would copy SciPy's sparse arrays, with a warning."""
+    return sparse.csr_matrix(features) if sparse.issparse(features) else features
 
 
 @cache

@@ -1,0 +1,123 @@
+"""Networks as candidates, against a forward pass by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from memohop.networks import build
+from memohop.nn import Graph
+from memohop.own.candidates.family import Setting
+from memohop.own.candidates.networks import NetworkFamily, feature_scale
+from memohop.own.candidates.spaces import LISTS, RANGES, SPACES, near_numbers
+from memohop.training.trainer import DivergedWarning
+from tiny_problem import tiny_problem
+
+
+def family(name="gcn-res", **options):
+    return NetworkFamily(name, SPACES[name], epochs=3, patience=3, **options)
+
+
+@pytest.mark.parametrize("name", ["mlp", "gcn-res", "gcn+mmp"])
+def test_outputs_are_those_of_a_forward_pass(name):
+    problem, kind = tiny_problem(classes=3), family(name)
+    setting = kind.first(problem)[0]
+    (fits,) = kind.fit(problem, [setting], [0, 1], keep=True)
+    x = torch.from_numpy(problem.x) / np.sqrt(np.mean(problem.x.astype(np.float64) ** 2))
+    for split, found in fits.items():
+        network = build(name, 3, 3, num_nodes=60, **setting.options).eval()
+        network.load_state_dict(dict(found.part.state))
+        policies = getattr(network, "policies_in_force", None)
+        graph = (Graph(torch.from_numpy(problem.arcs), 60, **policies),) if policies else ()
+        with torch.no_grad():
+            said = network(x.float(), *graph)
+        logits = said[0] if isinstance(said, tuple) else said
+        expected = logits.softmax(-1).numpy()
+        assert np.allclose(found.val, expected[problem.masks.val[:, split]], atol=1e-5)
+        assert np.allclose(found.test, expected[problem.masks.test], atol=1e-5)
+        assert np.allclose(found.part.outputs(problem), expected, atol=1e-5)
+
+
+def test_members_that_diverged_are_left_out():
+    problem, kind = tiny_problem(), family("mlp")
+    first = kind.first(problem)[0]
+    wild = Setting("mlp", first.options, {**first.numbers, "lr": 1e30})
+    with pytest.warns(DivergedWarning):
+        sound, diverged = kind.fit(problem, [first, wild], [0])
+    assert list(sound) == [0]
+    assert sound[0].part is None
+    assert diverged == {}
+
+
+def test_labels_of_test_nodes_change_nothing():
+    problem, other = tiny_problem(), tiny_problem()
+    object.__setattr__(other, "y", np.where(problem.masks.test, 1 - problem.y, problem.y))
+    kind = family("gcn+mmp")
+    states = []
+    for each in (problem, other):
+        (fits,) = kind.fit(each, [kind.first(each)[0]], [0], keep=True)
+        states.append(fits[0].part.state)
+    assert all((states[0][name] == states[1][name]).all() for name in states[0])
+
+
+def test_models_of_the_end_learn_from_test_nodes_too():
+    problem, kind = tiny_problem(), family("mlp")
+    (fits,) = kind.fit(problem.for_the_end(), [kind.first(problem)[0]], [0, 1])
+    assert sorted(fits) == [0, 1]
+
+
+def test_the_scale_is_of_what_is_not_zero():
+    x = np.array([[3.0, 0.0], [0.0, 4.0]], dtype=np.float32)
+    assert feature_scale(x) == pytest.approx(np.sqrt(12.5))
+    assert feature_scale(sparse.csr_array(x)) == pytest.approx(np.sqrt(12.5))
+    assert feature_scale(np.zeros((2, 2), dtype=np.float32)) == 1
+
+
+@pytest.mark.parametrize("name", list(SPACES))
+@pytest.mark.parametrize("directed", [False, True])
+def test_every_first_setting_builds(name, directed):
+    space = SPACES[name]
+    for options, numbers in space.first(directed=directed):
+        build(name, 3, 2, num_nodes=5, **options)
+        assert set(numbers) == {*RANGES, *LISTS}
+        if not directed:
+            assert options.get("direction", "undirected") == "undirected"
+
+
+@pytest.mark.parametrize("name", list(SPACES))
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_change_changes_one_choice_and_what_it_gives_builds(name, directed):
+    space, generator = SPACES[name], np.random.default_rng(0)
+    options = space.first(directed=directed)[0][0]
+    directions = set()
+    for _ in range(60):
+        changed = space.changed(options, generator, directed=directed)
+        others = [
+            axis
+            for axis, choices in space.axes.items()
+            if not any(one.items() <= changed.items() & options.items() for one in choices.values())
+        ]
+        assert len(others) <= 1
+        assert set(changed) == set(options)
+        build(name, 3, 2, num_nodes=5, **changed)
+        directions.add(changed.get("direction"))
+    assert len(directions) == (3 if directed and "direction" in space.axes else 1)
+
+
+def test_numbers_close_by_stay_in_their_ranges():
+    generator = np.random.default_rng(0)
+    numbers = SPACES["gcn+mmp"].first(directed=False)[0][1]
+    for _ in range(100):
+        numbers = near_numbers(numbers, generator)
+        for name, (low, high) in RANGES.items():
+            assert low <= numbers[name] <= high
+        for name, values in LISTS.items():
+            assert numbers[name] in values
+
+
+def test_what_is_for_directed_graphs_alone_is_not_tried_on_others():
+    assert family("dir-gcn").first(tiny_problem()) == []
+    one_way = tiny_problem(arcs=np.array([[0, 1], [1, 2]]))
+    assert len(family("dir-gcn").first(one_way)) == 2

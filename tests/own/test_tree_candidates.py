@@ -1,0 +1,84 @@
+"""Boosted trees: what is kept of them, and when they stop."""
+
+from __future__ import annotations
+
+import lightgbm
+import numpy as np
+import pytest
+from scipy import sparse
+
+from memohop.own.candidates import trees
+from memohop.own.candidates.trees import TreeFamily
+from memohop.training import Enough
+from tiny_problem import tiny_problem
+
+
+def fit(problem, sees="neighbours", splits=(0,), **options):
+    family = TreeFamily("lightgbm", sees, **options)
+    (fits,) = family.fit(problem, family.first(problem)[:1], splits, keep=True)
+    return fits
+
+
+@pytest.fixture(autouse=True)
+def _few_rounds(monkeypatch):
+    monkeypatch.setattr(trees, "_ROUNDS", 30)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_trees_read_back_from_their_text_say_the_same(classes, as_sparse):
+    problem = tiny_problem(90, classes=classes)
+    if as_sparse:
+        problem = tiny_problem(90, classes=classes, x=sparse.csr_array(problem.x))
+    fits = fit(problem, splits=[0, 1])
+    for split, found in fits.items():
+        known = problem.known(split)
+        inputs = tiny_problem(90, classes=classes, x=problem.x)
+        object.__setattr__(inputs, "y", known)
+        said = found.part.outputs(inputs)
+        assert said.shape == (90, classes)
+        assert np.allclose(said.sum(axis=1), 1, atol=1e-6)
+        assert np.allclose(said[problem.masks.val[:, split]], found.val, atol=1e-6)
+        assert np.allclose(said[problem.masks.test], found.test, atol=1e-6)
+
+
+def test_numbers_have_one_output():
+    problem = tiny_problem(y=np.linspace(0, 1, 80))
+    said = fit(problem)[0].part.outputs(problem)
+    assert said.shape == (80, 1)
+
+
+def test_trees_stop_when_it_is_enough_but_not_without_any():
+    problem = tiny_problem(120)
+    asked = []
+
+    def enough_at(count):
+        def look(share):
+            asked.append(share)
+            if len(asked) > count:
+                raise Enough
+
+        return look
+
+    family = TreeFamily("lightgbm", "columns")
+    (fits,) = family.fit(problem, family.first(problem)[:1], [0, 1], keep=True, look=enough_at(1))
+    assert list(fits) == [0]
+    made = lightgbm.Booster(model_str=fits[0].part.text).num_trees()
+    assert made == trees._FEWEST + 1
+    asked.clear()
+    (fits,) = family.fit(problem, family.first(problem)[:1], [0, 1], keep=True, look=enough_at(0))
+    assert fits == {}
+
+
+def test_balanced_classes_are_predicted_more_alike():
+    y = np.array([0] * 100 + [1] * 12)
+    problem = tiny_problem(y=y)
+    plain, balanced = (fit(problem, "columns", balanced=b)[0].test[:, 1] for b in (False, True))
+    assert balanced.mean() > 2 * plain.mean()
+
+
+def test_labels_of_test_nodes_change_nothing():
+    problem = tiny_problem(90)
+    other = tiny_problem(90)
+    object.__setattr__(other, "y", np.where(problem.masks.test, 1 - problem.y, problem.y))
+    assert fit(problem)[0].part.text == fit(other)[0].part.text

@@ -1,0 +1,95 @@
+"""What trees and linear models see of a node."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from memohop.own import views
+from memohop.own.problem import Inputs
+from memohop.own.views import View
+
+# 0 - 1 - 2 and 1 - 3, arcs both ways
+ARCS = np.array([[0, 1, 1, 2, 1, 3], [1, 0, 2, 1, 3, 1]])
+X = np.array([[1.0, 0.0], [2.0, 0.0], [4.0, 6.0], [9.0, 0.0]], dtype=np.float32)
+Y = np.array([0, 1, 1, 0])
+
+
+def graph(x=X, y=Y):
+    return Inputs(x, ARCS, y)
+
+
+def test_columns_alone_are_the_columns():
+    inputs = graph()
+    assert View.fit(inputs, "columns", 2).features(inputs, Y) is inputs.x
+
+
+def test_neighbours_give_degree_means_of_two_hops_and_shares_of_labels():
+    inputs = graph()
+    found = View.fit(inputs, "neighbours", 2).features(inputs, Y)
+    one = np.array([[2, 0], [14 / 3, 2], [2, 0], [2, 0]])
+    two = np.array([[14 / 3, 2], [2, 0], [14 / 3, 2], [14 / 3, 2]])
+    assert np.allclose(found[:, :2], X)
+    assert np.allclose(np.expm1(found[:, 2]), [1, 3, 1, 1])
+    assert np.allclose(found[:, 3:5], one)
+    assert np.allclose(found[:, 5:7], two)
+    assert np.allclose(found[:, 7:], inputs.neighbourhood.label_shares(Y, 2))
+    assert found.dtype == np.float32
+
+
+def test_rows_of_the_graph_come_last_and_make_all_sparse():
+    inputs = graph()
+    found = View.fit(inputs, "rows", 2).features(inputs, Y)
+    assert sparse.issparse(found)
+    assert (found.toarray()[:, -4:] == inputs.neighbourhood.both.toarray()).all()
+
+
+def test_another_graph_has_no_rows_of_this_one():
+    view = View.fit(graph(), "rows", 2)
+    other = Inputs(X[:3], ARCS[:, :4], Y[:3])
+    found = view.features(other, Y[:3])
+    assert found.shape == (3, view.features(graph(), Y).shape[1])
+    assert (found.toarray()[:, -4:] == 0).all()
+
+
+@pytest.mark.parametrize("sees", ["neighbours", "rows"])
+def test_the_own_label_says_nothing_of_a_node(sees):
+    """All labels but those of nodes 0 and 2 are hidden: neither of them sees its own."""
+    inputs = graph()
+    view = View.fit(inputs, sees, 2)
+    known, other = np.array([0, -1, 1, -1]), np.array([1, -1, 0, -1])
+    first, second = (view.features(inputs, y) for y in (known, other))
+    if sparse.issparse(first):
+        first, second = first.toarray(), second.toarray()
+    # Node 0 sees the label of node 2 two hops away, in one case 1 and in the other 0: its own
+    # label is the opposite of it. Node 1 sees both, whichever is where.
+    shares = slice(7, 13)
+    assert np.allclose(first[1, shares], second[1, shares])
+    assert np.allclose(first[0, shares][3:5], second[0, shares][4:2:-1])
+    assert first[0, shares][4] > first[0, shares][3]
+
+
+def test_many_sparse_columns_stay_sparse_and_are_combined_for_two_hops(monkeypatch):
+    monkeypatch.setattr(views, "_WIDE", 3)
+    monkeypatch.setattr(views, "_COMBINED", 2)
+    x = sparse.csr_array(np.eye(4, 5, dtype=np.float32))
+    inputs = graph(x)
+    view = View.fit(inputs, "neighbours", 2)
+    found = view.features(inputs, Y)
+    assert sparse.issparse(found)
+    combined = x.toarray() @ view.components.T
+    one = inputs.neighbourhood.mean(combined)
+    dense = found.toarray()
+    assert np.allclose(dense[:, :5], x.toarray())
+    assert np.allclose(dense[:, 6:8], one, atol=1e-6)
+    assert np.allclose(dense[:, 8:10], inputs.neighbourhood.mean(one), atol=1e-6)
+    assert np.allclose(dense[:, 10:15], inputs.neighbourhood.mean(x.toarray()))
+
+
+def test_one_graph_after_another_is_never_mistaken_for_the_last():
+    """A graph that is gone may leave its address in RAM to the next."""
+    view = View.fit(graph(), "neighbours", 2)
+    for scale in range(20):
+        found = view.features(graph(X * scale), Y)
+        assert np.allclose(found[:, :2], X * scale)
