@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 import memohop
 from memohop import DataError, MemohopError, MMPClassifier
 from memohop.data.tables import read_graph
-from memohop.own import keep
+from memohop.own import folder as folder_files
 
 NODES = {
     "id": [f"n{node}" for node in range(12)],
@@ -52,7 +52,7 @@ def write_json(folder, described):
     if isinstance(claimed, dict) and "model.json" in claimed:
         claimed["model.json"] = "0" * 64
     text = json.dumps(described, ensure_ascii=False)
-    digest = keep._sha256(text.encode(errors="replace"))
+    digest = folder_files.sha256(text.encode(errors="replace"))
     (folder / "model.json").write_text(text.replace("0" * 64, digest, 1), errors="replace")
 
 
@@ -172,7 +172,7 @@ def test_wrong_tensors_are_refused(model, described, tmp_path, change):
     CHANGES[change](weights, graph)
     for name, tensors in zip(names, (graph, weights), strict=True):
         save_file(tensors, folder / name)
-        described["sha256"][name] = keep._digest(folder / name)
+        described["sha256"][name] = folder_files._digest(folder / name)
     refused(folder, described, "does not describe a model")
 
 
@@ -230,7 +230,7 @@ def test_any_byte_of_model_json_may_be_forged(model, forged, described, data):
     for _ in range(data.draw(st.integers(1, 3))):
         index = data.draw(st.integers(0, len(content) - 1))
         content[index] = data.draw(st.sampled_from(b'09.-e"\\,:{}[]a\x80\xc3\xed'))
-    digest = keep._sha256(bytes(content)).encode()
+    digest = folder_files.sha256(bytes(content)).encode()
     (forged / "model.json").write_bytes(content.replace(b"0" * 64, digest, 1))
     for path in model.glob("*.safetensors"):
         shutil.copy(path, forged)
@@ -253,7 +253,7 @@ def test_any_byte_of_the_tensors_may_be_forged(model, forged, described, data):
         index = data.draw(st.integers(0, data.draw(ends) - 1))
         content[index] = data.draw(st.integers(0, 255))
     (forged / name).write_bytes(content)
-    described["sha256"][name] = keep._digest(forged / name)
+    described["sha256"][name] = folder_files._digest(forged / name)
     write_json(forged, described)
     with suppress(MemohopError):
         use(forged)

@@ -147,9 +147,9 @@ class TestRefusal:
     def test_a_newer_format_is_refused_with_the_remedy(self, model):
         text = (model / "model.json").read_text()
         (model / "model.json").write_text(
-            text.replace('"format": 2', '"format": 3').replace('"memohop": "', '"memohop": "9.')
+            text.replace('"format": 2', '"format": 4').replace('"memohop": "', '"memohop": "9.')
         )
-        with pytest.raises(DataError, match=r"made by memohop 9\..* in format 3.*update memohop"):
+        with pytest.raises(DataError, match=r"made by memohop 9\..* in format 4.*update memohop"):
             MMPClassifier.load(model)
 
     def test_what_is_no_model_cannot_be_loaded(self, tmp_path):

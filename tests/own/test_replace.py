@@ -12,8 +12,8 @@ import pytest
 import memohop
 from memohop import MMPClassifier, UsageError
 from memohop.cli import main
-from memohop.own import keep
-from memohop.own.keep import check_target
+from memohop.own import folder, keep
+from memohop.own.folder import check_target
 
 PLAIN = ["README.md", "graph.safetensors", "model.json", "weights.safetensors"]
 
@@ -57,7 +57,7 @@ def as_version_0_1_0(model):
         text = text.replace(name, plain_name)
     claimed = json.loads(text)["sha256"]["model.json"]
     text = text.replace(claimed, "0" * 64)
-    (model / "model.json").write_text(text.replace("0" * 64, keep._sha256(text.encode())))
+    (model / "model.json").write_text(text.replace("0" * 64, folder.sha256(text.encode())))
     card = (model / "README.md").read_text().split("\n<!--")[0]
     (model / "README.md").write_text(card)
 

@@ -12,7 +12,7 @@ from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
-from memohop.training.metrics import METRICS
+from memohop.training.metrics import metrics_for
 
 if TYPE_CHECKING:
     from memohop.data.tables.own_graph import OwnGraph
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     MetricId: TypeAlias = str
 else:
-    MetricId = Literal[tuple(METRICS)]
+    MetricId = Literal[tuple(metrics_for(regression=False))]
 
 _FIT_EXAMPLES = """Examples:
   memohop fit --nodes nodes.csv --edges edges.csv --label kind -o model
@@ -98,7 +98,7 @@ def fit(
 
     from memohop.data.tables import read_graph
     from memohop.own.estimator import MMPClassifier
-    from memohop.own.keep import check_target
+    from memohop.own.folder import check_target
     from memohop.report.fit import fit_remark, fit_table
     from memohop.report.terminal import output_console, progress_bar
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -24,7 +22,7 @@ from memohop.data.check import as_columns, check_graph
 from memohop.data.tables import read_graph
 from memohop.data.tables.column_kinds import Number
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.errors import DataError, MemohopError, UsageError, check_choice
+from memohop.errors import UsageError, check_choice
 from memohop.networks import build
 from memohop.networks.registry import entry
 from memohop.own.model import OwnModel
@@ -58,18 +56,6 @@ class Described(msgspec.Struct, frozen=True):
     encoder: ColumnEncoder | None
     reading: dict[str, bool | str | None] | None  # how the tables were read
     report: FitReport
-
-
-@contextmanager
-def refused(path: Path) -> Iterator[None]:
-    """Turn errors inside into a ``DataError`` that names the file."""
-    try:
-        yield
-    except (MemohopError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(
-            f"{path} has the right digest and does not describe a model: {error}; "
-            "fit the model again, or copy it again from where it was fitted"
-        ) from error
 
 
 def check_described(found: Described) -> None:

@@ -19,6 +19,7 @@ from memohop.errors import UsageError, check_choice
 from memohop.inference import probabilities
 from memohop.networks.registry import entry
 from memohop.own import keep
+from memohop.own.folder import SavedModel
 from memohop.own.inputs import Given, as_given, number_classes
 from memohop.own.model import OwnModel
 from memohop.own.partition import given_masks, make_masks
@@ -27,7 +28,7 @@ from memohop.own.search import search
 from memohop.own.space import MODEL
 from memohop.pyg import Data
 from memohop.training import Rules
-from memohop.training.metrics import METRICS, of_any_classes
+from memohop.training.metrics import METRICS, metrics_for, of_any_classes
 from memohop.training.trainer import Progress
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MMPClassifier:
         """The classifier that was saved in a folder."""
-        return keep.load(path, MMPClassifier)
+        return keep.load(SavedModel(path), MMPClassifier)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -263,7 +264,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         whole_number("epochs", self.epochs, least=1)
         if self.time is not None:
             real_number("time", self.time, least=0)
-        check_choice("metric", self.metric, METRICS)
+        check_choice("metric", self.metric, metrics_for(regression=False))
         check_choice("class_weight", self.class_weight, (None, "balanced"))
 
     def _check_both_classes(self, tested: Tensor) -> None:

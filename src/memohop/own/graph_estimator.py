@@ -140,6 +140,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         if found.stopped == "interrupted":
             left = 0.0
         self.graph_ = problem.with_all_labels()
+        self.overall_ = self.graph_.overall_shares(problem.classes)
         self.model_: Ensemble = fit_to_all(
             problem, by_name, chosen, seconds=left, progress=progress
         )
@@ -163,7 +164,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 "(edges=[] for nodes without any), or leave out X for the graph of fit"
             )
         nothing = np.full(x.shape[0], np.nan if self._predicts_numbers else -1)
-        inputs = Inputs(x, given.arcs(x.shape[0]).numpy(), nothing)
+        inputs = Inputs(x, given.arcs(x.shape[0]).numpy(), nothing, overall=self.overall_)
         return self.model_.outputs(inputs)
 
     def own_graph(self) -> Inputs:

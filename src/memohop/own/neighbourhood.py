@@ -36,10 +36,15 @@ class Neighbourhood:
         arcs: ``[2, arcs]``, sources above targets.
         nodes: How many nodes there are.
         weights: Of the arcs, those of the same pair added up; by default all pairs count 1.
+        directed: Whether directions count; by default, if some arc lacks its opposite.
     """
 
     def __init__(
-        self, arcs: NDArray[np.int64], nodes: int, weights: NDArray[np.float32] | None = None
+        self,
+        arcs: NDArray[np.int64],
+        nodes: int,
+        weights: NDArray[np.float32] | None = None,
+        directed: bool | None = None,
     ) -> None:
         source, target = arcs
         proper = source != target
@@ -49,6 +54,7 @@ class Neighbourhood:
         self.out.sum_duplicates()
         if weights is None:
             self.out.data[:] = 1
+        self.directed = not self.is_symmetric if directed is None else directed
 
     @cached_property
     def into(self) -> sparse.csr_array:
@@ -58,12 +64,12 @@ class Neighbourhood:
     @cached_property
     def both(self) -> sparse.csr_array:
         """Every neighbour, whichever way the arc goes."""
-        return self.out if not self.directed else sparse.csr_array(self.out.maximum(self.into))
+        return self.out if self.is_symmetric else sparse.csr_array(self.out.maximum(self.into))
 
     @cached_property
-    def directed(self) -> bool:
-        """Whether some arc lacks its opposite."""
-        return (self.out != self.into).nnz > 0
+    def is_symmetric(self) -> bool:
+        """Whether every arc has its opposite."""
+        return (self.out != self.into).nnz == 0
 
     @property
     def ways(self) -> dict[str, sparse.csr_array]:
@@ -88,7 +94,9 @@ class Neighbourhood:
         inverse = np.divide(1, totals, out=np.zeros(len(totals)), where=totals > 0)
         return sparse.csr_array(sparse.diags_array(inverse.astype(np.float32)) @ self.both)
 
-    def label_shares(self, y: NDArray[Any], classes: int) -> NDArray[np.float32]:
+    def label_shares(
+        self, y: NDArray[Any], classes: int, overall: NDArray[Any] | None = None
+    ) -> NDArray[np.float32]:
         """What is known of the labels one hop and two hops away.
 
         For classes, the share of each one, drawn towards its overall share as if the node had one
@@ -98,6 +106,7 @@ class Neighbourhood:
         Args:
             y: Class numbers, -1 for unknown; or numbers, NaN for unknown.
             classes: How many there are; 0 for numbers.
+            overall: The overall shares, or the overall mean; by default those of ``y``.
         """
         marked = y >= 0 if classes else ~np.isnan(y)
         values = np.zeros((len(y), max(classes, 1)))
@@ -105,7 +114,8 @@ class Neighbourhood:
             values[np.flatnonzero(marked), y[marked]] = 1
         else:
             values[marked, 0] = y[marked]
-        overall = values[marked].mean(axis=0)
+        if overall is None:
+            overall = values[marked].mean(axis=0)
         values = np.hstack([values, marked[:, None]])
         found = []
         for way in self.ways.values():

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 
+from memohop.errors import UsageError
 from memohop.own.folds import Masks
 from memohop.own.neighbourhood import Matrix, Neighbourhood
+from memohop.own.saved import Sizes
 from memohop.own.views import Sees, View
 from memohop.training.objective import Objective
 
@@ -28,21 +31,35 @@ class Inputs:
         arcs: ``[2, arcs]``, sources above targets.
         y: The targets that a model may look at, ``[nodes]``: class numbers, -1 where there is no
             label, or numbers, NaN where there is none.
+        of_fit: How many of the first nodes are those of the graph of ``fit``, in its order: all
+            of them or none.
+        directed: Whether directions count; by default, if some arc lacks its opposite.
+        overall: The class shares, or the mean, to assume of nodes without labelled neighbours; by
+            default those of ``y``.
     """
 
     x: Matrix
     arcs: NDArray[np.int64]
     y: NDArray[Any]
+    of_fit: int = field(default=0, kw_only=True)
+    directed: bool | None = field(default=None, kw_only=True)
+    overall: NDArray[Any] | None = field(default=None, kw_only=True)
 
     @property
     def nodes(self) -> int:
         """How many nodes the graph has."""
         return len(self.y)
 
+    def overall_shares(self, classes: int) -> NDArray[np.float64]:
+        """The share of each class among the labels, or the mean of the numbers."""
+        if classes:
+            return np.bincount(self.y[self.y >= 0], minlength=classes) / (self.y >= 0).sum()
+        return np.array([np.nanmean(self.y)])
+
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
         """The adjacency matrix and what is computed with it, once for all candidates."""
-        return Neighbourhood(self.arcs, self.nodes)
+        return Neighbourhood(self.arcs, self.nodes, directed=self.directed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +73,9 @@ class Problem(Inputs):
 
     objective: Objective
     masks: Masks
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of_fit", self.nodes)  # it is the graph of fit
 
     @property
     def splits(self) -> int:
@@ -103,3 +123,19 @@ class Problem(Inputs):
 
     def _shown(self, nodes: Any) -> NDArray[Any]:
         return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)
+
+
+def check_width(view: View, found: int, sizes: Sizes) -> None:
+    """Refuse a model of ``found`` features if that is not what its view makes."""
+    nothing = np.full(1, -1) if sizes.classes else np.full(1, np.nan)
+    if found >= sizes.features:  # otherwise the file could ask for any number of bytes
+        node = Inputs(
+            sparse.csr_array((1, sizes.features), dtype=np.float32),
+            np.empty((2, 0), dtype=np.int64),
+            nothing,
+            directed=sizes.directed,
+            overall=np.zeros(sizes.outputs),
+        )
+        if found == view.features(node, nothing).shape[1]:
+            return
+    raise UsageError(f"a part has weights of {found} features, which its view does not make")

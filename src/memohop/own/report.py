@@ -146,7 +146,7 @@ class FitReport:
                 "unit": metric.unit,
                 "val": metric.in_unit(score.val),
                 "mean": metric.in_unit(score.mean),
-                "std": metric.in_unit(score.std),
+                "std": metric.gap_in_unit(score.std),
                 "ddof": 1,
                 "splits": self.splits,
                 "trials": self.trials,
@@ -158,7 +158,7 @@ class FitReport:
             }
             if gap := self.differences.get(score.model):
                 ends = {"difference": gap.mean, "low": gap.low, "high": gap.high}
-                row |= {name: metric.in_unit(value) for name, value in ends.items()}
+                row |= {name: metric.gap_in_unit(value) for name, value in ends.items()}
             rows.append(row)
         return rows
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
+from memohop.errors import check_choice
 from memohop.own.neighbourhood import Matrix
+from memohop.own.saved import Saved, Sizes, as_tensors
 
 if TYPE_CHECKING:
     from memohop.own.problem import Inputs
@@ -62,10 +64,11 @@ class View:
         """
         if self.sees == "columns":
             return inputs.x
-        if inputs not in self._fixed:  # of one graph alone: they may be large
+        if inputs not in self._fixed:
             self._fixed.clear()
             self._fixed[inputs] = self._without_labels(inputs)
-        parts = [self._fixed[inputs], inputs.neighbourhood.label_shares(known, self.classes)]
+        shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)
+        parts = [self._fixed[inputs], shares]
         if self.sees == "rows":
             parts.append(self._rows(inputs))
         return side_by_side(parts)
@@ -82,9 +85,26 @@ class View:
         return side_by_side(parts)
 
     def _rows(self, inputs: Inputs) -> Matrix:
-        if inputs.nodes != self.nodes:  # another graph: nobody's row is known
+        if inputs.of_fit != self.nodes:  # another graph: nobody's row is known
             return sparse.csr_array((inputs.nodes, self.nodes), dtype=np.float32)
-        return inputs.neighbourhood.both
+        return inputs.neighbourhood.both[:, : self.nodes]  # arcs to later nodes have no feature
+
+    def saved(self) -> Saved:
+        """What :meth:`from_saved` needs."""
+        about = {name: getattr(self, name) for name in ("sees", "one_hop_apart")}
+        if self.components is None:
+            return Saved(about)
+        return Saved(about, as_tensors(components=self.components))
+
+    @classmethod
+    def from_saved(cls, saved: Saved, sizes: Sizes) -> View:
+        """The view that was saved."""
+        check_choice("sees", sees := saved.value("sees", str), get_args(Sees))
+        apart, components = saved.value("one_hop_apart", bool), saved.tensors.get("components")
+        if components is not None:
+            rows = len(components) if components.dim() else 0
+            components = saved.array("components", (rows, sizes.features))
+        return cls(sees, sizes.classes, sizes.nodes, components, apart)
 
 
 def side_by_side(parts: list[Matrix]) -> Matrix:

@@ -55,13 +55,16 @@ class TrainingReport:
     def std(self) -> float | None:
         """Sample standard deviation of the test score, in its unit; a single run has none."""
         return (
-            METRICS[self.metric].in_unit(self.chosen.std) if len(self.chosen.results) > 1 else None
+            METRICS[self.metric].gap_in_unit(self.chosen.std)
+            if len(self.chosen.results) > 1
+            else None
         )
 
     def score(self) -> str:
         """The test score of the chosen setting."""
-        mean = METRICS[self.metric].text(self.chosen.mean)
-        return mean if self.std is None else f"{mean} ± {self.std:.2f}"
+        metric = METRICS[self.metric]
+        mean = metric.text(self.chosen.mean)
+        return mean if self.std is None else f"{mean} ± {metric.gap_text(self.chosen.std)}"
 
     def legend(self) -> str:
         """How to read the scores."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from memohop.training.member import MemberResult as MemberResult
     from memohop.training.member import grid as grid
     from memohop.training.rules import Rules as Rules
+    from memohop.training.standard import Scale as Scale
+    from memohop.training.standard import standardised as standardised
     from memohop.training.trainer import Enough as Enough
     from memohop.training.trainer import train as train
 
@@ -26,6 +28,8 @@ _HOME = {
     "MemberResult": "member",
     "grid": "member",
     "Rules": "rules",
+    "Scale": "standard",
+    "standardised": "standard",
     "Enough": "trainer",
     "train": "trainer",
 }

@@ -62,8 +62,8 @@ class MemberResult:
         member: the run.
         best_epoch: the epoch that counts, from 0.
         epochs: how many were run.
-        train, val, test: scores at that epoch, in [0, 1]; NaN if the member diverged or the score
-            is undefined.
+        train, val, test: scores at that epoch, see :class:`~memohop.training.metrics.Metric`; NaN
+            if the member diverged or the score is undefined.
         loss_curve: training loss of each epoch.
         val_curve: validation score of each epoch.
         state: parameters and buffers at that epoch, if requested.

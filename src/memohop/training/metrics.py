@@ -20,20 +20,24 @@ _FACTOR, _DIGITS = 100, 4  # for percent; single precision has no more digits
 
 @dataclass(frozen=True)
 class Metric:
-    """A score between 0 and 1; higher is better.
+    """A score; higher is better, everywhere.
+
+    Scores are shares up to 1, shown in percent. An error is scored by its negative, and shown
+    without the minus, in the unit of the targets.
 
     Attributes:
         id: its name in arguments, files and JSON.
         words: its name in a sentence.
-        score: from logits ``[B, N, C]``, labels ``[N]`` and masks ``[B, parts, N]``, which are 1
+        score: from outputs ``[B, N, C]``, targets ``[N]`` and masks ``[B, parts, N]``, which are 1
             for the nodes of a part and 0 elsewhere, to scores ``[B, parts]``; NaN if undefined.
         weighted: the same score of one prediction, from true labels, predictions and weights of
             the nodes: names of classes, or for a ranking, whether each node is of the second class
-            and the predicted probability of that.
+            and the predicted probability of that; numbers for a regression.
         is_ranking: whether it scores how well the second of two classes ranks above the first,
             and so needs nodes of both.
         is_mean: whether it is an unweighted mean over nodes.
-        unit: the unit in which scores are shown.
+        is_regression: whether it is for numbers to predict, and not for classes.
+        is_error: whether it is an error in the unit of the targets.
     """
 
     id: str
@@ -42,24 +46,45 @@ class Metric:
     weighted: Callable[[Any, Any, Any], float]
     is_ranking: bool = False
     is_mean: bool = False
-    unit: str = "percent"
+    is_regression: bool = False
+    is_error: bool = False
+
+    @property
+    def unit(self) -> str:
+        """The unit in which scores are shown."""
+        return "the target's unit" if self.is_error else "percent"
 
     def in_unit(self, score: float) -> float | None:
         """The number for JSON; None for an undefined score."""
-        return None if math.isnan(score) else round(_FACTOR * score, _DIGITS)
+        return self.gap_in_unit(-score if self.is_error else score)
 
     def text(self, score: float) -> str:
         """The number for a table."""
-        return "-" if math.isnan(score) else f"{_FACTOR * score:.2f}"
+        return self.gap_text(-score if self.is_error else score)
+
+    def gap_in_unit(self, gap: float) -> float | None:
+        """A difference or a standard deviation of scores for JSON; better stays positive."""
+        if math.isnan(gap):
+            return None
+        return float(f"{gap:.6g}") if self.is_error else round(_FACTOR * gap, _DIGITS)
+
+    def gap_text(self, gap: float) -> str:
+        """A difference or a standard deviation of scores for a table."""
+        if math.isnan(gap):
+            return "-"
+        if not self.is_error:
+            return f"{_FACTOR * gap:.2f}"
+        return f"{gap:.4g}" if abs(gap) < 1000 else f"{gap:.0f}"
 
 
-def in_sklearn(name: str, **options: Any) -> Callable[[Any, Any, Any], float]:
+def in_sklearn(name: str, *, sign: int = 1, **options: Any) -> Callable[[Any, Any, Any], float]:
     """The function of that name in ``sklearn.metrics``, as :attr:`Metric.weighted`."""
 
     def weighted(truth: Any, predicted: Any, weight: Any) -> float:
         from sklearn import metrics
 
-        return float(getattr(metrics, name)(truth, predicted, sample_weight=weight, **options))
+        score = getattr(metrics, name)(truth, predicted, sample_weight=weight, **options)
+        return sign * float(score)
 
     return weighted
 
@@ -123,6 +148,42 @@ def _ranking(logits: Tensor, y: Tensor, masks: Tensor) -> tuple[Tensor, Tensor, 
     return margin, masks * (y == 1), masks * (y == 0)
 
 
+def r2(outputs: Tensor, y: Tensor, masks: Tensor) -> Tensor:
+    r"""The share of the variance of a part that is explained, at most 1.
+
+    .. math::
+        1 - \frac{\sum_i (z_i - y_i)^2}{\sum_i (y_i - \bar y)^2},
+
+    with the mean :math:`\bar y` of the part. NaN for a part with one target value alone.
+    """
+    import torch
+
+    inside = masks > 0
+    mean = torch.where(inside, y, 0).sum(-1, keepdim=True) / masks.sum(-1, keepdim=True)
+    total = torch.where(inside, y - mean, 0).square().sum(-1)
+    lowest = torch.where(inside, y, torch.inf).amin(-1)
+    varies = torch.where(inside, y, -torch.inf).amax(-1) > lowest
+    score = 1 - _errors(outputs, y, masks).square().sum(-1) / total
+    return torch.where(varies, score, torch.nan)
+
+
+def absolute_error(outputs: Tensor, y: Tensor, masks: Tensor) -> Tensor:
+    """Minus the mean distance of the outputs from the targets."""
+    return -_errors(outputs, y, masks).abs().sum(-1) / masks.sum(-1)
+
+
+def root_squared_error(outputs: Tensor, y: Tensor, masks: Tensor) -> Tensor:
+    """Minus the root of the mean squared distance of the outputs from the targets."""
+    return -(_errors(outputs, y, masks).square().sum(-1) / masks.sum(-1)).sqrt()
+
+
+def _errors(outputs: Tensor, y: Tensor, masks: Tensor) -> Tensor:
+    """Outputs minus targets, ``[B, parts, N]``; 0 for nodes outside a part, of any target."""
+    import torch
+
+    return torch.where(masks > 0, (outputs[..., 0] - y)[:, None], 0)
+
+
 METRICS = {
     metric.id: metric
     for metric in (
@@ -147,10 +208,34 @@ METRICS = {
             in_sklearn("average_precision_score"),
             is_ranking=True,
         ),
+        Metric("r2", "R2", r2, in_sklearn("r2_score"), is_regression=True),
+        Metric(
+            "mae",
+            "mean absolute error",
+            absolute_error,
+            in_sklearn("mean_absolute_error", sign=-1),
+            is_mean=True,
+            is_regression=True,
+            is_error=True,
+        ),
+        Metric(
+            "rmse",
+            "root mean squared error",
+            root_squared_error,
+            in_sklearn("root_mean_squared_error", sign=-1),
+            is_regression=True,
+            is_error=True,
+        ),
     )
 }
 
 
+def metrics_for(*, regression: bool) -> list[str]:
+    """The ids of the metrics for numbers to predict, or of those for classes."""
+    return [name for name, metric in METRICS.items() if metric.is_regression == regression]
+
+
 def of_any_classes() -> str:
     """The metrics for any number of classes, for error messages."""
-    return " or ".join(name for name, metric in METRICS.items() if not metric.is_ranking)
+    names = metrics_for(regression=False)
+    return " or ".join(name for name in names if not METRICS[name].is_ranking)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -12,27 +13,44 @@ from torch import Tensor
 
 from memohop.errors import UsageError
 from memohop.pyg import Data
-from memohop.training.metrics import METRICS, Metric, of_any_classes
+from memohop.training.metrics import METRICS, Metric, metrics_for, of_any_classes
 
 _PARTS = ("training", "validation", "test")
+_FAR, _WIDE = 3, 10  # a mean and a spread of targets beyond which networks learn slowly
 
 
 class UndefinedScoreWarning(UserWarning):
-    """The test nodes of some split are all of one class, so their ranking has no score."""
+    """The test nodes of some split are all of one class or of one value, and have no score."""
+
+
+class TargetScaleWarning(UserWarning):
+    """The numbers to predict are far from 0, or differ by far more or less than 1."""
 
 
 @dataclass(frozen=True)
-class Classification:
-    """Classification: one logit for each class, trained by the cross-entropy.
-
-    The trainer uses only the attribute and the methods below: another objective is another class
-    with the same interface.
+class _Scored:
+    """The part that objectives share.
 
     Attributes:
         metric: the score.
     """
 
     metric: Metric
+
+    def scores(self, outputs: Tensor, y: Tensor, masks: Tensor) -> Tensor:
+        """The scores ``[B, parts]``, NaN for members whose outputs are not all finite."""
+        found = self.metric.score(outputs, y, masks)
+        return torch.where(finite_members(outputs)[:, None], found, torch.nan)
+
+
+class Classification(_Scored):
+    """Classification: one logit for each class, trained by the cross-entropy.
+
+    The trainer uses only the attribute ``metric`` and the methods below: another objective is
+    another class with the same interface, such as :class:`Regression`.
+    """
+
+    is_regression: ClassVar[bool] = False
 
     def outputs(self, y: Tensor) -> int:
         """The number of outputs of a network for each node: the number of classes."""
@@ -66,10 +84,9 @@ class Classification:
         per_node = F.log_softmax(classes_first, dim=-2).gather(-2, index).squeeze(-2)
         return -(per_node * weights).sum(-1) / weights.sum(-1)
 
-    def scores(self, logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
-        """The scores ``[B, parts]``, NaN for members whose logits are not all finite."""
-        found = self.metric.score(logits, y, masks)
-        return torch.where(finite_members(logits)[:, None], found, torch.nan)
+    def predictions(self, logits: Tensor) -> Tensor:
+        """The probability of each class."""
+        return logits.softmax(-1)
 
     def check(self, y: Tensor, masks: Tensor, splits: Iterable[int]) -> None:
         """Refuse splits on which the metric cannot be computed.
@@ -113,15 +130,124 @@ class Classification:
             )
 
 
-Objective = Classification
+class Regression(_Scored):
+    """Regression: one output, the predicted number, trained by the squared error.
+
+    Networks start with outputs near 0 and move them in small steps, so targets are best
+    standardised, see :func:`memohop.training.standardised`.
+    """
+
+    is_regression: ClassVar[bool] = True
+
+    def outputs(self, y: Tensor) -> int:
+        """The number of outputs of a network for each node."""
+        return 1
+
+    def targets(self, y: Tensor) -> Tensor:
+        """The numbers in PyTorch's default type; NaN, no label, is in no mask and becomes 0."""
+        y = y.to(torch.get_default_dtype())
+        return torch.where(y.isfinite(), y, 0)
+
+    def weights(self, labelled: Tensor, y: Tensor, class_weight: str) -> Tensor:
+        """Weights of labelled nodes in the loss, ``[B, N]``: every node counts alike."""
+        if class_weight != "none":
+            raise UsageError(
+                f"class_weight={class_weight!r} is for classes, but data.y holds numbers; "
+                "give class_weight='none'"
+            )
+        return labelled
+
+    def loss(self, outputs: Tensor, y: Tensor, weights: Tensor) -> Tensor:
+        r"""The weighted mean over nodes of the squared error.
+
+        .. math::
+            \frac{\sum_i w_i (z_i - y_i)^2}{\sum_i w_i}
+
+        Args:
+            outputs: ``[N, 1]`` of one network, or ``[B, N, 1]``.
+            y: ``[N]``.
+            weights: ``[N]``, or ``[B, N]``.
+
+        Returns:
+            A scalar, or ``[B]``.
+        """
+        if outputs.shape[-1] != 1:
+            raise UsageError(
+                f"the module puts out a tensor of shape {list(outputs.shape)}; to predict numbers "
+                "it must be [nodes, 1]"
+            )
+        return ((outputs[..., 0] - y).square() * weights).sum(-1) / weights.sum(-1)
+
+    def predictions(self, outputs: Tensor) -> Tensor:
+        """The predicted number, which is the output itself."""
+        return outputs
+
+    def check(self, y: Tensor, masks: Tensor, splits: Iterable[int]) -> None:
+        """Refuse splits in which nothing can be learnt, or on which R2 is undefined.
+
+        If only the test nodes all have one value, R2 on them will be NaN, and an
+        :class:`UndefinedScoreWarning` is given; if training targets are of another scale than
+        networks learn well, a :class:`TargetScaleWarning`.
+
+        Args:
+            y: ``[N]``.
+            masks: ``[splits, 3, N]``: train, validation, test.
+            splits: the splits in use.
+        """
+        used = sorted(set(splits))
+        for index, part in enumerate(_PARTS):
+            constant = [split for split in used if not _differ(y[masks[split, index] > 0])]
+            if not constant or (part != "training" and self.metric.id != "r2"):
+                continue
+            fact = f"the {part} nodes of split {constant[0]} all have one target value"
+            if part != "test":
+                remedy = "" if part == "training" else ", or set data.metric to mae or rmse"
+                raise UsageError(f"{fact}; leave that split out or give it other nodes{remedy}")
+            warnings.warn(
+                f"{fact}, so {self.metric.words} cannot be computed: the test score is NaN in "
+                f"{len(constant)} of the {len(used)} split(s)",
+                UndefinedScoreWarning,
+                stacklevel=3,
+            )
+        for split in used:
+            known = y[masks[split, 0] > 0].double()
+            mean, spread = float(known.mean()), float(known.std(correction=0))
+            if abs(mean) > _FAR or not 1 / _WIDE <= spread <= _WIDE:
+                warnings.warn(
+                    f"the training targets of split {split} have mean {mean:.3g} and standard "
+                    f"deviation {spread:.3g}, and networks learn best with 0 and 1; standardise "
+                    "them by memohop.training.standardised(data)",
+                    TargetScaleWarning,
+                    stacklevel=3,
+                )
+                break
 
 
-def objective_of(data: Data) -> Classification:
-    """The objective on this data, scored by ``data.metric``; accuracy by default."""
-    metric = data.metric if "metric" in data else "accuracy"
+Objective = Classification | Regression
+
+
+def objective_of(data: Data) -> Objective:
+    """The objective on this data: classes if ``data.y`` holds whole numbers, else regression.
+
+    It is scored by ``data.metric``; by default accuracy, or R2.
+    """
+    regression = data.y.is_floating_point()
+    fitting = metrics_for(regression=regression)
+    metric = data.metric if "metric" in data else fitting[0]
     if metric not in METRICS:
         raise UsageError(f"data.metric must be one of {', '.join(METRICS)}, not {metric!r}")
-    return Classification(METRICS[metric])
+    if metric not in fitting:
+        kinds = ("classes", "numbers")
+        raise UsageError(
+            f"data.metric is {metric}, a score for {kinds[not regression]}, but data.y has type "
+            f"{data.y.dtype} and so holds {kinds[regression]}; set data.metric to one of "
+            f"{', '.join(fitting)}, or give y of the other type"
+        )
+    return (Regression if regression else Classification)(METRICS[metric])
+
+
+def _differ(values: Tensor) -> bool:
+    return bool(values.amax() > values.amin())
 
 
 def balanced(labelled: Tensor, y: Tensor) -> Tensor:
@@ -133,6 +259,6 @@ def balanced(labelled: Tensor, y: Tensor) -> Tensor:
     return labelled * (per_class @ members.t())
 
 
-def finite_members(logits: Tensor) -> Tensor:
-    """Whether all logits ``[B, N, C]`` of a member are finite, ``[B]``."""
-    return logits.abs().amax((1, 2)).isfinite()  # amax is NaN if any of them is
+def finite_members(outputs: Tensor) -> Tensor:
+    """Whether all outputs ``[B, N, C]`` of a member are finite, ``[B]``."""
+    return outputs.abs().amax((1, 2)).isfinite()  # amax is NaN if any of them is

@@ -23,7 +23,6 @@ from memohop.training.device import traits_of
 from memohop.training.invariant import invariant_products
 from memohop.training.member import Member, MemberResult
 from memohop.training.numbers import RATES
-from memohop.training.objective import finite_members
 from memohop.training.optimiser import OPTIMISERS
 from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.schedule import Schedule
@@ -117,7 +116,7 @@ class Population:
                 logits = self._logits()
         scores = self.task.objective.scores(logits, self.task.y, self.masks)
         val_loss = self._val_loss(logits) if self.rules.needs_loss else None
-        sound = loss.detach().isfinite() & finite_members(logits)
+        sound = loss.detach().isfinite() & scores[:, _VAL].isfinite()
         self.watch.mark_diverged(sound if val_loss is None else sound & val_loss.isfinite())
         keep = self.watch.look(self.epoch, scores, val_loss)
         state = self._state()

@@ -17,7 +17,7 @@ from memohop.networks import NodeModel
 from memohop.networks import build as build_model
 from memohop.nn import SparseFeatures
 from memohop.pyg import Data
-from memohop.training.objective import Classification, objective_of
+from memohop.training.objective import Objective, objective_of
 
 _SPARSE_BELOW = 0.2  # density of features under which stored values are faster
 
@@ -28,7 +28,7 @@ class Task:
 
     Attributes:
         inputs: the arguments of the module: features and graph.
-        y: labels ``[N]``.
+        y: class numbers, or numbers to predict, ``[N]``.
         masks: ``[splits, 3, N]``, 1 for the nodes of train, validation and test.
         objective: loss and score.
     """
@@ -36,7 +36,7 @@ class Task:
     inputs: tuple[Any, Any]
     y: Tensor
     masks: Tensor
-    objective: Classification
+    objective: Objective
 
 
 def make_builder(

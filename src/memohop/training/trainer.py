@@ -267,6 +267,8 @@ class _Run:
         before = {name: value.clone() for name, value in population.buffers.items()}
         try:
             population.step()
+        except UsageError:
+            raise
         except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
             return str(error).strip().splitlines()[0]
         for name, value in population.buffers.items():

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.saved import Saved
 
 Look = Callable[[float], None]
 """Called now and then with the share that is done.
@@ -40,6 +41,9 @@ class Part(Protocol):
 
     def outputs(self, inputs: Inputs) -> Outputs:
         """What it says of every node of a graph, given the targets that ``inputs`` shows it."""
+
+    def saved(self) -> Saved:
+        """What its class needs to make it again, by ``from_saved``, without its view."""
 
 
 @dataclass(frozen=True, eq=False)

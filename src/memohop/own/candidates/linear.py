@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -15,7 +16,8 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
 from memohop.own.neighbourhood import Matrix
-from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.problem import Inputs, Outputs, Problem, check_width
+from memohop.own.saved import Saved, Sizes, as_tensors
 from memohop.own.views import Sees, View
 from memohop.training import Enough
 
@@ -47,6 +49,18 @@ class Linear:
         """The same from features that are made already."""
         found = np.asarray(features @ self.weight) + self.bias
         return softmax(found, axis=1) if self.view.classes else found
+
+    def saved(self) -> Saved:
+        """Weight and bias."""
+        return Saved({}, as_tensors(weight=self.weight, bias=self.bias))
+
+    @classmethod
+    def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Linear:
+        """The model that was saved."""
+        features = saved.tensors.get("weight", torch.empty(0)).shape[0]
+        weight = saved.array("weight", (features, sizes.outputs))
+        check_width(view, features, sizes)
+        return cls(view, weight, saved.array("bias", (sizes.outputs,)))
 
 
 @dataclass(frozen=True)

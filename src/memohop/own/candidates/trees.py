@@ -13,10 +13,13 @@ import torch
 from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
 
+from memohop.errors import UsageError
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.candidates.tree_text import END, check_trees
 from memohop.own.folds import Mask
 from memohop.own.neighbourhood import Matrix
-from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.problem import Inputs, Outputs, Problem, check_width
+from memohop.own.saved import Saved, Sizes
 from memohop.own.views import Sees, View
 from memohop.training import Enough
 
@@ -54,6 +57,21 @@ class Trees:
         """Probabilities of the classes, or the number."""
         features = _taken(self.view.features(inputs, inputs.y))
         return _outputs(_parsed(self.text), features, self.view.classes)
+
+    def saved(self) -> Saved:
+        """The trees alone: LightGBM's text goes on with importances and parameters."""
+        return Saved({}, text=self.text.partition(END)[0] + END)
+
+    @classmethod
+    def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Trees:
+        """The model that was saved."""
+        text = saved.text or ""
+        check_width(view, check_trees(text, _goal(sizes.classes)), sizes)
+        try:
+            _parsed(text)
+        except lightgbm.basic.LightGBMError as error:
+            raise UsageError(f"LightGBM does not read the trees: {error}") from error
+        return cls(view, text)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,92 @@
+"""Checks of trees that LightGBM wrote as text: it follows any index that it reads.
+
+The text is a header with the lengths of the trees in bytes, then the trees, each a list of arrays:
+node ``i`` of ``num_leaves - 1`` compares feature ``split_feature[i]`` with ``threshold[i]`` and goes
+on to ``left_child[i]`` or ``right_child[i]``, another node or, if negative, leaf ``-1 - child``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from memohop.errors import UsageError
+
+END = "end of trees\n"
+
+_HEADER = re.compile(
+    r"tree\nversion=v4\nnum_class=(?P<classes>\d{1,9})\nnum_tree_per_iteration=(?P<trees>\d{1,9})\n"
+    r"label_index=0\nmax_feature_idx=(?P<last>\d{1,9})\nobjective=(?P<objective>\w+)[ \w:.]*\n"
+    r"feature_names=(?P<names>.*)\nfeature_infos=(?P<infos>.*)\ntree_sizes=(?P<sizes>[\d ]*)\n\n"
+)
+_OF_NODES = (
+    "split_feature split_gain threshold decision_type left_child right_child internal_value "
+    "internal_weight internal_count"
+).split()
+_OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
+_ONE = ("num_leaves", "num_cat", "is_linear", "shrinkage")
+_DECISIONS = {0, 2, 4, 6, 8, 10}  # comparisons with a threshold, by where missing values go
+_MOST_LEAVES = 1024
+
+
+def check_trees(text: str, goal: Mapping[str, Any]) -> int:
+    """How many features the trees are for; a ``UsageError`` if LightGBM must not read them.
+
+    Args:
+        text: The trees.
+        goal: ``objective`` and, for more than two classes, ``num_class``.
+    """
+    header = _HEADER.match(text)
+    if header is None or not text.isascii() or not text.endswith(END):
+        raise UsageError("these are no trees that this version knows")
+    features, several = int(header["last"]) + 1, goal.get("num_class", 1)
+    if {len(header["names"].split(" ")), len(header["infos"].split(" "))} != {features}:
+        raise UsageError(f"the trees do not name their {features} features")
+    told = (header["objective"], int(header["classes"]), int(header["trees"]))
+    if told != (goal["objective"], several, several):
+        raise UsageError(f"the trees are for {told[0]} with {told[1]} output(s)")
+    start, sizes = header.end(), header["sizes"].split()
+    for number, size in enumerate(sizes):
+        end = start + int(size[:9])
+        if not _is_sound(text[start:end].rstrip("\n").split("\n"), number, features):
+            raise UsageError(f"tree {number} is damaged")
+        start = end
+    if len(sizes) % several or text[start:] != END:
+        raise UsageError(f"there are more or fewer than {len(sizes)} trees")
+    return features
+
+
+def _is_sound(lines: list[str], number: int, features: int) -> bool:
+    """Whether a tree has all its arrays, and no index leads out of them or back."""
+    title, *rest = lines
+    arrays = {name: values.split() for name, _, values in (line.partition("=") for line in rest)}
+    if title != f"Tree={number}" or arrays.keys() != {*_OF_NODES, *_OF_LEAVES, *_ONE}:
+        return False
+    if any(len(arrays[name]) != 1 for name in _ONE):
+        return False
+    try:
+        leaves, categories, linear = (int(arrays[name][0]) for name in _ONE[:3])
+        children = [
+            (node, int(child))
+            for side in ("left_child", "right_child")
+            for node, child in enumerate(arrays[side])
+        ]
+        looked_at = [int(feature) for feature in arrays["split_feature"]]
+        decisions = {int(kind) for kind in arrays["decision_type"]}
+        values = [float(value) for value in arrays["leaf_value"]]
+    except ValueError:
+        return False
+    lengths = {name: leaves - 1 for name in _OF_NODES} | dict.fromkeys(_OF_LEAVES, leaves)
+    if leaves == 1:  # a single leaf has no weight, and in some versions no count
+        lengths = {name: lengths[name] for name in (*_OF_NODES, "leaf_value")}
+    return (
+        (1 <= leaves <= _MOST_LEAVES and categories == linear == 0)
+        and all(len(arrays[name]) == length for name, length in lengths.items())
+        and all(-leaves <= child < leaves - 1 for _, child in children)
+        and all(child < 0 or child > node for node, child in children)
+        and all(0 <= feature < features for feature in looked_at)
+        and decisions <= _DECISIONS
+        and all(map(math.isfinite, values))
+    )

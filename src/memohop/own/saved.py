@@ -1,0 +1,74 @@
+"""How a part of a model is written down, and checked when it is read: right digests prove little.
+
+A :class:`~memohop.errors.UsageError` says what is wrong; :func:`memohop.own.folder.refused` adds
+the file and the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from memohop.errors import UsageError
+
+
+class Sizes(NamedTuple):
+    """What all parts of a model agree on: features, classes (0 for numbers) and nodes of ``fit``.
+
+    ``directed`` is whether directions count.
+    """
+
+    features: int
+    classes: int
+    nodes: int
+    directed: bool
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers a model says of a node."""
+        return max(self.classes, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """A part of a model.
+
+    Attributes:
+        about: Names and numbers, for JSON.
+        tensors: For safetensors.
+        text: For a text file of its own; None if it has none.
+    """
+
+    about: Mapping[str, Any]
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    text: str | None = None
+
+    def value(self, name: str, kind: type) -> Any:
+        """One of ``about``; a ``UsageError`` if it is absent or of another type."""
+        found = self.about.get(name)
+        if type(found) is not kind or found != found:
+            raise UsageError(f"a part has {name}={found!r}, which is no {kind.__name__}")
+        return found
+
+    def array(self, name: str, shape: Sequence[int]) -> NDArray[np.float32]:
+        """One of the tensors; a ``UsageError`` if it is absent, of another shape or not finite."""
+        found = self.tensors.get(name, torch.empty(0))
+        if found.dtype != torch.float32 or list(found.shape) != list(shape):
+            raise UsageError(
+                f"a part has {name} of shape {list(found.shape)} and type {found.dtype} instead of "
+                f"{list(shape)}"
+            )
+        if not found.isfinite().all():
+            raise UsageError(f"a part has {name} that is not finite")
+        return found.numpy()
+
+
+def as_tensors(**arrays: NDArray[np.float32]) -> dict[str, Tensor]:
+    """Arrays as safetensors takes them."""
+    return {name: torch.from_numpy(np.ascontiguousarray(one)) for name, one in arrays.items()}
