@@ -24,9 +24,9 @@ from memohop.data.tables.column_kinds import Number
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import UsageError, check_choice
 from memohop.networks import build
-from memohop.networks.registry import entry
 from memohop.own.model import OwnModel
 from memohop.own.report import FitReport
+from memohop.own.saved import check_state, checked_options
 from memohop.own.space import MODEL
 from memohop.pyg import Data
 from memohop.training.metrics import METRICS
@@ -60,24 +60,33 @@ class Described(msgspec.Struct, frozen=True):
 
 def check_described(found: Described) -> None:
     """Raise a ``UsageError`` if two parts of the file contradict each other."""
-    kinds = {str if isinstance(name, str) else float for name in found.classes}
-    if len(kinds) > 1 or len(np.unique(np.array(found.classes))) != len(found.classes):
-        raise UsageError(f"classes={found.classes[:9]} are not different names of one kind")
-    names, encoder = found.feature_names, found.encoder
-    if names is not None and len(names) != found.features:
-        raise UsageError(f"there are {found.features} features and {len(names)} feature names")
-    if encoder is not None:
-        if len(encoder.feature_names) != found.features:
-            raise UsageError(f"the columns do not make {found.features} features")
-        for column in encoder.columns:
-            if isinstance(column, Number) and not column.std > 0:
-                raise UsageError(f"column {column.name!r} has std={column.std}")
+    check_classes(found.classes)
+    check_columns(found.features, found.feature_names, found.encoder)
     if found.reading is not None:
-        _check_reading(found.reading)
+        check_reading(found.reading)
     _check_report(found)
 
 
-def _check_reading(reading: Mapping[str, Any]) -> None:
+def check_classes(classes: list[Any]) -> None:
+    """Raise a ``UsageError`` unless they are the names of two classes or more."""
+    kinds = {str if isinstance(name, str) else float for name in classes}
+    if len(kinds) != 1 or len(classes) < 2 or len(np.unique(np.array(classes))) != len(classes):
+        raise UsageError(f"classes={classes[:9]} are not different names of one kind")
+
+
+def check_columns(features: int, names: list[str] | None, encoder: ColumnEncoder | None) -> None:
+    """Raise a ``UsageError`` unless names and columns are those of so many features."""
+    if names is not None and len(names) != features:
+        raise UsageError(f"there are {features} features and {len(names)} feature names")
+    if encoder is not None:
+        if len(encoder.feature_names) != features:
+            raise UsageError(f"the columns do not make {features} features")
+        for column in encoder.columns:
+            if isinstance(column, Number) and not column.std > 0:
+                raise UsageError(f"column {column.name!r} has std={column.std}")
+
+
+def check_reading(reading: Mapping[str, Any]) -> None:
     """Refuse names that are no arguments of ``read_graph``, and values of another type."""
     known = [name for name in inspect.signature(read_graph).parameters if name not in _NOT_READING]
     for name, value in reading.items():
@@ -106,7 +115,8 @@ def _check_report(found: Described) -> None:
 def checked_model(found: Described, weights: Mapping[str, Tensor]) -> OwnModel:
     """The networks; a ``UsageError`` if options and weights do not fit each other."""
     states = _states(weights)
-    options = _checked_options(found.options)
+    options = checked_options(MODEL, found.options)
+    check_choice("readout", options["readout"], ("last",))  # the only one that predicting supports
     for state in states:
         first = state.get("input.weight", torch.empty(0))
         rounds = {name.split(".")[1] for name in state if name.startswith("rounds.")}
@@ -123,26 +133,9 @@ def checked_model(found: Described, weights: Mapping[str, Tensor]) -> OwnModel:
         raise UsageError(f"there are {found.report.splits} splits and {len(states)} networks")
     with torch.device("meta"):  # shapes alone: nothing is allocated
         network = build(MODEL, found.features, len(found.classes), **options)
-    expected = {name: (value.shape, value.dtype) for name, value in network.state_dict().items()}
     for state in states:
-        if {name: (value.shape, value.dtype) for name, value in state.items()} != expected:
-            raise UsageError("the weights are not those of a network with these options")
-        if not all(value.isfinite().all() for value in state.values()):
-            raise UsageError("there are weights that are not finite")
+        check_state(network, state)
     return OwnModel(found.features, len(found.classes), found.options, states)
-
-
-def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """All options, defaults included, each of the type of its default."""
-    known = entry(MODEL).options()
-    for name, value in options.items():
-        check_choice("options", name, known)
-        allowed = (float, int) if isinstance(known[name], float) else (type(known[name]),)
-        if type(value) not in allowed:
-            raise UsageError(f"option {name}={value!r}; the default is {known[name]!r}")
-    found = known | dict(options)
-    check_choice("readout", found["readout"], ("last",))  # the only one that predicting supports
-    return found
 
 
 def _states(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], ...]:

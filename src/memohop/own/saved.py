@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from memohop.errors import UsageError
+from memohop.errors import UsageError, check_choice
+from memohop.networks.registry import entry
 
 
 class Sizes(NamedTuple):
@@ -72,3 +73,23 @@ class Saved:
 def as_tensors(**arrays: NDArray[np.float32]) -> dict[str, Tensor]:
     """Arrays as safetensors takes them."""
     return {name: torch.from_numpy(np.ascontiguousarray(one)) for name, one in arrays.items()}
+
+
+def checked_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of a network, defaults included, each of the type of its default."""
+    known = entry(model).options()
+    for name, value in options.items():
+        check_choice("options", name, known)
+        allowed = (float, int) if isinstance(known[name], float) else (type(known[name]),)
+        if type(value) not in allowed:
+            raise UsageError(f"option {name}={value!r}; the default is {known[name]!r}")
+    return known | dict(options)
+
+
+def check_state(network: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Refuse parameters that are not finite, or not those of a network (on any device)."""
+    expected = {name: (value.shape, value.dtype) for name, value in network.state_dict().items()}
+    if {name: (value.shape, value.dtype) for name, value in state.items()} != expected:
+        raise UsageError("the weights are not those of a network with these options")
+    if not all(value.isfinite().all() for value in state.values()):
+        raise UsageError("there are weights that are not finite")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -64,7 +64,7 @@ class View:
         """
         if self.sees == "columns":
             return inputs.x
-        if inputs not in self._fixed:
+        if inputs not in self._fixed:  # of one graph alone: they may be large
             self._fixed.clear()
             self._fixed[inputs] = self._without_labels(inputs)
         shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)
@@ -100,11 +100,11 @@ class View:
     def from_saved(cls, saved: Saved, sizes: Sizes) -> View:
         """The view that was saved."""
         check_choice("sees", sees := saved.value("sees", str), get_args(Sees))
-        apart, components = saved.value("one_hop_apart", bool), saved.tensors.get("components")
-        if components is not None:
-            rows = len(components) if components.dim() else 0
-            components = saved.array("components", (rows, sizes.features))
-        return cls(sees, sizes.classes, sizes.nodes, components, apart)
+        view = cls(sees, sizes.classes, sizes.nodes, None, saved.value("one_hop_apart", bool))
+        if "components" not in saved.tensors:
+            return view
+        rows = saved.tensors["components"].numel() // sizes.features
+        return replace(view, components=saved.array("components", (rows, sizes.features)))
 
 
 def side_by_side(parts: list[Matrix]) -> Matrix:

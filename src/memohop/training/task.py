@@ -66,18 +66,25 @@ def in_default_type(data: Data) -> Data:
     return data
 
 
-def make_task(data: Data, network: nn.Module, device: torch.device, features: str) -> Task:
-    """The data in the form that the network takes, on the device."""
+def make_inputs(
+    data: Data, network: nn.Module, device: torch.device, features: str = "auto"
+) -> tuple[Any, Any]:
+    """Features and graph in the form that the network takes, on the device."""
     if features not in ("auto", "sparse", "dense"):
         raise UsageError(f"features must be auto, sparse or dense, not {features!r}")
-    data, objective = in_default_type(data), objective_of(data)
+    data = in_default_type(data)
     sparse = features == "sparse" or (features == "auto" and _is_mostly_zero(data.x))
     if isinstance(network, NodeModel):
         graph = network.prepare_data(data, device)
     else:
         graph, sparse = data.edge_index.to(device), False
     x = data.x.to(device)
-    inputs = SparseFeatures(x) if sparse else x.to_dense(), graph
+    return SparseFeatures(x) if sparse else x.to_dense(), graph
+
+
+def make_task(data: Data, network: nn.Module, device: torch.device, features: str) -> Task:
+    """The data in the form that a population takes, on the device."""
+    inputs, objective = make_inputs(data, network, device, features), objective_of(data)
     masks = torch.stack(as_columns(data)).permute(2, 0, 1).to(device, torch.get_default_dtype())
     return Task(inputs, objective.targets(data.y).to(device), masks, objective)
 

@@ -11,16 +11,21 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from memohop.errors import UsageError, check_choice
 from memohop.networks import NodeModel, build
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
-from memohop.own.candidates.spaces import Space, near_numbers
+from memohop.own.candidates.spaces import SPACES, Space, near_numbers
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.saved import Saved, Sizes, check_state, checked_options
 from memohop.pyg import Data
-from memohop.training import Member, Rules, train
+from memohop.training import Member, Rules, Scale, standardised, train
 from memohop.training.device import find_device
 from memohop.training.rules import DEFAULT_RULES
-from memohop.training.task import make_task
+from memohop.training.task import make_inputs
+
+_AS_IT_IS = Scale(0.0, 1.0)
+_MOST = 10_000  # channels or layers of a network
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +38,7 @@ class Network:
         sizes: Features, outputs and nodes that it was built for.
         scale: The number that all features are divided by.
         state: Parameters and buffers.
+        standard: Mean and spread of the numbers that it learned to predict.
     """
 
     model: str
@@ -40,13 +46,53 @@ class Network:
     sizes: tuple[int, int, int]
     scale: float
     state: Mapping[str, Tensor]
+    standard: Scale = _AS_IT_IS
 
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
-        features, outputs, nodes = self.sizes
-        network = build(self.model, features, outputs, num_nodes=nodes, **self.options)
-        (said,) = _say(network, [self.state], as_data(inputs, self.scale), "cpu")
+        network = build(self.model, *self.sizes[:2], num_nodes=inputs.nodes, **self.options)
+        state = dict(self.state)
+        for name in network.per_node:
+            state[name] = self._of_nodes(state[name], inputs)
+        data = as_data(inputs, self.scale)
+        (said,) = _say(network, [state], data, self.standard, "cpu")
         return said
+
+    def _of_nodes(self, rows: Tensor, inputs: Inputs) -> Tensor:
+        """Weights with a row for each node, zeros for those that came after ``fit``."""
+        if inputs.of_fit == inputs.nodes:
+            return rows
+        padded = torch.zeros(inputs.nodes, *rows.shape[1:], dtype=rows.dtype)
+        padded[: inputs.of_fit] = rows[: inputs.of_fit]
+        return padded
+
+    def saved(self) -> Saved:
+        """Everything but the sizes, which all parts of a model share."""
+        about = {"model": self.model, "options": dict(self.options), "scale": self.scale}
+        # Copies: layers that share a gate have one each.
+        state = {name: value.clone().contiguous() for name, value in self.state.items()}
+        return Saved(about | self.standard._asdict(), state)
+
+    @classmethod
+    def from_saved(cls, saved: Saved, view: None, sizes: Sizes) -> Network:
+        """The network that was saved."""
+        check_choice("model", model := saved.value("model", str), SPACES)
+        options = saved.value("options", dict)
+        if any(
+            type(one) is int and one > _MOST for one in checked_options(model, options).values()
+        ):
+            raise UsageError(f"the options of {model} ask for a network that is too large")
+        channels = (sizes.features, sizes.outputs, sizes.nodes)
+        try:
+            with torch.device("meta"):  # shapes alone: nothing is allocated
+                network = build(model, *channels[:2], num_nodes=sizes.nodes, **options)
+        except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+            raise UsageError(f"the options of {model} make no network ({error})") from error
+        check_state(network, saved.tensors)
+        scale, mean, spread = (saved.value(name, float) for name in ("scale", "mean", "spread"))
+        if not (scale > 0 and spread > 0 and np.isfinite([scale, mean, spread]).all()):
+            raise UsageError(f"a network has scale={scale}, mean={mean}, spread={spread}")
+        return cls(model, options, channels, scale, saved.tensors, Scale(mean, spread))
 
 
 @dataclass(frozen=True)
@@ -120,7 +166,9 @@ class NetworkFamily:
     ) -> Fits:
         """One population."""
         scale = feature_scale(problem.x)
-        data, options = as_data(problem, scale), settings[0].options
+        data, options, standard = as_data(problem, scale), settings[0].options, _AS_IT_IS
+        if not problem.classes:
+            data, standard = standardised(data)
         results = train(
             data,
             self.id,
@@ -144,10 +192,10 @@ class NetworkFamily:
         states = [results[index].state or {} for index in sound]
         found = no_fits(settings)
         for index, state, said in zip(
-            sound, states, _say(network, states, data, self.device), strict=True
+            sound, states, _say(network, states, data, standard, self.device), strict=True
         ):
             setting, split = divmod(index, len(splits))
-            part = Network(self.id, options, sizes, scale, state)
+            part = Network(self.id, options, sizes, scale, state, standard)
             found[setting][splits[split]] = fitted(part, problem, splits[split], said, keep=keep)
         return found
 
@@ -174,14 +222,19 @@ def as_data(inputs: Inputs, scale: float) -> Data:
 
 @torch.no_grad()
 def _say(
-    network: NodeModel, states: Sequence[Mapping[str, Tensor]], data: Data, device: str
+    network: NodeModel,
+    states: Sequence[Mapping[str, Tensor]],
+    data: Data,
+    standard: Scale,
+    device: str,
 ) -> Iterator[Outputs]:
     """What a network says of every node, with each of several parameters."""
     home = find_device(device)
-    inputs = make_task(data, network, home, "auto").inputs
+    inputs = make_inputs(data, network, home)
     network.to(home).eval()
     for state in states:
         network.load_state_dict(dict(state))
         output = network(*inputs)
         logits = output[0] if isinstance(output, tuple) else output
-        yield (logits.softmax(-1) if logits.shape[-1] > 1 else logits).cpu().numpy()
+        said = logits.softmax(-1) if logits.shape[-1] > 1 else standard.restore(logits)
+        yield said.cpu().numpy()

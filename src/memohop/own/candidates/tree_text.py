@@ -1,8 +1,8 @@
 """Checks of trees that LightGBM wrote as text: it follows any index that it reads.
 
 The text is a header with the lengths of the trees in bytes, then the trees, each a list of arrays:
-node ``i`` of ``num_leaves - 1`` compares feature ``split_feature[i]`` with ``threshold[i]`` and goes
-on to ``left_child[i]`` or ``right_child[i]``, another node or, if negative, leaf ``-1 - child``.
+node ``i`` of ``num_leaves - 1`` compares feature ``split_feature[i]`` with ``threshold[i]`` and
+leads to ``left_child[i]`` or ``right_child[i]``, another node or, if negative, leaf ``-1 - child``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _HEADER = re.compile(
     r"feature_names=(?P<names>.*)\nfeature_infos=(?P<infos>.*)\ntree_sizes=(?P<sizes>[\d ]*)\n\n"
 )
 _OF_NODES = (
-    "split_feature split_gain threshold decision_type left_child right_child internal_value "
-    "internal_weight internal_count"
-).split()
+    *("split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child"),
+    *("internal_value", "internal_weight", "internal_count"),
+)
 _OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
 _ONE = ("num_leaves", "num_cat", "is_linear", "shrinkage")
 _DECISIONS = {0, 2, 4, 6, 8, 10}  # comparisons with a threshold, by where missing values go
@@ -78,7 +78,7 @@ def _is_sound(lines: list[str], number: int, features: int) -> bool:
         values = [float(value) for value in arrays["leaf_value"]]
     except ValueError:
         return False
-    lengths = {name: leaves - 1 for name in _OF_NODES} | dict.fromkeys(_OF_LEAVES, leaves)
+    lengths = dict.fromkeys(_OF_NODES, leaves - 1) | dict.fromkeys(_OF_LEAVES, leaves)
     if leaves == 1:  # a single leaf has no weight, and in some versions no count
         lengths = {name: lengths[name] for name in (*_OF_NODES, "leaf_value")}
     return (
