@@ -11,8 +11,9 @@ exactly:
 times the difference of the classifier's weights for two classes. Each neighbour :math:`j` thus has
 a share of the margin in each round, and so have the node's own features and the constants (the
 biases). The shares add up to the margin. Layer normalisation of a message divides by a standard
-deviation, which is held at its value like the gates. Nothing is approximated, but without a
-neighbour the gates and standard deviations would change as well, which the shares leave out.
+deviation, which is held at its value like the gates. A known label is in the share of the neighbour
+that has it, and an address in the node's own. Nothing is approximated, but without a neighbour the
+gates and standard deviations would change as well, which the shares leave out.
 """
 
 from __future__ import annotations
@@ -106,9 +107,15 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
     index = _index_of(node, ids)
     networks = classifier.model_.networks()
     matrix = adjacency(graph.edge_index, len(graph.x), **networks[0].policies_in_force)
-    ball = _ball(matrix, index, rounds=len(networks[0].rounds))
-    inside = matrix[ball][:, ball]
-    of_networks = [_take_apart(network, graph.x[ball], inside) for network in networks]
+    counts = networks[0].counts(graph.edge_index, len(graph.x))
+    # An address is collected once more before the first round.
+    reach = len(networks[0].rounds) + (counts is not None)
+    ball = _ball(matrix, index, rounds=reach)
+    inside, kept = matrix[ball][:, ball], torch.from_numpy(ball)
+    counts = None if counts is None else counts[ball][:, ball]
+    of_networks = [
+        _take_apart(network.on_nodes(kept), graph.x[ball], inside, counts) for network in networks
+    ]
     mean = _Shares(*(torch.stack(part).double().mean(0) for part in zip(*of_networks, strict=True)))
     first, second = mean.probabilities.topk(2).indices.tolist()
 
@@ -139,10 +146,12 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
 
 
 @torch.no_grad()
-def _take_apart(network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array) -> _Shares:
+def _take_apart(
+    network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array, counts: sparse.csr_array | None
+) -> _Shares:
     """The shares of one network; the node is the first row of the features and of the matrix."""
-    nodes = Blocks(x, matrix, network.input.out_channels)
-    parts = _Parts(network.embed(x[:1])[0], nodes, matrix[[0]])
+    nodes = Blocks(x, matrix, network.input.out_channels, counts)
+    parts = _Parts(nodes, matrix[[0]])
     network.pass_messages(nodes, parts)
     decide, logits = network.classifier.weight.T, network.classify([nodes.hidden[0]])
     return _Shares(
@@ -159,21 +168,23 @@ class _Parts(Watch):
     """The summands of the first node's hidden state, from round to round.
 
     Args:
-        own: The hidden state before the first round, ``[channels]``.
-        nodes: All nodes, for their memories.
+        nodes: All nodes, for their first hidden state and their memories.
         row: The node's row of the graph's matrix: its neighbours and their weights.
     """
 
-    def __init__(self, own: Tensor, nodes: Blocks, row: sparse.csr_array) -> None:
-        self.own, self.constant = own, torch.zeros_like(own)  # what is left of both
+    def __init__(self, nodes: Blocks, row: sparse.csr_array) -> None:
+        self._nothing = torch.zeros(nodes.hidden.shape[1])
+        self.own = self.constant = self._nothing  # what is left of both
         self.received: list[Tensor] = []  # and of each round, [neighbours, channels]
         self.gates: list[Tensor] = []  # of each round, means over channels, [3]
-        self._nodes, self._nothing = nodes, torch.zeros_like(own)
+        self._nodes = nodes
         self._neighbours = torch.from_numpy(row.indices.astype(np.int64))
         self._weights = torch.from_numpy(row.data)[:, None]
 
     def before_round(self, mmp: MMP) -> None:
         """Take the message apart before the memories change."""
+        if not self.received:
+            self.own = self._nodes.hidden[0].clone()
         sent = self._weights * self._nodes.memory(self._neighbours)
         self._message, self._biases = _message_parts(mmp.conv, sent)
 
