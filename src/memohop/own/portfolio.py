@@ -268,7 +268,7 @@ class _Run:
 
         def look(share: float) -> None:
             now = clock.monotonic()
-            self.progress(min(1.0, (now - self.started) / self.time), name)
+            self.progress(min(1.0, (now - self.started) / max(self.time, 1e-9)), name)
             if now > end:
                 raise Enough
 

@@ -50,6 +50,12 @@ class Inputs:
         """How many nodes the graph has."""
         return len(self.y)
 
+    def overall_shares(self, classes: int) -> NDArray[np.float64]:
+        """The share of each class among the labels, or the mean of the numbers."""
+        if classes:
+            return np.bincount(self.y[self.y >= 0], minlength=classes) / (self.y >= 0).sum()
+        return np.array([np.nanmean(self.y)])
+
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
         """The adjacency matrix and what is computed with it, once for all candidates."""
