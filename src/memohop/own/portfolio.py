@@ -132,7 +132,7 @@ class _Run:
     ) -> None:
         self.problem, self.trials, self.generator = problem, trials, generator
         self.progress, self.started = progress, clock.monotonic()
-        self.time = math.inf if time is None else time
+        self.time = math.inf if time is None else _PUNCTUAL * time
         firsts = {family.id: family.first(problem) for family in families}
         self.families = {family.id: family for family in families if firsts[family.id]}
         self.waiting = firsts
