@@ -75,10 +75,11 @@ def train(
         data: the result of :func:`memohop.load`, or any PyG ``Data`` with ``x``, ``y``,
             ``edge_index`` and ``train_mask``, ``val_mask``, ``test_mask`` of shape ``[N]`` or
             ``[N, splits]``; without ``test_mask``, test scores are NaN. ``y`` holds class numbers
-            (int64), or numbers to predict (floating point, best :func:`standardised`). ``data.metric`` names the score, one of
-            :data:`~memohop.training.metrics.METRICS`; by default accuracy, or R2. Features are
-            converted to PyTorch's default type. Sparse features, a tensor or a matrix of SciPy,
-            stay sparse up to the kernel, except for modules that are not of this library.
+            (int64), or numbers to predict (floating point, best :func:`standardised`).
+            ``data.metric`` names the score, one of :data:`~memohop.training.metrics.METRICS`; by
+            default accuracy, or R2. Features are converted to PyTorch's default type. Sparse
+            features, a tensor or a matrix of SciPy, stay sparse up to the kernel, except for
+            modules that are not of this library.
         model: an id from :func:`memohop.models`, or a function that makes a module called as
             ``module(x, edge_index)``.
         members: the runs, see :class:`Member` and :func:`grid`.
