@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from memohop.nn import MemoryGate as MemoryGate
     from memohop.nn import decoupling_loss as decoupling_loss
     from memohop.own.estimator import MMPClassifier as MMPClassifier
+    from memohop.own.graph_estimator import GraphClassifier as GraphClassifier
+    from memohop.own.graph_estimator import GraphRegressor as GraphRegressor
+    from memohop.own.load import load_model as load_model
     from memohop.training import Member as Member
     from memohop.training import MemberResult as MemberResult
     from memohop.training import Rules as Rules
@@ -41,6 +44,8 @@ _NAMES = {
     "memohop.networks": ["build", "models"],
     "memohop.nn": ["MMP", "Graph", "MemoryGate", "decoupling_loss"],
     "memohop.own.estimator": ["MMPClassifier"],
+    "memohop.own.graph_estimator": ["GraphClassifier", "GraphRegressor"],
+    "memohop.own.load": ["load_model"],
     "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select", "train"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

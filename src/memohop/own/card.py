@@ -16,6 +16,8 @@ from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from memohop.own.estimator import MMPClassifier
+    from memohop.own.graph_estimator import GraphEstimator
+    from memohop.own.record import FitRecord, KeptPart
 
 _PACKAGES = ("memohop", "torch", "torch_geometric", "numpy", "scikit-learn")
 _ENDS = {
@@ -65,6 +67,83 @@ def model_card(classifier: MMPClassifier) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def record_card(estimator: GraphEstimator) -> str:
+    """The card of a model of the portfolio, as Markdown."""
+    report, own = estimator.report_, type(estimator).__name__
+    sizes = ", ".join(f"{_text(name)}: {size}" for name, size in report.class_sizes.items())
+    names = [_text(name) for name in report.class_sizes]
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    label = (estimator.reading_ or {}).get("label")
+    about = f"{', '.join(names[:6])}{more}" if names else _text(str(label or "numbers"))
+    kept = [
+        f"- {part.family}, weight {part.weight:.2f}: "
+        + ", ".join(f"{name} {_shown(value)}" for name, value in _setting(part).items())
+        for part in report.kept
+    ]
+    sections = {
+        "What it is": [
+            f"A `{own}` of Memohop: the mean, by weight, of the models below. Each was fitted "
+            f"{report.splits} times, to other parts of the labelled nodes.",
+            "",
+            *kept,
+            _USE,
+        ],
+        "Scores": [
+            *_record_table(report),
+            "",
+            report.verdict(),
+            "",
+            f"{_capital(report.legend())}.",
+        ],
+        "Data": [
+            f"- {report.nodes} nodes, {report.arcs} arcs",
+            f"- {report.labelled} nodes with a target" + f" ({sizes})" * bool(sizes),
+            *(f"- {_text(note)}" for note in report.notes),
+        ],
+        "Files": [
+            "- `model.json`, `weights-*.safetensors`, `trees-*.txt`: the model.",
+            "- `graph-*.safetensors`: features, arcs, targets and ids of the graph it was fitted "
+            "on. Delete it to share the model without its data; predicting on other graphs does "
+            "not need it.",
+        ],
+        "Made with": _listed(
+            {name: version(name) for name in (*_PACKAGES, "lightgbm")}
+            | {"Python": platform.python_version()}
+        ),
+    }
+    kind = "regressor" if report.residual is not None else "classifier"
+    parts = [f"# A node {kind} for {about}"]
+    parts += [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _setting(part: KeptPart) -> dict[str, Any]:
+    return {**part.options, **part.numbers}
+
+
+def _record_table(report: FitRecord) -> list[str]:
+    metric = METRICS[report.metric]
+    val, tested = metric.text(report.val), metric.text(report.test)
+    lines = [
+        f"| model | tried | validation | test, {metric.words} in {metric.unit} | behind |",
+        "|---|---|---|---|---|",
+        f"| kept | {report.candidates} | {val} | {tested} | |",
+    ]
+    for one in report.families:
+        test = "" if one.test is None else metric.text(one.test)
+        gap = one.behind
+        ends = ""
+        if gap is not None:
+            mean, low, high = map(metric.signed_text, (gap.mean, gap.low, gap.high))
+            ends = f"{mean} ({low} to {high})"
+        lines.append(f"| {one.family} | {one.tried} | {metric.text(one.val)} | {test} | {ends} |")
+    return lines
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _scores(report: FitReport) -> list[str]:
     words = METRICS[report.metric].words
     lines = [f"| model | {words}, % | difference to {MODEL} |", "|---|---|---|"]
@@ -80,7 +159,7 @@ def _scores(report: FitReport) -> list[str]:
         "",
         report.verdict(),
         "",
-        f"{legend[0].upper()}{legend[1:]}. In brackets, the 95 % interval of the difference "
+        f"{_capital(legend)}. In brackets, the 95 % interval of the difference "
         "(corrected for overlapping splits, Nadeau and Bengio 2003, and no narrower than the test "
         "nodes allow). Test nodes played no part in any choice. The search ended because "
         f"{_ENDS[report.stopped]}.",
@@ -97,10 +176,11 @@ def _audit(classifier: MMPClassifier) -> list[str]:
 
 
 def _listed(values: dict[str, Any]) -> list[str]:
-    return [
-        f"- {name}: {f'{value:.4g}' if isinstance(value, float) else value}"
-        for name, value in values.items()
-    ]
+    return [f"- {name}: {_shown(value)}" for name, value in values.items()]
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _text(text: str) -> str:

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import time as clock
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
+from memohop.own import keep_graph
 from memohop.own.candidates.catalogue import families
 from memohop.own.ensemble import Ensemble
 from memohop.own.finish import choose, fit_to_all
+from memohop.own.folder import SavedModel
 from memohop.own.folds import OwnSplit, make_masks
-from memohop.own.inputs import Given, GivenLabels, as_given, number_classes
+from memohop.own.inputs import Given, GivenLabels, as_given, as_numbers, number_classes
 from memohop.own.partition import given_masks
 from memohop.own.portfolio import Progress, search
 from memohop.own.problem import Inputs, Outputs, Problem
 from memohop.own.record import FitRecord, make_record
 from memohop.pyg import Data
 from memohop.training import Rules
-from memohop.training.metrics import METRICS
-from memohop.training.objective import Classification, Objective
+from memohop.training.metrics import METRICS, metrics_for
+from memohop.training.objective import Classification, Objective, Regression
+
+if TYPE_CHECKING:
+    from memohop.data.tables.columns import ColumnEncoder
 
 _SEEDS = 2**31 - 1
 _RARE = 0.1  # share of the second of two classes below which finding its nodes counts
@@ -54,6 +60,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.models, self.time, self.trials, self.splits = models, time, trials, splits
         self.metric, self.class_weight, self.ensemble = metric, class_weight, ensemble
         self.random_state, self.device, self.memory = random_state, device, memory
+
+    _predicts_numbers: ClassVar[bool]
 
     def fit(
         self,
@@ -93,24 +101,31 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         objective = self._objective(target)
         own = OwnSplit.of(given_masks(X, split)) if isinstance(X, Data) else None
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
-        problem = Problem(
-            x=x,
-            arcs=given.arcs(x.shape[0]).numpy(),
-            y=target,
-            objective=objective,
-            masks=make_masks(
+        try:
+            masks = make_masks(
                 target,
                 splits=self.splits,
                 seed=seed,
                 own=own,
                 groups=None if groups is None else np.asarray(groups),
                 both_classes=objective.metric.is_ranking,
-            ),
+            )
+        except ValueError as error:
+            raise UsageError(
+                f"the labelled nodes are too few for splits={self.splits} ({error}); label more "
+                "nodes, or lower splits"
+            ) from error
+        problem = Problem(
+            x=x,
+            arcs=given.arcs(x.shape[0]).numpy(),
+            y=target,
+            objective=objective,
+            masks=masks,
         )
         self._check_parts(problem)
         kinds = families(
             self.models,
-            rules=Rules(class_weight="balanced" if self.class_weight else "none"),
+            rules=Rules(class_weight="balanced" if self._class_weight else "none"),
             seed=seed,
             device=self.device,
             memory=self.memory,
@@ -125,7 +140,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             )
         chosen = choose(problem, found, single=not self.ensemble)
         self.ids_ = np.arange(problem.nodes) if given.ids is None else given.ids
-        self.encoder_, self.reading_ = given.encoder, None
+        self.encoder_: ColumnEncoder | None = given.encoder
+        self.reading_: dict[str, Any] | None = None
         self.has_arcs_ = given.edge_index is not None
         self.report_: FitRecord = make_record(
             problem,
@@ -140,21 +156,36 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         if found.stopped == "interrupted":
             left = 0.0
         self.graph_ = problem.with_all_labels()
+        self.directed_ = problem.neighbourhood.directed
         self.overall_ = self.graph_.overall_shares(problem.classes)
         self.model_: Ensemble = fit_to_all(
             problem, by_name, chosen, seconds=left, progress=progress
         )
         return self
 
-    def outputs(self, X: Any = None, edges: Any = None) -> Outputs:  # noqa: N803
+    def outputs(
+        self,
+        X: Any = None,  # noqa: N803
+        edges: Any = None,
+        *,
+        append: bool = False,
+    ) -> Outputs:
         """Probabilities ``[nodes, classes]``, or numbers ``[nodes, 1]``.
+
+        Of another graph, no labels are looked at. New nodes are attached to the graph of ``fit``
+        by ``append``: what is known of its nodes and of their labels serves them, too.
 
         Args:
             X: Another graph with the same features, or its features; None for the graph of ``fit``.
             edges: Arcs, where ``X`` is features; needed where ``fit`` had some.
+            append: Whether ``X`` is nodes that are new in the graph of ``fit``. Arcs then count
+                its nodes first, in their order, and go on with the new ones. The outputs are those
+                of the new nodes.
         """
         check_is_fitted(self)
         if X is None:
+            if append:
+                raise UsageError("append=True, but X is None; give the features of the new nodes")
             return self.model_.outputs(self.own_graph())
         given = as_given(X, None, edges)
         x = self._features(given, reset=False)
@@ -164,8 +195,48 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 "(edges=[] for nodes without any), or leave out X for the graph of fit"
             )
         nothing = np.full(x.shape[0], np.nan if self._predicts_numbers else -1)
-        inputs = Inputs(x, given.arcs(x.shape[0]).numpy(), nothing, overall=self.overall_)
-        return self.model_.outputs(inputs)
+        if not append:
+            arcs = given.arcs(x.shape[0]).numpy()
+            return self.model_.outputs(
+                Inputs(x, arcs, nothing, directed=self.directed_, overall=self.overall_)
+            )
+        old = self.own_graph()
+        new_arcs = given.arcs(old.nodes + x.shape[0]).numpy()
+        stack = sparse.vstack if sparse.issparse(x) or sparse.issparse(old.x) else np.vstack
+        joined = Inputs(
+            stack([old.x, x]),
+            np.unique(np.hstack([old.arcs, new_arcs]), axis=1),
+            np.concatenate([old.y, nothing]),
+            of_fit=old.nodes,
+            directed=self.directed_,
+        )
+        return self.model_.outputs(joined)[old.nodes :]
+
+    def score(
+        self,
+        X: Any = None,  # noqa: N803
+        y: Any = None,
+        edges: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
+        """The metric on the labelled nodes of a graph.
+
+        On the graph of ``fit`` it is too high, since its labels were learned from; the honest score
+        is in ``report_``. Arguments as for :meth:`outputs`; ``y`` may be None if the graph has
+        labels, and ``sample_weight`` is the weight of each node.
+        """
+        found = self.outputs(X, edges)
+        labels = as_given(X, y, edges).labels
+        if labels is None:
+            raise UsageError("y is None; give a target for each node, or a graph that has some")
+        check_consistent_length(found, labels.known)
+        found, metric = found[labels.known], METRICS[self.report_.metric]
+        weight = None if sample_weight is None else np.asarray(sample_weight)[labels.known]
+        if self._predicts_numbers:
+            return metric.weighted(labels.names, found[:, 0], weight)
+        if metric.is_ranking:
+            return metric.weighted(labels.names == self.classes_[1], found[:, 1], weight)
+        return metric.weighted(labels.names, self.classes_[found.argmax(axis=1)], weight)
 
     def own_graph(self) -> Inputs:
         """The graph of ``fit``; an error where a model came without it."""
@@ -173,6 +244,21 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "graph_"):
             raise UsageError("this model was saved without its graph; give the graph again")
         return self.graph_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model into a folder; see :mod:`memohop.own.folder`."""
+        check_is_fitted(self)
+        keep_graph.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> GraphEstimator:
+        """The model that was saved in a folder."""
+        return keep_graph.load(SavedModel(path), {cls.__name__: cls})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")  # set last, so that an interrupted fit is none
@@ -185,7 +271,11 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             real_number("time", self.time, least=0)
         if self.time is None and self.trials is None:
             raise UsageError("time and trials are both None, and a search must end: give one")
-        check_choice("class_weight", self.class_weight, (None, "balanced"))
+        check_choice("class_weight", self._class_weight, (None, "balanced"))
+
+    @property
+    def _class_weight(self) -> str | None:
+        return getattr(self, "class_weight", None)
 
     def _check_parts(self, problem: Problem) -> None:
         """A ranking needs both classes wherever a score is taken."""
@@ -254,13 +344,28 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     _predicts_numbers = False
 
-    def predict_proba(self, X: Any = None, edges: Any = None) -> NDArray[np.float32]:  # noqa: N803
-        """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``."""
-        return self.outputs(X, edges)
+    def predict_proba(
+        self,
+        X: Any = None,  # noqa: N803
+        edges: Any = None,
+        *,
+        append: bool = False,
+    ) -> NDArray[np.float32]:
+        """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``.
 
-    def predict(self, X: Any = None, edges: Any = None) -> NDArray[Any]:  # noqa: N803
-        """The most probable class of each node."""
-        return self.classes_[self.outputs(X, edges).argmax(axis=1)]
+        Arguments as for :meth:`outputs`.
+        """
+        return self.outputs(X, edges, append=append)
+
+    def predict(
+        self,
+        X: Any = None,  # noqa: N803
+        edges: Any = None,
+        *,
+        append: bool = False,
+    ) -> NDArray[Any]:
+        """The most probable class of each node; arguments as for :meth:`outputs`."""
+        return self.classes_[self.outputs(X, edges, append=append).argmax(axis=1)]
 
     def _targets(self, labels: GivenLabels) -> NDArray[np.int64]:
         codes, self.classes_ = number_classes(labels)
@@ -275,9 +380,93 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             sizes = np.bincount(target[target >= 0])
             rare = len(sizes) == 2 and sizes[1] < _RARE * sizes.sum()
             metric = "average_precision" if rare else "accuracy"
-        check_choice("metric", metric, METRICS)
+        check_choice("metric", metric, metrics_for(regression=False))
         if METRICS[metric].is_ranking and len(self.classes_) != 2:
             raise UsageError(
                 f"metric={metric!r} is for two classes and there are {len(self.classes_)}"
             )
         return Classification(METRICS[metric])
+
+
+class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
+    """Predicts a number for the nodes of a graph by whatever does it best.
+
+    As :class:`GraphClassifier`, for targets that are numbers: a node with the target None or NaN is
+    to be predicted.
+
+    Args:
+        models: Names of the kinds to choose from, see :data:`memohop.own.candidates.catalogue.
+            NAMES`; None for all.
+        time: Seconds for everything; None for no limit.
+        trials: The most settings of each kind; None for as many as time allows.
+        splits: How many splits the labelled nodes are put to, and models that are averaged.
+        metric: The score to choose by: ``r2`` (the default), ``mae`` or ``rmse``.
+        ensemble: Whether several candidates may be kept together.
+        random_state: Decides splits, settings, weights and dropout.
+        device: ``cpu`` or ``cuda``, where networks are trained.
+        memory: The most bytes that the process may hold; by default what the device can spare.
+
+    Attributes:
+        report_: Scores, comparisons and verdict, a :class:`~memohop.own.record.FitRecord`.
+        model_: What was kept, an :class:`~memohop.own.ensemble.Ensemble`.
+        graph_: The graph of ``fit``.
+        ids_: The names of its nodes; their numbers where they have none.
+        encoder_: How the columns of tables became features; None for arrays.
+        n_features_in_: How many features a node has.
+    """
+
+    _predicts_numbers = True
+
+    def __init__(
+        self,
+        *,
+        models: Sequence[str] | None = None,
+        time: float | None = 300,
+        trials: int | None = None,
+        splits: int = 5,
+        metric: str | None = None,
+        ensemble: bool = True,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "cpu",
+        memory: int | None = None,
+    ) -> None:
+        self.models, self.time, self.trials, self.splits = models, time, trials, splits
+        self.metric, self.ensemble = metric, ensemble
+        self.random_state, self.device, self.memory = random_state, device, memory
+
+    def predict(
+        self,
+        X: Any = None,  # noqa: N803
+        edges: Any = None,
+        *,
+        append: bool = False,
+    ) -> NDArray[np.float32]:
+        """The number of each node; arguments as for :meth:`outputs`."""
+        return self.outputs(X, edges, append=append)[:, 0]
+
+    def predict_interval(
+        self,
+        X: Any = None,  # noqa: N803
+        edges: Any = None,
+        *,
+        append: bool = False,
+    ) -> NDArray[np.float32]:
+        """The lower and the upper end of a 90 % interval, ``[nodes, 2]``.
+
+        It is as wide for every node (split-conformal, see ``report_.residual``), and meant for
+        nodes like those of ``fit`` that have no target.
+        """
+        found = self.predict(X, edges, append=append)
+        reach = self.report_.residual or 0.0
+        return np.stack([found - reach, found + reach], axis=1)
+
+    def _targets(self, labels: GivenLabels) -> NDArray[np.float64]:
+        return as_numbers(labels)
+
+    def _class_names(self) -> list[str]:
+        return []
+
+    def _objective(self, target: NDArray[np.float64]) -> Objective:
+        metric = self.metric or "r2"
+        check_choice("metric", metric, metrics_for(regression=True))
+        return Regression(METRICS[metric])

@@ -60,17 +60,18 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
         )
     if isinstance(x, OwnGraph):
         data = x.data
-        labels = _from_codes(data.y, x.classes) if labels is None else labels
+        labels = _from_tensor(data.y, x.classes) if labels is None else labels
         return Given(data.x, labels, data.edge_index, x.ids, x.encoder, x.notes)
     if not isinstance(x.x, Tensor) or not isinstance(x.edge_index, Tensor):
         raise UsageError("X is a Data without x or without edge_index; give it both")
     if labels is None and isinstance(x.y, Tensor) and x.y.numel():
-        if x.y.is_floating_point() or x.y.dim() != 1:
+        if x.y.dim() != 1:
             raise UsageError(
                 f"X is a Data; its y has shape {list(x.y.shape)} and type {x.y.dtype}; give one "
-                "whole number for each node, its class, negative where it is not known"
+                "whole number for each node, its class, negative where it is not known; or one "
+                "number to predict, NaN where it is not known"
             )
-        labels = _from_codes(x.y, range(int(x.y.max()) + 1))
+        labels = _from_tensor(x.y, range(int(x.y.nan_to_num().max()) + 1))
     return Given(x.x, labels, x.edge_index)
 
 
@@ -99,6 +100,26 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
     return torch.from_numpy(codes), classes
 
 
+def as_numbers(labels: GivenLabels) -> NDArray[np.float64]:
+    """Numbers to predict, ``[nodes]``, NaN where they are not known."""
+    try:
+        values = np.asarray(labels.names).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"y has values that are no numbers ({error}); give numbers, NaN where they are not "
+            "known, or use GraphClassifier for classes"
+        ) from error
+    if not np.isfinite(values).all():
+        raise UsageError("y has values that are infinite; correct them, or make them NaN")
+    if not len(values) or values.min() == values.max():
+        raise UsageError(
+            "y has no number at all, or one number everywhere; give nodes different numbers"
+        )
+    found = np.full(len(labels.known), np.nan)
+    found[labels.known] = values
+    return found
+
+
 def _labels(y: Any) -> GivenLabels:
     y = column_or_1d(y, warn=True)
     known = np.ones(len(y), dtype=bool)
@@ -114,8 +135,11 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def _from_codes(codes: Tensor, classes: Sequence[Any]) -> GivenLabels:
-    numbers = codes.cpu().numpy()
+def _from_tensor(y: Tensor, classes: Sequence[Any]) -> GivenLabels:
+    """Labels from class numbers, negative for unknown; or from numbers, NaN for unknown."""
+    numbers = y.cpu().numpy()
+    if y.is_floating_point():
+        return _labels(numbers)
     known = numbers >= 0
     return GivenLabels(known, np.array(list(classes))[numbers[known]])
 

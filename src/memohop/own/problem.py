@@ -87,6 +87,11 @@ class Problem(Inputs):
         """How many classes there are; 0 where numbers are predicted."""
         return 0 if self.y.dtype.kind == "f" else self.objective.outputs(torch.from_numpy(self.y))
 
+    @cached_property
+    def has_columns(self) -> bool:
+        """Whether the columns say anything: a single constant one stands for none at all."""
+        return self.x.shape[1] > 1 or bool(np.ptp(self.x) > 0)
+
     def known(self, split: int) -> NDArray[Any]:
         """The targets that may be looked at in a split: those of its training nodes."""
         return self._shown(self.masks.train[:, split])
@@ -119,7 +124,8 @@ class Problem(Inputs):
     def with_all_labels(self) -> Inputs:
         """The graph to predict on, with the targets of all nodes that were learned from."""
         learned = (self.masks.end_train | self.masks.end_val).any(axis=1)
-        return replace(self, y=self._shown(learned))
+        shown = self._shown(learned)
+        return Inputs(self.x, self.arcs, shown, of_fit=self.nodes, directed=self.directed)
 
     def _shown(self, nodes: Any) -> NDArray[Any]:
         return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)

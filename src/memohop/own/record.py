@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from memohop.own.verdict import Answer, answers, of_test, paired_interval
 from memohop.training.metrics import METRICS
 
 _BINS = 10  # of probabilities, in the reliability picture
+_WITHIN = 0.9  # share of numbers in their interval
 _TOPS = (0.01, 0.05, 0.1)
 _TINY = 1e-12
 _RARE = 0.1  # share of the positive class below which the top of the ranking matters
@@ -116,6 +118,8 @@ class FitRecord:
         stopped: Why the search ended.
         seconds: How long everything took.
         notes: How tables were read, in plain words.
+        residual: Where numbers are predicted, the distance within which nine of ten new ones are
+            expected to be from their prediction, by the validation nodes.
     """
 
     nodes: int
@@ -140,6 +144,7 @@ class FitRecord:
     stopped: Stop
     seconds: float
     notes: tuple[str, ...] = ()
+    residual: float | None = None
 
     def verdict(self) -> str:
         """What was kept, what the graph adds and what memory adds, in a few sentences."""
@@ -148,6 +153,8 @@ class FitRecord:
     def _what_was_kept(self) -> str:
         metric = METRICS[self.metric]
         reached = f"{metric.words} {metric.text(self.test)} on {self.test_nodes} test nodes"
+        if self.residual is not None:
+            reached += f"; nine of ten numbers are within {self.residual:.4g} of their prediction"
         if len(self.kept) == 1:
             return f"Kept: {self.kept[0].family}, {reached}."
         parts = ", ".join(f"{part.family} ({part.weight:.0%})" for part in self.kept)
@@ -157,7 +164,8 @@ class FitRecord:
         gain, subject = answer.gain, {"graph": "The graph", "memory": "Memory"}[answer.question]
         against = {"graph": "the columns alone", "memory": "the best without it"}[answer.question]
         pair = f"{answer.better} against {answer.than}"
-        reach = f"{_signed(gain.mean)} ({_signed(gain.low)} to {_signed(gain.high)}) over {against}"
+        mean, low, high = map(METRICS[self.metric].signed_text, (gain.mean, gain.low, gain.high))
+        reach = f"{mean} ({low} to {high}) over {against}"
         if gain.above_zero:
             return f"{subject} helps: {reach}, {pair}."
         if gain.below_zero:
@@ -191,9 +199,9 @@ class FitRecord:
                     "model": one.family,
                     "val": metric.in_unit(one.val),
                     "test": None if one.test is None else metric.in_unit(one.test),
-                    "behind": None if behind is None else metric.in_unit(behind.mean),
-                    "low": None if behind is None else metric.in_unit(behind.low),
-                    "high": None if behind is None else metric.in_unit(behind.high),
+                    "behind": None if behind is None else metric.gap_in_unit(behind.mean),
+                    "low": None if behind is None else metric.gap_in_unit(behind.low),
+                    "high": None if behind is None else metric.gap_in_unit(behind.high),
                     "tried": one.tried,
                     "seconds": round(one.seconds, 1),
                     **one.numbers,
@@ -250,6 +258,7 @@ def make_record(
         stopped=found.stopped,
         seconds=seconds,
         notes=notes,
+        residual=None if classes else _residual(*chosen.of_validation(problem, found.splits)),
     )
 
 
@@ -320,5 +329,12 @@ def _threshold(probability: NDArray[Any], positive: NDArray[np.bool_]) -> float:
     return float(thresholds[int(np.argmax(f1[:-1]))])
 
 
-def _signed(value: float) -> str:
-    return f"{100 * value:+.1f}"
+def _residual(said: Outputs, y: NDArray[Any]) -> float:
+    r"""The distance of split-conformal intervals.
+
+    Of the :math:`n` distances of prediction and truth of validation nodes, the one of rank
+    :math:`\lceil (n + 1) p \rceil`: a new node is within it with probability :math:`p` or more.
+    """
+    distances = np.sort(np.abs(said[:, 0] - y))
+    rank = min(math.ceil((len(distances) + 1) * _WITHIN), len(distances))
+    return float(distances[rank - 1])

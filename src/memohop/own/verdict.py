@@ -13,7 +13,8 @@ is :math:`d_g`. The jackknife's variance of the difference is then
 Both models are scored on the same nodes, so that nodes that are hard for both do not count. Where
 the models differ on no node it would be 0; after A. Agresti and Y. Min, *Effects and non-effects of
 paired identical observations in comparing proportions with binary matched-pairs data* (Statistics
-in Medicine 2004), half a node is added to either side, :math:`v + 1 / (m + 2)^2`.
+in Medicine 2004), half a node is added to either side, :math:`v + 1 / (m + 2)^2`. Where numbers are
+predicted, models that say the same of every node are the same, and nothing is added.
 """
 
 from __future__ import annotations
@@ -89,14 +90,16 @@ def paired_interval(problem: Problem, one: Outputs, other: Outputs) -> Interval:
             problem.score(one[kept], rows[kept]) - problem.score(other[kept], rows[kept])
         )
     gaps = np.where(np.isfinite(without), without, gap)
-    variance = (groups - 1) * float(np.var(gaps)) + (_counting(problem, rows) + 2) ** -2
+    variance = (groups - 1) * float(np.var(gaps))
+    if problem.classes:
+        variance += (_counting(problem, rows) + 2) ** -2
     reach = float(stats.t.ppf((1 + _LEVEL) / 2, groups - 1)) * math.sqrt(variance)
     return Interval(gap, gap - reach, gap + reach, _LEVEL)
 
 
 def _counting(problem: Problem, rows: NDArray[Any]) -> int:
     """All test nodes for a mean over nodes; otherwise as many of each class as the rarest has."""
-    if problem.objective.metric.is_mean or not problem.classes:
+    if problem.objective.metric.is_mean:
         return len(rows)
     sizes = np.bincount(problem.y[rows])
     return int(len(sizes[sizes > 0]) * sizes[sizes > 0].min())

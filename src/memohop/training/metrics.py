@@ -76,6 +76,11 @@ class Metric:
             return f"{_FACTOR * gap:.2f}"
         return f"{gap:.4g}" if abs(gap) < 1000 else f"{gap:.0f}"
 
+    def signed_text(self, gap: float) -> str:
+        """A difference of scores, with its sign."""
+        text = self.gap_text(gap)
+        return text if text.startswith("-") else f"+{text}"
+
 
 def in_sklearn(name: str, *, sign: int = 1, **options: Any) -> Callable[[Any, Any, Any], float]:
     """The function of that name in ``sklearn.metrics``, as :attr:`Metric.weighted`."""

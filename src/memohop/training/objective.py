@@ -204,6 +204,8 @@ class Regression(_Scored):
         """
         used = sorted(set(splits))
         for index, part in enumerate(_PARTS):
+            if part == "test" and not masks[used, index].any():  # nothing is to be tested
+                continue
             constant = [split for split in used if not _differ(y[masks[split, index] > 0])]
             if not constant or (part != "training" and self.metric.id != "r2"):
                 continue

@@ -85,6 +85,8 @@ class LinearFamily:
 
     def first(self, problem: Problem) -> list[Setting]:
         """Penalties of very different size."""
+        if not (self.sees_graph or problem.has_columns):
+            return []
         return [Setting(self.id, {}, {"freedom": freedom}) for freedom in _FIRST]
 
     def near(

@@ -110,6 +110,8 @@ class TreeFamily:
 
     def first(self, problem: Problem) -> list[Setting]:
         """Three sizes of trees."""
+        if not (self.sees_graph or problem.has_columns):
+            return []
         return [Setting(self.id, {}, dict(zip(_NAMES, numbers, strict=True))) for numbers in _FIRST]
 
     def near(

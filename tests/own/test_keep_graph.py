@@ -1,0 +1,314 @@
+"""A saved model of the portfolio: the same when it comes back, refused when it is not the same."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from scipy import sparse
+
+import memohop
+from memohop import DataError, GraphClassifier, GraphRegressor, MMPClassifier, UsageError
+from memohop.own import folder as files
+from memohop.own import keep_graph
+from memohop.own.candidates import networks
+from memohop.own.candidates.tree_text import END, check_trees
+from memohop.own.ensemble import Component, Ensemble
+from memohop.own.record import FitRecord
+from tiny_problem import ring, tiny_problem
+
+PARTS = ("linear", "lightgbm", "linear+rows", "lightgbm+neighbours", "linkx", "gcn+mmp")
+FAST = {"trials": 1, "time": None, "splits": 2}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short():
+    """Networks of three epochs."""
+    whole = networks.train
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(networks, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3}))
+        yield
+
+
+def everything(estimator, *data):
+    """An estimator that keeps a model of each kind, whatever validation thinks."""
+    fitted = [
+        copy.copy(estimator).set_params(models=[name]).fit(*data).model_.components[0]
+        for name in PARTS
+    ]
+    found = estimator.set_params(models=PARTS[:1]).fit(*data)
+    weights = 1 / len(fitted)
+    components = [Component(one.setting, weights, one.models) for one in fitted]
+    views = {}
+    for one in components:  # as in one fit, kinds that see the same have one view
+        for model in one.models:
+            if hasattr(model, "view"):
+                view = views.setdefault((model.view.sees, one.setting.family), model.view)
+                object.__setattr__(model, "view", view)
+    found.model_ = Ensemble(tuple(components), found.model_.temperature)
+    return found
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    names = np.array(["ham", "spam"])[tiny_problem().y].astype(object)
+    names[::6] = None
+    return everything(GraphClassifier(**FAST), tiny_problem().x, names, ring(60))
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    y = 1000 + 50 * tiny_problem().x[:, 0].astype(float)
+    y[::6] = np.nan
+    x = sparse.csr_array(np.where(tiny_problem().x > 0, tiny_problem().x, 0))
+    return everything(GraphRegressor(**FAST), x, y, ring(60)[:, :60])  # directed
+
+
+@pytest.fixture(scope="module")
+def original(classifier, tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "model"
+    classifier.save(path)
+    return path
+
+
+@pytest.fixture
+def model(original, tmp_path):
+    return shutil.copytree(original, tmp_path / "model")
+
+
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_everything_comes_back(kind, request, tmp_path):
+    fitted = request.getfixturevalue(kind)
+    fitted.save(tmp_path / "model")
+    found = memohop.load_model(tmp_path / "model")
+    assert type(found) is type(fitted)
+    assert (found.outputs() == fitted.outputs()).all()
+    for one, other in zip(found.model_.components, fitted.model_.components, strict=True):
+        assert one.setting == other.setting
+        for model, before in zip(one.models, other.models, strict=True):
+            assert type(model) is type(before)
+            assert (model.outputs(found.graph_) == before.outputs(fitted.graph_)).all()
+    assert found.get_params() == fitted.get_params()
+    assert found.report_ == fitted.report_
+    assert found.ids_.tolist() == fitted.ids_.tolist()
+    other = (tiny_problem(seed=1).x[:9], [[0, 1, 2, 3], [1, 0, 3, 4]])
+    assert np.isfinite(found.outputs(*other)).all()
+    assert (found.outputs(*other) == fitted.outputs(*other)).all()
+
+
+def test_numbers_and_their_intervals_come_back(regressor, tmp_path):
+    regressor.save(tmp_path / "model")
+    found = GraphRegressor.load(tmp_path / "model")
+    assert (found.predict_interval() == regressor.predict_interval()).all()
+    assert 900 < found.predict().mean() < 1100
+    with pytest.raises(UsageError, match="holds a GraphRegressor; load it with that class"):
+        GraphClassifier.load(tmp_path / "model")
+
+
+def test_the_files_are_plain_and_the_card_says_what_matters(classifier, model):
+    names = {re.sub("-[0-9a-f]{16}", "", one.name) for one in model.iterdir()}
+    expected = {"README.md", "model.json", "weights.safetensors", "graph.safetensors", "trees.txt"}
+    assert names == expected
+    card = (model / "README.md").read_text()
+    for words in ("ham, spam", classifier.report_.verdict(), "linear", "lightgbm: 4"):
+        assert words in card
+
+
+def test_a_model_of_another_class_is_refused(model):
+    with pytest.raises(UsageError, match="another kind; load it with"):
+        MMPClassifier.load(model)
+
+
+def test_without_its_graph_a_model_still_predicts_others(classifier, model):
+    next(model.glob("graph-*")).unlink()
+    found = memohop.load_model(model)
+    other = (tiny_problem().x, ring(60))
+    assert (found.outputs(*other) == classifier.outputs(*other)).all()
+    for call in (found.predict, lambda: found.predict(*other, append=True)):
+        with pytest.raises(UsageError, match="saved without its graph"):
+            call()
+
+
+@pytest.mark.parametrize("kind", ["model.json", "weights-*", "graph-*", "trees-*"])
+@pytest.mark.parametrize("where", [0, 0.1, 0.5, 0.99])
+def test_one_changed_byte_is_refused(model, kind, where):
+    path = sorted(model.glob(kind))[0]
+    content = bytearray(path.read_bytes())
+    content[int(where * len(content))] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"damaged or was changed|in format"):
+        memohop.load_model(model)
+
+
+def test_a_process_that_is_killed_leaves_the_older_model_or_the_newer(
+    classifier, original, tmp_path, monkeypatch
+):
+    class Killed(BaseException):
+        pass
+
+    newer = copy.copy(classifier)
+    newer.model_ = Ensemble(classifier.model_.components[:2], 1.0)
+    first, second = (Component(one.setting, 0.5, one.models) for one in newer.model_.components)
+    newer.model_ = Ensemble((first, second), 1.0)
+    monkeypatch.setattr(keep_graph, "record_card", lambda _: "# A node classifier\n")
+    seen, write = set(), files.write_whole
+    for step in range(20):
+        model = shutil.copytree(original, tmp_path / f"{step}")
+        left = [step]
+
+        def dying(path, content, left=left):
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+            write(path, content)
+
+        monkeypatch.setattr(files, "write_whole", dying)
+        try:
+            newer.save(model)
+        except Killed:
+            pass
+        else:
+            break
+        finally:
+            monkeypatch.setattr(files, "write_whole", write)
+        seen.add(len(memohop.load_model(model).model_.components))
+    assert seen == {len(PARTS)}  # model.json is written last
+    assert len(memohop.load_model(model).model_.components) == 2
+    assert len(list(model.glob("trees-*"))) == 2
+    assert len(os.listdir(model)) == 6
+
+
+def test_numbers_that_json_lacks_come_back(classifier, tmp_path, monkeypatch):
+    fields = classifier.report_.to_json() | {"test": float("nan")}
+    report = FitRecord(**fields)
+    monkeypatch.setattr(classifier, "report_", report)
+    monkeypatch.setattr(keep_graph, "record_card", lambda _: "# A node classifier\n")
+    classifier.save(tmp_path / "model")
+    assert np.isnan(memohop.load_model(tmp_path / "model").report_.test)
+
+
+def write_json(path, described):
+    """With its right digest."""
+    described["sha256"]["model.json"] = "0" * 64
+    text = json.dumps(described)
+    digest = files.sha256(text.encode())
+    (path / "model.json").write_text(text.replace("0" * 64, digest, 1))
+
+
+def changed(model, *keys, value):
+    described = json.loads((model / "model.json").read_text())
+    at = described
+    for key in keys[:-1]:
+        at = at[key]
+    at[keys[-1]] = value
+    write_json(model, described)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "words"),
+    [
+        (("components", 0, "family"), "oracle", "family must be one of"),
+        (("components", 0, "models", 0, "kind"), "oracle", "Invalid enum value"),
+        (("components", 0, "models", 0, "view"), 9, "view=9"),
+        (("components", 0, "models", 0, "view"), None, "view=None"),
+        (("components", 0, "weight"), 0.9, "do not sum to 1"),
+        (("components", 1, "models", 0, "file"), "../secret.txt", "file must be one of"),
+        (("components", 4, "models", 0, "about", "model"), "gat", "model must be one of"),
+        (("components", 4, "models", 0, "about", "options"), {"wings": 2}, "options must be one"),
+        (("components", 4, "models", 0, "about", "options"), {"hidden_channels": 10**9}, "large"),
+        (("components", 4, "models", 0, "about", "scale"), 0.0, "scale=0.0"),
+        (("components", 5, "models", 0, "about", "options", "num_layers"), 3, "are not those"),
+        (("views", 0, "sees"), "stars", "sees must be one of"),
+        (("features",), 4, "a part has"),
+        (("features",), 10**12, "a part has"),
+        (("directed",), True, "which its view does not make"),
+        (("classes",), ["ham"], "names of one kind"),
+        (("overall",), [0.5], "overall"),
+        (("report", "metric"), "r2", "metric must be one of"),
+        (("parameters", "wings"), 2, "parameters: "),
+        (("temperature",), 0, "Expected `float` > 0"),
+    ],
+)
+def test_wrong_content_is_refused(model, keys, value, words):
+    changed(model, *keys, value=value)
+    with pytest.raises(DataError, match=words):
+        memohop.load_model(model)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"arcs": torch.tensor([[0], [60]])},
+        {"y": torch.full((60,), 2)},
+        {"y": torch.full((60,), -1)},
+        {"x": torch.full((60, 3), torch.nan)},
+        {"x": torch.zeros(59, 3)},
+        {"more": torch.zeros(1)},
+    ],
+)
+def test_a_wrong_graph_is_refused(model, change):
+    (path,) = model.glob("graph-*")
+    tensors = load_file(path)
+    save_file(tensors | change, path)
+    changed(model, "sha256", path.name, value=files.sha256(path.read_bytes()))
+    with pytest.raises(DataError, match="does not describe a model"):
+        memohop.load_model(model)
+
+
+@pytest.fixture(scope="module")
+def trees(classifier):
+    return classifier.model_.components[3].models[0].saved().text
+
+
+def with_its_sizes(text):
+    """As LightGBM reads them, so that what is changed inside a tree is read, too."""
+    header, *blocks = re.split("(?=Tree=)", text.removesuffix(END))
+    sizes = " ".join(str(len(block)) for block in blocks)
+    return re.sub("tree_sizes=.*", f"tree_sizes={sizes}", header) + "".join(blocks) + END
+
+
+@pytest.mark.fuzz
+@given(data=st.data())
+def test_trees_that_were_changed_are_refused_or_work(classifier, trees, data):
+    """LightGBM would follow any index: this test would crash."""
+    lines = trees.split("\n")
+    start = next(number for number, line in enumerate(lines) if line.startswith("Tree="))
+    number = data.draw(st.integers(0, min(len(lines), start + 40) - 1))
+    words = re.split("([= ])", lines[number])
+    index = data.draw(st.integers(0, len(words) - 1))
+    words[index] = data.draw(
+        st.sampled_from(["", "-1", "-9", "0", "3", "9999999", "nan", "x", "="])
+    )
+    lines[number] = "".join(words)
+    text = with_its_sizes("\n".join(lines))
+    part = classifier.model_.components[3].models[0]
+    sizes = keep_graph.Sizes(3, 2, 60, False)
+    try:
+        found = type(part).from_saved(keep_graph.Saved({}, text=text), part.view, sizes)
+    except UsageError:
+        return
+    assert found.outputs(classifier.graph_).shape == (60, 2)
+
+
+def test_trees_for_something_else_are_refused(trees):
+    assert with_its_sizes(trees) == trees
+    assert check_trees(trees, {"objective": "binary"}) > 3
+    for text, goal in (
+        ("", "binary"),
+        (trees, "regression"),
+        (trees.replace(END, ""), "binary"),
+        (trees.replace("num_cat=0", "num_cat=1", 1), "binary"),
+        (with_its_sizes(trees.replace("left_child=", "left_child=0 ", 1)), "binary"),
+        (trees + END, "binary"),
+    ):
+        with pytest.raises(UsageError):
+            check_trees(text, {"objective": goal})
