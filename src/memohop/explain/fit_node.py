@@ -111,8 +111,8 @@ def node_reasons(
             found *= component.weight / len(component.models)
             for feature, value in zip(part.view.names(graph, names), found, strict=True):
                 total[feature] += float(value)
-    reasons = [Reason(feature, value) for feature, value in total.items() if value]
     ids, classes = estimator.ids_.tolist(), None if numbers else estimator.classes_.tolist()
+    reasons = [Reason(_named(feature, ids), value) for feature, value in total.items() if value]
     near = graph.neighbourhood.both[[index]].indices
 
     def label(node: int) -> Any:
@@ -143,6 +143,11 @@ def node_reasons(
         degree=len(near),
         tried=len(tried),
     )
+
+
+def _named(feature: Feature, ids: list[Any]) -> Feature:
+    """A row of the graph by the id of its node."""
+    return Feature("rows", str(ids[int(feature.name)])) if feature.source == "rows" else feature
 
 
 def _importance(one: NeighbourEffect) -> list[float]:
