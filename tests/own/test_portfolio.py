@@ -26,6 +26,7 @@ class Toy:
     share: float
     sees_graph: bool = True
     has_memory: bool = False
+    openers: int = 1
     never_ends: bool = False
     jobs: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
 

@@ -77,6 +77,7 @@ class LinearFamily:
     sees: Sees
     balanced: bool = False
     has_memory: bool = False
+    openers: int = 1
 
     @property
     def sees_graph(self) -> bool:

@@ -136,6 +136,11 @@ class NetworkFamily:
         """Whether it passes messages through a memory."""
         return self.id.endswith("+mmp")
 
+    @property
+    def openers(self) -> int:
+        """How many of its first settings a search opens with."""
+        return self.space.openers
+
     def first(self, problem: Problem) -> list[Setting]:
         """Settings that did well on published graphs of different kinds."""
         directed = problem.neighbourhood.directed

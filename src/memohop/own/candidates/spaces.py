@@ -61,11 +61,13 @@ class Space:
         axes: What may be chosen, by the name of the choice.
         starts: For each of the first settings the names of what is chosen, in the order of the
             axes, and the numbers.
+        openers: How many of these differ so much that a search opens with all of them.
         directed_only: Whether it is for directed graphs alone.
     """
 
     axes: Mapping[str, Axis]
     starts: tuple[tuple[tuple[str, ...], Mapping[str, float]], ...]
+    openers: int = 1
     directed_only: bool = False
 
     def first(self, *, directed: bool) -> list[tuple[dict[str, Any], Mapping[str, float]]]:
@@ -124,6 +126,7 @@ _RESIDUAL = Space(
         (("out", "2", "128"), _numbers(0.01, 0.005, 0.5, 0.5, 0.0)),
         (("undirected", "4", "128"), _numbers(0.003, 1e-4, 0.3, 0.2, 0.0)),
     ),
+    openers=2,
 )
 
 SPACES: dict[str, Space] = {
@@ -191,6 +194,7 @@ SPACES: dict[str, Space] = {
                 ("out", "2 normalised", "none", "rows", _numbers(0.01, 5e-4, 0.5, 0.5, 0.0)),
             )
         ),
+        openers=5,
     ),
 }
 """What is tried of each model of the registry."""

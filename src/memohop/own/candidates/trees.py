@@ -26,6 +26,7 @@ from memohop.training import Enough
 
 _ROUNDS = 2000  # at most; early stopping ends nearly all of them before
 _PATIENCE = 50
+_SMALL = 10_000  # rows
 _FEWEST = 20  # that are made even when the time is over
 _NAMES = ("learning_rate", "num_leaves", "min_data_in_leaf", "feature_fraction", "lambda_l2")
 _FIRST = (
@@ -102,6 +103,7 @@ class TreeFamily:
     sees: Sees
     balanced: bool = False
     has_memory: bool = False
+    openers: int = 1
 
     @property
     def sees_graph(self) -> bool:
@@ -184,7 +186,7 @@ class TreeFamily:
             "seed": split,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": torch.get_num_threads(),
+            "num_threads": _threads(problem.nodes),
             "verbosity": -1,
         }
         return lightgbm.train(
@@ -211,6 +213,11 @@ def _ask(look: Callable[[], None], environment: lightgbm.callback.CallbackEnv) -
         ) from None
 
 
+def _threads(rows: int) -> int:
+    """One for a small table, over which threads would wait for each other more than work."""
+    return 1 if rows < _SMALL else torch.get_num_threads()
+
+
 def _goal(classes: int) -> dict[str, Any]:
     if classes == 0:
         return {"objective": "regression", "metric": "l2"}
@@ -220,7 +227,7 @@ def _goal(classes: int) -> dict[str, Any]:
 
 
 def _outputs(booster: lightgbm.Booster, features: Matrix, classes: int) -> Outputs:
-    found = np.asarray(booster.predict(features, num_threads=torch.get_num_threads()))
+    found = np.asarray(booster.predict(features, num_threads=_threads(features.shape[0])))
     if classes == 2:
         found = np.stack([1 - found, found], axis=1)
     return found.reshape(len(found), -1).astype(np.float32)
