@@ -53,13 +53,17 @@ class Network:
 
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
+        return self.run(inputs)[2]
+
+    def run(self, inputs: Inputs) -> tuple[NodeModel, Data, Outputs]:
+        """The network with all that it knows, the graph as it takes it, and what it says."""
         network = build(self.model, *self.sizes[:2], num_nodes=inputs.nodes, **self.options)
         state = dict(self.state)
         for name in network.per_node:
             state[name] = self._of_nodes(state[name], inputs)
         data = as_data(inputs, self.model, self.scale)
         (said,) = _say(network, [state], data, self.standard, "cpu", [inputs.y])
-        return said
+        return network, data, said
 
     def _of_nodes(self, rows: Tensor, inputs: Inputs) -> Tensor:
         """Weights with a row for each node, zeros for those that came after ``fit``."""

@@ -10,6 +10,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -58,6 +59,19 @@ class Trees:
         """Probabilities of the classes, or the number."""
         features = _taken(self.view.features(inputs, inputs.y))
         return _outputs(_parsed(self.text), features, self.view.classes)
+
+    def contributions(self, features: Matrix) -> NDArray[np.float64]:
+        """What each feature adds to the logits, or to the number, ``[rows, features, outputs]``.
+
+        By LightGBM (S. Lundberg and others, *Consistent individualized feature attribution for tree
+        ensembles*, 2018). For two classes there is one output, the logit of the second.
+        """
+        taken = _taken(features)
+        found: Any = _parsed(self.text).predict(taken, pred_contrib=True)
+        parts = found if isinstance(found, list) else [found]  # sparse ones, by class
+        dense = [part.toarray() if sparse.issparse(part) else np.asarray(part) for part in parts]
+        of_rows = np.hstack(dense).reshape(taken.shape[0], -1, taken.shape[1] + 1)
+        return of_rows[:, :, :-1].transpose(0, 2, 1)  # without the constant, which comes last
 
     def saved(self) -> Saved:
         """The trees alone: LightGBM's text goes on with importances and parameters."""
