@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -158,9 +159,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.graph_ = problem.with_all_labels()
         self.directed_ = problem.neighbourhood.directed
         self.overall_ = self._overall(self.graph_.y)
-        self.model_: Ensemble = fit_to_all(
-            problem, by_name, chosen, seconds=left, progress=progress
-        )
+        model: Ensemble = fit_to_all(problem, by_name, chosen, seconds=left, progress=progress)
+        self.report_ = replace(self.report_, seconds=clock.monotonic() - begin)
+        self.model_ = model
         return self
 
     def outputs(

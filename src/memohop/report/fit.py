@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from memohop.training.metrics import METRICS
+
 if TYPE_CHECKING:
-    from memohop.intervals import Interval
-    from memohop.own.report import FitReport
+    from memohop.own.record import FitRecord
 
 _WHY = {
     "trials": "",
@@ -17,39 +18,50 @@ _WHY = {
 }
 
 
-def fit_table(report: FitReport) -> Table:
-    """A row for each model, the one that is kept first."""
+def fit_table(record: FitRecord) -> Table:
+    """What was kept, and below it each kind of model, the best by validation first."""
+    metric = METRICS[record.metric]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", no_wrap=True)
-    for name in ("validation", "test", "ahead of it"):
+    for name in ("validation", "test", "behind", "95 % interval", "tried", "seconds"):
         table.add_column(name, justify="right")
-    table.add_column("95 % interval", justify="right")
-    for score in report.scores:
-        gap = report.differences.get(score.model)
+    table.add_row("kept", metric.text(record.val), metric.text(record.test), style="bold")
+    for one in record.families:
+        gap = one.behind
         table.add_row(
-            score.model,
-            f"{100 * score.val:.1f}",
-            f"{100 * score.mean:.1f} ± {100 * score.std:.1f}",
-            "" if gap is None else f"{100 * gap.mean:+.1f}",
-            "" if gap is None else _ends(gap),
-            style="bold" if gap is None else None,
+            one.family,
+            metric.text(one.val),
+            "no time" if one.test is None else metric.text(one.test),
+            "" if gap is None else metric.signed_text(gap.mean),
+            ""
+            if gap is None
+            else f"{metric.signed_text(gap.low)} to {metric.signed_text(gap.high)}",
+            f"{one.tried}",
+            f"{one.seconds:.1f}",
         )
-    if report.epochs_cut:
-        asked = report.epochs + report.epochs_cut
-        table.caption = f"{report.epochs} of {asked} epochs: time was short"
-        table.caption_justify = "left"
     return table
 
 
-def _ends(gap: Interval) -> str:
+def rare_text(record: FitRecord) -> str:
+    """What the top of the ranking is worth, where one of two classes is rare; else nothing."""
+    rare = record.rare
+    if rare is None:
+        return ""
+    positive = list(record.class_sizes)[1]
+    tops = ", ".join(
+        f"{precision:.0%} of the top {top:.0%}"
+        for top, precision in zip(rare.tops, rare.precision, strict=True)
+    )
     return (
-        "too few splits" if gap.says_nothing else f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"
+        f"{positive} is rare ({rare.share:.1%} of the labelled nodes). Of the test nodes by their "
+        f"probability, {tops} are {positive}; by the F1 score, call a node so from a probability "
+        f"of {rare.threshold:.3f} on."
     )
 
 
-def fit_remark(report: FitReport) -> str:
-    """How many settings were tried, and how long that took."""
+def fit_remark(record: FitRecord) -> str:
+    """How many settings were tried, and how long everything took."""
     return (
-        f"{report.trials} setting(s) of each model in {report.seconds:.0f} seconds"
-        f"{_WHY[report.stopped]}"
+        f"{record.candidates} setting(s) of {len(record.families)} kind(s) of model in "
+        f"{record.seconds:.0f} seconds{_WHY[record.stopped]}"
     )
