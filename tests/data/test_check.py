@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 import warnings
 
 import pytest
 import torch
+from scipy import sparse
 
-from memohop.data.check import MissingClassWarning, as_columns, check
+from memohop.data.check import MissingClassWarning, as_columns, check, check_graph
 from memohop.data.synthetic import csbm
 from memohop.errors import UsageError
 
@@ -14,6 +16,10 @@ from memohop.errors import UsageError
 def data():
     """A sound graph of 60 nodes with two splits, for each test to spoil."""
     return csbm(nodes=60, classes=3, degree=4, channels=4, splits=2)
+
+
+def in_scipy(x):
+    return sparse.csr_array(x.numpy())
 
 
 def test_a_sound_graph_passes(data):
@@ -104,6 +110,27 @@ def test_features_that_are_not_finite(data, value):
         check(data)
 
 
+@pytest.mark.parametrize("to", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, in_scipy])
+def test_sparse_features_are_looked_over_as_dense_ones_are(data, to):
+    data.x = to(data.x)
+    check(data)
+    assert [mask.shape for mask in as_columns(data)] == [(60, 2)] * 3
+    dense = torch.zeros(60, 4)
+    dense[5, 2] = dense[9, 0] = float("nan")
+    data.x = to(dense)
+    with pytest.raises(UsageError, match=r"holds nan at node 5, column 2 \(2 such"):
+        check(data)
+
+
+def test_a_sparse_matrix_with_columns_that_are_not_there(data):
+    broken = sparse.csr_array(in_scipy(torch.ones(60, 4)))
+    broken.indices[7] = 4
+    broken.data[0] = float("nan")
+    data.x = broken
+    with pytest.raises(UsageError, match=r"not a sound sparse matrix: .*indices"):
+        check(data)
+
+
 @pytest.mark.parametrize("x", [torch.zeros(60), torch.zeros(60, 4, dtype=torch.long), None])
 def test_features_of_the_wrong_shape_or_type(data, x):
     data.x = x
@@ -128,7 +155,9 @@ def test_a_node_in_no_set_needs_no_label(data):
     check(data)
 
 
-@pytest.mark.parametrize("y", [torch.zeros(60), torch.zeros(59, dtype=torch.long), None])
+@pytest.mark.parametrize(
+    "y", [torch.zeros(60, 1), torch.zeros(59, dtype=torch.long), torch.zeros(60).int(), None]
+)
 def test_labels_of_the_wrong_shape_or_type(data, y):
     data.y = y
     with pytest.raises(UsageError, match=r"data\.y"):
@@ -151,3 +180,19 @@ def test_a_class_without_any_node_is_no_reason_to_warn(data):
         warnings.simplefilter("error")
         check(data)
         check(data, classes=9)
+
+
+def test_numbers_to_predict(data):
+    data.y = data.y + 0.5
+    for name in ("train_mask", "val_mask", "test_mask"):
+        data[name][11] = False
+    data.y[11] = float("nan")
+    check(data)
+    with pytest.raises(UsageError, match=r"type torch.float32; give one int64 class for each"):
+        check_graph(data)
+    node = int(data.val_mask[:, 1].nonzero()[0])
+    for value in (float("nan"), float("inf"), 1e39):
+        data.y = data.y.double()
+        data.y[node] = value
+        with pytest.raises(UsageError, match=rf"is {re.escape(str(value))} at node {node}, .*mask"):
+            check(data)

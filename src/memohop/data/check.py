@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import torch
 
 from memohop.data.arcs import check_arcs
+from memohop.data.sparse_features import as_csr, is_sparse, stored_values
 from memohop.errors import UsageError
 from memohop.pyg import Data
 
@@ -23,33 +25,48 @@ def check(data: Data, *, classes: int | None = None) -> None:
     """Raise a :class:`UsageError` for a graph that cannot be trained on.
 
     Warns with one :class:`MissingClassWarning` if a class has nodes, but no training node in some
-    split. If the number of classes is given, the labels must be below it.
+    split.
+
+    Args:
+        data: A graph with ``x``, ``y``, ``edge_index`` and the three masks. ``x`` may be sparse, a
+            tensor or a matrix of SciPy; ``y`` holds class numbers or, if it is of a floating-point
+            type, numbers to predict.
+        classes: Number of classes, if known; the labels must be below it.
     """
-    check_graph(data)
+    check_graph(data, numbers=True)
     train, val, test = as_columns(data)
     check_masks(dict(zip(MASKS, (train, val, test), strict=True)))
-    _check_labels(data, train | val | test, classes)
+    used = (train | val | test).any(dim=1)
+    if data.y.is_floating_point():
+        _check_numbers(data.y, used)
+        return
+    _check_labels(data.y, used, classes)
     _warn_of_missing_classes(data.y, train)
 
 
-def check_graph(data: Data) -> None:
+def check_graph(data: Data, *, numbers: bool = False) -> None:
     """Raise a :class:`UsageError` unless ``x``, ``edge_index`` and ``y`` are sound and consistent.
 
-    A node with a negative label has none.
+    Args:
+        data: A graph. A negative class, or NaN, stands for a node without a label.
+        numbers: Whether ``y`` may also hold numbers to predict instead of classes.
     """
-    _check_features(_tensor(data, "x"))
-    check_arcs(_tensor(data, "edge_index"), len(data.x))
+    _check_features(data)
+    nodes = data.x.shape[0]
+    check_arcs(_tensor(data, "edge_index"), nodes)
     y = _tensor(data, "y")
-    if y.dtype != torch.int64 or y.shape != (len(data.x),):
+    sound = y.dtype == torch.int64 or (numbers and y.is_floating_point())
+    if not sound or y.shape != (nodes,):
+        kinds = "one int64 class" + numbers * " or one floating-point number"
         raise UsageError(
-            f"data.y has shape {list(y.shape)} and type {y.dtype}; give one int64 class for each "
-            f"of the {len(data.x)} nodes"
+            f"data.y has shape {list(y.shape)} and type {y.dtype}; give {kinds} for each "
+            f"of the {nodes} nodes"
         )
 
 
 def as_columns(data: Data, names: Sequence[str] = MASKS) -> tuple[torch.Tensor, ...]:
-    """The masks with one column for each split, ``[N, S]``; a flat mask becomes one column."""
-    nodes = len(_tensor(data, "x"))
+    """The masks of these names with one column for each split, `[N, S]`; a flat one has one."""
+    nodes = _features(data).shape[0]
     columns = []
     for name in names:
         mask = _tensor(data, name)
@@ -75,20 +92,35 @@ def _tensor(data: Data, name: str) -> torch.Tensor:
     return value
 
 
-def _check_features(x: torch.Tensor) -> None:
-    if x.dim() != 2 or not x.is_floating_point() or 0 in x.shape:
+def _features(data: Data) -> Any:
+    """The features: a tensor, or a sparse matrix of SciPy."""
+    return data.x if is_sparse(getattr(data, "x", None)) else _tensor(data, "x")
+
+
+def _check_features(data: Data) -> None:
+    x = _features(data)
+    values = stored_values(x) if is_sparse(x) else x
+    if len(x.shape) != 2 or not values.is_floating_point() or 0 in x.shape:
         raise UsageError(
             f"data.x has shape {list(x.shape)} and type {x.dtype}; give floating-point features "
             "of shape [nodes, features]"
         )
-    if x.sum().isfinite():  # quick, and without another matrix of this size
+    if values.sum().isfinite():  # the quick way, without another matrix of this size
         return
-    bad = (~x.isfinite()).nonzero()
+    if is_sparse(x):
+        csr = as_csr(x, values.dtype)
+        bad = (~csr.values().isfinite()).nonzero().flatten()
+        node = torch.searchsorted(csr.crow_indices().long(), bad[:1], right=True) - 1
+        first = [*node.tolist(), *csr.col_indices()[bad[:1]].tolist()]
+        values = csr.values()[bad]
+    else:
+        bad = (~x.isfinite()).nonzero()
+        first = bad[:1].flatten().tolist()
+        values = x[tuple(bad.t())]
     if len(bad):
-        node, column = bad[0].tolist()
         raise UsageError(
-            f"data.x holds {x[node, column].item()} at node {node}, column {column} "
-            f"({len(bad)} such value(s) in all); replace values that are not finite"
+            f"data.x holds {values[0].item()} at node {first[0]}, column {first[1]} "
+            f"({len(bad)} such value(s) in all); replace what is not finite"
         )
 
 
@@ -111,16 +143,27 @@ def check_masks(masks: Mapping[str, torch.Tensor]) -> None:
             )
 
 
-def _check_labels(data: Data, used: torch.Tensor, classes: int | None) -> None:
-    y = data.y
+def _check_labels(y: torch.Tensor, used: torch.Tensor, classes: int | None) -> None:
     wrong = y < 0 if classes is None else (y < 0) | (y >= classes)
-    wrong = (wrong & used.any(dim=1)).nonzero()
+    wrong = (wrong & used).nonzero()
     if len(wrong):
         node = int(wrong[0])
         below = "" if classes is None else f" and below {classes}"
         raise UsageError(
             f"data.y is {int(y[node])} at node {node}, which is in a mask ({len(wrong)} such "
             f"node(s) in all); give it a class from 0 on{below}, or take it out of the masks"
+        )
+
+
+def _check_numbers(y: torch.Tensor, used: torch.Tensor) -> None:
+    dtype = torch.get_default_dtype()
+    wrong = (~y.to(dtype).isfinite() & used).nonzero()
+    if len(wrong):
+        node = int(wrong[0])
+        raise UsageError(
+            f"data.y is {float(y[node])} at node {node}, which is in a mask ({len(wrong)} such "
+            f"node(s) in all); give it a number that is finite in {dtype}, or take it out of the "
+            "masks"
         )
 
 

@@ -59,8 +59,10 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
         raise UsageError(f"edges is given although X is a {type(x).__name__}, which has its own")
     if isinstance(x, OwnGraph):
         data = x.data
+        if labels is None and x.task == "numbers":
+            labels = _labels(data.y.numpy())
         labels = _from_codes(data.y, x.classes) if labels is None else labels
-        return Given(data.x, labels, data.edge_index, x.ids, x.encoder, x.notes)
+        return Given(x.x, labels, data.edge_index, x.ids, x.encoder, x.notes)
     if not isinstance(x.x, Tensor) or not isinstance(x.edge_index, Tensor):
         raise UsageError("X is a Data without x or without edge_index; give it both")
     if labels is None and isinstance(x.y, Tensor) and x.y.numel():
