@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from memohop.cli.app import Json, app, print_json, remark, warnings_as_remarks
 from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
+from memohop.errors import UsageError
 from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
     MetricId: TypeAlias = str
 else:
     MetricId = Literal[tuple(METRICS)]
+
+
+def _names(kind: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """Names with commas between them, or given one by one."""
+    return tuple(name for token in tokens for name in token.value.split(","))
+
+
+_Columns = Annotated[tuple[str, ...], Parameter(converter=_names, n_tokens=1)]
+_Models = Annotated[tuple[str, ...] | None, Parameter(converter=_names, n_tokens=1)]
 
 _EXAMPLES = """Examples:
   memohop fit --nodes nodes.csv --edges edges.csv --label kind -o model
@@ -29,14 +40,23 @@ _EXAMPLES = """Examples:
 def fit(
     *,
     nodes: Path,
-    edges: Path,
+    edges: list[Path],
     label: str,
+    task: Literal["auto", "classes", "numbers"] = "auto",
     id: str | None = None,
     source: str | None = None,
     target: str | None = None,
-    directed: bool = False,
+    weight: str | None = None,
+    directed: Annotated[bool | None, Parameter(negative="--undirected")] = None,
     drop_unknown: bool = False,
-    models: str | None = None,
+    split: str | None = None,
+    time_column: str | None = None,
+    group: str | None = None,
+    categorical: _Columns = (),
+    numeric: _Columns = (),
+    text: _Columns = (),
+    drop: _Columns = (),
+    models: _Models = None,
     time: float = 300,
     trials: int | None = None,
     splits: int = 5,
@@ -60,13 +80,22 @@ def fit(
 
     Args:
         nodes: The table of nodes: an id, a label, and columns that become features.
-        edges: The table of edges: the ids of both ends.
+        edges: The table of edges: the ids of both ends; give it several times for several tables.
         label: The column of the node table with the labels, empty where unknown.
+        task: Whether the labels are classes or numbers; by default as the column looks.
         id: The column with the ids; by default id, node or node_id, or else the first.
         source: The column where an edge begins; by default source, src or from, or the first.
         target: The column where it ends; by default target, dst or to, or the second.
-        directed: Keep the direction of the edges.
+        weight: The column of the edge table with the weights.
+        directed: Whether edges have a direction; by default as they look.
         drop_unknown: Leave out edges that name a node that is not in the node table.
+        split: The column of the node table that says train, val or test.
+        time_column: The column with times, for a split by time: the latest nodes are for testing.
+        group: The column with groups of nodes that no split tears apart.
+        categorical: Columns to read as categories, with commas.
+        numeric: Columns to read as numbers.
+        text: Columns to read as texts.
+        drop: Columns to leave out.
         models: The kinds of model to choose from, with commas; all by default.
         time: Seconds for everything.
         trials: The most settings of each kind of model; as many as time allows by default.
@@ -90,23 +119,38 @@ def fit(
 
     from memohop.data.tables import read_graph
     from memohop.own.folder import check_target
-    from memohop.own.graph_estimator import GraphClassifier
+    from memohop.own.graph_estimator import GraphClassifier, GraphEstimator, GraphRegressor
     from memohop.report.fit import fit_remark, fit_table, rare_text
     from memohop.report.terminal import output_console, progress_bar
 
     check_target(output)
-    reading: dict[str, Any] = {
+    reading: dict[str, Any] = {  # for later tables, too
         "label": label,
         "id": id,
         "source": source,
         "target": target,
-        "directed": directed,
+        "weight": weight,
     }
-    graph = read_graph(nodes, edges, drop_unknown=drop_unknown, **reading)
+    graph = read_graph(
+        nodes,
+        edges,
+        **reading,
+        directed=directed,
+        drop_unknown=drop_unknown,
+        task=task,
+        split=split,
+        time_column=time_column,
+        group=group,
+        categorical=categorical,
+        numeric=numeric,
+        text=text,
+        drop=drop,
+    )
+    reading |= {"directed": graph.directed, "task": graph.task}
     for note in graph.notes if verbose else graph.warnings:
         remark(note)
     options: dict[str, Any] = {
-        "models": None if models is None else tuple(models.split(",")),
+        "models": models,
         "time": time,
         "trials": trials,
         "splits": splits,
@@ -116,7 +160,14 @@ def fit(
         "device": device,
         "memory": limit,
     }
-    estimator = GraphClassifier(class_weight=class_weight, **options)
+    estimator: GraphEstimator
+    if graph.task == "classes":
+        estimator = GraphClassifier(class_weight=class_weight, **options)
+    else:
+        remark(f"column {label!r} holds numbers to predict; --task classes if they are classes")
+        if class_weight is not None:
+            raise UsageError(f"--class-weight {class_weight} is for classes; leave it out")
+        estimator = GraphRegressor(**options)
     with warnings_as_remarks(), progress_bar(f"fitting {label}") as update:
         estimator.fit(graph, progress=lambda share, doing: update(share, 1.0, doing))
     estimator.reading_ = reading
@@ -127,9 +178,8 @@ def fit(
     else:
         console = output_console()
         console.print(fit_table(record))
-        for text in (record.verdict(), rare_text(record), record.legend()):
-            if text:
-                console.print(f"\n{text}", markup=False)
+        for said in filter(None, (record.verdict(), rare_text(record), record.legend())):
+            console.print(f"\n{said}", markup=False)
     remark(f"{fit_remark(record)}; wrote {output}, whose README.md says what it is")
     if record.stopped == "interrupted":
         raise KeyboardInterrupt

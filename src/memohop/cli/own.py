@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +14,7 @@ from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from memohop.data.tables.own_graph import OwnGraph
-    from memohop.data.tables.sources import TableLike
     from memohop.own.estimator import MMPClassifier
     from memohop.own.graph_estimator import GraphEstimator
 
@@ -35,7 +34,7 @@ def predict(
     model: Path,
     *,
     nodes: Path | None = None,
-    edges: Path | None = None,
+    edges: list[Path] | None = None,
     append: bool = False,
     drop_unknown: bool = False,
     raw: bool = False,
@@ -50,7 +49,7 @@ def predict(
     Args:
         model: The folder that memohop fit wrote.
         nodes: A table of nodes with the columns that the model was fitted on.
-        edges: A table of edges.
+        edges: A table of edges; give it several times for several tables.
         append: The nodes are new in the graph of the model, and the edges join them to each other
             and to its nodes.
         drop_unknown: Leave out edges that name a node that is not in the node table.
@@ -64,7 +63,7 @@ def predict(
         raise UsageError("give both --nodes and --edges, or neither for the graph of the model")
     if append and nodes is None:
         raise UsageError("--append goes with --nodes and --edges, the tables of the new nodes")
-    check_output(output, inputs=(nodes, edges, *_files_of(model)))
+    check_output(output, inputs=(nodes, *(edges or ()), *_files_of(model)))
 
     from memohop.own.graph_estimator import GraphEstimator, GraphRegressor
     from memohop.own.load import load_model
@@ -75,13 +74,17 @@ def predict(
     if nodes is None or edges is None:
         found.own_graph()
         ids = found.ids_
-    elif not append:
-        graph = _read_again(found, nodes, edges, drop_unknown=drop_unknown)
-        ids, given = graph.ids, {"X": graph}
-    elif isinstance(found, GraphEstimator):
-        ids, given = _read_appended(found, nodes, edges, drop_unknown=drop_unknown)
     else:
-        raise UsageError(f"--append: {model} was made by an earlier version; fit it again")
+        if not append:
+            graph = _read_again(found, nodes, edges, drop_unknown=drop_unknown)
+        elif isinstance(found, GraphEstimator):
+            graph = _read_appended(found, nodes, edges, drop_unknown=drop_unknown)
+            given["append"] = True
+        else:
+            raise UsageError(f"--append: {model} was made by an earlier version; fit it again")
+        for note in graph.notes:
+            remark(note)
+        ids, given["X"] = graph.ids, graph
     if isinstance(found, GraphRegressor):
         numbers, ends = found.predict(**given), found.predict_interval(**given)
         changed = write_numbers(output, ids, numbers, ends, raw=raw)
@@ -146,7 +149,7 @@ def _files_of(model: Path) -> list[Path]:
 
 
 def _read_again(
-    found: MMPClassifier | GraphEstimator, nodes: Path, edges: TableLike, *, drop_unknown: bool
+    found: MMPClassifier | GraphEstimator, nodes: Path, edges: Any, **changes: Any
 ) -> OwnGraph:
     """Tables read in the way of those that the model was fitted on."""
     from memohop.data.tables import read_graph
@@ -154,43 +157,49 @@ def _read_again(
     if found.encoder_ is None or found.reading_ is None:
         raise UsageError("this model was fitted on arrays, not on tables; use it from Python")
     classes = getattr(found, "classes_", None)
-    graph = read_graph(
+    return read_graph(
         nodes,
         edges,
-        drop_unknown=drop_unknown,
         encoder=found.encoder_,
         classes=None if classes is None else classes.tolist(),
-        **found.reading_,
+        **found.reading_ | changes,
     )
-    for note in graph.notes:
-        remark(note)
-    return graph
 
 
 def _read_appended(
-    found: GraphEstimator, nodes: Path, edges: Path, *, drop_unknown: bool
-) -> tuple[NDArray[Any], dict[str, Any]]:
-    """The ids of new nodes, and what the estimator predicts them from."""
+    found: GraphEstimator, nodes: Path, edges: list[Path], *, drop_unknown: bool
+) -> OwnGraph:
+    """New nodes, with arcs that count those of the model first."""
     import pyarrow as pa
 
     from memohop.data.tables import read_graph
     from memohop.data.tables.columns import ColumnEncoder
+    from memohop.data.tables.roles import id_column
+    from memohop.data.tables.sources import open_table
 
     found.own_graph()
-    nowhere = pa.table({name: pa.array([], pa.string()) for name in ("source", "target")})
-    new = _read_again(found, nodes, nowhere, drop_unknown=False)
+    reading = found.reading_ or {}
+    table = open_table(nodes, "nodes")
+    id = id_column(table, reading.get("id"))
+    first = table.read([id], text=[id])[id][:1]
+    alone = pa.table({"source": first, "target": first})  # edges are read below
+    new = _read_again(found, nodes, alone, source=None, target=None, weight=None)
     old = {str(node) for node in found.ids_}
     if known := [node for node in map(str, new.ids) if node in old]:
         raise UsageError(
             f"--append: {len(known)} of the {len(new.ids)} nodes in {nodes}, such as {known[0]!r}, "
             "are in the graph of the model; leave them out, or predict without --append"
         )
-    # All nodes by their ids alone: the edges may join new ones to old ones.
-    everyone = pa.table({"id": [str(node) for node in (*found.ids_, *new.ids)]})
-    reading = (found.reading_ or {}) | {"label": None, "id": "id"}
+    everyone = {"id": [str(node) for node in (*found.ids_, *new.ids)]}
     joined = read_graph(
-        everyone, edges, drop_unknown=drop_unknown, encoder=ColumnEncoder(()), **reading
+        everyone,
+        edges,
+        drop_unknown=drop_unknown,
+        encoder=ColumnEncoder(()),
+        **reading | {"label": None, "id": "id"},
     )
     for note in joined.warnings:
         remark(note)
-    return new.ids, {"X": new.data.x, "edges": joined.data.edge_index, "append": True}
+    data = copy(joined.data)  # its arcs, and their weights
+    data.x, data.y = new.data.x, new.data.y
+    return replace(new, data=data)

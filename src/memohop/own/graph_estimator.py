@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from torch import Tensor
 
 from memohop.data.arguments import real_number, whole_number
+from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError, check_choice
 from memohop.own import keep_graph
 from memohop.own.candidates.catalogue import families
@@ -100,7 +101,10 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(x, given.labels.known)
         target = self._targets(given.labels)
         objective = self._objective(target)
-        own = OwnSplit.of(given_masks(X, split)) if isinstance(X, Data) else None
+        own = OwnSplit.of_sets(X.masks) if isinstance(X, OwnGraph) else None
+        if isinstance(X, Data):
+            own = OwnSplit.of(given_masks(X, split))
+        groups = given.groups if groups is None else np.asarray(groups)
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         try:
             masks = make_masks(
@@ -108,7 +112,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 splits=self.splits,
                 seed=seed,
                 own=own,
-                groups=None if groups is None else np.asarray(groups),
+                groups=groups,
                 both_classes=objective.metric.is_ranking,
             )
         except ValueError as error:
@@ -122,6 +126,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             y=target,
             objective=objective,
             masks=masks,
+            weights=given.weights,
         )
         self._check_parts(problem)
         kinds = families(
@@ -198,18 +203,25 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         nothing = np.full(x.shape[0], np.nan if self._predicts_numbers else -1)
         if not append:
             arcs = given.arcs(x.shape[0]).numpy()
-            return self.model_.outputs(
-                Inputs(x, arcs, nothing, directed=self.directed_, overall=self.overall_)
-            )
+            more = {"overall": self.overall_, "weights": given.weights}
+            return self.model_.outputs(Inputs(x, arcs, nothing, directed=self.directed_, **more))
         old = self.own_graph()
-        new_arcs = given.arcs(old.nodes + x.shape[0]).numpy()
+        arcs = np.hstack([old.arcs, given.arcs(old.nodes + x.shape[0]).numpy()])
+        weights = old.weights
+        if weights is not None:
+            added = (
+                np.ones(arcs.shape[1] - len(weights)) if given.weights is None else given.weights
+            )
+            weights = np.concatenate([weights, added]).astype(np.float32)
+        arcs, first = np.unique(arcs, axis=1, return_index=True)
         stack = sparse.vstack if sparse.issparse(x) or sparse.issparse(old.x) else np.vstack
         joined = Inputs(
             stack([old.x, x]),
-            np.unique(np.hstack([old.arcs, new_arcs]), axis=1),
+            arcs,
             np.concatenate([old.y, nothing]),
             of_fit=old.nodes,
             directed=self.directed_,
+            weights=None if weights is None else weights[first],
         )
         return self.model_.outputs(joined)[old.nodes :]
 

@@ -40,6 +40,8 @@ class Given(NamedTuple):
     ids: NDArray[Any] | None = None
     encoder: ColumnEncoder | None = None  # how the columns of tables became features
     notes: tuple[str, ...] = ()  # how tables were read, in plain words
+    weights: NDArray[np.float32] | None = None  # of the arcs
+    groups: NDArray[np.int64] | None = None  # of nodes that no split tears apart
 
     def arcs(self, nodes: int) -> Tensor:
         """The arcs, none if none were given; a ``UsageError`` if one points elsewhere."""
@@ -61,7 +63,9 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
     if isinstance(x, OwnGraph):
         data = x.data
         labels = _from_tensor(data.y, x.classes) if labels is None else labels
-        return Given(data.x, labels, data.edge_index, x.ids, x.encoder, x.notes)
+        weights = data.edge_weight.numpy() if "edge_weight" in data else None
+        rest = (x.ids, x.encoder, x.notes, weights, x.groups)
+        return Given(x.x, labels, data.edge_index, *rest)
     if not isinstance(x.x, Tensor) or not isinstance(x.edge_index, Tensor):
         raise UsageError("X is a Data without x or without edge_index; give it both")
     if labels is None and isinstance(x.y, Tensor) and x.y.numel():
