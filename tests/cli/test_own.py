@@ -108,10 +108,65 @@ def test_what_needs_action_is_told_unasked(tables, tmp_path, capsys, monkeypatch
     assert capsys.readouterr().err.startswith("memohop: look here\nmemohop: 2 setting(s)")
 
 
-def test_a_label_column_of_measurements_is_refused(tables, tmp_path, capsys):
-    err = fails(capsys, "fit", *at(tables), "--label", "size", "-o", str(tmp_path / "m"), code=1)
-    assert "the label column 'size' holds 60 different numbers on 60 nodes" in err
-    assert "group them into classes" in err
+def test_a_label_column_of_measurements_is_predicted_as_numbers(tables, tmp_path, capsys):
+    model, output = tmp_path / "model", tmp_path / "out.csv"
+    assert main(["fit", *at(tables), "--label", "size", *FAST, "-o", str(model)]) == 0
+    out, err = capsys.readouterr()
+    assert "column 'size' holds numbers to predict" in err
+    assert "R2 in percent" in out
+    assert "nine of ten numbers are within" in out
+    assert main(["predict", str(model), "-o", str(output)]) == 0
+    with output.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["id", "predicted", "low", "high"]
+    found = memohop.load_model(model).predict()
+    assert [float(row["predicted"]) for row in rows] == pytest.approx(found.tolist())
+    reach = memohop.load_model(model).report_.residual
+    low, high = ([float(row[name]) for row in rows] for name in ("low", "high"))
+    assert np.subtract(high, low) == pytest.approx([2 * reach] * 60, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--task", "classes"], "too few for splits=2"),
+        (["--task", "numbers", "--metric", "roc_auc"], "metric must be one of r2, mae, rmse"),
+        (["--task", "numbers", "--class-weight", "balanced"], "is for classes; leave it out"),
+        (["--models", "linear,oracle"], "no model named 'oracle'"),
+        (["--time", "-1"], "time=-1.0 is out of range"),
+    ],
+)
+def test_what_cannot_be_right_is_refused(tables, tmp_path, capsys, words, told):
+    command = ["fit", *at(tables), "--label", "size", *FAST, "-o", str(tmp_path / "m")]
+    assert main([*command, *words]) in (1, 2)
+    assert told in capsys.readouterr().err
+
+
+def test_columns_for_splits_weights_and_several_tables_of_edges(tables, tmp_path, capsys):
+    with (tables / "nodes.csv").open(encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    parts = ("train", "val", "test")
+    write(
+        tmp_path / "nodes.csv",
+        [(*head, "part", "team")]
+        + [(*row, parts[number % 3], number // 6) for number, row in enumerate(rows)],
+    )
+    ends = [(f"n{i}", f"n{(i + 1) % 60}", 1 + i % 3) for i in range(60)]
+    for name, some in (("edges.csv", ends[:30]), ("more.csv", ends[30:])):
+        write(tmp_path / name, [("source", "target", "strength"), *some])
+    command = ["fit", *at(tmp_path), "--edges", str(tmp_path / "more.csv"), "--label", "kind"]
+    how = ["--weight", "strength", "--split", "part", "--drop", "team", "--models"]
+    model = tmp_path / "model"
+    kinds = ["linear+neighbours", "--trials", "1", "--splits", "2"]
+    assert main([*command, *how, *kinds, "-o", str(model)]) == 0
+    found = memohop.load_model(model)
+    assert found.report_.own_test
+    assert found.graph_.weights.max() == 3
+    assert found.graph_.arcs.shape == (2, 120)
+    assert [column.name for column in found.encoder_.columns] == ["size"]
+    capsys.readouterr()
+    again = ["predict", str(model), *at(tmp_path), "--edges", str(tmp_path / "more.csv")]
+    assert main([*again, "-o", str(tmp_path / "out.csv")]) == 0
 
 
 def test_fit_prints_json_alone(tables, tmp_path, capsys):
@@ -278,8 +333,8 @@ class TestAppended:
         assert [row["id"] for row in rows] == ["new", "newer"]
         found = memohop.load_model(rows_model)
         table = {"id": ["new", "newer"], "size": [0.5, None]}
-        nobody = {"source": [], "target": []}
-        new = memohop.read_graph(table, nobody, label=None, encoder=found.encoder_)
+        loop = {"source": ["new"], "target": ["new"]}
+        new = memohop.read_graph(table, loop, label=None, encoder=found.encoder_)
         expected = found.predict_proba(new.data.x, [[60, 3, 61, 60], [3, 60, 60, 61]], append=True)
         shares = [float(row["probability of even"]) for row in rows]
         assert shares == pytest.approx(expected[:, 0].tolist(), abs=1e-6)

@@ -29,6 +29,7 @@ class GivenLabels(NamedTuple):
 
     known: NDArray[np.bool_]
     names: NDArray[Any]
+    are_classes: bool = False  # which was made sure of when a table was read
 
 
 class Given(NamedTuple):
@@ -62,7 +63,8 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
         )
     if isinstance(x, OwnGraph):
         data = x.data
-        labels = _from_tensor(data.y, x.classes) if labels is None else labels
+        if labels is None:
+            labels = _from_tensor(data.y, x.classes)._replace(are_classes=x.task == "classes")
         weights = data.edge_weight.numpy() if "edge_weight" in data else None
         rest = (x.ids, x.encoder, x.notes, weights, x.groups)
         return Given(x.x, labels, data.edge_index, *rest)
@@ -97,7 +99,7 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
             f"y has one class, {classes.tolist()[0]!r}, so that there is nothing to tell apart; "
             "give labels of at least two classes"
         )
-    if reason := why_no_classes(classes, sizes):
+    if not labels.are_classes and (reason := why_no_classes(classes, sizes)):
         raise UsageError(f"y {reason}")
     codes = np.full(len(labels.known), -1, dtype=np.int64)
     codes[labels.known] = numbers
