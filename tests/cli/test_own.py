@@ -98,8 +98,8 @@ def test_what_needs_action_is_told_unasked(tables, tmp_path, capsys, monkeypatch
 
 
 def test_a_label_column_of_measurements_is_refused(tables, tmp_path, capsys):
-    err = fails(capsys, "fit", *at(tables), "--label", "size", "-o", str(tmp_path / "m"), code=1)
-    assert "the label column 'size' holds 60 different numbers on 60 nodes" in err
+    err = fails(capsys, "fit", *at(tables), "--label", "size", "-o", str(tmp_path / "m"), code=2)
+    assert "y holds numbers and no classes" in err
     assert "group them into classes" in err
 
 
