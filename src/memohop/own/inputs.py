@@ -94,6 +94,10 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
         raise UsageError(
             f"y has labels of kinds that cannot be sorted ({error}); make them all strings"
         ) from error
+    except ValueError as error:
+        raise UsageError(
+            f"y holds numbers and no classes ({error}); group them into classes"
+        ) from error
     if len(classes) < 2:
         raise UsageError(
             f"y has one class, {classes.tolist()[0]!r}, so that there is nothing to tell apart; "

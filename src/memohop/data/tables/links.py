@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from memohop.data.assemble import distinct, merge_arcs
+from memohop.data.assemble import merge_arcs
 from memohop.data.tables.column_kinds import first_few
 from memohop.data.tables.column_types import as_text, column_kind, spelled_whole, whole_as_text
 from memohop.data.tables.spelled_numbers import spelled_numbers
@@ -130,10 +131,11 @@ def join(listed: Sequence[Listed], *, nodes: int, directed: bool | None, origin:
         np.concatenate([getattr(part, key) for part in listed]) for key in Listed._fields[:2]
     )
     notes = []
+    merged = partial(merge_arcs, begin, end, nodes=nodes, origin=origin)
     if directed is None:
-        directed, note = _direction(begin, end, nodes)
+        directed, note = _direction(merged(both_ways=False), merged(both_ways=True))
         notes.append(note)
-    arcs = merge_arcs(begin, end, nodes=nodes, both_ways=not directed, origin=origin)
+    arcs = merged(both_ways=not directed)
     loops = int((arcs[0] == arcs[1]).sum())
     edges = arcs.shape[1] if directed else (arcs.shape[1] + loops) // 2
     weight = None
@@ -152,12 +154,10 @@ def join(listed: Sequence[Listed], *, nodes: int, directed: bool | None, origin:
     return Links(arcs, weight, directed, notes)
 
 
-def _direction(begin: NDArray[np.int64], end: NDArray[np.int64], nodes: int) -> tuple[bool, str]:
-    """Whether edges have a direction, and why it is assumed."""
-    proper = begin != end
-    keys = distinct(begin[proper] * nodes + end[proper])
-    opposite = keys % nodes * nodes + keys // nodes
-    share = float(np.isin(opposite, keys).mean()) if keys.size else 0.0
+def _direction(one_way: NDArray[np.int64], both_ways: NDArray[np.int64]) -> tuple[bool, str]:
+    """Whether edges have a direction, from the arcs as listed and with all opposites, and why."""
+    listed, either = (int((arcs[0] != arcs[1]).sum()) for arcs in (one_way, both_ways))
+    share = (2 * listed - either) / max(listed, 1)  # that is listed both ways
     if share >= 1 - _FEW:
         return False, "edges are listed both ways, so they have no direction"
     if share > _FEW:
