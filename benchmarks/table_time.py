@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from memohop.allocator import keep_freed_memory
+from memohop.allocator import keep_freed_ram
 from memohop.bench.cell import Recipe, Run
 from memohop.bench.execute import execute, populations
 from memohop.bench.experiment import Experiment
@@ -46,7 +46,7 @@ def main() -> None:
         if row.protocol == arguments.protocol:
             taken[row.dataset, row.model, repr(row.setting)] += row.epochs
     warnings.simplefilter("ignore")
-    keep_freed_memory()  # as `memohop run` does
+    keep_freed_ram()  # as `memohop run` does
     found = []
     for cell in experiment.cells([arguments.protocol]):
         if cell.dataset not in datasets:

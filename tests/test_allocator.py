@@ -10,13 +10,13 @@ import pytest
 CHILD = """
 import resource, sys
 import numpy as np
-from memohop.allocator import keep_freed_memory
+from memohop.allocator import keep_freed_ram
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 if sys.argv[1] == "keep":
-    keep_freed_memory()
+    keep_freed_ram()
 np.ones(1 << 23)  # 64 MiB, allocated and freed
 before = faults()
 np.ones(1 << 23)

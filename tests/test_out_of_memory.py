@@ -9,7 +9,7 @@ import memohop
 from memohop import Member, train
 from memohop.cli import app as command
 from memohop.errors import DataError
-from memohop.out_of_memory import OutOfMemoryError, in_units, telling_of_memory
+from memohop.out_of_memory import OutOfMemoryError, in_units, reporting_out_of_memory
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ from memohop.out_of_memory import OutOfMemoryError, in_units, telling_of_memory
 def test_every_library_is_understood(greedy, wanted):
     with (
         pytest.raises(DataError, match=f"while counting: it wanted {wanted}.*; lower the count"),
-        telling_of_memory("counting", lower="the count"),
+        reporting_out_of_memory("counting", lower="the count"),
     ):
         greedy()
 
 
 def test_other_errors_go_through():
-    with pytest.raises(RuntimeError, match="another"), telling_of_memory("x", lower="y"):
+    with pytest.raises(RuntimeError, match="another"), reporting_out_of_memory("x", lower="y"):
         raise RuntimeError("another")
 
 

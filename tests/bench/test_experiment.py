@@ -107,6 +107,16 @@ def test_what_makes_no_difference_makes_no_other_run(tiny):
     assert len(ids) == 1
 
 
+def test_an_option_that_came_later_leaves_the_runs_without_it_as_they_were(tiny):
+    settings = cell_of(tiny, model="gcn", axes={"noise": 0}).settings
+    plain = Recipe("csbm", "gcn+mmp", settings)
+    assert not {"labels", "label_rate", "address"} & plain.content["options"].keys()
+    assert Recipe("csbm", "gcn+mmp", settings.having({"labels": "none"})).id == plain.id
+    labelled = Recipe("csbm", "gcn+mmp", settings.having({"labels": "memory"}))
+    assert labelled.content["options"] == plain.content["options"] | {"labels": "memory"}
+    assert labelled.id != Recipe("csbm", "gcn+mmp", settings.having({"address": "rows"})).id
+
+
 def test_data_is_known_by_its_files():
     settings = Settings()
     assert Recipe("texas", "mlp", settings).id != Recipe("cornell", "mlp", settings).id
@@ -230,8 +240,8 @@ def test_whatever_is_in_a_file_it_is_an_experiment_or_an_error(
         text = text[: word.start()] + new + text[word.end() :]
     content = text.encode("utf-8", "surrogatepass")
     if data.draw(st.integers(0, 9)) == 0:
-        place = data.draw(st.integers(0, len(content) - 1))
-        content = content[:place] + data.draw(st.binary(max_size=3)) + content[place + 1 :]
+        offset = data.draw(st.integers(0, len(content) - 1))
+        content = content[:offset] + data.draw(st.binary(max_size=3)) + content[offset + 1 :]
     path = tmp_path / "tiny.toml"
     path.write_bytes(content)
     try:

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,16 @@ from hypothesis import strategies as st
 from memohop.cli import main
 
 TINY = ("train", "csbm", "--model", "mlp", "--data-option", "nodes=20", "--data-option", "splits=2")
+
+
+def test_labels_and_addresses_are_options(capsys):
+    words = ["--option", "labels=memory", "--option", "label_rate=0.3", "--option", "address=rows"]
+    model = ["--model", "gcn+mmp", "--data-option", "nodes=40", "--data-option", "splits=2"]
+    assert main(["train", "csbm", *model, "--epochs", "2", *words, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["labels"], row["label_rate"], row["address"]) == ("memory", 0.3, "rows")
+    assert main(["train", "csbm", *model, "--option", "label_rate=1"]) == 2
+    assert "label_rate must be above 0 and below 1, not 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -25,17 +25,34 @@ KINDS = [
 ]
 
 
+KNOWING = {"labels": "memory", "address": "rows"}
+
+
+class Knowing(OwnModel):
+    """Networks that know labels and addresses."""
+
+    def networks(self):
+        found = []
+        for place, state in enumerate(self.states):
+            network = memohop.build("gcn+mmp", 6, 3, num_nodes=NODES, **self.options)
+            network.load_state_dict(state)
+            network.know((torch.arange(NODES) + place) % 4 - 1)
+            found.append(network.eval())
+        return found
+
+
 def with_networks(classifier, **options):
     """The classifier with other networks, their parameters far from where they begin."""
     states = []
     for seed in range(2):
         torch.manual_seed(seeded(seed))
-        network = memohop.build("gcn+mmp", 6, 3, hidden_channels=5, **options)
+        network = memohop.build("gcn+mmp", 6, 3, num_nodes=NODES, hidden_channels=5, **options)
         for parameter in network.parameters():
             torch.nn.init.normal_(parameter)
         states.append(network.state_dict())
     classifier = copy.copy(classifier)
-    classifier.model_ = OwnModel(6, 3, {"hidden_channels": 5, **options}, tuple(states))
+    kind = Knowing if "labels" in options else OwnModel
+    classifier.model_ = kind(6, 3, {"hidden_channels": 5, **options}, tuple(states))
     return classifier
 
 
@@ -143,7 +160,7 @@ class TestGates:
 
 class TestShares:
     @torch.no_grad()
-    @pytest.mark.parametrize("options", KINDS)
+    @pytest.mark.parametrize("options", [*KINDS, KNOWING])
     @pytest.mark.parametrize("node", [0, 17, 44])
     def test_shares_add_up_to_the_margin_of_the_whole_network(self, fitted, options, node):
         classifier = with_networks(fitted, **options)
@@ -211,7 +228,7 @@ class TestShares:
 
 
 class TestPyG:
-    @pytest.mark.parametrize("options", KINDS)
+    @pytest.mark.parametrize("options", [*KINDS, KNOWING])
     def test_the_module_says_what_the_classifier_says(self, fitted, options):
         classifier = with_networks(fitted, **options)
         module, graph = as_pyg(classifier), classifier.graph_

@@ -23,9 +23,11 @@ def networks(**options):
     found = []
     for seed in range(2):
         torch.manual_seed(seeded(seed))
-        network = build("gcn+mmp", 5, 3, hidden_channels=8, **options).eval()
+        network = build("gcn+mmp", 5, 3, hidden_channels=8, num_nodes=NODES, **options).eval()
         for parameter in network.parameters():
             torch.nn.init.normal_(parameter)
+        if "labels" in options:
+            network.know(torch.tensor([0, -1, 2, seed, -1, 1, 1, -1, 0]))
         found.append(network)
     return found
 
@@ -55,6 +57,9 @@ def test_the_matrix_is_that_of_the_graph(direction, self_loops, norm):
         {},
         {"direction": "out", "message_norm": "layer", "num_layers": 3, "gate_sharing": "layer"},
         {"self_loops": "add", "norm": "symmetric", "num_layers": 1},
+        {"labels": "memory"},
+        {"address": "rows", "direction": "in", "norm": "symmetric"},
+        {"labels": "memory", "address": "rows", "message_norm": "layer"},
         {"gate": "gru", "per": "channel", "memory_from": "hidden", "bias": False},
     ],
 )

@@ -13,7 +13,7 @@ from memohop.data.datasets.fetch import known_digests
 from memohop.data.datasets.latent import LatentNeighbours, computed, published_file
 from memohop.data.noise import add_noise
 from memohop.nn import SparseFeatures, epoch_key, randomness
-from memohop.nn._ops import fused
+from memohop.nn._backends import table
 from numerics import assert_same_sums, generator
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])  # with a self-loop
@@ -48,7 +48,7 @@ def logits_by_loops(network, x, divisions):
 
 
 def without_numba(monkeypatch):
-    monkeypatch.setattr(fused, "numba_kernels", lambda name="": None)
+    monkeypatch.setitem(table.TABLE, "pair_product", [])
 
 
 @in_float64
@@ -165,11 +165,11 @@ def test_an_unknown_embedding_is_refused():
 def test_it_is_one_network_by_hand_and_in_an_experiment(data_root):
     settings = Settings(epochs=3, features="row", options={"direction": "in"})
     run = Run(Recipe("texas", "geom-gcn", settings), {}, split=1, seed=2)
-    (outcome,) = execute([run], root=data_root)
+    (result,) = execute([run], root=data_root)
     data = memohop.load("texas", root=data_root, features="row")
     members = [memohop.Member(split=1, seed=2)]
     (by_hand,) = memohop.train(data, "geom-gcn", members, options=settings.options, epochs=3)
-    assert by_hand.loss_curve.tolist() == outcome.result.loss_curve.tolist()
+    assert by_hand.loss_curve.tolist() == result.loss_curve.tolist()
     computed_ones = memohop.train(
         data, "geom-gcn", members, options={"direction": "in", "embedding": "isomap"}, epochs=3
     )

@@ -12,6 +12,7 @@ from memohop.nn import Graph
 from memohop.own.candidates.family import Setting
 from memohop.own.candidates.networks import NetworkFamily, feature_scale
 from memohop.own.candidates.spaces import LISTS, RANGES, SPACES, near_numbers
+from memohop.own.problem import Inputs
 from memohop.training.trainer import DivergedWarning
 from tiny_problem import tiny_problem
 
@@ -26,9 +27,14 @@ def test_outputs_are_those_of_a_forward_pass(name):
     setting = kind.first(problem)[0]
     (fits,) = kind.fit(problem, [setting], [0, 1], keep=True)
     x = torch.from_numpy(problem.x) / np.sqrt(np.mean(problem.x.astype(np.float64) ** 2))
+    if name != "mlp":
+        degree = np.bincount(problem.arcs[0], minlength=60)
+        x = torch.cat([x, torch.from_numpy(np.log1p(degree) / 3)[:, None]], dim=1)
     for split, found in fits.items():
-        network = build(name, 3, 3, num_nodes=60, **setting.options).eval()
+        network = build(name, x.shape[1], 3, num_nodes=60, **setting.options).eval()
         network.load_state_dict(dict(found.part.state))
+        if name == "gcn+mmp":
+            network.know(torch.from_numpy(problem.known(split)))
         policies = getattr(network, "policies_in_force", None)
         graph = (Graph(torch.from_numpy(problem.arcs), 60, **policies),) if policies else ()
         with torch.no_grad():
@@ -37,7 +43,8 @@ def test_outputs_are_those_of_a_forward_pass(name):
         expected = logits.softmax(-1).numpy()
         assert np.allclose(found.val, expected[problem.masks.val[:, split]], atol=1e-5)
         assert np.allclose(found.test, expected[problem.masks.test], atol=1e-5)
-        assert np.allclose(found.part.outputs(problem), expected, atol=1e-5)
+        shown = Inputs(problem.x, problem.arcs, problem.known(split), of_fit=60)
+        assert np.allclose(found.part.outputs(shown), expected, atol=1e-5)
 
 
 def test_members_that_diverged_are_left_out():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
+from memohop.own import portfolio
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting
 from memohop.own.folds import make_masks
 from memohop.own.portfolio import search
@@ -25,6 +26,7 @@ class Toy:
     share: float
     sees_graph: bool = True
     has_memory: bool = False
+    openers: int = 1
     never_ends: bool = False
     jobs: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
 
@@ -115,3 +117,24 @@ def test_an_interrupted_search_keeps_what_it_has(problem):
     assert found.complete()[0].setting.family == "good"
     with pytest.raises(KeyboardInterrupt):
         search(problem, [Interrupts("bad", 0.1)], time=None, trials=2, seed=0)
+
+
+def test_without_any_time_the_search_ends(problem):
+    found = search(problem, [Toy("endless", 1.0, never_ends=True)], time=0, trials=None, seed=0)
+    assert (found.stopped, found.complete(), found.splits) == ("time", [], [])
+
+
+def test_models_that_may_be_chosen_are_kept_and_others_not(problem, monkeypatch):
+    class WithModels(Toy):
+        def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
+            fits = super().fit(problem, settings, splits, **options)
+            return [
+                {split: replace(fit, part=object()) for split, fit in one.items()} for one in fits
+            ]
+
+    monkeypatch.setattr(portfolio, "KEPT", 4)
+    kinds = [WithModels("good", 0.9), WithModels("fair", 0.7)]
+    found = search(problem, kinds, time=None, trials=6, seed=0)
+    kept = [one for one in found.candidates if all(fit.part for fit in one.fits.values())]
+    assert 4 <= len(kept) < 12
+    assert {*found.complete()[:4]} <= {*kept}

@@ -17,7 +17,7 @@ Y = np.array([0, 1, 1, 0])
 
 
 def graph(x=X, y=Y):
-    return Inputs(x, ARCS, y)
+    return Inputs(x, ARCS, y, of_fit=4)
 
 
 def test_columns_alone_are_the_columns():

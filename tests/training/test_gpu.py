@@ -7,7 +7,7 @@ import torch
 import memohop
 from memohop import Member, train
 from memohop.training.capture import CapturedStep, EagerWarning
-from numerics import seeded
+from numerics import generator, seeded
 
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU here", allow_module_level=True)
@@ -53,6 +53,21 @@ def test_capture_changes_nothing_and_a_member_alone_equals_itself_in_company(ind
     np.testing.assert_allclose(in_company.loss_curve, alone.loss_curve, atol=1e-4)
 
 
+@pytest.mark.usefixtures("unplanned")
+@pytest.mark.parametrize("name", ["gcn+mmp", "gat+mmp", "sage+mmp", "dir-gcn+mmp"])
+def test_known_labels_and_addresses(name, data):
+    members = [Member(split=i, seed=seeded(i), lam=0.2 * i) for i in range(3)]
+    call = {"epochs": EPOCHS, "options": {"labels": "memory", "address": "rows"}}
+    captured = train(data, name, members, device="cuda", **call)
+    eager = train(data, name, members, device="cuda", capture=False, **call)
+    on_cpu = train(data, name, members, **call)
+    (alone,) = train(data, name, members[1:2], device="cuda", **call)
+    np.testing.assert_allclose(captured[1].loss_curve, alone.loss_curve, atol=1e-4)
+    for one, two, three in zip(captured, eager, on_cpu, strict=True):
+        np.testing.assert_allclose(one.loss_curve, two.loss_curve, atol=1e-4)
+        np.testing.assert_allclose(one.loss_curve, three.loss_curve, atol=1e-3)
+
+
 def test_early_stopping_with_capture():
     data = memohop.load("csbm", nodes=200, homophily=0.6, seed=seeded())
     members = memohop.grid(split=range(10), seed=seeded(), lr=(0.001, 0.1))
@@ -79,3 +94,19 @@ def test_a_step_that_cannot_be_captured_runs_eagerly_and_says_why():
         captured()
     assert float(counter) == 6
     assert host[-1] == 6
+
+
+@pytest.mark.usefixtures("unplanned")
+def test_numbers_from_sparse_columns(data):
+    numbers = data.clone()
+    del numbers.metric
+    numbers.y = torch.randn(len(data.y), generator=generator())
+    members, call = [Member(seed=seeded(i), lam=0.1) for i in range(2)], {"epochs": EPOCHS}
+    expected = train(numbers, "gcn+mmp", members, features="sparse", device="cuda", **call)
+    numbers.x = data.x.to_sparse_csr()
+    found = train(numbers, "gcn+mmp", members, device="cuda", **call)
+    on_cpu = train(numbers, "gcn+mmp", members, **call)
+    for one, same, other in zip(found, expected, on_cpu, strict=True):
+        assert one.loss_curve.tolist() == same.loss_curve.tolist()
+        np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=1e-3)
+        np.testing.assert_allclose(one.val_curve, other.val_curve, atol=1e-2)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter, Token
 
-from memohop.cli.app import Json, app, print_json, remark, warnings_as_remarks
+from memohop.cli.app import app, print_json, remark, warnings_as_remarks
+from memohop.cli.options import BY_DEFAULT, OUTPUT, Device, Json, Memory, Reading
 from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.errors import UsageError
@@ -43,12 +44,7 @@ def fit(
     edges: list[Path],
     label: str,
     task: Literal["auto", "classes", "numbers"] = "auto",
-    id: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    directed: Annotated[bool | None, Parameter(negative="--undirected")] = None,
-    drop_unknown: bool = False,
+    reading: Reading = BY_DEFAULT,
     split: str | None = None,
     time_column: str | None = None,
     group: str | None = None,
@@ -64,10 +60,9 @@ def fit(
     class_weight: Literal["balanced"] | None = None,
     ensemble: Annotated[bool, Parameter(negative="--no-ensemble")] = True,
     seed: int = 0,
-    device: Literal["cpu", "cuda"] = "cpu",
-    memory: str | None = None,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("model"),
-    verbose: bool = False,
+    device: Device = "cpu",
+    memory: Memory = None,
+    output: Annotated[Path, OUTPUT] = Path("model"),
     json: Json = False,
 ) -> None:
     """Find the best model for your own graph, and say what the graph adds.
@@ -83,12 +78,6 @@ def fit(
         edges: The table of edges: the ids of both ends; give it several times for several tables.
         label: The column of the node table with the labels, empty where unknown.
         task: Whether the labels are classes or numbers; by default as the column looks.
-        id: The column with the ids; by default id, node or node_id, or else the first.
-        source: The column where an edge begins; by default source, src or from, or the first.
-        target: The column where it ends; by default target, dst or to, or the second.
-        weight: The column of the edge table with the weights.
-        directed: Whether edges have a direction; by default as they look.
-        drop_unknown: Leave out edges that name a node that is not in the node table.
         split: The column of the node table that says train, val or test.
         time_column: The column with times, for a split by time: the latest nodes are for testing.
         group: The column with groups of nodes that no split tears apart.
@@ -106,37 +95,21 @@ def fit(
         class_weight: balanced for classes that count alike in training, whatever their size.
         ensemble: Keep several models together where that is better, or only the best one.
         seed: Decides splits, settings, weights and dropout.
-        device: Where to train networks.
-        memory: The most memory that the process may hold, such as 4GB; what the device can spare
-            by default.
-        output: The folder for the model.
-        verbose: Tell how the tables were read and what became of each column, which is in the
-            model's README.md anyway.
-        json: Print a list of objects, one for each kind of model, instead of the table.
+        output: The folder for the model; its README.md also says how the tables were read.
     """
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
-    limit = None if memory is None else byte_count(memory)
+    limit = byte_count(memory)
 
-    from memohop.data.tables import read_graph
     from memohop.own.folder import check_target
     from memohop.own.graph_estimator import GraphClassifier, GraphEstimator, GraphRegressor
     from memohop.report.fit import fit_remark, fit_table, rare_text
     from memohop.report.terminal import output_console, progress_bar
 
     check_target(output)
-    reading: dict[str, Any] = {  # for later tables, too
-        "label": label,
-        "id": id,
-        "source": source,
-        "target": target,
-        "weight": weight,
-    }
-    graph = read_graph(
+    graph = reading.read(
         nodes,
         edges,
-        **reading,
-        directed=directed,
-        drop_unknown=drop_unknown,
+        label,
         task=task,
         split=split,
         time_column=time_column,
@@ -146,9 +119,6 @@ def fit(
         text=text,
         drop=drop,
     )
-    reading |= {"directed": graph.directed, "task": graph.task}
-    for note in graph.notes if verbose else graph.warnings:
-        remark(note)
     options: dict[str, Any] = {
         "models": models,
         "time": time,
@@ -170,7 +140,7 @@ def fit(
         estimator = GraphRegressor(**options)
     with warnings_as_remarks(), progress_bar(f"fitting {label}") as update:
         estimator.fit(graph, progress=lambda share, doing: update(share, 1.0, doing))
-    estimator.reading_ = reading
+    estimator.reading_ = reading.columns(label, graph)
     estimator.save(output)
     record = estimator.report_
     if json:
@@ -180,6 +150,6 @@ def fit(
         console.print(fit_table(record))
         for said in filter(None, (record.verdict(), rare_text(record), record.legend())):
             console.print(f"\n{said}", markup=False)
-    remark(f"{fit_remark(record)}; wrote {output}, whose README.md says what it is")
+    remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
     if record.stopped == "interrupted":
         raise KeyboardInterrupt

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
 from memohop.cli.app import app, remark
+from memohop.cli.options import OUTPUT, ModelFolder
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 
@@ -26,41 +25,37 @@ _EXPLAIN_EXAMPLES = """Examples:
   memohop explain model -o page.html
   memohop explain model --node n17 -o n17.html"""
 
-_Output = Parameter(name=["--output", "-o"])
-
 
 @app.command(help_epilogue=_PREDICT_EXAMPLES)
 def predict(
-    model: Path,
+    model: ModelFolder,
     *,
     nodes: Path | None = None,
     edges: list[Path] | None = None,
     append: bool = False,
     drop_unknown: bool = False,
     raw: bool = False,
-    output: Annotated[Path, _Output] = Path("predictions.csv"),
+    output: Annotated[Path, OUTPUT] = Path("predictions.csv"),
 ) -> None:
     """Predict the label of every node, with the probability of each class or an interval.
 
-    Without tables, the nodes of the graph that the model was fitted on, unlabelled ones
-    among them; with tables, those of another graph with the same columns, whose labels
-    are not looked at; with --append, nodes that are new in the graph of the model.
+    Without tables, it predicts all nodes of the graph that the model was fitted on; with
+    tables, those of another graph with the same columns, ignoring its labels; with
+    --append, nodes that are new in the graph of the model.
 
     Args:
-        model: The folder that memohop fit wrote.
         nodes: A table of nodes with the columns that the model was fitted on.
         edges: A table of edges; give it several times for several tables.
-        append: The nodes are new in the graph of the model, and the edges join them to each other
-            and to its nodes.
-        drop_unknown: Leave out edges that name a node that is not in the node table.
-        raw: Write ids and labels into a CSV file as they are. Otherwise a ' goes before those
-            that a spreadsheet would take for a formula, such as =1+1.
+        append: Attach the nodes to the graph of the model; edges name new nodes and its own.
+        drop_unknown: Leave out edges that name a node missing from the node table.
+        raw: Write ids and labels into a CSV file as they are. By default, those that a
+            spreadsheet would take for a formula, such as =1+1, get a ' before them.
         output: The CSV file to write, or Parquet if the name ends in .parquet: the id, the
             predicted label and the probability of each class; or the id, the predicted number and
             the ends of its 90 % interval.
     """
     if (nodes is None) != (edges is None):
-        raise UsageError("give both --nodes and --edges, or neither for the graph of the model")
+        raise UsageError("give both --nodes and --edges, or neither for the model's own graph")
     if append and nodes is None:
         raise UsageError("--append goes with --nodes and --edges, the tables of the new nodes")
     check_output(output, inputs=(nodes, *(edges or ()), *_files_of(model)))
@@ -95,67 +90,65 @@ def predict(
     if changed:
         remark(
             f"{changed} ids and labels that a spreadsheet would take for formulas have a ' before "
-            "them; --raw writes them as they are, which joining by id needs"
+            "them; to join tables by id, use --raw, which writes them as they are"
         )
 
 
 @app.command(help_epilogue=_EXPLAIN_EXAMPLES)
 def explain(
-    model: Path,
+    model: ModelFolder,
     *,
     node: str | None = None,
-    output: Annotated[Path, _Output] = Path("explanation.html"),
+    output: Annotated[Path, OUTPUT] = Path("explanation.html"),
 ) -> None:
     """Write a page on which nodes listen to their neighbours, and to which of them.
 
-    How much each node kept of itself, took from its neighbours and passed on, against
-    its degree, its neighbours' labels and whether it was right; and for one node, the
-    share of each neighbour in the decision.
+    It shows how much each node kept of its own state, absorbed from its neighbours and
+    passed on, by its degree, its neighbours' labels and whether it was predicted right;
+    and for one node, the share of each neighbour in the decision.
 
     Args:
-        model: The folder that memohop fit wrote.
-        node: The id of a node to take apart; by default the one that listened most.
+        node: The id of the node to explain; by default the one that listened most.
         output: The page to write.
     """
     check_output(output, ".html", inputs=_files_of(model))
 
-    from memohop.explain import explain_node, read_gates
+    from memohop.explain import explain_fit, explain_node, read_gates
     from memohop.own.estimator import MMPClassifier
     from memohop.own.load import load_model
     from memohop.report.explain_page import explain_page
+    from memohop.report.fit_page import fit_page
 
-    classifier = load_model(model)
-    if not isinstance(classifier, MMPClassifier):
-        raise UsageError(
-            f"{model} holds a {type(classifier).__name__}, and memohop explain is for an "
-            "MMPClassifier; fit one in Python and save it"
-        )
-    classifier.own_graph()
-    gates = read_gates(classifier)
-    if node is None:
-        order = gates.listeners()
-        node = gates.ids[order[0] if len(order) else 0]
-    found = explain_node(classifier, node)
-    page = explain_page(classifier.report_, gates, found)
+    found = load_model(model)
+    found.own_graph()
+    if isinstance(found, MMPClassifier):
+        gates = read_gates(found)
+        if node is None:
+            order = gates.listeners()
+            node = gates.ids[order[0] if len(order) else 0]
+        page = explain_page(found.report_, gates, explain_node(found, node))
+    else:
+        page = fit_page(explain_fit(found, node))
     write_whole(output, page)
     remark(f"wrote {output}; open it in a browser")
 
 
 def _files_of(model: Path) -> list[Path]:
-    """What a model is read from, which no output may replace."""
-    return [
-        file for name in ("*.json", "*.safetensors", "*.txt", "*.md") for file in model.glob(name)
-    ]
+    """The files of a model, which no output may replace."""
+    names = ("*.json", "*.safetensors", "*.txt", "*.md")
+    return [file for name in names for file in model.glob(name)]
 
 
 def _read_again(
     found: MMPClassifier | GraphEstimator, nodes: Path, edges: Any, **changes: Any
 ) -> OwnGraph:
-    """Tables read in the way of those that the model was fitted on."""
+    """A graph from tables, read in the same way as those that the model was fitted on."""
     from memohop.data.tables import read_graph
 
     if found.encoder_ is None or found.reading_ is None:
-        raise UsageError("this model was fitted on arrays, not on tables; use it from Python")
+        raise UsageError(
+            "this model was fitted on arrays, not on tables; predict from Python instead"
+        )
     classes = getattr(found, "classes_", None)
     return read_graph(
         nodes,

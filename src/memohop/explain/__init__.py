@@ -1,5 +1,7 @@
 """Which nodes listen to their neighbours, and to which of them."""
 
+from memohop.explain.fit import FitExplanation as FitExplanation
+from memohop.explain.fit import explain_fit as explain_fit
 from memohop.explain.gates import GateReadout as GateReadout
 from memohop.explain.gates import read_gates as read_gates
 from memohop.explain.node import NodeExplanation as NodeExplanation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
+from torch import Tensor
 
 from memohop.data.audit.homophily import homophily_bins
 from memohop.inference import read_out
@@ -137,31 +139,58 @@ def read_gates(classifier: MMPClassifier, graph: Data | None = None) -> GateRead
         held_out = data.test_mask[:, split] if own else data.y >= 0
         unseen += found.probabilities * held_out[:, None]
         gates.append(found.gates)
-    kept, absorbed, passed_on = torch.stack(gates).double().mean(0).unbind(-1)
-    probability, predicted = (total / len(networks)).max(dim=1)
     right = (unseen.argmax(1).numpy() == label).astype(float)
     right[unseen.sum(1).numpy() == 0] = np.nan
-    neighbours = neighbours_of(data)
-    return GateReadout(
-        ids=classifier.ids_ if own else np.arange(len(label)),
-        kept=kept.mean(0).numpy(),
-        absorbed=absorbed.mean(0).numpy(),
-        passed_on=passed_on[:-1].mean(0).numpy(),  # NaN if there is one round
-        degree=np.diff(neighbours.indptr).astype(np.int64),
-        homophily=local_homophily(neighbours, label),
-        predicted=predicted.numpy(),
-        probability=probability.double().numpy(),
-        label=label,
+    return gate_readout(
+        gates,
+        data.edge_index,
+        label,
+        probabilities=(total / len(networks)).numpy(),
         right=right,
+        ids=classifier.ids_ if own else np.arange(len(label)),
         classes=classifier.classes_,
     )
 
 
-def neighbours_of(graph: Data) -> sparse.csr_array:
-    """The neighbours of each node in either direction, without itself."""
-    return adjacency(
-        graph.edge_index, len(graph.x), direction="undirected", self_loops="remove", norm="none"
+def gate_readout(
+    gates: Sequence[Tensor],
+    edge_index: Tensor,
+    label: NDArray[np.int64],
+    *,
+    probabilities: NDArray[np.float32],
+    right: Numbers,
+    ids: NDArray[Any],
+    classes: NDArray[Any],
+) -> GateReadout:
+    """The gates of several networks, each ``[rounds, nodes, 3]``, beside facts on the nodes.
+
+    ``probabilities`` are ``[nodes, classes]``; what else is given is in the result as it is.
+    """
+    of_networks = [one.double() for one in gates]
+    kept, absorbed = (
+        torch.stack([one[..., gate].mean(0) for one in of_networks]).mean(0) for gate in range(2)
     )
+    # What the last round passes on is read by nobody: NaN if there is one round.
+    passed_on = torch.stack([one[:-1, :, 2].mean(0) for one in of_networks]).nanmean(0)
+    neighbours = neighbours_of(edge_index, len(label))
+    return GateReadout(
+        ids=ids,
+        kept=kept.numpy(),
+        absorbed=absorbed.numpy(),
+        passed_on=passed_on.numpy(),
+        degree=np.diff(neighbours.indptr).astype(np.int64),
+        homophily=local_homophily(neighbours, label),
+        predicted=probabilities.argmax(axis=1),
+        probability=probabilities.max(axis=1).astype(np.float64),
+        label=label,
+        right=right,
+        classes=classes,
+    )
+
+
+def neighbours_of(edge_index: Tensor, nodes: int) -> sparse.csr_array:
+    """The neighbours of each node in either direction, without itself."""
+    return adjacency(edge_index, nodes, direction="undirected", self_loops="remove", norm="none")
 
 
 def local_homophily(neighbours: sparse.csr_array, label: NDArray[np.int64]) -> Numbers:

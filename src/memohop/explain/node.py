@@ -11,12 +11,16 @@ exactly:
 times the difference of the classifier's weights for two classes. Each neighbour :math:`j` thus has
 a share of the margin in each round, and so have the node's own features and the constants (the
 biases). The shares add up to the margin. Layer normalisation of a message divides by a standard
-deviation, which is held at its value like the gates. Nothing is approximated, but without a
-neighbour the gates and standard deviations would change as well, which the shares leave out.
+deviation, which is held at its value like the gates. A network that reads all rounds side by side
+(``readout="jumping"``) adds up the shares in the state after each of them. A known label is in the
+share of the neighbour that has it, and an address in the node's own. Nothing is approximated, but
+without a neighbour the gates and standard deviations would change as well, which the shares leave
+out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +38,7 @@ from memohop.networks.passing import Watch, mean_gates
 from memohop.nn import MMP, GraphConv
 from memohop.nn.graph import adjacency
 from memohop.nn.mmp import Gates, keep_and_absorb
+from memohop.pyg import Data
 
 if TYPE_CHECKING:
     from memohop.own.estimator import MMPClassifier
@@ -84,11 +89,11 @@ class NodeExplanation:
     homophily: float
 
 
-class _Shares(NamedTuple):
+class NodeShares(NamedTuple):
     """The shares of every class, so that any two classes can be compared."""
 
     probabilities: Tensor  # [classes]
-    logits: Tensor  # [classes]
+    logits: Tensor  # [classes], or the number
     own: Tensor  # [classes]
     neighbours: Tensor  # [rounds, neighbours, classes]
     constant: Tensor  # [classes]
@@ -103,19 +108,13 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
         node: The id of the node.
     """
     graph, ids = classifier.own_graph(), classifier.ids_.tolist()
-    index = _index_of(node, ids)
-    networks = classifier.model_.networks()
-    matrix = adjacency(graph.edge_index, len(graph.x), **networks[0].policies_in_force)
-    ball = _ball(matrix, index, rounds=len(networks[0].rounds))
-    inside = matrix[ball][:, ball]
-    of_networks = [_take_apart(network, graph.x[ball], inside) for network in networks]
-    mean = _Shares(*(torch.stack(part).double().mean(0) for part in zip(*of_networks, strict=True)))
+    index = index_of(node, ids)
+    senders, mean = node_shares(classifier.model_.networks(), graph, index)
     first, second = mean.probabilities.topk(2).indices.tolist()
 
     def margin(of_classes: Tensor) -> Tensor:
         return of_classes[..., first] - of_classes[..., second]
 
-    senders = ball[inside[[0]].indices]
     label, names = graph.y.numpy(), [*classifier.classes_.tolist(), None]  # -1 is the last
     neighbours = [
         Neighbour(ids[sender], names[label[sender]], tuple(shares), sum(shares))
@@ -134,46 +133,92 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
         neighbours=tuple(sorted(neighbours, key=lambda one: abs(one.share), reverse=True)),
         gates=tuple(map(tuple, mean.gates.tolist())),
         degree=len(senders),
-        homophily=float(local_homophily(neighbours_of(graph), label)[index]),
+        homophily=float(local_homophily(neighbours_of(graph.edge_index, len(label)), label)[index]),
     )
+
+
+def node_shares(
+    networks: Sequence[MemoryNetwork], graph: Data, index: int
+) -> tuple[NDArray[np.int64], NodeShares]:
+    """The nodes that send their memory to a node, and the shares of all, means over networks.
+
+    Args:
+        networks: Networks of graph convolutions with the same options, in evaluation mode.
+        graph: The graph, with features as the networks take them.
+        index: The node.
+    """
+    nodes = graph.x.shape[0]
+    matrix = adjacency(graph.edge_index, nodes, **networks[0].policies_in_force)
+    counts = networks[0].counts(graph.edge_index, nodes)
+    # An address is collected once more before the first round.
+    reach = len(networks[0].rounds) + (counts is not None)
+    ball = _ball(matrix, index, rounds=reach)
+    inside, kept = matrix[ball][:, ball], torch.from_numpy(ball)
+    counts = None if counts is None else counts[ball][:, ball]
+    found = [
+        _take_apart(network.on_nodes(kept), graph.x[ball], inside, counts) for network in networks
+    ]
+    means = (torch.stack(part).double().mean(0) for part in zip(*found, strict=True))
+    return ball[inside[[0]].indices], NodeShares(*means)
 
 
 @torch.no_grad()
-def _take_apart(network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array) -> _Shares:
+def _take_apart(
+    network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array, counts: sparse.csr_array | None
+) -> NodeShares:
     """The shares of one network; the node is the first row of the features and of the matrix."""
-    nodes = Blocks(x, matrix, network.input.out_channels)
-    parts = _Parts(network.embed(x[:1])[0], nodes, matrix[[0]])
+    nodes = Blocks(x, matrix, network.input.out_channels, counts)
+    parts = _Parts(nodes, matrix[[0]])
     network.pass_messages(nodes, parts)
-    decide, logits = network.classifier.weight.T, network.classify([nodes.hidden[0]])
-    return _Shares(
+    states = parts.states if network.readout == "jumping" else parts.states[-1:]
+    weights = network.classifier.weight.T.chunk(len(states))  # for the state after each round
+    read = list(zip(states, weights, strict=True))
+    received = [
+        torch.stack([state.received[number] @ weight for state, weight in read[-later:]]).sum(0)
+        for number, later in enumerate(range(len(network.rounds), 0, -1))
+    ]
+    constant = torch.stack([state.constant @ weight for state, weight in read]).sum(0)
+    logits = network.classify([state.hidden for state in states])
+    return NodeShares(
         probabilities=logits.softmax(0),
         logits=logits,
-        own=parts.own @ decide,
-        neighbours=torch.stack(parts.received) @ decide,
-        constant=parts.constant @ decide + network.classifier.bias,
+        own=torch.stack([state.own @ weight for state, weight in read]).sum(0),
+        neighbours=torch.stack(received),
+        constant=constant + network.classifier.bias,
         gates=torch.stack(parts.gates),
     )
+
+
+class _State(NamedTuple):
+    """The hidden state after some rounds, and its summands."""
+
+    hidden: Tensor  # [channels]
+    own: Tensor  # [channels]
+    received: list[Tensor]  # of each round, [neighbours, channels]
+    constant: Tensor  # [channels]
 
 
 class _Parts(Watch):
     """The summands of the first node's hidden state, from round to round.
 
     Args:
-        own: The hidden state before the first round, ``[channels]``.
-        nodes: All nodes, for their memories.
+        nodes: All nodes, for their first hidden state and their memories.
         row: The node's row of the graph's matrix: its neighbours and their weights.
     """
 
-    def __init__(self, own: Tensor, nodes: Blocks, row: sparse.csr_array) -> None:
-        self.own, self.constant = own, torch.zeros_like(own)  # what is left of both
-        self.received: list[Tensor] = []  # and of each round, [neighbours, channels]
+    def __init__(self, nodes: Blocks, row: sparse.csr_array) -> None:
+        self._nothing = torch.zeros(nodes.hidden.shape[1])
+        self.states: list[_State] = []  # before the first round, and after each
         self.gates: list[Tensor] = []  # of each round, means over channels, [3]
-        self._nodes, self._nothing = nodes, torch.zeros_like(own)
+        self._nodes = nodes
         self._neighbours = torch.from_numpy(row.indices.astype(np.int64))
         self._weights = torch.from_numpy(row.data)[:, None]
 
     def before_round(self, mmp: MMP) -> None:
         """Take the message apart before the memories change."""
+        if not self.states:
+            first = self._nodes.hidden[0].clone()
+            self.states.append(_State(first, first, [], self._nothing))
         sent = self._weights * self._nodes.memory(self._neighbours)
         self._message, self._biases = _message_parts(mmp.conv, sent)
 
@@ -182,11 +227,12 @@ class _Parts(Watch):
         if rows.start > 0:
             return
         kept, absorbed, passed_on = (gate[0] for gate in gates)
-        first = (kept, absorbed, passed_on)
-        self.own = keep_and_absorb(first, self.own, self._nothing)
-        self.received = [keep_and_absorb(first, part, self._nothing) for part in self.received]
-        self.received.append(keep_and_absorb(first, self._nothing, self._message))
-        self.constant = keep_and_absorb(first, self.constant, self._biases)
+        first, before = (kept, absorbed, passed_on), self.states[-1]
+        received = [keep_and_absorb(first, part, self._nothing) for part in before.received]
+        received.append(keep_and_absorb(first, self._nothing, self._message))
+        own = keep_and_absorb(first, before.own, self._nothing)
+        constant = keep_and_absorb(first, before.constant, self._biases)
+        self.states.append(_State(self._nodes.hidden[0].clone(), own, received, constant))
         self.gates.append(mean_gates(first))
 
 
@@ -213,7 +259,8 @@ def _ball(matrix: sparse.csr_array, index: int, *, rounds: int) -> NDArray[np.in
     return found
 
 
-def _index_of(node: Any, ids: list[Any]) -> int:
+def index_of(node: Any, ids: list[Any]) -> int:
+    """The row of the node with this id."""
     names = [str(one) for one in ids]
     if str(node) not in names:
         some = ", ".join(names[:3])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, Graph, GraphConv
 from memohop.nn.graph import normalised
-from memohop.pyg import GCNConv
+from memohop.pyg import GCNConv, LGConv
 
 if TYPE_CHECKING:
     from memohop.own.estimator import MMPClassifier
@@ -35,6 +35,8 @@ class PyGClassifier(nn.Module):
                     mmp.conv.conv = _PyGConv(mmp.conv.conv, self.policies["norm"])
                 else:
                     mmp.conv = _PyGConv(mmp.conv, self.policies["norm"])
+            if network.address is not None:
+                network.address = _PyGAddress(network.address.weight)  # type: ignore[assignment]
 
     def arcs(self, edge_index: Tensor, num_nodes: int) -> Tensor:
         """The arcs of the messages, from sender to receiver, self-loops included."""
@@ -72,6 +74,17 @@ class _PyGConv(nn.Module):
 
         weights = normalised(ones, self.norm, lambda: sums(receiver), lambda: sums(sender))
         return self.conv(memory, edge_index, weights)
+
+
+class _PyGAddress(nn.Module):
+    """The same rows of the adjacency matrix, on PyG's message passing."""
+
+    def __init__(self, rows: nn.Parameter) -> None:
+        super().__init__()
+        self.weight, self.conv = rows, LGConv(normalize=False)
+
+    def forward(self, edge_index: Tensor) -> Tensor:
+        return self.conv(self.weight, edge_index)
 
 
 def as_pyg(classifier: MMPClassifier) -> PyGClassifier:

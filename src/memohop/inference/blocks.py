@@ -16,7 +16,7 @@ from torch import Tensor
 
 from memohop.data.sparse_features import as_csr, as_matrix, is_sparse, sharing, stored_values
 from memohop.networks.base import Features
-from memohop.networks.passing import Embed, Update, Watch
+from memohop.networks.passing import Address, Begin, Update, Watch
 from memohop.nn import SparseFeatures
 
 _ROWS = 1 << 13  # of a block: a few megabytes, which fit into the cache
@@ -33,31 +33,41 @@ class Blocks:
         x: features, dense or sparse.
         matrix: the result of :func:`memohop.nn.graph.adjacency`, or rows and columns of it.
         channels: width of the networks.
+        counts: the matrix before it was normalised, for networks with an address.
     """
 
     def __init__(
-        self, x: Tensor | sparse.csr_array, matrix: sparse.csr_array, channels: int
+        self,
+        x: Tensor | sparse.csr_array,
+        matrix: sparse.csr_array,
+        channels: int,
+        counts: sparse.csr_array | None = None,
     ) -> None:
-        nodes = x.shape[0]
+        self.num_nodes = nodes = x.shape[0]
         self._x = as_matrix(x, stored_values(x).dtype) if is_sparse(x) else x
         self._matrix = sharing(matrix)
+        self._counts = None if counts is None else sharing(counts)
         self.hidden = torch.empty(nodes, channels)
         # In blocks of columns: the product of each overwrites it before the next is computed.
         widths = (min(_COLUMNS, channels - start) for start in range(0, channels, _COLUMNS))
         self._memory = [torch.empty(nodes, width) for width in widths]
 
     @torch.no_grad()
-    def start(self, embed: Embed) -> None:
-        """Before the first round the memory is the hidden state."""
+    def start(self, begin: Begin, address: Address | None) -> None:
+        """Hidden state and memory before the first round; an address is collected like these."""
+        if address is not None:
+            assert self._counts is not None
+            self._remember(slice(0, self.num_nodes), address.weight)
+            self._collect(self._counts)
         for rows in self.rows():
-            self.hidden[rows] = embed(self._features(rows))
-            self._remember(rows, self.hidden[rows])
+            collected = None if address is None else self.memory(rows)
+            self.hidden[rows], memory = begin(self._features(rows), rows, collected)
+            self._remember(rows, memory)
 
     @torch.no_grad()
     def step(self, update: Update, watch: Watch) -> None:
         """One round: the collected memories overwrite the memory, then the gates act."""
-        for block in self._memory:
-            block.copy_(self._matrix @ block)
+        self._collect(self._matrix)
         for rows in self.rows():
             received = self.memory(rows)
             self.hidden[rows], memory, gates = update(self.hidden[rows], received, _COLLECTED)
@@ -71,8 +81,12 @@ class Blocks:
 
     def rows(self) -> Iterator[slice]:
         """The blocks of rows, in order."""
-        nodes = len(self.hidden)
+        nodes = self.num_nodes
         return (slice(start, min(start + _ROWS, nodes)) for start in range(0, nodes, _ROWS))
+
+    def _collect(self, matrix: Tensor) -> None:
+        for block in self._memory:
+            block.copy_(matrix @ block)
 
     def _features(self, rows: slice) -> Features:
         x = self._x[rows]

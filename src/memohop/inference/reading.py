@@ -74,8 +74,9 @@ def read_out(
 def _nodes_of(
     networks: Sequence[MemoryNetwork], x: Tensor | sparse.csr_array, edge_index: Tensor
 ) -> Blocks:
-    matrix = adjacency(edge_index, x.shape[0], **networks[0].policies_in_force)
-    return Blocks(x, matrix, networks[0].input.out_channels)
+    first, nodes = networks[0], x.shape[0]
+    matrix = adjacency(edge_index, nodes, **first.policies_in_force)
+    return Blocks(x, matrix, first.input.out_channels, first.counts(edge_index, nodes))
 
 
 @torch.no_grad()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -19,10 +20,11 @@ Features = Tensor | SparseFeatures
 class NodeModel(nn.Module, ABC):
     """A plain single network from features and a graph to one row of logits per node.
 
-    It does not depend on populations, splits or seeds. ``forward(x, graph)`` returns the logits,
-    or the pair (logits, penalty) if the method has a regulariser; ``graph`` is the result of
-    :meth:`prepare`. Dropout goes through :class:`memohop.nn.Dropout`, the first layer through
-    :class:`memohop.nn.FeatureLinear`: a population needs no more.
+    It does not depend on populations, splits or seeds; labels that it may use are given to it.
+    ``forward(x, graph)`` returns the logits, or the pair (logits, penalty) if the method has a
+    regulariser; ``graph`` is the result of :meth:`prepare`. Dropout goes through
+    :class:`memohop.nn.Dropout`, the first layer through :class:`memohop.nn.FeatureLinear`: a
+    population needs no more.
 
     Most networks take these arguments; a class documents only its other ones:
 
@@ -48,6 +50,20 @@ class NodeModel(nn.Module, ABC):
     """Names of parameters with a row for each node.
 
     A model that has some takes ``num_nodes`` and works only on the graph it was built for.
+    """
+
+    label_rate: float | None = None
+    """The share of the training labels that a network is given in a training step.
+
+    None for a network that takes no labels. One that does keeps those it is given in a buffer
+    ``known``, ``[N, out_channels]``, which is not part of its state: the trainer fills it from the
+    training nodes of each member, and takes the loss on those that are left out.
+    """
+
+    added_options: ClassVar[Mapping[str, Any]] = {}
+    """Options that came after published results, each with the value that means "as before".
+
+    With these values they are no part of a run's digest.
     """
 
     looks_at_graph = True

@@ -20,12 +20,15 @@ class AdjacencyLinear(nn.Module):
     Args:
         num_nodes: number of nodes, and of rows of the weight.
         out_channels: width of the result.
+        bias: whether to add a learned vector.
     """
 
-    def __init__(self, num_nodes: int, out_channels: int) -> None:
+    bias: Tensor | None
+
+    def __init__(self, num_nodes: int, out_channels: int, *, bias: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(num_nodes, out_channels))
-        self.bias = nn.Parameter(torch.zeros(out_channels))
+        self.register_parameter("bias", nn.Parameter(torch.zeros(out_channels)) if bias else None)
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, graph: Graph) -> Tensor:

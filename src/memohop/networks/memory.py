@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import cycle
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from scipy import sparse
 from torch import Tensor, nn
 
-from memohop.errors import check_choice
+from memohop.errors import UsageError, check_choice
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
-from memohop.networks.passing import AllNodes, MeanGates, Nodes, Watch
+from memohop.networks.passing import Address, AllNodes, MeanGates, Nodes, Watch
 from memohop.networks.released import start_as_released
 from memohop.nn import MMP, Dropout, FeatureLinear, Graph, MemoryGate
 from memohop.nn.decoupling import FORMS, network_decoupling_loss
+from memohop.nn.graph import adjacency
 from memohop.nn.mmp import Gates
 
 
@@ -40,6 +43,27 @@ class MemoryNetwork(GraphModel):
     The decoupling loss over the pairs :math:`(\mathbf{H}^l, \mathbf{C}^l)` is its penalty, which
     the trainer weighs with :math:`\lambda`.
 
+    Two extensions are ours and not the paper's, off by default:
+
+    .. math::
+        \mathbf{C}^0 = \mathbf{H}^0 + \mathbf{Y}\mathbf{E}
+            \quad (\texttt{labels="memory"}), \qquad
+        \mathbf{H}^0 = \mathrm{ReLU}(\mathrm{drop}(\mathbf{X})\mathbf{W}_{in} + \mathbf{b}_{in}
+            + \mathbf{A}\mathbf{R}) \quad (\texttt{address="rows"}).
+
+    :math:`\mathbf{Y}` has a 1 at the class of each node with a known label (see :meth:`know`) and
+    :math:`\mathbf{E}` is learned: a label goes to the neighbours, while the node decides by its
+    hidden state, which has not seen it. In each training step the trainer gives the network a
+    random part of the member's training labels, drawn as dropout is, and takes the loss on the
+    others; in evaluation it gives all of them. Labels of validation and test nodes are never
+    given. Scores of training nodes flatter: their own labels come back to them, over two arcs, or
+    at once where the convolution sends a node its own memory (``sage``, ``gin``, self-loops).
+
+    :math:`\mathbf{R}` is learned and has a row for each node, so that :math:`\mathbf{A}\mathbf{R}`
+    depends on *which* neighbours a node has, as in ``linkx``; :math:`\mathbf{A}` is the graph
+    under this model's policies, but not normalised. Nodes of another graph have no rows: see
+    :meth:`on_nodes`.
+
     Args:
         hidden_channels: width of hidden state, memory and message.
         dropout: rate of dropout on the gate's input, as in the released code, and wherever the
@@ -56,11 +80,21 @@ class MemoryNetwork(GraphModel):
         decoupling: form of the penalty, see :func:`memohop.decoupling_loss`.
         init: start with ``"glorot"`` weights and zero biases, or as the ``"released"`` code does,
             see :mod:`memohop.networks.released`.
+        labels: ``"none"``, or known labels go into the first ``"memory"``.
+        label_rate: share of the training labels that are put in during training, between 0 and 1.
+        address: ``"none"``, or ``"rows"`` for learned rows of the adjacency matrix.
+        num_nodes: number of nodes of the graph, which ``address="rows"`` needs.
         **policies: see :class:`GraphModel`. Self-loops are removed by default: a node keeps its
             own state through the gates.
     """
 
     policies = GraphModel.policies | {"self_loops": "remove", "norm": "row"}
+    added_options: ClassVar[Mapping[str, Any]] = {
+        "labels": "none",
+        "label_rate": 0.5,
+        "address": "none",
+    }
+    known: Tensor
 
     def __init__(
         self,
@@ -82,6 +116,10 @@ class MemoryNetwork(GraphModel):
         readout: str = "last",
         decoupling: str = "mean",
         init: str = "glorot",
+        labels: str = "none",
+        label_rate: float = 0.5,
+        address: str = "none",
+        num_nodes: int | None = None,
         **policies: str,
     ) -> None:
         super().__init__(**policies)
@@ -90,6 +128,15 @@ class MemoryNetwork(GraphModel):
         check_choice("readout", readout, ("last", "jumping"))
         check_choice("decoupling", decoupling, FORMS)
         check_choice("init", init, ("glorot", "released"))
+        check_choice("labels", labels, ("none", "memory"))
+        check_choice("address", address, ("none", "rows"))
+        if not 0 < label_rate < 1:
+            raise UsageError(
+                f"label_rate must be above 0 and below 1, not {label_rate}: a network learns from "
+                "the training labels that are not put in"
+            )
+        if address == "rows" and num_nodes is None:
+            raise UsageError("address='rows' needs weights for each node: pass num_nodes")
         self.backbone, self.readout, self.decoupling = backbone, readout, decoupling
         self.penalty_is_summed = decoupling == "paper"
         self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
@@ -111,6 +158,69 @@ class MemoryNetwork(GraphModel):
         nn.init.zeros_(self.classifier.bias)
         if init == "released":
             start_as_released((self.input, self.classifier), gates, convs)
+        self.label_map: nn.Linear | None = None  # E, transposed
+        self.address: Address | None = None  # R
+        if labels == "memory":
+            self.label_rate = label_rate
+            self.label_map = nn.Linear(out_channels, hidden_channels, bias=False)
+            nn.init.xavier_uniform_(self.label_map.weight)
+            self.register_buffer("known", torch.empty(0, out_channels), persistent=False)
+        if address == "rows" and num_nodes is not None:
+            self.address = Address(num_nodes, hidden_channels)
+            self.per_node = ("address.weight",)
+
+    def know(self, labels: Tensor) -> None:
+        """Put labels into the memory from now on; they are no part of the state that is saved.
+
+        To train without :func:`memohop.train`, give another part of the training labels before
+        every step and take the loss on the others.
+
+        Args:
+            labels: ``[N]``, class numbers, -1 for a node of unknown label, or, for a network with
+                one output, numbers, NaN where unknown; an empty one makes the network forget.
+        """
+        if self.label_map is None:
+            raise UsageError("this network takes no labels: build it with labels='memory'")
+        if labels.is_floating_point():
+            self.known = labels.nan_to_num(0.0)[:, None].to(self.label_map.weight)
+            return
+        classes = torch.arange(self.label_map.in_features, device=labels.device)
+        if len(labels) and not -1 <= int(labels.min()) <= int(labels.max()) < len(classes):
+            raise UsageError(
+                f"labels go from {int(labels.min())} to {int(labels.max())}, and the network has "
+                f"{len(classes)} classes: give numbers from 0 to {len(classes) - 1}, or -1"
+            )
+        self.known = (labels[:, None] == classes).to(self.label_map.weight)
+
+    def on_nodes(self, old: Tensor) -> MemoryNetwork:
+        """The network for other nodes than those it was built for.
+
+        What it has for each node, rows of the address and known labels, goes along with nodes that
+        it knows; a new node has neither. Where all are new, neither plays any part.
+
+        Args:
+            old: ``[N]``, for each node its number in the graph that the network was built for, -1
+                for a new one.
+        """
+        others: dict[int, Tensor] = {}  # what a copy has instead of a tensor with this identity
+        new = (old < 0)[:, None]
+        if self.address is not None:
+            rows = self.address.weight.detach()[old].masked_fill(new, 0)
+            others[id(self.address.weight)] = nn.Parameter(rows)
+        if self._knows_labels():
+            others[id(self.known)] = self.known[old].masked_fill(new, 0)
+        return copy.deepcopy(self, others)
+
+    def prepare(self, edge_index: Tensor, num_nodes: int) -> Graph:
+        """The graph, if it has as many nodes as the address has rows."""
+        self._check_nodes(num_nodes)
+        return super().prepare(edge_index, num_nodes)
+
+    def counts(self, edge_index: Tensor, num_nodes: int) -> sparse.csr_array | None:
+        """The matrix that an address takes, in block-wise inference; None without one."""
+        if self.address is None:
+            return None
+        return adjacency(edge_index, num_nodes, **{**self.policies_in_force, "norm": "none"})
 
     def forward(self, x: Features, graph: Graph) -> MemoryOutput:
         """Logits ``[N, out_channels]`` and the decoupling loss."""
@@ -135,16 +245,13 @@ class MemoryNetwork(GraphModel):
             watch: receives each round and its gates.
         """
         watch = Watch() if watch is None else watch
-        nodes.start(self.embed)
+        self._check_nodes(nodes.num_nodes)
+        nodes.start(self._begin, self.address)
         for number, mmp in enumerate(self.rounds, start=1):
             assert isinstance(mmp, MMP)
             wanted = number < len(self.rounds) or self._has_penalty()
             watch.before_round(mmp)
             nodes.step(partial(self._round, mmp, wanted), watch)
-
-    def embed(self, x: Features) -> Tensor:
-        r"""From features to :math:`\mathbf{H}^0 = \mathbf{C}^0`."""
-        return F.relu(self.input(x))
 
     def classify(self, hidden: Sequence[Tensor]) -> Tensor:
         """From the hidden states of all rounds to logits; ``"last"`` needs only the last one."""
@@ -156,6 +263,37 @@ class MemoryNetwork(GraphModel):
     ) -> tuple[Tensor, Tensor, Gates]:
         sent = self.memory_dropout(memory)
         return mmp.step(hidden, sent, *conv_args, wants_memory=wants_memory)
+
+    def _begin(self, x: Features, rows: slice, collected: Tensor | None) -> tuple[Tensor, Tensor]:
+        r""":math:`\mathbf{H}^0` and :math:`\mathbf{C}^0` of some rows.
+
+        Args:
+            x: their features.
+            rows: which they are.
+            collected: their rows of :math:`\mathbf{A}\mathbf{R}`.
+        """
+        embedded = self.input(x)
+        hidden = F.relu(embedded if collected is None else embedded + collected)
+        if self.label_map is None or not self._knows_labels():
+            return hidden, hidden
+        return hidden, hidden + self.label_map(self.known[rows])
+
+    def _knows_labels(self) -> bool:
+        return self.label_map is not None and len(self.known) > 0
+
+    def _check_nodes(self, count: int) -> None:
+        """Refuse a graph whose nodes are not those that the network has something for."""
+        parts = {}
+        if self.address is not None:
+            parts["rows of the address"] = len(self.address.weight)
+        if self._knows_labels():
+            parts["known labels"] = len(self.known)
+        for part, found in parts.items():
+            if found != count:
+                raise UsageError(
+                    f"this network has {part} for {found} nodes, and the graph has {count}: say "
+                    "with on_nodes() which of them it knows"
+                )
 
     def _has_penalty(self) -> bool:
         return self.training and self.penalised

@@ -12,13 +12,27 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from memohop.networks.linkx import AdjacencyLinear
+from memohop.nn import Graph
 from memohop.nn.mmp import MMP, Gates
 
-Embed = Callable[[Any], Tensor]
-"""From features to hidden state."""
+Begin = Callable[[Any, slice, Tensor | None], tuple[Tensor, Tensor]]
+"""From the features of some rows, these rows, and what they collect of the address, to the first
+hidden state and memory."""
 
 Update = Callable[..., tuple[Tensor, Tensor, Gates]]
 """One round, from ``(hidden, memory, *conv_args)`` to hidden state, memory and gates."""
+
+
+class Address(AdjacencyLinear):
+    r"""Learned rows of the adjacency matrix: :math:`\mathbf{A}\mathbf{R}`, not normalised."""
+
+    def __init__(self, num_nodes: int, channels: int) -> None:
+        super().__init__(num_nodes, channels, bias=False)
+
+    def forward(self, graph: Graph) -> Tensor:
+        """What each node collects, ``[N, channels]``."""
+        return super().forward(graph.counts)
 
 
 class Watch:
@@ -34,8 +48,10 @@ class Watch:
 class Nodes(Protocol):
     """Hidden state and memory of all nodes, at once or block by block."""
 
-    def start(self, embed: Embed) -> None:
-        """Before the first round the memory is the hidden state."""
+    num_nodes: int
+
+    def start(self, begin: Begin, address: Address | None) -> None:
+        """Hidden state and memory before the first round."""
 
     def step(self, update: Update, watch: Watch) -> None:
         """One round."""
@@ -52,12 +68,13 @@ class AllNodes:
 
     def __init__(self, x: Any, graph: Any, beside: Callable[[Tensor], tuple[Tensor, ...]]) -> None:
         self._x, self._graph, self._beside = x, graph, beside
+        self.num_nodes = x.shape[0]
         self.pairs: list[tuple[Tensor, Tensor]] = []  # hidden state and memory after each round
 
-    def start(self, embed: Embed) -> None:
-        """Before the first round the memory is the hidden state."""
-        hidden = embed(self._x)
-        self.pairs = [(hidden, hidden)]
+    def start(self, begin: Begin, address: Address | None) -> None:
+        """Hidden state and memory before the first round."""
+        collected = None if address is None else address(self._graph)
+        self.pairs = [begin(self._x, slice(0, self.num_nodes), collected)]
 
     def step(self, update: Update, watch: Watch) -> None:
         """One round."""

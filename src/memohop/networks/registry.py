@@ -147,9 +147,9 @@ def build(
             raise UsageError(f"{size} must be a whole number of at least 1, not {chosen[size]!r}")
     if chosen.get("num_layers", 1) > MOST_LAYERS:
         raise UsageError(f"num_layers must be at most {MOST_LAYERS}, not {chosen['num_layers']}")
-    if found.network.per_node:
-        if num_nodes is None:
-            raise UsageError(f"{name} has weights for each node: pass num_nodes")
+    if num_nodes is None and found.network.per_node:
+        raise UsageError(f"{name} has weights for each node: pass num_nodes")
+    if "num_nodes" in _keyword_defaults(found.network):
         chosen["num_nodes"] = num_nodes
     if found.backbone is not None:
         of_layer = {key: chosen.pop(key) for key in found.backbone.options if key in chosen}

@@ -163,7 +163,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             left = 0.0
         self.graph_ = problem.with_all_labels()
         self.directed_ = problem.neighbourhood.directed
-        self.overall_ = self._overall(self.graph_.y)
+        self.overall_ = self.graph_.overall_shares(problem.classes)
         model: Ensemble = fit_to_all(problem, by_name, chosen, seconds=left, progress=progress)
         self.report_ = replace(self.report_, seconds=clock.monotonic() - begin)
         self.model_ = model
@@ -203,8 +203,15 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         nothing = np.full(x.shape[0], np.nan if self._predicts_numbers else -1)
         if not append:
             arcs = given.arcs(x.shape[0]).numpy()
-            more = {"overall": self.overall_, "weights": given.weights}
-            return self.model_.outputs(Inputs(x, arcs, nothing, directed=self.directed_, **more))
+            other = Inputs(
+                x,
+                arcs,
+                nothing,
+                directed=self.directed_,
+                overall=self.overall_,
+                weights=given.weights,
+            )
+            return self.model_.outputs(other)
         old = self.own_graph()
         arcs = np.hstack([old.arcs, given.arcs(old.nodes + x.shape[0]).numpy()])
         weights = old.weights
@@ -380,10 +387,6 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         """The most probable class of each node; arguments as for :meth:`outputs`."""
         return self.classes_[self.outputs(X, edges, append=append).argmax(axis=1)]
 
-    def _overall(self, y: NDArray[np.int64]) -> NDArray[np.float64]:
-        sizes = np.bincount(y[y >= 0], minlength=len(self.classes_))
-        return sizes / sizes.sum()
-
     def _targets(self, labels: GivenLabels) -> NDArray[np.int64]:
         codes, self.classes_ = number_classes(labels)
         return codes.numpy()
@@ -476,9 +479,6 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         found = self.predict(X, edges, append=append)
         reach = self.report_.residual or 0.0
         return np.stack([found - reach, found + reach], axis=1)
-
-    def _overall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.array([np.nanmean(y)])
 
     def _targets(self, labels: GivenLabels) -> NDArray[np.float64]:
         return as_numbers(labels)

@@ -26,12 +26,14 @@ Progress = Callable[[float, str], None]
 
 KEPT = 12
 """Candidates of which an ensemble is made; their models are kept while the search goes on."""
-_OPENING = 0.3  # share of the time for the first setting of every kind
+_OPENING = 0.35  # share of the time for the first settings of every kind
 _LITTLE = 0.1  # share of the time left that a variation may take on all splits at once
+_MOST = 0.25  # share of the time left that one fit may take
 _GROUP = 3  # variations that are tried at once
 _LEADERS = 3  # candidates that are fitted on all splits
 _TRIES = 3  # fits of one candidate, on some splits each
 _FALLING = 0.6  # how much less often each next kind is varied
+_PUNCTUAL = 0.96  # of the time: what is under way takes a moment to end
 _ENDING = 0.25  # share of the time for the models that are kept, at most
 _LONGER = 1.4  # than on a split, when a model is fitted in the end to more nodes
 
@@ -140,10 +142,14 @@ class _Run:
     # The steps of the search
 
     def open(self) -> None:
-        """The first setting of every kind, on one split, and on all if that costs little."""
-        box = _OPENING * self.time / len(self.families)
-        for name in self.families:
-            first = self.waiting[name].pop(0)
+        """The first settings of every kind, on one split, and on all if that costs little."""
+        openings = []
+        for name, family in self.families.items():
+            count = family.openers if self.trials is None else min(family.openers, self.trials)
+            openings += self.waiting[name][:count]
+            del self.waiting[name][:count]
+        box = _OPENING * self.time / len(openings)
+        for first in openings:
             (one,) = self.fit([Candidate(first)], self.all_splits[:1], box)
             if one.seconds * (self.problem.splits - 1) <= box and not one.cut:
                 self.fit([one], self.all_splits[1:], 2 * box)
@@ -156,7 +162,7 @@ class _Run:
                 again = one.cut or not one.scores
                 splits = [split for split in self.all_splits if again or split not in one.fits]
                 if one.seconds * len(splits) <= self.left():
-                    self.fit([one], splits, self.left())
+                    self.fit([one], splits, _MOST * self.left())
                     continue
             name = self.choose_family()
             if name is None:
@@ -165,7 +171,7 @@ class _Run:
             if not splits:
                 return "time"
             group = [Candidate(setting) for setting in self.next_settings(name, len(splits))]
-            self.fit(group, splits, self.left())
+            self.fit(group, splits, _MOST * self.left())
             self.forget_models()
 
     def fit(self, group: list[Candidate], splits: list[int], box: float) -> list[Candidate]:
@@ -264,11 +270,14 @@ class _Run:
         return self.time - (clock.monotonic() - self.started) - min(reserve, _ENDING * self.time)
 
     def _look(self, end: float, group: list[Candidate]) -> Look:
-        name = group[0].setting.family
+        doing = group[0].setting.family
+        means = [np.mean([*one.scores.values()]) for one in self.candidates if one.scores]
+        if means:
+            doing += f", best so far {self.problem.objective.metric.text(float(max(means)))}"
 
         def look(share: float) -> None:
             now = clock.monotonic()
-            self.progress(min(1.0, (now - self.started) / self.time), name)
+            self.progress(min(1.0, (now - self.started) / max(self.time, 1e-9)), doing)
             if now > end:
                 raise Enough
 

@@ -52,6 +52,12 @@ class Inputs:
         """How many nodes the graph has."""
         return len(self.y)
 
+    def overall_shares(self, classes: int) -> NDArray[np.float64]:
+        """The share of each class among the labels, or the mean of the numbers."""
+        if classes:
+            return np.bincount(self.y[self.y >= 0], minlength=classes) / (self.y >= 0).sum()
+        return np.array([np.nanmean(self.y)])
+
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
         """The adjacency matrix and what is computed with it, once for all candidates."""
@@ -82,6 +88,11 @@ class Problem(Inputs):
     def classes(self) -> int:
         """How many classes there are; 0 where numbers are predicted."""
         return 0 if self.y.dtype.kind == "f" else self.objective.outputs(torch.from_numpy(self.y))
+
+    @cached_property
+    def has_columns(self) -> bool:
+        """Whether the columns say anything: a single constant one stands for none at all."""
+        return self.x.shape[1] > 1 or bool(np.ptp(self.x) > 0)
 
     def known(self, split: int) -> NDArray[Any]:
         """The targets that may be looked at in a split: those of its training nodes."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,17 @@ if TYPE_CHECKING:
 Sees = Literal["columns", "neighbours", "rows"]
 """Columns alone; what the neighbours have, too; and who the neighbours are, too."""
 
+
+class Feature(NamedTuple):
+    """What a feature is: where it comes from, and of which column, node or direction."""
+
+    source: Literal["own", "one hop", "two hops", "degree", "labels", "rows"]
+    name: str
+
+
 _WIDE = 256  # columns from which two hops, and dense ones one hop, are combined into fewer
 _COMBINED = 64
+_HOPS: tuple[Literal["one hop", "two hops"], ...] = ("one hop", "two hops")
 _ENTRIES = 30_000_000  # of the means of sparse columns over one hop, if they are to stay apart
 
 
@@ -72,6 +82,31 @@ class View:
         if self.sees == "rows":
             parts.append(self._rows(inputs))
         return side_by_side(parts)
+
+    def names(self, inputs: Inputs, columns: Sequence[str]) -> list[Feature]:
+        """What each feature is.
+
+        Args:
+            inputs: The graph.
+            columns: The names of the columns of ``inputs.x``.
+        """
+        own = [Feature("own", name) for name in columns]
+        if self.sees == "columns":
+            return own
+        few, ways = list(columns), inputs.neighbourhood.ways
+        if self.components is not None:
+            few = [f"combination {number}" for number in range(1, len(self.components) + 1)]
+        found = own + [Feature("degree", name) for name in inputs.neighbourhood.degrees()[1]]
+        found += [Feature(hop, name) for hop in _HOPS for name in few]
+        if self.components is not None and self.one_hop_apart:
+            found += [Feature("one hop", name) for name in columns]
+        each = max(self.classes, 1) + 1  # the shares or the mean, and how many labels there were
+        found += [
+            Feature("labels", f"{way}{hop}") for way in ways for hop in _HOPS for _ in range(each)
+        ]
+        if self.sees == "rows":
+            found += [Feature("rows", f"{node}") for node in range(self.nodes)]
+        return found
 
     def _without_labels(self, inputs: Inputs) -> Matrix:
         near, x = inputs.neighbourhood, inputs.x

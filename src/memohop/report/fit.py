@@ -1,4 +1,4 @@
-"""The result of `memohop fit`, for the terminal."""
+"""The result of ``memohop fit``, for the terminal."""
 
 from __future__ import annotations
 
@@ -6,25 +6,20 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from memohop.report.terminal import plain_table
 from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from memohop.own.record import FitRecord
 
-_WHY = {
-    "trials": "",
-    "time": " (no time for more)",
-    "interrupted": " (interrupted)",
-}
+_WHY = {"trials": "", "time": " (no time for more)", "interrupted": " (interrupted)"}
 
 
 def fit_table(record: FitRecord) -> Table:
     """What was kept, and below it each kind of model, the best by validation first."""
     metric = METRICS[record.metric]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("model", no_wrap=True)
-    for name in ("validation", "test", "behind", "95 % interval", "tried", "seconds"):
-        table.add_column(name, justify="right")
+    numbers = ("validation", "test", "behind", "95 % interval", "tried", "seconds")
+    table = plain_table("model", numbers=numbers)
     table.add_row("kept", metric.text(record.val), metric.text(record.test), style="bold")
     for one in record.families:
         gap = one.behind

@@ -19,7 +19,6 @@ class Traits:
         rounds_alike: whether a member goes through ``vmap`` even if it is alone, and through
             matrix products of ours, so that it rounds alike in any population. On a CPU, a single
             member is up to twice as fast without.
-        updates_each: whether one optimiser pass per member beats one pass over the whole stack.
         most_members: the most members to train at once; None for no limit.
         look_every: epochs between two checks for members that have stopped.
     """
@@ -27,7 +26,6 @@ class Traits:
     is_separate: bool
     captures: bool
     rounds_alike: bool
-    updates_each: bool
     most_members: int | None
     look_every: int
 
@@ -36,7 +34,6 @@ _CPU = Traits(
     is_separate=False,
     captures=False,
     rounds_alike=False,
-    updates_each=True,  # several times faster
     most_members=16,  # more members at once only push each other out of the cache
     look_every=10,
 )
@@ -44,7 +41,6 @@ _GPU = Traits(
     is_separate=True,
     captures=True,
     rounds_alike=True,
-    updates_each=False,
     most_members=None,
     look_every=50,  # a check waits for the device, and dropping a member needs a new capture
 )

@@ -8,12 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from memohop.training.device import traits_of
-
-try:
-    from memohop.nn._backends.triton.dense_kernels import batched_product
-except ImportError:  # without Triton, the matrix library decides how products round
-    batched_product = None  # type: ignore[assignment]
+from memohop.nn._backends.table import serve
 
 
 class _Invariant(TorchDispatchMode):
@@ -25,12 +20,12 @@ class _Invariant(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        if func is torch.ops.aten.bmm.default and args[0].dtype == torch.float32:
-            return batched_product(*args)
+        if func is torch.ops.aten.bmm.default:
+            func = serve("batched_product", args[0]) or func
         return func(*args, **(kwargs or {}))
 
 
 def invariant_products(device: torch.device) -> AbstractContextManager[Any]:
-    """A context in which a member's products do not depend on the size of its population."""
-    ours = traits_of(device).rounds_alike and batched_product is not None
-    return _Invariant() if ours else nullcontext()
+    """Within it a member's products do not depend on the size of its population."""
+    kernel = serve("batched_product", torch.empty(0, device=device))
+    return nullcontext() if kernel is None else _Invariant()

@@ -69,6 +69,7 @@ class MemberResult:
         state: parameters and buffers at that epoch, if requested.
         diverged: whether a loss or an output was not finite in some epoch. Such a member is never
             chosen.
+        seconds: its share of the time that its population took, if that was measured.
     """
 
     member: Member
@@ -81,3 +82,4 @@ class MemberResult:
     val_curve: NDArray[np.float32] = field(repr=False)
     state: dict[str, Tensor] | None = field(default=None, repr=False)
     diverged: bool = False
+    seconds: float = field(default=0.0, repr=False)

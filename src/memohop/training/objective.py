@@ -64,6 +64,10 @@ class Classification(_Scored):
         """Weights of labelled nodes in the loss, ``[B, N]``; see :attr:`Rules.class_weight`."""
         return balanced(labelled, y) if class_weight == "balanced" else labelled
 
+    def known(self, y: Tensor, labelled: Tensor) -> Tensor:
+        """Labels as networks are given them, ``[B, N, C]``: 1 for the class of a labelled node."""
+        return F.one_hot(y, self.outputs(y)).to(labelled.dtype) * labelled[..., None]
+
     def loss(self, logits: Tensor, y: Tensor, weights: Tensor) -> Tensor:
         r"""The weighted mean over nodes of the cross-entropy.
 
@@ -156,6 +160,10 @@ class Regression(_Scored):
                 "give class_weight='none'"
             )
         return labelled
+
+    def known(self, y: Tensor, labelled: Tensor) -> Tensor:
+        """Targets as networks are given them, ``[B, N, 1]``; unknown ones count as the mean, 0."""
+        return (y * labelled)[..., None]
 
     def loss(self, outputs: Tensor, y: Tensor, weights: Tensor) -> Tensor:
         r"""The weighted mean over nodes of the squared error.

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.training.device import traits_of
+from memohop.nn._backends.table import serve
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # the usual values
 
@@ -75,34 +75,18 @@ class Adam(Optimiser):
     def step(self, grad: Tensor, epoch: Tensor) -> None:
         """One update."""
         count = (epoch + 1).to(torch.float32)
-        if traits_of(grad.device).updates_each:
-            self._step_each(grad, count)
-        else:
+        kernel = serve("adam", grad)
+        if kernel is None:
             self._decay(grad)
             self._step_together(grad, count)
-
-    def _step_each(self, grad: Tensor, count: Tensor) -> None:
-        """One fused pass per member."""
-        in_pass = self.decayed is None
-        if not in_pass:
+            return
+        weight_decay = self.weight_decay
+        if self.decayed is not None:
             self._decay(grad)
-        rates = zip(self.lr.tolist(), self.weight_decay.tolist(), strict=True)
-        for member, (lr, weight_decay) in enumerate(rates):
-            torch._fused_adam_(
-                [self.params[member]],
-                [grad[member]],
-                [self.first[member]],
-                [self.second[member]],
-                [],
-                [count],
-                lr=lr,
-                beta1=_BETA1,
-                beta2=_BETA2,
-                weight_decay=weight_decay if in_pass else 0.0,
-                eps=_EPSILON,
-                amsgrad=False,
-                maximize=False,
-            )
+            weight_decay = torch.zeros_like(weight_decay)
+        moments = self.first, self.second
+        rates = self.lr, weight_decay, (_BETA1, _BETA2), _EPSILON
+        kernel(self.params, grad, *moments, count, *rates)
 
     def _step_together(self, grad: Tensor, count: Tensor) -> None:
         """The whole stack without reading from the host, so that a CUDA graph can replay it."""

@@ -72,6 +72,7 @@ class Population:
         params, self.buffers = tree_map(
             lambda value: value.detach().to(device), stack_module_state(networks)
         )
+        self._saved = [name for name in self.buffers if name in self.model.state_dict()]
         self._shapes = {name: value.shape[1:] for name, value in params.items()}
         self.params = torch.cat([value.reshape(len(value), -1) for value in params.values()], dim=1)
         self._leaves = self._views(self.params)
@@ -93,10 +94,14 @@ class Population:
         self.vectorised = vectorised
         if isinstance(self.model, NodeModel):
             self.model.penalised = any(member.lam > 0 for member in members)
+        self.masks = task.masks[per_member("split", torch.int64)]
+        label_rate = self.model.label_rate if isinstance(self.model, NodeModel) else None
+        self._withhold = None if label_rate is None else Dropout(1 - label_rate).to(device)
+        if self._withhold is not None:
+            self.buffers["known"] = task.objective.known(task.y, self.masks[:, _TRAIN])
         # A captured step cannot start from the tensors of the step before.
         self.looks_ahead = not traits_of(device).captures and self._drops_nothing()
         self._ahead: tuple[Tensor, Tensor] | None = None  # losses and logits of the next step
-        self.masks = task.masks[per_member("split", torch.int64)]
         self.labelled = task.objective.weights(self.masks[:, _TRAIN], task.y, rules.class_weight)
         self.epoch = torch.zeros((), dtype=torch.int64, device=device)
         self.watch = Watch(rules, patience, len(members), epochs, device)
@@ -164,7 +169,7 @@ class Population:
 
     def _state(self) -> dict[str, Tensor]:
         """Everything that is kept of the best epoch."""
-        return {_PARAMS: self.params, **self.buffers}
+        return {_PARAMS: self.params} | {name: self.buffers[name] for name in self._saved}
 
     def _kept_state(self, index: int) -> dict[str, Tensor]:
         """The state dictionary of one member's best epoch."""
@@ -211,7 +216,7 @@ class Population:
     def _drops_nothing(self) -> bool:
         """Whether a network is the same in training and in evaluation, but for the penalty."""
         dropouts = [module for module in self.model.modules() if isinstance(module, Dropout)]
-        stateless = len(self.buffers) == len(dropouts)
+        stateless = len(self.buffers) == len(dropouts)  # nor has it labels to be given in parts
         return self.is_ours and stateless and not any(module.active for module in dropouts)
 
     def _views(self, flat: Tensor) -> dict[str, Tensor]:
@@ -232,12 +237,29 @@ class Population:
     ) -> tuple[Tensor, Tensor]:
         """Mean loss over the labelled nodes and the weighted penalty, Eq. (12)."""
         with randomness(key):
+            if self._withhold is not None:
+                buffers, labelled = self._show_part(self._withhold, buffers, labelled)
             logits, penalty = self._call(self.model, params, buffers)
         loss = self.task.objective.loss(logits, self.task.y, labelled)
         if penalty is None:
             return loss, logits
         summed = getattr(self.model, "penalty_is_summed", False)
         return loss + lam * (penalty / labelled.sum() if summed else penalty), logits
+
+    def _show_part(
+        self, withhold: Dropout, buffers: dict[str, Tensor], labelled: Tensor
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Give a network a random part of its labels; weights of the loss for the rest.
+
+        If the draw would leave none for the loss, no label is given.
+        """
+        mask = withhold.mask(tuple(labelled.shape), labelled)
+        assert mask is not None
+        left = labelled * (mask == 0)
+        enough = (left > 0).any()
+        given = (mask > 0) & enough
+        known = buffers["known"] * given[:, None]
+        return buffers | {"known": known}, torch.where(enough, left, labelled)
 
     def _call(
         self, model: nn.Module, params: dict[str, Tensor], buffers: dict[str, Tensor]

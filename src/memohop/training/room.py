@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from memohop.allocator import release_freed_memory
+from memohop.allocator import release_freed_ram
 from memohop.training.device import traits_of
 
 
@@ -95,7 +95,7 @@ def resident_growth(function: Callable[[], object]) -> int | None:
     growing. None where the system does not report a peak (Linux does).
     """
     gc.collect()
-    release_freed_memory()
+    release_freed_ram()
     before = resident_bytes()
     try:
         Path("/proc/self/clear_refs").write_text("5")  # starts a new peak

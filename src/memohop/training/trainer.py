@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from memohop.allocator import release_freed_memory
+from memohop.allocator import release_freed_ram
 from memohop.data.arguments import whole_number
 from memohop.data.check import check
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
-from memohop.out_of_memory import is_out_of_memory, telling_of_memory
+from memohop.out_of_memory import is_out_of_memory, reporting_out_of_memory
 from memohop.pyg import Data
 from memohop.training.capture import captured
 from memohop.training.device import find_device, traits_of
@@ -74,9 +74,10 @@ def train(
     Args:
         data: the result of :func:`memohop.load`, or any PyG ``Data`` with ``x``, ``y``,
             ``edge_index`` and ``train_mask``, ``val_mask``, ``test_mask`` of shape ``[N]`` or
-            ``[N, splits]``; without ``test_mask``, test scores are NaN.
-            ``data.metric`` names the score, one of :data:`~memohop.training.metrics.METRICS`;
-            the default is accuracy. Features are converted to PyTorch's default type. Sparse
+            ``[N, splits]``; without ``test_mask``, test scores are NaN. ``y`` holds class numbers
+            (int64), or numbers to predict (floating point, best :func:`standardised`).
+            ``data.metric`` names the score, one of :data:`~memohop.training.metrics.METRICS`; by
+            default accuracy, or R2. Features are converted to PyTorch's default type. Sparse
             features, a tensor or a matrix of SciPy, stay sparse up to the kernel, except for
             modules that are not of this library.
         model: an id from :func:`memohop.models`, or a function that makes a module called as
@@ -116,11 +117,11 @@ def train(
         raise UsageError("members is empty: pass at least one Member()")
     found_device = find_device(device)
     name = model if isinstance(model, str) else "the module"
-    with telling_of_memory("reading the features", lower="the number of features"):
+    with reporting_out_of_memory("reading the features", lower="the number of features"):
         data = in_default_type(data)
         check(data)
     build = make_builder(model, data, dict(options or {}))
-    with telling_of_memory(f"building {name}", lower="hidden_channels or num_layers"):
+    with reporting_out_of_memory(f"building {name}", lower="hidden_channels or num_layers"):
         network = build_seeded(build, seed=0)
         task = make_task(data, network, found_device, features)
     for member in members:
@@ -130,7 +131,7 @@ def train(
 
     total = epochs * len(members)
     run = _Run(task, build, epochs, patience, rules, keep_models, capture, progress, total)
-    with telling_of_memory(
+    with reporting_out_of_memory(
         f"training {name} for {epochs} epochs", lower="hidden_channels, num_layers or epochs"
     ):
         results = run.all(members, network, memory)
@@ -181,7 +182,7 @@ class _Run:
         results: list[MemberResult] = []
         while len(results) < len(members):
             if memory is not None:
-                release_freed_memory()
+                release_freed_ram()
             done = self.done
             try:
                 results += self._chunk(members[len(results) : len(results) + size])

@@ -81,6 +81,10 @@ class Family(Protocol):
     def has_memory(self) -> bool:
         """Whether it passes messages through a memory."""
 
+    @property
+    def openers(self) -> int:
+        """How many of its first settings differ so much that a search opens with all of them."""
+
     def first(self, problem: Problem) -> list[Setting]:
         """What to try first on any graph, the most promising first."""
 

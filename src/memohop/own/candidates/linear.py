@@ -77,6 +77,7 @@ class LinearFamily:
     sees: Sees
     balanced: bool = False
     has_memory: bool = False
+    openers: int = 1
 
     @property
     def sees_graph(self) -> bool:
@@ -85,6 +86,8 @@ class LinearFamily:
 
     def first(self, problem: Problem) -> list[Setting]:
         """Penalties of very different size."""
+        if not (self.sees_graph or problem.has_columns):
+            return []
         return [Setting(self.id, {}, {"freedom": freedom}) for freedom in _FIRST]
 
     def near(

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
 from memohop.errors import UsageError, check_choice
-from memohop.networks import NodeModel, build
+from memohop.networks import MemoryNetwork, NodeModel, build
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
 from memohop.own.candidates.spaces import SPACES, Space, near_numbers
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem
 from memohop.own.saved import Saved, Sizes, check_state, checked_options
+from memohop.own.views import side_by_side
 from memohop.pyg import Data
 from memohop.training import Member, Rules, Scale, standardised, train
 from memohop.training.device import find_device
@@ -25,6 +27,7 @@ from memohop.training.rules import DEFAULT_RULES
 from memohop.training.task import make_inputs
 
 _AS_IT_IS = Scale(0.0, 1.0)
+_DEGREE = 3.0  # its logarithm is divided by this, to be about as large as columns are
 _MOST = 10_000  # channels or layers of a network
 
 
@@ -50,13 +53,17 @@ class Network:
 
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
+        return self.run(inputs)[2]
+
+    def run(self, inputs: Inputs) -> tuple[NodeModel, Data, Outputs]:
+        """The network with all that it knows, the graph as it takes it, and what it says."""
         network = build(self.model, *self.sizes[:2], num_nodes=inputs.nodes, **self.options)
         state = dict(self.state)
         for name in network.per_node:
             state[name] = self._of_nodes(state[name], inputs)
-        data = as_data(inputs, self.scale)
-        (said,) = _say(network, [state], data, self.standard, "cpu")
-        return said
+        data = as_data(inputs, self.model, self.scale)
+        (said,) = _say(network, [state], data, self.standard, "cpu", [inputs.y])
+        return network, data, said
 
     def _of_nodes(self, rows: Tensor, inputs: Inputs) -> Tensor:
         """Weights with a row for each node, zeros for those that came after ``fit``."""
@@ -82,7 +89,7 @@ class Network:
             type(one) is int and one > _MOST for one in checked_options(model, options).values()
         ):
             raise UsageError(f"the options of {model} ask for a network that is too large")
-        channels = (sizes.features, sizes.outputs, sizes.nodes)
+        channels = (_width(model, sizes), sizes.outputs, sizes.nodes)
         try:
             with torch.device("meta"):  # shapes alone: nothing is allocated
                 network = build(model, *channels[:2], num_nodes=sizes.nodes, **options)
@@ -122,17 +129,24 @@ class NetworkFamily:
     @property
     def sees_graph(self) -> bool:
         """Whether arcs play any part."""
-        return self.id != "mlp"
+        return _sees_graph(self.id)
 
     @property
     def has_memory(self) -> bool:
         """Whether it passes messages through a memory."""
         return self.id.endswith("+mmp")
 
+    @property
+    def openers(self) -> int:
+        """How many of its first settings a search opens with."""
+        return self.space.openers
+
     def first(self, problem: Problem) -> list[Setting]:
         """Settings that did well on published graphs of different kinds."""
         directed = problem.neighbourhood.directed
-        if self.space.directed_only and not directed:
+        if (self.space.directed_only and not directed) or not (
+            self.sees_graph or problem.has_columns
+        ):
             return []
         return [
             Setting(self.id, options, numbers)
@@ -166,7 +180,8 @@ class NetworkFamily:
     ) -> Fits:
         """One population."""
         scale = feature_scale(problem.x)
-        data, options, standard = as_data(problem, scale), settings[0].options, _AS_IT_IS
+        data, standard = as_data(problem, self.id, scale), _AS_IT_IS
+        options = settings[0].options
         if not problem.classes:
             data, standard = standardised(data)
         results = train(
@@ -190,10 +205,9 @@ class NetworkFamily:
         network = build(self.id, *sizes[:2], num_nodes=problem.nodes, **options)
         sound = [index for index, result in enumerate(results) if not result.diverged]
         states = [results[index].state or {} for index in sound]
-        found = no_fits(settings)
-        for index, state, said in zip(
-            sound, states, _say(network, states, data, standard, self.device), strict=True
-        ):
+        known = [problem.known(splits[index % len(splits)]) for index in sound]
+        found, spoken = no_fits(settings), _say(network, states, data, standard, self.device, known)
+        for index, state, said in zip(sound, states, spoken, strict=True):
             setting, split = divmod(index, len(splits))
             part = Network(self.id, options, sizes, scale, state, standard)
             found[setting][splits[split]] = fitted(part, problem, splits[split], said, keep=keep)
@@ -206,18 +220,34 @@ def feature_scale(x: Matrix) -> float:
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 1.0
 
 
-def as_data(inputs: Inputs, scale: float) -> Data:
-    """The graph as the trainer takes it."""
-    x = inputs.x
-    scaled = torch.from_numpy(
-        np.ascontiguousarray((x.toarray() if sparse.issparse(x) else x) / np.float32(scale))
+def as_data(inputs: Inputs, model: str, scale: float) -> Data:
+    """The graph as the trainer takes it.
+
+    A model that sees the graph gets the degree of each node, as a logarithm, beside its columns.
+    """
+    x = inputs.x / np.float32(scale)
+    if _sees_graph(model):
+        x = side_by_side([x, inputs.neighbourhood.degrees()[0] / _DEGREE])
+    data = Data(
+        x=x if sparse.issparse(x) else torch.from_numpy(np.ascontiguousarray(x)),
+        y=torch.from_numpy(inputs.y),
+        edge_index=torch.from_numpy(inputs.arcs),
+        num_nodes=inputs.nodes,
     )
-    data = Data(x=scaled, y=torch.from_numpy(inputs.y), edge_index=torch.from_numpy(inputs.arcs))
     if isinstance(inputs, Problem):
         masks = inputs.masks
         data.train_mask, data.val_mask = map(torch.from_numpy, (masks.train, masks.val))
         data.metric = inputs.objective.metric.id
     return data
+
+
+def _sees_graph(model: str) -> bool:
+    return model != "mlp"
+
+
+def _width(model: str, sizes: Sizes) -> int:
+    """How many features a network gets: the columns, and the degrees of each way."""
+    return sizes.features + _sees_graph(model) * (3 if sizes.directed else 1)
 
 
 @torch.no_grad()
@@ -227,13 +257,26 @@ def _say(
     data: Data,
     standard: Scale,
     device: str,
+    known: Sequence[NDArray[Any]],
 ) -> Iterator[Outputs]:
-    """What a network says of every node, with each of several parameters."""
+    """What a network says of every node, with each of several parameters.
+
+    Args:
+        network: The network.
+        states: Its parameters.
+        data: The graph.
+        standard: Mean and spread of the numbers that it learned to predict.
+        device: Where to compute.
+        known: For each of the parameters the targets that it may look at.
+    """
     home = find_device(device)
     inputs = make_inputs(data, network, home)
     network.to(home).eval()
-    for state in states:
+    for state, targets in zip(states, known, strict=True):
         network.load_state_dict(dict(state))
+        if isinstance(network, MemoryNetwork) and network.label_rate is not None:
+            shown = torch.from_numpy(targets).to(home)
+            network.know(standard.standardise(shown) if shown.is_floating_point() else shown)
         output = network(*inputs)
         logits = output[0] if isinstance(output, tuple) else output
         said = logits.softmax(-1) if logits.shape[-1] > 1 else standard.restore(logits)

@@ -61,11 +61,13 @@ class Space:
         axes: What may be chosen, by the name of the choice.
         starts: For each of the first settings the names of what is chosen, in the order of the
             axes, and the numbers.
+        openers: How many of these differ so much that a search opens with all of them.
         directed_only: Whether it is for directed graphs alone.
     """
 
     axes: Mapping[str, Axis]
     starts: tuple[tuple[tuple[str, ...], Mapping[str, float]], ...]
+    openers: int = 1
     directed_only: bool = False
 
     def first(self, *, directed: bool) -> list[tuple[dict[str, Any], Mapping[str, float]]]:
@@ -114,6 +116,8 @@ def _layers(*counts: int) -> Axis:
     return {f"{count}": {"num_layers": count} for count in counts}
 
 
+_USUAL = _numbers(0.01, 5e-4, 0.5, 0.3, 0.0)
+_NOT_DROPPED = _numbers(0.01, 1e-6, 0.0, 0.0, 0.0)
 _RESIDUAL = Space(
     {"direction": DIRECTIONS, "layers": _layers(1, 2, 4, 8), "width": WIDTHS},
     (
@@ -122,6 +126,7 @@ _RESIDUAL = Space(
         (("out", "2", "128"), _numbers(0.01, 0.005, 0.5, 0.5, 0.0)),
         (("undirected", "4", "128"), _numbers(0.003, 1e-4, 0.3, 0.2, 0.0)),
     ),
+    openers=2,
 )
 
 SPACES: dict[str, Space] = {
@@ -175,20 +180,21 @@ SPACES: dict[str, Space] = {
             "gates": GATES,
             "readout": READOUTS,
             "width": WIDTHS,
+            "labels": LABELS,
+            "address": ADDRESSES,
         },
         tuple(
-            (
-                (direction, "others", "2 normalised", "layer", "jumping", "64"),
-                _numbers(0.01, 5e-4, 0.5, dropped, 0.0),
-            )
-            for direction, labels, address, dropped in (
-                ("undirected", "memory", "none", 0.3),
-                ("undirected", "memory", "rows", 0.3),
-                ("undirected", "none", "none", 0.3),
-                ("undirected", "none", "rows", 0.3),
-                ("out", "none", "rows", 0.5),
+            ((direction, "others", rounds, "layer", "jumping", "64", labels, address), numbers)
+            for direction, rounds, labels, address, numbers in (
+                ("undirected", "2 normalised", "memory", "none", _USUAL),
+                ("undirected", "2 normalised", "memory", "rows", _USUAL),
+                ("undirected", "2 normalised", "none", "none", _USUAL),
+                ("undirected", "2 normalised", "none", "rows", _USUAL),
+                ("undirected", "4 normalised", "memory", "none", _NOT_DROPPED),
+                ("out", "2 normalised", "none", "rows", _numbers(0.01, 5e-4, 0.5, 0.5, 0.0)),
             )
         ),
+        openers=5,
     ),
 }
 """What is tried of each model of the registry."""

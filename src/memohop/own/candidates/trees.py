@@ -10,6 +10,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -25,6 +26,7 @@ from memohop.training import Enough
 
 _ROUNDS = 2000  # at most; early stopping ends nearly all of them before
 _PATIENCE = 50
+_SMALL = 10_000  # rows
 _FEWEST = 20  # that are made even when the time is over
 _NAMES = ("learning_rate", "num_leaves", "min_data_in_leaf", "feature_fraction", "lambda_l2")
 _FIRST = (
@@ -58,6 +60,19 @@ class Trees:
         features = _taken(self.view.features(inputs, inputs.y))
         return _outputs(_parsed(self.text), features, self.view.classes)
 
+    def contributions(self, features: Matrix) -> NDArray[np.float64]:
+        """What each feature adds to the logits, or to the number, ``[rows, features, outputs]``.
+
+        By LightGBM (S. Lundberg and others, *Consistent individualized feature attribution for tree
+        ensembles*, 2018). For two classes there is one output, the logit of the second.
+        """
+        taken = _taken(features)
+        found: Any = _parsed(self.text).predict(taken, pred_contrib=True)
+        parts = found if isinstance(found, list) else [found]  # sparse ones, by class
+        dense = [part.toarray() if sparse.issparse(part) else np.asarray(part) for part in parts]
+        of_rows = np.hstack(dense).reshape(taken.shape[0], -1, taken.shape[1] + 1)
+        return of_rows[:, :, :-1].transpose(0, 2, 1)  # without the constant, which comes last
+
     def saved(self) -> Saved:
         """The trees alone: LightGBM's text goes on with importances and parameters."""
         return Saved({}, text=self.text.partition(END)[0] + END)
@@ -88,6 +103,7 @@ class TreeFamily:
     sees: Sees
     balanced: bool = False
     has_memory: bool = False
+    openers: int = 1
 
     @property
     def sees_graph(self) -> bool:
@@ -96,6 +112,8 @@ class TreeFamily:
 
     def first(self, problem: Problem) -> list[Setting]:
         """Three sizes of trees."""
+        if not (self.sees_graph or problem.has_columns):
+            return []
         return [Setting(self.id, {}, dict(zip(_NAMES, numbers, strict=True))) for numbers in _FIRST]
 
     def near(
@@ -168,7 +186,7 @@ class TreeFamily:
             "seed": split,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": torch.get_num_threads(),
+            "num_threads": _threads(problem.nodes),
             "verbosity": -1,
         }
         return lightgbm.train(
@@ -195,6 +213,11 @@ def _ask(look: Callable[[], None], environment: lightgbm.callback.CallbackEnv) -
         ) from None
 
 
+def _threads(rows: int) -> int:
+    """One for a small table, over which threads would wait for each other more than work."""
+    return 1 if rows < _SMALL else torch.get_num_threads()
+
+
 def _goal(classes: int) -> dict[str, Any]:
     if classes == 0:
         return {"objective": "regression", "metric": "l2"}
@@ -204,7 +227,7 @@ def _goal(classes: int) -> dict[str, Any]:
 
 
 def _outputs(booster: lightgbm.Booster, features: Matrix, classes: int) -> Outputs:
-    found = np.asarray(booster.predict(features, num_threads=torch.get_num_threads()))
+    found = np.asarray(booster.predict(features, num_threads=_threads(features.shape[0])))
     if classes == 2:
         found = np.stack([1 - found, found], axis=1)
     return found.reshape(len(found), -1).astype(np.float32)

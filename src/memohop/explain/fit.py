@@ -1,0 +1,180 @@
+"""What decides in a fitted portfolio: which columns, which neighbours, and the gates."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from memohop.explain.contributions import mean_sizes
+from memohop.explain.fit_node import NodeReasons, node_reasons
+from memohop.explain.gates import GateReadout, gate_readout
+from memohop.explain.node import index_of
+from memohop.networks.memory import MemoryNetwork
+from memohop.own.candidates.linear import Linear
+from memohop.own.candidates.networks import Network
+from memohop.own.candidates.trees import Trees
+from memohop.own.ensemble import Component
+from memohop.own.problem import Inputs, Outputs
+from memohop.own.record import FitRecord
+from memohop.own.views import Feature
+from memohop.training.task import make_inputs
+
+if TYPE_CHECKING:
+    from memohop.own.graph_estimator import GraphEstimator
+
+_COMBINED = "combinations of columns"
+
+
+@dataclass(frozen=True)
+class ColumnShare:
+    """How much a column counts.
+
+    Attributes:
+        name: The column.
+        leading: Its feature that counts most; the column itself if it has one feature.
+        own: The share of the node's own value.
+        one_hop, two_hops: The shares of the means over neighbours, and over theirs.
+        share: Their sum; the shares of all features of a model add up to 1.
+    """
+
+    name: str
+    leading: str
+    own: float
+    one_hop: float
+    two_hops: float
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class FitExplanation:
+    """What decides in a fitted model.
+
+    Attributes:
+        report: How it was made, and its scores.
+        taken_apart: The weight of the trees and linear models, which can say what counts in them.
+        sources: The shares of what they look at, the largest first.
+        columns: The shares of columns, the largest first.
+        gates: Of the networks with memory; None without any.
+        gates_weight: Their weight.
+        node: One node; None if none was asked for.
+    """
+
+    report: FitRecord
+    taken_apart: float
+    sources: Mapping[str, float]
+    columns: tuple[ColumnShare, ...]
+    gates: GateReadout | None
+    gates_weight: float
+    node: NodeReasons | None
+
+
+def explain_fit(estimator: GraphEstimator, node: Any = None) -> FitExplanation:
+    """Take a fitted ``GraphClassifier`` or ``GraphRegressor`` apart, on the graph of ``fit``.
+
+    Args:
+        estimator: The fitted classifier or regressor.
+        node: The id of a node to explain; None for none.
+    """
+    graph, components = estimator.own_graph(), estimator.model_.components
+    index = None if node is None else index_of(node, estimator.ids_.tolist())
+    outputs = estimator.model_.outputs(graph)
+    open_ = [one for one in components if isinstance(one.models[0], Trees | Linear)]
+    memory = [one for one in components if _has_memory(one)]
+    names = _feature_names(estimator, graph)
+    sources, columns = _what_counts(open_, graph, names)
+    return FitExplanation(
+        report=estimator.report_,
+        taken_apart=sum(one.weight for one in open_),
+        sources=sources,
+        columns=columns,
+        gates=_gates(estimator, graph, memory, outputs),
+        gates_weight=sum(one.weight for one in memory),
+        node=None
+        if index is None
+        else node_reasons(estimator, outputs, index, open_, memory, list(names)),
+    )
+
+
+def _feature_names(estimator: GraphEstimator, graph: Inputs) -> dict[str, str]:
+    """The column of every feature, by the name of the feature."""
+    if estimator.encoder_ is not None and estimator.encoder_.columns:
+        columns = estimator.encoder_.columns
+        return {name: column.name for column in columns for name in column.names()}
+    given = getattr(estimator, "feature_names_in_", None)
+    names = given if given is not None else [f"column {i}" for i in range(graph.x.shape[1])]
+    return {str(name): str(name) for name in names}
+
+
+def _what_counts(
+    components: list[Component], graph: Inputs, column_of: Mapping[str, str]
+) -> tuple[dict[str, float], tuple[ColumnShare, ...]]:
+    """Mean contributions by what they come from, as shares, and by column."""
+    total: dict[Feature, float] = defaultdict(float)
+    for component in components:
+        for model in component.models:
+            part = cast("Trees | Linear", model)
+            sizes = mean_sizes(part, graph) * component.weight / len(component.models)
+            for feature, size in zip(part.view.names(graph, list(column_of)), sizes, strict=True):
+                total[feature] += float(size)
+    whole = sum(total.values()) or 1.0
+    sources: dict[str, float] = defaultdict(float)
+    by_column: dict[str, dict[Feature, float]] = defaultdict(dict)
+    for feature, size in total.items():
+        sources[feature.source] += size / whole
+        if feature.source in ("own", "one hop", "two hops"):
+            by_column[column_of.get(feature.name, _COMBINED)][feature] = size / whole
+    columns = [_column_share(name, shares) for name, shares in by_column.items()]
+    return (
+        dict(sorted(sources.items(), key=lambda one: -one[1])),
+        tuple(sorted(columns, key=lambda one: -one.share)),
+    )
+
+
+def _column_share(name: str, shares: Mapping[Feature, float]) -> ColumnShare:
+    by_feature: dict[str, float] = defaultdict(float)
+    by_source: dict[str, float] = defaultdict(float)
+    for feature, share in shares.items():
+        by_feature[feature.name] += share
+        by_source[feature.source] += share
+    leading = max(by_feature, key=by_feature.__getitem__)
+    parts = (by_source["own"], by_source["one hop"], by_source["two hops"])
+    return ColumnShare(name, leading, *parts, share=sum(parts))
+
+
+def _has_memory(component: Component) -> bool:
+    first = component.models[0]
+    return isinstance(first, Network) and first.model.endswith("+mmp")
+
+
+def _labels(graph: Inputs) -> NDArray[np.int64]:
+    """Class numbers, -1 for nodes without a label that was learned from; all -1 for numbers."""
+    return np.full(graph.nodes, -1) if graph.y.dtype.kind == "f" else graph.y
+
+
+@torch.no_grad()
+def _gates(
+    estimator: GraphEstimator, graph: Inputs, memory: list[Component], outputs: Outputs
+) -> GateReadout | None:
+    found = []
+    for component in memory:
+        for model in component.models:
+            network, data, _ = cast("Network", model).run(graph)
+            assert isinstance(network, MemoryNetwork)
+            found.append(network.gates(*make_inputs(data, network, torch.device("cpu"))))
+    if not found:
+        return None
+    return gate_readout(
+        found,
+        torch.from_numpy(graph.arcs),
+        _labels(graph),
+        probabilities=outputs,
+        right=np.full(graph.nodes, np.nan),  # every label was learned from
+        ids=estimator.ids_,
+        classes=getattr(estimator, "classes_", np.empty(0)),
+    )

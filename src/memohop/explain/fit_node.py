@@ -1,0 +1,197 @@
+"""Why a fitted portfolio gave a node its class or its number."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memohop.explain.contributions import of_node
+from memohop.explain.node import node_shares
+from memohop.own.candidates.linear import Linear
+from memohop.own.candidates.networks import Network
+from memohop.own.candidates.trees import Trees
+from memohop.own.ensemble import Component
+from memohop.own.problem import Inputs, Outputs
+from memohop.own.views import Feature
+
+if TYPE_CHECKING:
+    from memohop.networks.memory import MemoryNetwork
+    from memohop.own.graph_estimator import GraphEstimator
+
+_NEIGHBOURS = 20  # that are left out in turn; each takes a prediction of the whole graph
+_ARCS = 1_000_000  # of the largest graph for which this is done
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What a feature of a node adds to the margin, or to the number."""
+
+    feature: Feature
+    value: float
+
+
+@dataclass(frozen=True)
+class NeighbourEffect:
+    """What a neighbour does to the prediction.
+
+    Attributes:
+        id: Its name.
+        label: Its label, if it was learned from; None otherwise.
+        effect: By how much the probability of the predicted class, or the number, is higher with
+            it than without its arcs; NaN where that was not tried.
+        memory: The share of its memory in the margin of the networks with memory; NaN without any.
+    """
+
+    id: Any
+    label: Any
+    effect: float
+    memory: float
+
+
+@dataclass(frozen=True)
+class NodeReasons:
+    """Why a node was given its class or its number.
+
+    Attributes:
+        id: Its name.
+        label: Its label, if it was learned from; None otherwise.
+        predicted: The class, or the number.
+        probability: Of that class; NaN for a number.
+        runner_up: The next best class; None for a number.
+        runner_up_probability: Of that class.
+        reasons: What its features add in trees and linear models, the largest first.
+        neighbours: The largest effect first.
+        degree: How many neighbours it has.
+        tried: How many of them were left out in turn.
+    """
+
+    id: Any
+    label: Any
+    predicted: Any
+    probability: float
+    runner_up: Any
+    runner_up_probability: float
+    reasons: tuple[Reason, ...]
+    neighbours: tuple[NeighbourEffect, ...]
+    degree: int
+    tried: int
+
+
+def node_reasons(
+    estimator: GraphEstimator,
+    outputs: Outputs,
+    index: int,
+    open_: list[Component],
+    memory: list[Component],
+    names: list[str],
+) -> NodeReasons:
+    """Why a node of the graph of ``fit`` was given its class or its number.
+
+    Args:
+        estimator: The fitted classifier or regressor.
+        outputs: What it says of all nodes.
+        index: The node.
+        open_: Its parts that are trees and linear models.
+        memory: Its parts that are networks with memory.
+        names: The names of the features.
+    """
+    graph = estimator.own_graph()
+    said = outputs[index]
+    numbers = len(said) == 1
+    first, second = (0, None) if numbers else np.argsort(-said, kind="stable")[:2].tolist()
+    total: dict[Feature, float] = defaultdict(float)
+    for component in open_:
+        for model in component.models:
+            part = cast("Trees | Linear", model)
+            found = of_node(part, graph, index, first, second)
+            found *= component.weight / len(component.models)
+            for feature, value in zip(part.view.names(graph, names), found, strict=True):
+                total[feature] += float(value)
+    ids, classes = estimator.ids_.tolist(), None if numbers else estimator.classes_.tolist()
+    reasons = [Reason(_named(feature, ids), value) for feature, value in total.items() if value]
+    near = graph.neighbourhood.both[[index]].indices
+
+    def label(node: int) -> Any:
+        value = graph.y[node]
+        if classes is None:
+            return None if np.isnan(value) else float(value)
+        return None if value < 0 else classes[value]
+
+    tried = _to_leave_out(graph, near)
+    effects = _effects(estimator, graph, index, first, tried, float(said[first]))
+    shares = _memory_shares(memory, graph, index, first, second)
+    everybody = sorted({*near.tolist(), *shares} - {index})
+    neighbours = [
+        NeighbourEffect(
+            ids[j], label(j), effects.get(j, np.nan), shares.get(j, 0.0 if shares else np.nan)
+        )
+        for j in everybody
+    ]
+    return NodeReasons(
+        id=ids[index],
+        label=label(index),
+        predicted=float(said[0]) if classes is None else classes[first],
+        probability=np.nan if numbers else float(said[first]),
+        runner_up=None if classes is None else classes[second],
+        runner_up_probability=np.nan if second is None else float(said[second]),
+        reasons=tuple(sorted(reasons, key=lambda one: -abs(one.value))),
+        neighbours=tuple(sorted(neighbours, key=_importance, reverse=True)),
+        degree=len(near),
+        tried=len(tried),
+    )
+
+
+def _named(feature: Feature, ids: list[Any]) -> Feature:
+    """A row of the graph by the id of its node."""
+    return Feature("rows", str(ids[int(feature.name)])) if feature.source == "rows" else feature
+
+
+def _importance(one: NeighbourEffect) -> list[float]:
+    return np.abs(np.nan_to_num([one.effect, one.memory])).tolist()
+
+
+def _to_leave_out(graph: Inputs, near: NDArray[np.integer[Any]]) -> list[int]:
+    """The neighbours to leave out in turn: those with a label first; none in a huge graph."""
+    if graph.arcs.shape[1] > _ARCS:
+        return []
+    known = ~np.isnan(graph.y[near]) if graph.y.dtype.kind == "f" else graph.y[near] >= 0
+    return near[np.argsort(~known, kind="stable")][:_NEIGHBOURS].tolist()
+
+
+def _effects(
+    estimator: GraphEstimator,
+    graph: Inputs,
+    index: int,
+    first: int,
+    tried: list[int],
+    whole: float,
+) -> dict[int, float]:
+    """How much higher the first output of a node is with a neighbour than without its arcs."""
+    source, target = graph.arcs
+    found, directed = {}, graph.neighbourhood.directed
+    for other in tried:
+        between = ((source == index) & (target == other)) | ((source == other) & (target == index))
+        without = replace(graph, arcs=graph.arcs[:, ~between], directed=directed)
+        found[other] = float(whole - estimator.model_.outputs(without)[index, first])
+    return found
+
+
+def _memory_shares(
+    memory: list[Component], graph: Inputs, index: int, first: int, second: int | None
+) -> dict[int, float]:
+    """The shares of neighbours' memories in the margin, by node."""
+    total: dict[int, float] = defaultdict(float)
+    weight = sum(component.weight for component in memory)
+    for component in memory:
+        runs = [cast("Network", model).run(graph) for model in component.models]
+        networks = [cast("MemoryNetwork", network) for network, _, _ in runs]
+        senders, shares = node_shares(networks, runs[0][1], index)
+        found = shares.neighbours.sum(0)
+        margin = found[:, first] - (0 if second is None else found[:, second])
+        for sender, share in zip(senders.tolist(), margin.tolist(), strict=True):
+            total[sender] += share * component.weight / weight
+    return dict(total)

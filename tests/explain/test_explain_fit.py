@@ -1,0 +1,188 @@
+"""What decides in a fitted portfolio, against predictions and slow second computations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import lightgbm
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+import memohop
+from memohop import UsageError
+from memohop.explain import explain_fit
+from memohop.explain.contributions import mean_sizes, of_node
+from memohop.explain.node import node_shares
+from memohop.own import views
+from memohop.own.candidates import networks
+from memohop.own.candidates.linear import LinearFamily
+from memohop.own.candidates.trees import TreeFamily
+from memohop.own.graph_estimator import GraphClassifier
+from memohop.own.record import RarePositives
+from memohop.pyg import Data
+from memohop.report.fit_page import fit_page
+from tiny_problem import ring, tiny_problem
+
+
+def part_of(problem, kind):
+    (fits,) = kind.fit(problem, kind.first(problem)[:1], [0], keep=True)
+    return fits[0].part
+
+
+def logits(part, problem):
+    found = np.log(part.outputs(problem).astype(np.float64))
+    return found - found.mean(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("sees", ["columns", "rows"])
+def test_contributions_of_a_linear_model_are_what_sets_a_node_apart(classes, sees):
+    problem = tiny_problem(classes=classes)
+    part = part_of(problem, LinearFamily("linear", sees))
+    found = of_node(part, problem, 7, 1, 0)
+    said = logits(part, problem)
+    apart = (said[7] - said.mean(axis=0))[[1, 0]]
+    assert found.sum() == pytest.approx(apart[0] - apart[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_contributions_of_trees_add_up_to_the_margin(classes, as_sparse):
+    problem = tiny_problem(90, classes=classes)
+    if as_sparse:
+        problem = tiny_problem(90, classes=classes, x=sparse.csr_array(problem.x))
+    part = part_of(problem, TreeFamily("lightgbm", "neighbours"))
+    found = of_node(part, problem, 7, 1, 0)
+    features = part.view.features(problem, problem.y)
+    dense = features.toarray() if as_sparse else features
+    constant = lightgbm.Booster(model_str=part.text).predict(dense[[7]], pred_contrib=True)
+    constant = constant.reshape(-1, dense.shape[1] + 1)[:, -1]
+    margin = logits(part, problem)[7] @ [-1, 1, 0][:classes]
+    base = constant[0] if classes == 2 else constant[1] - constant[0]
+    assert found.sum() + base == pytest.approx(margin, abs=1e-4)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_sizes_are_means_over_nodes_and_classes(as_sparse):
+    problem = tiny_problem(classes=3)
+    if as_sparse:
+        problem = tiny_problem(classes=3, x=sparse.csr_array(np.where(problem.x > 0, problem.x, 0)))
+    part = part_of(problem, LinearFamily("linear", "neighbours"))
+    nodes = range(problem.nodes)
+    each = [[of_node(part, problem, node, c, None) for c in range(3)] for node in nodes]
+    apart = np.array(each) - np.mean(each, axis=1, keepdims=True)
+    assert np.allclose(mean_sizes(part, problem), np.abs(apart).mean(axis=(0, 1)), atol=1e-5)
+
+
+@pytest.mark.parametrize("sees", ["columns", "neighbours", "rows"])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_every_feature_has_a_name(sees, wide, directed, monkeypatch):
+    if wide:
+        monkeypatch.setattr(views, "_WIDE", 2)
+        monkeypatch.setattr(views, "_COMBINED", 2)
+    arcs = ring(60)[:, :60] if directed else ring(60)
+    problem = tiny_problem(x=sparse.csr_array(tiny_problem().x), arcs=arcs)
+    view = problem.view(sees)
+    features = view.features(problem, problem.y)
+    names = view.names(problem, ["a", "b", "c"])
+    assert len(names) == features.shape[1]
+    dense = features.toarray()
+    for column, letter in enumerate("abc"):
+        assert np.allclose(dense[:, names.index(("own", letter))], problem.x.toarray()[:, column])
+    if sees == "rows":
+        near = problem.neighbourhood.both.toarray()
+        assert (dense[:, names.index(("rows", "5"))] == near[:, 5]).all()
+
+
+@pytest.mark.parametrize("readout", ["last", "jumping"])
+def test_shares_of_all_rounds_that_are_read_add_up_to_the_logits(readout):
+    problem = tiny_problem()
+    torch.manual_seed(0)
+    network = memohop.build("gcn+mmp", 3, 2, hidden_channels=5, num_layers=3, readout=readout)
+    graph = Data(x=torch.from_numpy(problem.x), edge_index=torch.from_numpy(problem.arcs))
+    senders, shares = node_shares([network.eval()], graph, 7)
+    with torch.no_grad():
+        expected = network(graph.x, network.prepare(graph.edge_index, 60)).logits[7].double()
+    assert sorted(senders.tolist()) == [6, 8]
+    total = shares.own + shares.constant + shares.neighbours.sum((0, 1))
+    assert torch.allclose(total, expected, atol=1e-5)
+    assert torch.allclose(shares.logits, expected, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    names = np.array(["ham", "<b>spam"])[tiny_problem().y].astype(object)
+    names[:6] = None
+    with pytest.MonkeyPatch.context() as patch:
+        whole = networks.train
+        patch.setattr(networks, "train", lambda *args, **options: whole(*args, **options | SHORT))
+        found = {
+            models: GraphClassifier(models=list(models), trials=1, time=None, splits=2).fit(
+                tiny_problem().x, names, ring(60)
+            )
+            for models in (("linear+rows",), ("lightgbm+neighbours",), ("gcn+mmp",))
+        }
+    components = [one.model_.components[0] for one in found.values()]
+    mixed = found["linear+rows",]
+    weights = (0.5, 0.25, 0.25)
+    mixed.model_ = replace(
+        mixed.model_,
+        components=tuple(
+            replace(one, weight=weight) for one, weight in zip(components, weights, strict=True)
+        ),
+    )
+    return mixed
+
+
+SHORT = {"epochs": 3}
+
+
+def test_shares_add_up(fitted):
+    found = explain_fit(fitted)
+    assert found.node is None
+    assert (found.taken_apart, found.gates_weight) == (0.75, 0.25)
+    assert sum(found.sources.values()) == pytest.approx(1)
+    of_columns = sum(found.sources.get(name, 0) for name in ("own", "one hop", "two hops"))
+    assert sum(one.share for one in found.columns) == pytest.approx(of_columns)
+    assert {one.name for one in found.columns} == {"column 0", "column 1", "column 2"}
+    assert (found.gates.kept >= 0).all()
+    assert (found.gates.kept <= 1).all()
+
+
+def test_a_neighbour_counts_by_what_the_prediction_is_without_it(fitted):
+    found = explain_fit(fitted, 20).node
+    said = fitted.predict_proba()[20]
+    assert found.predicted == fitted.classes_[said.argmax()]
+    assert found.probability == pytest.approx(said.max())
+    assert (found.degree, found.tried) == (2, 2)
+    graph = fitted.own_graph()
+    for one in found.neighbours:
+        apart = [{20, one.id} != {u, v} for u, v in graph.arcs.T.tolist()]
+        without = fitted.model_.outputs(replace(graph, arcs=graph.arcs[:, apart]))[20]
+        assert one.effect == pytest.approx(said.max() - without[said.argmax()], abs=1e-6)
+        assert np.isfinite(one.memory)
+    assert {one.id for one in found.neighbours} == {19, 21}
+    assert abs(found.reasons[0].value) == max(abs(one.value) for one in found.reasons)
+
+
+def test_an_unknown_node_is_refused(fitted):
+    with pytest.raises(UsageError, match="no node named '999'"):
+        explain_fit(fitted, 999)
+
+
+def test_the_page_stands_alone_and_escapes_what_it_shows(fitted):
+    found = explain_fit(fitted, 20)
+    rare = RarePositives(0.05, 0.3, (0.01, 0.05, 0.1), (1.0, 0.5, 0.25))
+    found = replace(found, report=replace(found.report, rare=rare, notes=("<i>note",)))
+    page = fit_page(found)
+    assert "<b>spam" not in page
+    assert "&lt;b&gt;spam" in page
+    assert "<i>note" not in page
+    assert "Node 20" in page
+    assert "The rare class" in page
+    assert "The gates of the networks with memory" in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "Node" not in fit_page(explain_fit(fitted))

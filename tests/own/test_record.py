@@ -1,0 +1,131 @@
+"""The record of a fit: rare positives, reliability, and what is written of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from memohop.own.candidates.family import Fitted, Setting
+from memohop.own.candidates.linear import LinearFamily
+from memohop.own.finish import Chosen
+from memohop.own.portfolio import Candidate, Search
+from memohop.own.record import FitRecord, make_record
+from tiny_problem import tiny_problem
+
+KINDS = {
+    "linear": LinearFamily("linear", "columns"),
+    "linear+rows": LinearFamily("linear+rows", "rows"),
+}
+
+
+def candidate(problem, name, said):
+    found = Candidate(Setting(name, {}, {"freedom": 1.0}), seconds=2.0)
+    for split in range(problem.splits):
+        rows = problem.masks.val[:, split]
+        found.fits[split] = Fitted(said[rows], said[problem.masks.test])
+        found.scores[split] = problem.score(said[rows], rows)
+    return found
+
+
+def record(problem, *outputs, temperature=1.0):
+    candidates = [
+        candidate(problem, name, said.astype(np.float32))
+        for name, said in zip(KINDS, outputs, strict=False)
+    ]
+    found = Search(candidates, [0, 1], "time", 9.0)
+    best = found.complete()[0]
+    return make_record(
+        problem,
+        KINDS,
+        found,
+        Chosen((best,), np.array([1.0]), temperature, best.mean([0, 1])),
+        classes=["no", "yes"],
+        seconds=12.5,
+        notes=("a note",),
+    )
+
+
+def sure(problem, right, how_sure):
+    said = np.where(right == (problem.y == 1), how_sure, 1 - how_sure)
+    return np.stack([1 - said, said], axis=1)
+
+
+def test_reliability_groups_nodes_by_what_was_said():
+    problem = tiny_problem()
+    nodes = np.arange(60)
+    how_sure = np.where(nodes < 30, 0.72, 1.0)
+    right = (nodes % 3 != 0) | (nodes >= 30)
+    found = record(problem, sure(problem, right, how_sure)).reliability
+    val = problem.masks.val.any(axis=1)
+    assert [one.nodes for one in found] == [
+        int((val & (nodes < 30)).sum()),
+        (val & (nodes >= 30)).sum(),
+    ]
+    assert [one.said for one in found] == pytest.approx([0.72, 1.0])
+    assert [one.right for one in found] == pytest.approx([right[val & (nodes < 30)].mean(), 1.0])
+
+
+def test_reliability_is_of_calibrated_probabilities():
+    problem = tiny_problem()
+    (found,) = record(problem, sure(problem, problem.y >= 0, 0.9), temperature=2.0).reliability
+    assert found.said == pytest.approx(0.75)  # the odds are 3 to 1 where they were 9 to 1
+
+
+def test_the_top_of_the_ranking_and_the_threshold_of_rare_positives():
+    y = np.array([0] * 380 + [1] * 20)
+    problem = tiny_problem(y=y, metric="average_precision")
+    generator = np.random.default_rng(3)
+    # Rounded, so that many nodes share a probability.
+    probability = np.round(np.clip(generator.normal(0.3 + 0.35 * y, 0.15), 0.01, 0.99), 1)
+    found = record(problem, np.stack([1 - probability, probability], axis=1)).rare
+    assert found.share == pytest.approx(0.05, abs=0.01)
+    test = np.flatnonzero(problem.masks.test)
+    ranked = test[np.argsort(-probability[test], kind="stable")]
+    assert len(test) == 80
+    expected = [y[ranked[:count]].mean() for count in (1, 4, 8)]
+    assert found.precision == pytest.approx(expected)
+    val = problem.masks.val.any(axis=1)
+    scores = {
+        p: f1_score(y[val], probability[val] >= p - 1e-6) for p in np.unique(probability[val])
+    }
+    reached = f1_score(y[val], probability[val] >= found.threshold - 1e-6)
+    assert reached == pytest.approx(max(scores.values()))
+
+
+@pytest.mark.parametrize("y", [np.arange(60) % 2, np.arange(60) % 3])
+def test_classes_of_like_size_have_no_such_table(y):
+    problem = tiny_problem(y=y)
+    said = np.eye(y.max() + 1)[y]
+    found = Search([candidate(problem, "linear", said.astype(np.float32))], [0, 1], "time", 9.0)
+    chosen = Chosen((found.candidates[0],), np.array([1.0]), 1.0, 1.0)
+    names = [str(name) for name in range(y.max() + 1)]
+    made = make_record(problem, KINDS, found, chosen, classes=names, seconds=1.0, notes=())
+    assert made.rare is None
+    assert made.class_sizes == dict(zip(names, np.bincount(y).tolist(), strict=True))
+
+
+def test_each_kind_is_compared_with_what_was_kept():
+    problem = tiny_problem()
+    nodes = np.arange(60)
+    found = record(problem, sure(problem, nodes % 3 != 0, 0.9), sure(problem, nodes >= 0, 0.9))
+    kept, other = found.families
+    assert (kept.family, other.family) == ("linear+rows", "linear")
+    assert (found.test, kept.test, kept.behind.mean) == (1.0, 1.0, 0.0)
+    assert other.behind.mean == pytest.approx(1 - other.test)
+    assert (found.test_nodes, found.own_test, found.labelled) == (12, False, 60)
+    assert found.answers[0].question == "graph"
+    assert "linear+rows" in found.verdict()
+
+
+def test_a_record_is_read_back_from_json_as_it_was():
+    problem = tiny_problem(y=np.array([0] * 76 + [1] * 4))
+    found = record(problem, sure(problem, problem.y >= 0, 0.9))
+    read = msgspec.convert(json.loads(json.dumps(found.to_json())), FitRecord)
+    assert read == found
+    assert read.rare is not None
+    assert replace(read, rare=None) != found
