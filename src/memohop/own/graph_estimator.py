@@ -363,6 +363,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     """
 
     _predicts_numbers = False
+    score = GraphEstimator.score  # not scikit-learn's, which knows no arcs
 
     def predict_proba(
         self,
@@ -385,7 +386,8 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         append: bool = False,
     ) -> NDArray[Any]:
         """The most probable class of each node; arguments as for :meth:`outputs`."""
-        return self.classes_[self.outputs(X, edges, append=append).argmax(axis=1)]
+        found = self.outputs(X, edges, append=append)
+        return self.classes_[found.argmax(axis=1)]
 
     def _targets(self, labels: GivenLabels) -> NDArray[np.int64]:
         codes, self.classes_ = number_classes(labels)
@@ -436,6 +438,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     """
 
     _predicts_numbers = True
+    score = GraphEstimator.score
 
     def __init__(
         self,
