@@ -202,7 +202,7 @@ class TestLabels:
                 MMPClassifier(**FAST).fit(x, y)
         data = graph()
         data.y = data.y.float()
-        with pytest.raises(UsageError, match=r"y has shape .* and type torch.float32"):
+        with pytest.raises(UsageError, match="y holds numbers to predict"):
             MMPClassifier(**FAST).fit(data)
 
     @pytest.mark.parametrize("missing", [None, float("nan")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ class GivenLabels(NamedTuple):
 
     known: NDArray[np.bool_]
     names: NDArray[Any]
-    are_classes: bool = False  # which was made sure of when a table was read
+    kind: Literal["classes", "numbers"] | None = None  # if a reader or a type decided
 
 
 class Given(NamedTuple):
@@ -64,7 +64,7 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
     if isinstance(x, OwnGraph):
         data = x.data
         if labels is None:
-            labels = _from_tensor(data.y, x.classes)._replace(are_classes=x.task == "classes")
+            labels = _from_tensor(data.y, x.classes)._replace(kind=x.task)
         weights = data.edge_weight.numpy() if "edge_weight" in data else None
         rest = (x.ids, x.encoder, x.notes, weights, x.groups)
         return Given(x.x, labels, data.edge_index, *rest)
@@ -85,6 +85,11 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
     """Class numbers ``[nodes]``, -1 for nodes without a label, and the sorted classes."""
     if not labels.known.any():
         raise UsageError("y has no label at all; give some nodes their label")
+    if labels.kind == "numbers":
+        raise UsageError(
+            "y holds numbers to predict, not classes; give whole numbers or words, or use "
+            "GraphRegressor"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about many classes, which are checked below
@@ -103,7 +108,7 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
             f"y has one class, {classes.tolist()[0]!r}, so that there is nothing to tell apart; "
             "give labels of at least two classes"
         )
-    if not labels.are_classes and (reason := why_no_classes(classes, sizes)):
+    if labels.kind is None and (reason := why_no_classes(classes, sizes)):
         raise UsageError(f"y {reason}")
     codes = np.full(len(labels.known), -1, dtype=np.int64)
     codes[labels.known] = numbers
@@ -149,7 +154,7 @@ def _from_tensor(y: Tensor, classes: Sequence[Any]) -> GivenLabels:
     """Labels from class numbers, negative for unknown; or from numbers, NaN for unknown."""
     numbers = y.cpu().numpy()
     if y.is_floating_point():
-        return _labels(numbers)
+        return _labels(numbers)._replace(kind="numbers")
     known = numbers >= 0
     return GivenLabels(known, np.array(list(classes))[numbers[known]])
 
