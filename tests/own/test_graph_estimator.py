@@ -120,7 +120,7 @@ def test_an_interrupted_search_keeps_what_it_has():
 
     def interrupt(share, doing):
         calls.append(doing)
-        if doing.startswith("lightgbm+neighbours"):
+        if "lightgbm+neighbours" in doing:
             raise KeyboardInterrupt
 
     fitted = classifier().fit(tiny_problem().x, labels(), ring(60), progress=interrupt)
