@@ -2,8 +2,8 @@
 
     python benchmarks/epoch.py [--data FOLDER] [--datasets cora,squirrel] [--model gcn+mmp]
 
-Prints milliseconds per epoch (a training step and an evaluation) of both, and their ratio. See
-``memohop.bench.stock`` for what stock means. The two take turns, medians of 20 epochs.
+Prints the milliseconds per epoch (a training step and an evaluation) of both, and their ratio:
+medians of 20 epochs, in which the two alternate. ``memohop.bench.stock`` defines stock.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Is what `memohop fit` keeps ever worse than the better of `mlp` and `gcn` at the same budget?
+"""Is the model of ``memohop fit`` ever worse than the better of ``mlp`` and ``gcn``?
 
     python benchmarks/own_graphs.py [--data FOLDER] [--datasets texas,cora] [--trials 16]
         [--epochs 300] [--device cuda] [--features raw] [--json FILE]
 
-For each dataset the search of `MMPClassifier`, on the dataset's own splits: as many trials of
-`gcn+mmp` as of `mlp` and of `gcn`, each chosen by mean validation score. Prints mean test scores
-and the difference to the better of the two, with the corrected resampled t-interval (Nadeau and
-Bengio, 2003); "worse" means that the whole interval is below 0. The better of the two is taken by
-its mean test score, which is hard on `gcn+mmp`.
+Runs the search of :class:`MMPClassifier` on the splits of each dataset, with as many trials of
+``gcn+mmp`` as of ``mlp`` and of ``gcn``, each chosen by mean validation score. Prints the mean test
+scores and the difference to the better of the two, with the corrected resampled t-interval (Nadeau
+and Bengio, 2003); "worse" means that the whole interval is below 0. The better of the two is
+the one with the higher mean *test* score, which favours it over ``gcn+mmp``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--features", choices=("raw", "row"), default="raw")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--json", type=Path, help="file for all that was found")
+    parser.add_argument("--json", type=Path, help="file for the results")
     arguments = parser.parse_args()
 
     print(f"torch {torch.__version__}, {arguments.trials} trials of each model, percent")
@@ -55,7 +55,7 @@ def main() -> None:
         report = make_report(result, data, torch.arange(int(data.y.max()) + 1).numpy())
         print(_line(name, report), flush=True)
         found[name] = report.to_json()
-        if arguments.json:  # after each dataset: what is there is not lost
+        if arguments.json:  # after each dataset, so that an interrupt loses little
             names = ("trials", "epochs", "patience", "seed", "features", "device")
             settings = {name: getattr(arguments, name) for name in names}
             content = {"settings": settings, "torch": torch.__version__, "datasets": found}

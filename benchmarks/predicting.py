@@ -1,11 +1,10 @@
-"""How long a million nodes take to predict, and how much memory.
+"""How much time and RAM it takes to predict a million nodes.
 
     python benchmarks/predicting.py [--nodes 1000000] [--arcs 10000000] [--features 32]
 
-Fits a model for one epoch on a small graph, saves it, makes a large random graph with as many
-features, and predicts it in a fresh process. That one tells its seconds and the most memory that it
-ever held (as the operating system counts it, PyTorch and all). The model has five networks of two
-rounds, 64 wide.
+Fits a model (five networks of two rounds, 64 wide) for one epoch on a small graph, saves it, makes
+a large random graph with as many features, and predicts it in a new process. It prints the
+seconds it took and its peak resident size, PyTorch included.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
                                       [--members 1] [--device cpu]
 
 Prints the operations that take most of a step (a training step and an evaluation), as shares of
-the time spent in operations: on a CPU their own time there, on a GPU that of their kernels.
+the time spent in operations: their own time on a CPU, the time of their kernels on a GPU.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.profiler import ProfilerActivity, profile
 import memohop
 from memohop import Member
 from memohop.training.population import Population
-from memohop.training.trainer import make_builder, make_task
+from memohop.training.task import make_builder, make_task
 
 _WARM_UP, _STEPS, _LINES = 5, 10, 16
 

@@ -1,16 +1,16 @@
-"""Reads a node and an edge table of a million nodes and ten million edges, in a fresh process.
+"""How long it takes to read a table of a million nodes and one of ten million edges.
 
     python benchmarks/reading.py [--nodes 1000000] [--edges 10000000] [--form csv|csv.gz|parquet]
     python benchmarks/reading.py --columns
 
-The tables are made in a temporary folder: string ids, four numbers with gaps, a flag, a category, a
-text of eight words and a label that is missing for half of the nodes. Prints the seconds that
-``read_graph`` takes, imports not counted, and the peak memory of the whole process. On a machine
-that has other work to do, the seconds of work are the ones to look at.
+Writes the tables to a temporary folder: string ids, four number columns with gaps, a flag, a
+category, a text of eight words and a label that half of the nodes lack. Reads them in a new process
+and prints the seconds of ``read_graph`` without imports, and the peak resident size of the process.
+On a busy machine the seconds of work on all cores are the ones to compare.
 
-With ``--columns``: how the work grows from 1,000 to 10,000 columns, half of them words, in a table
-of 100 nodes. Reading is linear in columns, so ten times as many take about ten times the work;
-where the ratio is nearer to a hundred, something searches a list for every column.
+``--columns`` measures how the work grows from 1,000 to 10,000 columns, half of them words, in a
+table of 100 nodes. Reading takes time linear in the number of columns, so the ratio should be near
+ten. A ratio near a hundred means that something searches a list for every column.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import pyarrow.parquet
 
 
 def node_table(count: int, generator: np.random.Generator) -> pa.Table:
-    """Nodes of every kind of column."""
+    """Nodes with every kind of column."""
     words = np.array([f"word{number}" for number in range(5000)])
     texts = words[(5000 * generator.random((count, 8)) ** 3).astype(int)]
     columns = {"id": [f"node-{number}" for number in range(count)]}
@@ -46,14 +46,14 @@ def node_table(count: int, generator: np.random.Generator) -> pa.Table:
 
 
 def edge_table(count: int, nodes: int, generator: np.random.Generator) -> pa.Table:
-    """Edges between nodes drawn at random."""
+    """Edges between random nodes."""
     names = pa.array([f"node-{number}" for number in range(nodes)])
     ends = generator.integers(nodes, size=(2, count))
     return pa.table({"source": names.take(ends[0]), "target": names.take(ends[1])})
 
 
 def write(table: pa.Table, path: Path) -> None:
-    """Writes a table in the form that the name of the path says."""
+    """Writes a table in the format of the path's ending."""
     if path.suffix == ".parquet":
         pa.parquet.write_table(table, path)
         return
@@ -62,7 +62,7 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 def read(nodes: str, edges: str) -> None:
-    """Prints what reading took."""
+    """Reads the tables and prints the cost."""
     from memohop.data.tables import read_graph
 
     start, start_of_work = time.perf_counter(), time.process_time()
@@ -75,14 +75,14 @@ def read(nodes: str, edges: str) -> None:
 
 
 def read_wide(folder: Path) -> None:
-    """Prints what 1,000 and 10,000 columns take, and the ratio."""
+    """Prints the work for 1,000 and for 10,000 columns, and the ratio."""
     from memohop.data.tables import read_graph
 
     generator = np.random.default_rng(0)
     nodes, edges = folder / "nodes.csv", folder / "edges.csv"
     write(pa.table({"source": range(99), "target": range(1, 100)}), edges)
     work = []
-    for count in (10, 1_000, 10_000):  # the first is for what is loaded on the way
+    for count in (10, 1_000, 10_000):  # the first warms up imports
         columns: dict[str, object] = {"id": range(100), "label": ["a", "b"] * 50}
         for number in range(0, count, 2):
             columns[f"number{number}"] = generator.normal(size=100)
@@ -101,7 +101,9 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--form", default="csv", choices=["csv", "csv.gz", "parquet"])
-    parser.add_argument("--columns", action="store_true", help="how work grows with columns")
+    parser.add_argument(
+        "--columns", action="store_true", help="measure how work grows with columns"
+    )
     parser.add_argument("--read", nargs=2, metavar="PATH", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.read:

@@ -3,10 +3,9 @@
     python benchmarks/table_time.py [--data FOLDER] [--protocol paper] [--datasets texas,cora]
                                     [--device cpu] [--json FILE]
 
-For each population of a cell ten of its networks are trained for 2 and for 12 epochs. The
-difference is what ten epochs take; times the epochs that all networks of the population took in the
-results of the package, plus the set-up once for every ten networks, it is the time of the
-population.
+Trains ten networks of each population for 2 and for 12 epochs; the difference is the time of ten
+epochs. The time of the population is the time per epoch, multiplied by the epochs that its networks
+took in the packaged results, plus one set-up for every ten networks.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from memohop.allocator import keep_freed_memory
+from memohop.allocator import keep_freed_ram
 from memohop.bench.cell import Recipe, Run
 from memohop.bench.execute import execute, populations
 from memohop.bench.experiment import Experiment
@@ -47,7 +46,7 @@ def main() -> None:
         if row.protocol == arguments.protocol:
             taken[row.dataset, row.model, repr(row.setting)] += row.epochs
     warnings.simplefilter("ignore")
-    keep_freed_memory()  # as `memohop run` does
+    keep_freed_ram()  # as `memohop run` does
     found = []
     for cell in experiment.cells([arguments.protocol]):
         if cell.dataset not in datasets:
@@ -55,7 +54,7 @@ def main() -> None:
         seconds, epochs = 0.0, 0
         for population in populations(cell.runs):
             ten = population[:: max(1, len(population) // _TEN)][:_TEN]
-            _seconds(ten, 1, arguments)  # reads the data, which is done once for all cells
+            _seconds(ten, 1, arguments)  # reads the data, once for all cells
             few, more = (_seconds(ten, epochs, arguments) for epochs in (_FEW, _MORE))
             each = max(more - few, 0.0) / (_MORE - _FEW) / len(ten)
             set_up = max(few - _FEW * len(ten) * each, 0.0) * (len(population) / len(ten))
@@ -76,7 +75,7 @@ def main() -> None:
 
 
 def _seconds(networks: Sequence[Run], epochs: int, arguments: argparse.Namespace) -> float:
-    """What so many epochs take, set-up included."""
+    """The time of so many epochs, set-up included."""
     runs = []
     for run in networks:
         settings = msgspec.structs.replace(run.recipe.settings, epochs=epochs, patience=None)

@@ -1,8 +1,10 @@
-"""What all tests share.
+"""Fixtures and settings for all tests.
 
-Of the environment, ``MEMOHOP_TEST_SEED`` moves the seeds (see ``numerics.py``),
-``MEMOHOP_TEST_THREADS`` is the number of PyTorch's threads, and with ``MEMOHOP_TEST_NUMBA=0`` there
-is no Numba; ``make matrix`` goes through them.
+Three environment variables change how the tests run; ``make matrix`` tries them all:
+
+``MEMOHOP_TEST_SEED``     shifts the seeds (see ``numerics.py``)
+``MEMOHOP_TEST_THREADS``  the number of PyTorch threads, 1 by default
+``MEMOHOP_TEST_NUMBA``    0 hides Numba
 """
 
 from __future__ import annotations
@@ -14,22 +16,22 @@ from pathlib import Path
 import pytest
 
 if os.environ.get("MEMOHOP_TEST_NUMBA") == "0":
-    sys.modules["numba"] = None  # type: ignore[assignment]  # its import fails
+    sys.modules["numba"] = None  # type: ignore[assignment]  # makes its import fail
 
 import torch
 
-import memohop.pyg  # noqa: F401  # before a test imports PyG with its warning, an error here
+import memohop.pyg  # noqa: F401  # first: PyG's own import warns, an error here
 import numerics
 
-# The graphs of the tests are small: more threads only wait.
+# The test graphs are small: more threads would only wait.
 torch.set_num_threads(int(os.environ.get("MEMOHOP_TEST_THREADS", "1")))
 
 try:
     from hypothesis import HealthCheck, settings
-except ImportError:  # tests without properties, such as those for a GPU, need none
+except ImportError:  # the GPU tests, among others, do not need it
     pass
 else:
-    # The same examples on every machine in `make test`; `make fuzz` takes new ones, and many.
+    # `make test` uses the same examples on every machine; `make fuzz` draws many new ones.
     _PROPERTIES = settings(
         deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
     )
@@ -45,14 +47,14 @@ def _random_numbers_from_the_base_seed():
 
 @pytest.fixture
 def float64():
-    """All of a test in float64."""
+    """Run the whole test in float64."""
     with numerics.in_float64():
         yield
 
 
 @pytest.fixture
 def one_thread():
-    """The CPU kernels share out members and leave few of them to PyTorch's threads."""
+    """One PyTorch thread: with more, the CPU kernels leave small populations to PyTorch."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -61,7 +63,7 @@ def one_thread():
 
 @pytest.fixture(scope="session")
 def data_root() -> Path:
-    """A local folder with the published files; tests that need them are skipped without one."""
+    """The folder with the published files; tests that need it are skipped without one."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     root = Path(os.environ.get("MEMOHOP_DATA") or beside)
     if not root.is_dir():

@@ -1,4 +1,4 @@
-"""Results that nobody measured: made up from a seed, for the tests of tables, figures and pages."""
+"""Made-up results, drawn from a seed, for the tests of tables, figures and pages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def made_up_table1(protocols=("paper", "official")):
     rows = []
     for protocol in protocols:
         for dataset in table1_datasets():
-            hardness = rng.normal(0, 0.02, 10)  # of the splits, shared by the models
+            hardness = rng.normal(0, 0.02, 10)  # per split, the same for all models
             for model in table1_models():
                 mean = printed_table1()[model, dataset].mean / 100 + rng.normal(0, 0.015)
                 for lam in LAMBDAS if "mmp" in model else LAMBDAS[:1]:

@@ -1,6 +1,6 @@
-"""Seeds that a base seed moves, and how far rounding may take a float32 computation.
+"""Seeds for the tests, and comparisons that allow for float32 rounding.
 
-``MEMOHOP_TEST_SEED`` (0 by default) is the base seed: a test must hold for each of them.
+``MEMOHOP_TEST_SEED`` (0 by default) shifts all seeds; a test must pass for every value.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from torch import Tensor, nn
 BASE_SEED = 1000 * int(os.environ.get("MEMOHOP_TEST_SEED", "0"))
 
 
-def seeded(place: int = 0) -> int:
-    """The seed at a place of its own beyond the base seed."""
-    return BASE_SEED + place
+def seeded(offset: int = 0) -> int:
+    """The base seed plus an offset."""
+    return BASE_SEED + offset
 
 
-def generator(place: int = 0) -> torch.Generator:
-    """Random numbers of a place."""
-    return torch.Generator().manual_seed(seeded(place))
+def generator(offset: int = 0) -> torch.Generator:
+    """A generator seeded with :func:`seeded`."""
+    return torch.Generator().manual_seed(seeded(offset))
 
 
 @contextmanager
 def in_float64() -> Iterator[None]:
-    """What is made without a type is float64, so that rounding does not blur a comparison."""
+    """Make float64 the default type, so that rounding does not blur a comparison."""
     torch.set_default_dtype(torch.float64)
     try:
         yield
@@ -39,7 +39,7 @@ def in_float64() -> Iterator[None]:
 
 
 def with_parameters(networks: Sequence[nn.Module], parameters: Sequence[Tensor]) -> list[nn.Module]:
-    """Copies of the networks in float64, with other parameters, one network's after the other."""
+    """Float64 copies of the networks with the given parameters, network after network."""
     copies, values = [copy.deepcopy(network).double() for network in networks], iter(parameters)
     with torch.no_grad():
         for network in copies:
@@ -54,47 +54,45 @@ def assert_rounded(
     *inputs: Tensor,
     length: int,
 ) -> None:
-    r"""What was found in float32 is what ``function`` gives in float64, up to rounding.
+    r"""Assert that a float32 result equals ``function`` in float64, up to rounding.
 
-    A sum of :math:`n` products in float32, in whatever order a processor takes them, is the exact
-    sum of terms that are off by at most :math:`n\epsilon` of themselves, and by hardly ever more
-    than :math:`3\sqrt n\epsilon`, since roundings up and down make up for each other (Higham and
-    Mary, 2019); those of one step after another add up. So a computation with ``length`` roundings
-    on the way from an input to a result gives about what exact arithmetic gives for inputs
-    that are off by so much. How much that makes, float64 tells: the inputs are moved, with
-    random signs, several times. No element may be farther off than twice the largest of these
-    moves in its tensor: all of them are sums of the same kind.
+    A float32 sum of :math:`n` products, in any order, is the exact sum of terms with a relative
+    error of at most :math:`n\epsilon`, and rarely more than :math:`3\sqrt n\epsilon`, since
+    roundings up and down cancel (Higham and Mary, 2019). The errors of successive steps add up. So
+    a computation with ``length`` roundings between input and result gives roughly the exact result
+    for inputs with that relative error. To see how large its effect is, the float64 inputs are
+    perturbed several times by that much, with random signs. No element may differ by more than
+    twice the largest change in its tensor, since all its elements are sums of the same kind.
 
     Args:
-        found: in float32.
-        function: the same computation, or a plainer one, from the inputs in float64.
-        inputs: all floating-point numbers that enter, gradients from above too; they are
-            converted.
-        length: the number of terms of the sums that follow on each other, with the other operations
-            on the way.
+        found: the float32 result.
+        function: the same computation, or a plainer one; it gets the inputs in float64.
+        inputs: all floating-point inputs, including incoming gradients; they are converted here.
+        length: the number of terms in all successive sums, plus the other operations in between.
     """
     found = _as_list(found)
     exact_inputs = [tensor.detach().double() for tensor in inputs]
     exact = [part.detach() for part in _as_list(function(*exact_inputs))]
     signs, off = generator(99), _roundings(length) * torch.finfo(torch.float32).eps
-    moves = [0.0] * len(exact)
+    changes = [0.0] * len(exact)
     for _ in range(6):
         moved = [tensor * (1 + off * _signs(tensor, signs)) for tensor in exact_inputs]
-        for place, part in enumerate(_as_list(function(*moved))):
-            moves[place] = max(moves[place], _largest(part.detach() - exact[place]))
-    for place, (one, two) in enumerate(zip(found, exact, strict=True)):
+        for i, part in enumerate(_as_list(function(*moved))):
+            changes[i] = max(changes[i], _largest(part.detach() - exact[i]))
+    for i, (one, two) in enumerate(zip(found, exact, strict=True)):
         assert one.dtype == torch.float32
         assert two.dtype == torch.float64
         assert one.shape == two.shape
         difference = _largest(one.detach().double().cpu() - two.cpu())
-        allowed = 2 * moves[place]
-        assert difference <= allowed, f"result {place}: off by {difference}, allowed {allowed}"
+        allowed = 2 * changes[i]
+        assert difference <= allowed, f"result {i}: off by {difference}, allowed {allowed}"
 
 
 def assert_same_sums(found: Tensor, other: Tensor, *, length: int) -> None:
-    """Two float32 computations of the same sums of ``length`` terms, in another order.
+    """Assert that two float32 results are the same sums of ``length`` terms in different orders.
 
-    Each is off as above by a part of its terms, which are of the size of the largest sums.
+    Each has the relative error of :func:`assert_rounded`; the terms are taken to be as large as
+    the largest sum.
     """
     allowed = 2 * _roundings(length) * torch.finfo(torch.float32).eps * _largest(other)
     torch.testing.assert_close(found, other, rtol=0, atol=allowed)

@@ -1,4 +1,4 @@
-"""Freed memory is kept for the next tensor."""
+"""Freed RAM is kept for the next tensor."""
 
 import os
 import platform
@@ -10,14 +10,14 @@ import pytest
 CHILD = """
 import resource, sys
 import numpy as np
-from memohop.allocator import keep_freed_memory
+from memohop.allocator import keep_freed_ram
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 if sys.argv[1] == "keep":
-    keep_freed_memory()
-np.ones(1 << 23)  # 64 MiB, taken and freed
+    keep_freed_ram()
+np.ones(1 << 23)  # 64 MiB, allocated and freed
 before = faults()
 np.ones(1 << 23)
 print(faults() - before)
@@ -25,7 +25,7 @@ print(faults() - before)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
-def test_the_second_array_finds_the_memory_of_the_first():
+def test_the_second_array_reuses_the_pages_of_the_first():
     def faults(mode):
         command = [sys.executable, "-c", CHILD, mode]
         small_pages = {**os.environ, "NUMPY_MADVISE_HUGEPAGE": "0"}  # not 2 MiB each

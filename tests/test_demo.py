@@ -1,4 +1,4 @@
-"""The demo, made small."""
+"""A small version of the demo."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_several_processes_find_the_same(result):
     )
     for cell in run_demo(settings, processes=2).cells:
         alone = result.cell(cell.homophily, cell.model)
-        assert cell.mean == pytest.approx(alone.mean, abs=0.6)  # a node, where rounding decides
+        assert cell.mean == pytest.approx(alone.mean, abs=0.6)  # one node: rounding may decide it
 
 
 def test_the_page_is_well_formed_and_has_every_number(result):
@@ -105,7 +105,7 @@ def test_rows_are_flat(result):
 class TestCommand:
     @pytest.fixture(autouse=True)
     def small(self, result, monkeypatch, tmp_path):
-        """The command has no option for a smaller demo, so that the demo itself is replaced."""
+        """The command has no option for a smaller demo, so the demo itself is replaced."""
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(demo_module, "run_demo", lambda **_: result)
 

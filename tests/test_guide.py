@@ -1,4 +1,4 @@
-"""The guide is run from its first block to its last, and so is the README's own-graph example."""
+"""Runs the whole guide, and the README's example of your own graph."""
 
 import csv
 import re
@@ -21,13 +21,13 @@ def blocks(text, languages):
 
 
 def commands(block):
-    """The lines of a block of commands, those that go on joined."""
+    """The commands of a block, with continued lines joined."""
     return [shlex.split(line) for line in block.replace("\\\n", " ").splitlines() if line]
 
 
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory):
-    """The folder in which the whole guide was run, and what its Python blocks left behind."""
+    """The folder in which the whole guide ran, and the variables of its Python blocks."""
     names = {}
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("guide")
@@ -69,7 +69,7 @@ def test_the_graph_of_the_guide_helps_and_unlabelled_shops_are_mostly_right(walk
 
 @pytest.fixture
 def with_tables(walked, tmp_path, monkeypatch):
-    """A folder of one's own with the tables of the guide."""
+    """A fresh folder with the tables of the guide."""
     folder, _ = walked
     for name in ("nodes.csv", "edges.csv"):
         shutil.copy(folder / name, tmp_path)

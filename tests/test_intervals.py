@@ -1,4 +1,4 @@
-"""The corrected interval against the ordinary one and against the test that belongs to it."""
+"""The corrected interval, compared with Student's and with the corrected test."""
 
 import math
 

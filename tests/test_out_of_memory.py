@@ -1,4 +1,4 @@
-"""Running out of memory: what was being done, how much it wanted, what to lower."""
+"""Errors for failed allocations: the task, the amount it wanted, what to lower."""
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,7 @@ import memohop
 from memohop import Member, train
 from memohop.cli import app as command
 from memohop.errors import DataError
-from memohop.out_of_memory import OutOfMemoryError, in_units, telling_of_memory
+from memohop.out_of_memory import OutOfMemoryError, in_units, reporting_out_of_memory
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ from memohop.out_of_memory import OutOfMemoryError, in_units, telling_of_memory
 def test_every_library_is_understood(greedy, wanted):
     with (
         pytest.raises(DataError, match=f"while counting: it wanted {wanted}.*; lower the count"),
-        telling_of_memory("counting", lower="the count"),
+        reporting_out_of_memory("counting", lower="the count"),
     ):
         greedy()
 
 
 def test_other_errors_go_through():
-    with pytest.raises(RuntimeError, match="another"), telling_of_memory("x", lower="y"):
+    with pytest.raises(RuntimeError, match="another"), reporting_out_of_memory("x", lower="y"):
         raise RuntimeError("another")
 
 
@@ -44,7 +44,7 @@ def test_a_network_that_is_too_wide_is_told(capsys):
     assert "out of memory while building gcn" in capsys.readouterr().err
 
 
-def test_the_command_line_catches_what_nobody_told(monkeypatch, capsys):
+def test_the_command_line_catches_every_other_failed_allocation(monkeypatch, capsys):
     monkeypatch.setattr(command, "app", lambda *_, **__: np.empty(10**16))
     assert command.main(["audit", "--nodes", "x"]) == 1
     told = capsys.readouterr().err

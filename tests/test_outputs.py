@@ -1,3 +1,5 @@
+"""Outputs are checked before the work and written whole or not at all."""
+
 import errno
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the README says is run, and the documents name what exists."""
+"""The README's code runs, and the documents match the code and the results."""
 
 import re
 import statistics
@@ -53,8 +53,8 @@ def test_the_page_of_rows_has_the_figures_of_the_results(tables):
     rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", page, flags=re.MULTILINE)
     datasets = re.search(r"^\| model \| (.*) \|$", page, flags=re.MULTILINE)[1].split(" | ")
     assert (len(rows), len(datasets)) == (14 + 4, 9)
-    for place, (model, cells) in enumerate(rows):
-        table = tables["paper" if place < 14 else "official"]
+    for line, (model, cells) in enumerate(rows):
+        table = tables["paper" if line < 14 else "official"]
         for dataset, text in zip(datasets, cells.split(" | "), strict=True):
             scores, printed = table.cells[model, dataset], printed_table1()[model, dataset]
             spread = f" ± {printed.std:.2f}" if printed.std else ""
@@ -183,7 +183,18 @@ def test_every_public_name_resolves_and_has_a_docstring():
 def test_the_walks_of_the_contributors_lead_through_files_that_exist():
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     walks = page[page.index("## Three walks") : page.index("## A new model")]
-    stops = re.findall(r"`((?:\w+/)+\w+\.(?:py|toml))`", walks)
-    assert len(stops) > 30
-    for stop in stops:
-        assert (ROOT / "src" / "memohop" / stop).is_file(), stop
+    paths = [re.findall(r"`((?:\w+/)+\w+\.(?:py|toml))`", walk) for walk in walks.split("\n**")[1:]]
+    assert len(paths) == 3
+    for stops in paths:
+        assert 10 < len(set(stops)) <= 15
+        for stop in stops:
+            assert (ROOT / "src" / "memohop" / stop).is_file(), stop
+
+
+def test_the_map_of_the_contributors_names_what_is_there():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+\? \| `([^`]+)` \| `([^`]+)` \|$", page, flags=re.MULTILINE)
+    assert len(rows) >= 5
+    for file, name in rows:
+        text = (ROOT / "src" / "memohop" / file).read_text(encoding="utf-8")
+        assert re.search(rf"^(def |class )?{name}\b", text, flags=re.MULTILINE), (file, name)

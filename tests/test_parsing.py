@@ -1,4 +1,4 @@
-"""What people type for amounts, lists and values."""
+"""Parsing of amounts, lists and values from the command line."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from memohop.cli import parsing
     ("text", "expected"),
     [("4GB", 4 * 10**9), ("1.5 GiB", 3 * 2**29), ("500mb", 5 * 10**8), ("1000", 1000)],
 )
-def test_amounts_of_memory(text, expected):
+def test_byte_counts(text, expected):
     assert parsing.byte_count(text) == expected
 
 

@@ -1,4 +1,4 @@
-"""Names that nobody can see through, in the terminal, on pages and on the model card."""
+"""Unprintable characters in names are escaped in the terminal, on pages and on the model card."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fitted():
     found = MMPClassifier(trials=1, splits=2, epochs=1).fit(
         data.x.numpy(), names[data.y.numpy()], edges=data.edge_index.numpy()
     )
-    found.ids_ = np.array([f"{place}\u202e\x07\u2028<b>" for place in range(40)])
+    found.ids_ = np.array([f"{node}\u202e\x07\u2028<b>" for node in range(40)])
     return found
 
 
@@ -62,9 +62,9 @@ def test_pages_and_drawings(fitted):
 
 
 def test_the_audit(tmp_path, capsys):
-    lines = [f"{place},{place % 7},{(TURNED, RED)[place % 2]}" for place in range(30)]
+    lines = [f"{node},{node % 7},{(TURNED, RED)[node % 2]}" for node in range(30)]
     (tmp_path / "nodes.csv").write_text("id,size,kind\n" + "\n".join(lines) + f"\n30,1,{RED}x\n")
-    edges = [f"{place},{(place + 1) % 30}" for place in range(30)]
+    edges = [f"{node},{(node + 1) % 30}" for node in range(30)]
     (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(edges) + "\n")
     tables = ["--nodes", f"{tmp_path}/nodes.csv", "--edges", f"{tmp_path}/edges.csv"]
     page = tmp_path / "page.html"

@@ -1,4 +1,4 @@
-"""Warnings that third parties address to each other do not reach a user."""
+"""Users see no warnings meant for the developers of other libraries."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 import memohop
 
-# What PyTorch 2.11 does where it builds its first sparse tensor, whatever the arguments say.
+# PyTorch 2.11 warns when it builds its first sparse tensor, whatever the arguments.
 _LIKE_TORCH_2_11 = """
 import functools, warnings
 import torch
@@ -26,7 +26,7 @@ def with_warning(build):
 
 torch.sparse_csr_tensor = with_warning(torch.sparse_csr_tensor)
 """
-# What later versions do: a category that is shown, where 2.13's is hidden by default.
+# Later versions use a category that is shown; 2.13's is hidden by default.
 _LIKE_LATER_TORCH = """
 import warnings
 import torch
@@ -60,7 +60,7 @@ torch.jit.script(len)
 
 
 def shown(program):
-    """What a program writes beside its output, if no warning is filtered."""
+    """The standard error of a program with all warnings on."""
     done = subprocess.run(
         [sys.executable, "-W", "always", "-c", program],
         capture_output=True,
@@ -88,7 +88,7 @@ def test_a_warning_of_the_users_own_use_is_shown():
     assert found.count("FutureWarning: `torch.jit.script` is deprecated") == 1
 
 
-def test_pyg_is_imported_in_one_place():
+def test_pyg_is_imported_in_one_module():
     package = Path(memohop.__file__).parent
     importing = [
         path.relative_to(package).as_posix()

@@ -1,4 +1,4 @@
-"""A small experiment on graphs made on the spot, for the tests of stores, engines and commands."""
+"""A small experiment on synthetic graphs, for the tests of stores, engines and commands."""
 
 import pytest
 

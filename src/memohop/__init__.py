@@ -1,6 +1,6 @@
 """Memory-based message passing: graph networks for graphs whose neighbours disagree.
 
-The names below are imported when they are first used, so that the command line starts at once.
+The names below are imported on first use, to keep the start of the command line quick.
 """
 
 from __future__ import annotations
@@ -32,28 +32,18 @@ if TYPE_CHECKING:
     from memohop.training import select as select
     from memohop.training import train as train
 
-_HOME = {
-    "audit": "memohop.data.audit",
-    "load": "memohop.data.datasets.load",
-    "datasets": "memohop.data.datasets.registry",
-    "read_graph": "memohop.data.tables",
-    "DataError": "memohop.errors",
-    "MemohopError": "memohop.errors",
-    "UsageError": "memohop.errors",
-    "MMPClassifier": "memohop.own.estimator",
-    "build": "memohop.networks",
-    "models": "memohop.networks",
-    "MMP": "memohop.nn",
-    "Graph": "memohop.nn",
-    "MemoryGate": "memohop.nn",
-    "decoupling_loss": "memohop.nn",
-    "Member": "memohop.training",
-    "MemberResult": "memohop.training",
-    "Rules": "memohop.training",
-    "grid": "memohop.training",
-    "select": "memohop.training",
-    "train": "memohop.training",
+_NAMES = {
+    "memohop.data.audit": ["audit"],
+    "memohop.data.datasets.load": ["load"],
+    "memohop.data.datasets.registry": ["datasets"],
+    "memohop.data.tables": ["read_graph"],
+    "memohop.errors": ["DataError", "MemohopError", "UsageError"],
+    "memohop.networks": ["build", "models"],
+    "memohop.nn": ["MMP", "Graph", "MemoryGate", "decoupling_loss"],
+    "memohop.own.estimator": ["MMPClassifier"],
+    "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select", "train"],
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [*_HOME, "__version__"]
 
 

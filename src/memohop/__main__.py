@@ -1,4 +1,4 @@
-"""`python -m memohop` is the command `memohop`."""
+"""``python -m memohop`` runs the command ``memohop``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What becomes of memory that is freed."""
+"""Whether the C library keeps freed RAM or gives it back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import suppress
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # of <malloc.h>
 
 
-def keep_freed_memory() -> None:
-    """Have the C library keep freed memory for the next tensor, where it can be told to (glibc).
+def keep_freed_ram() -> None:
+    """Make the C library keep freed RAM for the next tensor; only glibc offers this.
 
-    By default it gives large pieces back at once, and the next tensor has to ask the system for
-    every four kilobytes anew: up to half the time of a training step on a CPU. Our own processes
-    do this; a library must not do it to the program that it serves.
+    By default it gives large blocks back, and the next tensor asks the system for every four
+    kilobytes again: up to half the time of a training step on a CPU. Only our own processes call
+    this: a library must not change the allocator of the program that imports it.
     """
     with suppress(OSError, AttributeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
@@ -22,7 +22,7 @@ def keep_freed_memory() -> None:
         mallopt(_TOP_PAD, 1 << 26)
 
 
-def release_freed_memory() -> None:
-    """Have the C library give back what it has kept, where it can be told to (glibc)."""
+def release_freed_ram() -> None:
+    """Make the C library give back the RAM that it has kept; only glibc offers this."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,9 +1,8 @@
-"""What memory does for message passing, measured on random graphs.
+"""Measures what memory does for message passing, on random graphs.
 
-Each homophily gives a random graph (`csbm`, no files needed), and each model is trained on its
-splits. There is one task for each graph and model, and processes with one thread each share the
-tasks: networks this small gain little from a second thread, and the scores do not depend on the
-number of cores.
+Each homophily gives one random graph (``csbm``, no files needed), and each model is trained on the
+splits of each graph. Processes of one thread each share the work: networks this small gain little
+from a second thread, and the scores do not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memohop.data.datasets.registry import describe
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from memohop.pyg import Data
     from memohop.training import MemberResult
 
-_COST = {"mlp": 1, "gcn": 2, "gcn+mmp": 8, "gat+mmp": 14}  # about, of one training run
+_COST = {"mlp": 1, "gcn": 2, "gcn+mmp": 8, "gat+mmp": 14}  # of one training, roughly
 _MOST_PROCESSES = 8  # each one holds its own copy of PyTorch
 
 Progress = Callable[[int, int], None]
@@ -34,18 +33,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class DemoSettings:
-    """What the demo does. The defaults are chosen so that two cores take under two minutes.
+    """What the demo trains. With the defaults, two cores take under two minutes.
 
-    Attributes:
-        homophilies: One graph each.
-        models: Ids of the models.
-        lambdas: What validation chooses from, for the models with memory.
-        splits: How many splits of each graph.
-        epochs: How many epochs each network is trained.
-        lr: Learning rate.
-        weight_decay: L2 penalty.
-        hidden_channels: Width of the networks.
-        heads: Attention heads of the `gat` models.
+    There is one graph for each homophily. Validation chooses the weight of the decoupling loss
+    among ``lambdas``.
     """
 
     homophilies: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.95)
@@ -64,8 +55,12 @@ class DemoSettings:
         return {"hidden_channels": self.hidden_channels} | heads
 
     def lambdas_of(self, model: str) -> tuple[float, ...]:
-        """The weights of the decoupling loss to choose from; only memory has such a loss."""
+        """The weights of the decoupling loss to choose from; only models with memory have one."""
         return self.lambdas if model.endswith("+mmp") else (0.0,)
+
+    def cost(self, model: str) -> int:
+        """About how long a model takes on one graph, in units of one training of ``mlp``."""
+        return _COST.get(model, 1) * len(self.lambdas_of(model))
 
     def command(self, homophily: float, model: str) -> str:
         """The command that trains one model on one graph in the same way."""
@@ -80,17 +75,15 @@ class DemoSettings:
         return " ".join(parts)
 
 
-@dataclass(frozen=True)
-class GateMeans:
-    """Means over nodes, rounds and splits of what the gates of the memory let through.
+class GateMeans(NamedTuple):
+    """Mean gates over nodes, rounds and splits, of the networks trained without decoupling loss.
 
-    Of the networks trained without the decoupling loss. The loss itself moves the gates, and its
-    weight, chosen for each graph separately, would blur the comparison.
+    The loss itself moves the gates, and its weight, chosen for each graph, would blur the picture.
 
     Attributes:
-        kept: Of a node's own hidden state.
-        absorbed: Of the message, into the hidden state.
-        passed_on: Of the message, into the memory that the neighbours read in the next round.
+        kept: Share of a node's own hidden state.
+        absorbed: Share of the message that enters the hidden state.
+        passed_on: Share of the message that enters the memory, which neighbours read next round.
     """
 
     kept: float
@@ -98,18 +91,11 @@ class GateMeans:
     passed_on: float
 
 
-@dataclass(frozen=True)
-class DemoCell:
-    """One model on one graph, in percent.
+class DemoCell(NamedTuple):
+    """One model on one graph: its accuracies over the splits in percent, and for gcn+mmp its gates.
 
-    Attributes:
-        homophily: Of the graph.
-        model: Its id.
-        lam: The weight of the decoupling loss that validation chose.
-        val: Mean validation accuracy over the splits.
-        mean: Mean test accuracy over the splits.
-        std: Sample standard deviation of the test accuracy over the splits (ddof=1).
-        gates: What the gates did, for `gcn+mmp`.
+    ``val`` is the mean on validation, ``mean`` that on test, ``std`` the sample standard deviation
+    on test (ddof=1), and ``lam`` the weight of the decoupling loss that validation chose.
     """
 
     homophily: float
@@ -118,20 +104,12 @@ class DemoCell:
     val: float
     mean: float
     std: float
-    gates: GateMeans | None = None
+    gates: GateMeans | None
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """Everything that the demo measured.
-
-    Attributes:
-        settings: What was asked for.
-        cells: One for each graph and model, in the order of the settings.
-        seconds: How long it took.
-        processes: How many processes shared the work.
-        versions: Of the packages that computed it.
-    """
+    """A cell for each graph and model, in the order of the settings, and how they were measured."""
 
     settings: DemoSettings
     cells: tuple[DemoCell, ...]
@@ -141,24 +119,18 @@ class DemoResult:
 
     @property
     def classes(self) -> int:
-        """The classes `k` of the graphs; at a homophily of `1 / k` neighbours say nothing."""
+        """How many classes a graph has; at a homophily of 1 / classes, neighbours say nothing."""
         return describe("csbm").classes
 
     def cell(self, homophily: float, model: str) -> DemoCell:
-        """The one for this graph and model."""
+        """The cell of this graph and model."""
         return next(c for c in self.cells if (c.homophily, c.model) == (homophily, model))
 
     def rows(self) -> list[dict[str, Any]]:
         """Flat objects for JSON."""
-        protocol = {
-            "metric": "accuracy",
-            "unit": "percent",
-            "splits": self.settings.splits,
-            "ddof": 1,
-            "epochs": self.settings.epochs,
-            "lr": self.settings.lr,
-            "weight_decay": self.settings.weight_decay,
-        }
+        protocol = {"metric": "accuracy", "unit": "percent", "splits": self.settings.splits}
+        protocol |= {"ddof": 1, "epochs": self.settings.epochs}
+        protocol |= {"lr": self.settings.lr, "weight_decay": self.settings.weight_decay}
         return [
             {"dataset": "csbm", "homophily": cell.homophily, "model": cell.model, "lam": cell.lam}
             | {name: round(getattr(cell, name), 4) for name in ("val", "mean", "std")}
@@ -178,22 +150,22 @@ def run_demo(
     """Train every model on every graph.
 
     Args:
-        settings: What to do; by default what `memohop demo` does.
-        processes: How many to share the work between; by default one for each core.
-        progress: Called as `progress(done, total)` after each piece of work.
+        settings: What to train; by default what ``memohop demo`` does.
+        processes: How many processes share the work; by default one for each core.
+        progress: Called as ``progress(done, total)`` after each task.
     """
     settings = settings or DemoSettings()
     start = time.perf_counter()
-    # The long ones first, so that no process is left with one at the end.
-    models = sorted(settings.models, key=_cost, reverse=True)
+    # The long tasks first: none of them is left for the end.
+    models = sorted(settings.models, key=settings.cost, reverse=True)
     tasks = [(homophily, model) for model in models for homophily in settings.homophilies]
     processes = min(processes or _cores(), len(tasks), _MOST_PROCESSES)
-    total = sum(_cost(model) * len(settings.lambdas_of(model)) for _, model in tasks)
+    total = sum(settings.cost(model) for _, model in tasks)
     done, cells = 0, {}
     with _mapper(processes) as mapper:
         for cell in mapper(partial(_measure, settings), tasks):
             cells[cell.homophily, cell.model] = cell
-            done += _cost(cell.model) * len(settings.lambdas_of(cell.model))
+            done += settings.cost(cell.model)
             if progress is not None:
                 progress(done, total)
     ordered = [cells[h, model] for h in settings.homophilies for model in settings.models]
@@ -207,30 +179,19 @@ def _measure(settings: DemoSettings, task: tuple[float, str]) -> DemoCell:
     data = memohop.load("csbm", homophily=homophily, splits=settings.splits)
     results: list[MemberResult] = []
     for lam in settings.lambdas_of(model):
-        members = memohop.grid(
-            split=range(settings.splits),
-            lr=settings.lr,
-            weight_decay=settings.weight_decay,
-            lam=lam,
-        )
+        numbers = {"lr": settings.lr, "weight_decay": settings.weight_decay, "lam": lam}
         results += memohop.train(
             data,
             model,
-            members,
+            memohop.grid(split=range(settings.splits), **numbers),
             options=settings.options(model),
             epochs=settings.epochs,
             keep_models=model == "gcn+mmp",
         )
     chosen = memohop.select(results)
-    return DemoCell(
-        homophily,
-        model,
-        lam=chosen.setting["lam"],
-        val=100 * chosen.val,
-        mean=100 * chosen.mean,
-        std=100 * chosen.std,
-        gates=_gates(settings, data, results) if model == "gcn+mmp" else None,
-    )
+    gates = _gates(settings, data, results) if model == "gcn+mmp" else None
+    val, mean, std = (100 * score for score in (chosen.val, chosen.mean, chosen.std))
+    return DemoCell(homophily, model, chosen.setting["lam"], val, mean, std, gates)
 
 
 def _gates(settings: DemoSettings, data: Data, results: list[MemberResult]) -> GateMeans:
@@ -249,18 +210,18 @@ def _gates(settings: DemoSettings, data: Data, results: list[MemberResult]) -> G
             network.load_state_dict(result.state)
             with torch.no_grad():
                 kept, absorbed, passed_on = network.gates(data.x, graph).unbind(-1)
-            # Nobody reads what is passed on after the last round.
+            # What is passed on after the last round is never read.
             means.append([kept.mean(), absorbed.mean(), passed_on[:-1].mean()])
     return GateMeans(*torch.tensor(means).mean(dim=0).tolist())
 
 
 @contextmanager
 def _mapper(processes: int) -> Iterator[Callable[..., Iterator[DemoCell]]]:
-    """A `map` whose results come as they are ready, in this process or in several."""
+    """A ``map`` that gives its results as they are ready, in this process or in several."""
     if processes == 1:
         yield map
         return
-    # Leaving the block ends the processes at once, also if the demo is interrupted.
+    # Leaving the block ends the processes, also if the demo is interrupted.
     with get_context("spawn").Pool(processes, _start_process) as pool:
         yield pool.imap_unordered
 
@@ -272,10 +233,6 @@ def _start_process() -> None:
     torch.set_num_threads(1)
 
 
-def _cost(model: str) -> int:
-    return _COST.get(model, 1)
-
-
 def _cores() -> int:
     try:
         return len(os.sched_getaffinity(0))
@@ -285,5 +242,4 @@ def _cores() -> int:
 
 def _versions() -> tuple[tuple[str, str], ...]:
     packages = ("memohop", "torch", "torch_geometric", "numpy")
-    found = [(package, version(package)) for package in packages]
-    return (*found, ("Python", platform.python_version()))
+    return (*((name, version(name)) for name in packages), ("Python", platform.python_version()))

@@ -1,4 +1,4 @@
-"""The two ways in which things go wrong for a user."""
+"""The errors that a user can cause or meet."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ _SHOWN = 40  # names that an error lists
 
 
 class MemohopError(Exception):
-    """Base of every error raised on purpose: its text names what was given and the remedy."""
+    """Base of every error raised on purpose; its text names what is wrong and the remedy."""
 
 
 class UsageError(MemohopError, ValueError):
-    """An argument that cannot be right. The command line answers with exit code 2."""
+    """An argument that cannot be right; exit code 2 on the command line."""
 
 
 class DataError(MemohopError, RuntimeError):
-    """Files or a network that fail to deliver. The command line answers with exit code 1."""
+    """A file or a network connection that failed; exit code 1 on the command line."""
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UsageError:
-    """The error for a name that is not in a registry, with the nearest names that are."""
+    """The error for a name that is not in a registry; it suggests the nearest names that are."""
     known = list(known)
     nearest = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
     more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
@@ -39,8 +39,8 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
 
 
 def check_distinct(name: str, values: Iterable[object]) -> None:
-    """Refuse a list in which a value is there twice."""
-    seen: list[object] = []
+    """Refuse a list that has a value twice."""
+    seen: list[object] = []  # not a set: values may be lists
     for value in values:
         if value in seen:
             raise UsageError(f"{name} has {value} twice; leave one of them out")

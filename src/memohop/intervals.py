@@ -1,4 +1,4 @@
-"""How far two models are apart, and how sure one can be of it."""
+"""How far apart two models are, and how certain that is."""
 
 from __future__ import annotations
 
@@ -14,13 +14,9 @@ _DIGITS = 9  # beyond these, scores differ by rounding alone
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean difference of two scores between 0 and 1, and where the true one is likely to be.
+    """A mean difference of two scores between 0 and 1, and an interval for the true difference.
 
-    Attributes:
-        mean: Of the differences.
-        low: The lower end of the interval, -1 at least.
-        high: The upper end, 1 at most.
-        level: The share of such intervals that hold the true difference.
+    The ends lie between -1 and 1; ``level`` is the share of such intervals that hold the truth.
     """
 
     mean: float
@@ -40,14 +36,14 @@ class Interval:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether it holds every difference that two scores can have."""
+        """Whether the interval holds every possible difference."""
         return self.low <= -1 and self.high >= 1
 
 
 def corrected_error(differences: Sequence[float], *, test_to_train: float) -> float:
     r"""Nadeau and Bengio's standard error of the mean difference over splits of one graph.
 
-    Random splits of one graph overlap, so that their scores are not independent, and an ordinary
+    Random splits of one graph overlap. Their scores are therefore not independent, and an ordinary
     standard error is far too small. C. Nadeau and Y. Bengio, *Inference for the generalization
     error* (Machine Learning 2003), correct it: with :math:`n` splits and the sample variance
     :math:`s^2`,
@@ -56,7 +52,7 @@ def corrected_error(differences: Sequence[float], *, test_to_train: float) -> fl
         \sqrt{\left(\frac{1}{n} + \frac{n_\mathrm{test}}{n_\mathrm{train}}\right) s^2}.
 
     Args:
-        differences: Of the scores of two models, one for each split, two at least.
+        differences: Differences of the scores of two models, one for each of two or more splits.
         test_to_train: Test nodes for each training node.
     """
     sample = np.asarray(differences, dtype=float).round(_DIGITS)
@@ -72,21 +68,20 @@ def corrected_interval(
     node_reach: float = 0.0,
     level: float = 0.95,
 ) -> Interval:
-    r"""Where the true difference of two models is likely to be, by splits and by test nodes.
+    r"""An interval for the true difference of two models, given the splits and the test nodes.
 
     With the error :math:`e` of :func:`corrected_error` over :math:`n` splits, the corrected
-    resampled t-interval is :math:`\bar{d} \pm t_{n-1} e`. A few splits may agree by chance, and
-    :math:`e` is 0 then, although other test nodes would have given another difference: the
-    interval is therefore no narrower than what the test nodes allow by themselves,
-    :math:`\bar{d} \pm \max(t_{n-1} e, r)`. (Not the sum of both: the scores of splits differ for
-    their different test nodes, too.) Two scores between 0 and 1 differ by 1 at most, and the ends
-    are cut there.
+    resampled t-interval is :math:`\bar{d} \pm t_{n-1} e`. A few splits may agree by chance, which
+    makes :math:`e` 0, although other test nodes would have given another difference. The interval
+    is therefore at least as wide as the one of the test nodes alone,
+    :math:`\bar{d} \pm \max(t_{n-1} e, r)`. (The two are not added: scores of splits also differ
+    because their test nodes do.) The ends are cut at -1 and 1.
 
     Args:
-        differences: Of the scores of two models, one for each split. A single one says nothing of
-            the spread, and its interval holds everything.
+        differences: Differences of the scores of two models, one for each split. A single one
+            gives an interval that holds everything.
         test_to_train: Test nodes for each training node.
-        node_reach: The reach :math:`r` of the interval that the test nodes give.
+        node_reach: Half the width :math:`r` of the interval that the test nodes give.
         level: The share of such intervals that hold the true difference.
     """
     count, mean = len(differences), float(np.mean(differences))

@@ -1,4 +1,4 @@
-"""Memory that is not there: what was being done, how much it wanted, what to lower."""
+"""Failed allocations, reported with the work, the bytes wanted and the option to lower."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from memohop.errors import DataError
 
-_SIGNS = (  # PyTorch has no class of its own for a CPU that has run out
+_SIGNS = (  # PyTorch has no error class for a CPU without enough RAM
     "can't allocate memory",
     "not enough memory",
     "Storage size calculation overflowed",
@@ -25,16 +25,16 @@ _UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
 
 
 class OutOfMemoryError(DataError):
-    """There is not as much memory as was asked for."""
+    """An allocation failed: the device has not enough RAM left."""
 
 
 @contextmanager
-def telling_of_memory(doing: str, *, lower: str) -> Iterator[None]:
-    """Whatever runs out of memory inside is raised as an `OutOfMemoryError`.
+def reporting_out_of_memory(doing: str, *, lower: str) -> Iterator[None]:
+    """Raise a failed allocation of the block as an :class:`OutOfMemoryError`.
 
     Args:
-        doing: What was being done, such as `training 16 members of gcn`.
-        lower: What the user may lower, such as `memory or hidden_channels`.
+        doing: What the block does, such as ``training 16 members of gcn``.
+        lower: What the user may lower, such as ``memory or hidden_channels``.
     """
     try:
         yield
@@ -48,20 +48,20 @@ def telling_of_memory(doing: str, *, lower: str) -> Iterator[None]:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed: in Python, NumPy, Arrow, or PyTorch on either device."""
-    if isinstance(error, (MemoryError, OutOfMemoryError)):
-        return True
-    if type(error).__name__ == "OutOfMemoryError":  # torch's, which need not be imported for it
+    # By its name: PyTorch has an OutOfMemoryError, too, and need not be imported to recognise it.
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     words = str(error)
     return isinstance(error, (RuntimeError, ValueError)) and any(sign in words for sign in _SIGNS)
 
 
 def in_units(count: float) -> str:
-    """A number of bytes for people, such as `2.5 GB`."""
-    place = 0
-    while count >= 1000 and place < len(_UNITS) - 1:
-        count, place = count / 1000, place + 1
-    return f"{count:.3g} {_UNITS[place]}"
+    """A number of bytes for people, such as ``2.5 GB``."""
+    for unit in _UNITS[:-1]:
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} {_UNITS[-1]}"
 
 
 def _wanted(error: BaseException) -> str:

@@ -17,10 +17,10 @@ def check_output(
     """Refuse a file that could not be written, or must not be, before any work is done.
 
     Args:
-        output: the file to be written.
-        *endings: what its name may end in, such as ``".csv"``; anything if there are none.
-        flag: how the user named the file, for the message.
-        inputs: files that are read, which the output must not overwrite.
+        output: The file to be written.
+        *endings: What its name may end in, such as ``".csv"``; by default anything.
+        flag: The option that named the file, for the message.
+        inputs: Files that are read, which the output must not overwrite.
     """
     if endings and output.suffix not in endings:
         raise UsageError(f"{flag} {output}: give a name that ends in {' or '.join(endings)}")
@@ -45,8 +45,8 @@ def check_output(
 
 
 def check_writable(folder: Path, output: str) -> None:
-    """Refuse an output, as the user named it, for which nothing can be written into a folder."""
-    try:  # permissions do not tell everything (a file system that is mounted for reading)
+    """Refuse a folder that cannot be written to; ``output`` is what the user typed."""
+    try:  # permissions are not enough: a file system may be mounted read-only
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".memohop-"):
             pass
     except OSError as error:
@@ -58,10 +58,10 @@ def check_writable(folder: Path, output: str) -> None:
 
 @contextmanager
 def whole_file(output: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of ``output`` when the block ends well.
+    """A path to write to, which replaces ``output`` when the block ends without an error.
 
-    Where the block fails, or the disk is full, an older file stays as it was and nothing else is
-    left behind. A device or a pipe is written to directly.
+    If the block fails or the disk is full, an older file stays as it was and nothing else is left
+    behind. A device or a pipe is written to directly.
     """
     if output.exists() and not output.is_file():
         yield output
@@ -70,7 +70,8 @@ def whole_file(output: Path) -> Iterator[Path]:
     part = output.with_name(f".{output.name[:100]}.{os.getpid()}.part")
     try:
         yield part
-        _copy_mode(output, part)
+        with suppress(FileNotFoundError):
+            part.chmod(output.stat().st_mode & 0o7777)  # the older file's
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.replace(output)
@@ -87,9 +88,3 @@ def write_whole(output: Path, content: str | bytes) -> None:
     """Write a file whole or not at all; text is written as UTF-8."""
     with whole_file(output) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
-
-
-def _copy_mode(older: Path, newer: Path) -> None:
-    """Keep the permissions of a file that is replaced."""
-    with suppress(FileNotFoundError):
-        newer.chmod(older.stat().st_mode & 0o7777)

@@ -1,4 +1,4 @@
-"""Text of unknown origin as something that can be shown: names of nodes, classes and columns."""
+"""Makes text of unknown origin safe to show: names of nodes, classes and columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 _UNSEEN = (
     r"\x00-\x1f\x7f-\x9f"  # control characters: they steer a terminal
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they turn the text after them round
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they reverse the text after them
     r"\u2028\u2029"  # line breaks to some programs
     r"\ud800-\udfff"  # half a character, which cannot be written as UTF-8
 )
@@ -14,14 +14,6 @@ _ANYWHERE, _BUT_LINES = re.compile(f"[{_UNSEEN}]"), re.compile(f"(?!\n)[{_UNSEEN
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""The text with what cannot be seen spelled out, such as ``\u202e``.
-
-    Args:
-        text: Anything.
-        lines: Whether line breaks stay.
-    """
-    return (_BUT_LINES if lines else _ANYWHERE).sub(_spelled, text)
-
-
-def _spelled(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+    r"""The text, invisible characters spelled out as ``\u202e``; ``lines`` keeps line breaks."""
+    pattern = _BUT_LINES if lines else _ANYWHERE
+    return pattern.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

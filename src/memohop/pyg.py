@@ -1,7 +1,6 @@
-"""PyTorch Geometric, imported here alone, and without the warning that its import gives.
+"""PyTorch Geometric, imported nowhere else, and without the warning of its import.
 
-It calls ``torch.jit.script``, which PyTorch has deprecated: a matter between the two, of which
-users of this library need not hear.
+It calls ``torch.jit.script``, which PyTorch has deprecated; our users can do nothing about that.
 """
 
 import warnings

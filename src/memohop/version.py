@@ -1,3 +1,3 @@
-"""The version, apart from the root package: whoever needs it need not import what lies above."""
+"""The version, apart from the root package, which imports the layers above."""
 
 __version__ = "0.1.0"

@@ -5,9 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from memohop.bench.execute import Outcome
 from memohop.bench.provenance import source
-from memohop.bench.runner import Attempt, Place, run_cells
+from memohop.bench.runner import Attempt, Resources, run_cells
 from memohop.training import MemberResult
 from tiny_experiment import tiny as tiny
 from tiny_experiment import tiny_file as tiny_file
@@ -15,18 +14,17 @@ from tiny_experiment import tiny_text as tiny_text
 
 
 def made_up(run):
-    """An outcome that depends on the run alone, without training."""
+    """A result that depends on the run alone, without training."""
     numbers = [byte / 255 for byte in hashlib.sha256(run.id.encode()).digest()]
     curves = np.array(numbers[:12], dtype=np.float32).reshape(2, 6)
-    result = MemberResult(run.member, int(5 * numbers[0]), 6, *numbers[1:4], *curves)
-    return Outcome(run, result, seconds=0.5)
+    return MemberResult(run.member, int(5 * numbers[0]), 6, *numbers[1:4], *curves, seconds=0.5)
 
 
 @pytest.fixture(scope="session")
 def quick():
     """An engine for tests of what is around the training."""
 
-    def engine(jobs, place, inner):
+    def engine(jobs, resources, inner):
         for job in jobs:
             inner(job, 0.5)
             yield job, Attempt(tuple(made_up(run) for run in job.runs), source("cpu"))
@@ -39,6 +37,6 @@ def run(quick):
     """Runs cells without training."""
 
     def run(cells, store, engine=quick, **more):
-        return run_cells(cells, store, place=Place(), engine=engine, **more)
+        return run_cells(cells, store, resources=Resources(), engine=engine, **more)
 
     return run

@@ -230,8 +230,8 @@ def test_whatever_is_in_a_file_it_is_an_experiment_or_an_error(
         text = text[: word.start()] + new + text[word.end() :]
     content = text.encode("utf-8", "surrogatepass")
     if data.draw(st.integers(0, 9)) == 0:
-        place = data.draw(st.integers(0, len(content) - 1))
-        content = content[:place] + data.draw(st.binary(max_size=3)) + content[place + 1 :]
+        offset = data.draw(st.integers(0, len(content) - 1))
+        content = content[:offset] + data.draw(st.binary(max_size=3)) + content[offset + 1 :]
     path = tmp_path / "tiny.toml"
     path.write_bytes(content)
     try:

@@ -14,11 +14,11 @@ import pytest
 from memohop.bench import pool_engine as pool_module
 from memohop.bench.experiment import Experiment
 from memohop.bench.pool_engine import pool_engine
-from memohop.bench.runner import Attempt, Job, Place, run_cells
+from memohop.bench.runner import Attempt, Job, Resources, run_cells
 from memohop.bench.store import Store
 from memohop.cli import main
 
-# What processes do in place of `_serve`, in a module that they can import: other attempts.
+# What processes do instead of `_serve`, in a module that they can import: other attempts.
 UNLUCKY = """
 import os, signal, time
 from pathlib import Path
@@ -36,20 +36,20 @@ def note(words):
     with LOG.open("a") as file:
         print(words, file=file)
 
-def attempt(job, place):
+def attempt(job, resources):
     model = job.cell.model
     note(f"{model} starts")
     again = LOG.read_text().splitlines().count(f"{model} starts") > 1
     if model == "gcn":
         os.kill(os.getpid(), signal.SIGKILL)
-    found = real_attempt(job, place)
+    found = real_attempt(job, resources)
     if model == "mlp" and not again:
         os.write(CONNECTION.fileno(), b"\\0\\0\\1\\0the first of 256 bytes")
         os.kill(os.getpid(), signal.SIGKILL)
     note(f"{model} ends")
     return found
 
-def without_data(job, place):
+def without_data(job, resources):
     if job.cell.model == "gcn":
         BUSY.write_text(str(os.getpid()))
         time.sleep(60)
@@ -57,7 +57,7 @@ def without_data(job, place):
         time.sleep(0.01)
     raise DataError("there are no files")
 
-def threads(job, place):
+def threads(job, resources):
     return Attempt(failure=f"{torch.get_num_threads()} threads")
 
 def serve(attempt, connection, *arguments):
@@ -87,7 +87,7 @@ def unlucky(tmp_path, monkeypatch):
 
 
 def scores(path):
-    """Runs and cells, without time and place."""
+    """Runs and cells, without time and machine."""
     store = Store(path, read_only=True)
     tables = (
         "SELECT id, content, train, val, test, best_epoch, epochs, curves FROM runs",
@@ -116,12 +116,12 @@ def test_a_lost_process_costs_time_and_says_nothing_of_its_cell(tiny, tmp_path, 
     unlucky("attempt")
     cells = [c for c in tiny.cells(["paper"]) if c.axes == {"noise": 0}]
     here, there = Store(tmp_path / "here.sqlite"), Store(tmp_path / "there.sqlite")
-    tally = run_cells(cells, there, place=Place(), engine=pool_engine(2))
+    tally = run_cells(cells, there, resources=Resources(), engine=pool_engine(2))
     assert (tally.done, tally.failed) == (2, [])
     ((name, why),) = tally.lost.items()
     assert name == "paper csbm gcn noise=0"
     assert "process that trained it died 3 times" in why
-    assert "memory" in why
+    assert "RAM ran out" in why
     assert {cell.model for cell in there.cells().values()} == {"mlp", "gcn+mmp"}
     log = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     others_done = log.index("gcn+mmp ends")
@@ -129,7 +129,7 @@ def test_a_lost_process_costs_time_and_says_nothing_of_its_cell(tiny, tmp_path, 
     tried_again = log[others_done + 1 :]  # who was lost waits for the others, and has no company
     assert sorted(tried_again) == ["gcn starts", "gcn starts", "mlp ends", "mlp starts"]
     assert tried_again[tried_again.index("mlp starts") + 1] == "mlp ends"
-    run_cells([c for c in cells if c.model != "gcn"], here, place=Place())
+    run_cells([c for c in cells if c.model != "gcn"], here, resources=Resources())
     for query in ("SELECT id, val, test, curves FROM runs ORDER BY id", "SELECT * FROM claims"):
         assert there.db.execute(query).fetchall() == here.db.execute(query).fetchall()
     here.close()
@@ -155,7 +155,7 @@ def test_the_processes_share_the_threads_of_one(tiny, monkeypatch, unlucky):
     unlucky("threads")
     monkeypatch.setattr("torch.get_num_threads", lambda: 7)
     jobs = (Job(cell, cell.runs) for cell in tiny.cells(["paper"]))
-    attempts = [attempt for _, attempt in pool_engine(3)(jobs, Place(), lambda *_: None)]
+    attempts = [attempt for _, attempt in pool_engine(3)(jobs, Resources(), lambda *_: None)]
     assert [attempt.failure for attempt in attempts] == ["2 threads"] * 6
 
 
@@ -207,14 +207,14 @@ def test_costly_cells_come_first_and_repetitions_last(tiny_file, tmp_path):
     cells = list(Experiment(str(tiny_file)).cells())
     orders = []
 
-    def engine(jobs, place, inner):
+    def engine(jobs, resources, inner):
         taken = list(jobs)  # as if all of them ran at once
         orders.append([(j.cell.protocol, j.cell.model, j.cell.axes["noise"]) for j in taken])
         return ((job, Attempt(failure="not tried")) for job in taken)
 
     for number, more in enumerate(({}, {"costly_first": True}, {"costly_first": True, "limit": 7})):
         store = Store(tmp_path / f"{number}.sqlite")
-        run_cells(cells, store, place=Place(), engine=engine, **more)
+        run_cells(cells, store, resources=Resources(), engine=engine, **more)
         store.close()
     plain, costly, few = orders
     assert plain == [(cell.protocol, cell.model, cell.axes["noise"]) for cell in cells]

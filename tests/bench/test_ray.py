@@ -11,7 +11,7 @@ import pytest
 import memohop
 from memohop.bench.experiment import Experiment
 from memohop.bench.ray_engine import _received, _send, ray_engine
-from memohop.bench.runner import Place, run_cells
+from memohop.bench.runner import Resources, run_cells
 from memohop.bench.store import Store
 
 ray = pytest.importorskip("ray", reason="Ray is not installed here: pip install memohop[ray]")
@@ -45,10 +45,10 @@ def test_the_cell_of_a_lost_worker_is_run_again(tiny_file, tmp_path):
     tiny_file.write_text(text.replace('"mlp", "gcn", "gcn+mmp"', '"mlp"'), encoding="utf-8")
     cells = list(Experiment(str(tiny_file)).cells(["paper"]))
     here, there = Store(tmp_path / "here.sqlite"), Store(tmp_path / "there.sqlite")
-    run_cells(cells, here, place=Place())
+    run_cells(cells, here, resources=Resources())
     hunter = Hunter()
     hunter.start()
-    tally = run_cells(cells, there, place=Place(), engine=ray_engine())
+    tally = run_cells(cells, there, resources=Resources(), engine=ray_engine())
     hunter.stop = True
     hunter.join()
     assert len(hunter.killed) == 1
@@ -102,10 +102,10 @@ class Cluster:
 
 
 def lost_on(cluster, cells, store, **more):
-    def engine(jobs, place, inner):
-        return _send(cluster, jobs, place)
+    def engine(jobs, resources, inner):
+        return _send(cluster, jobs, resources)
 
-    return run_cells(cells, store, place=Place(), engine=engine, **more)
+    return run_cells(cells, store, resources=Resources(), engine=engine, **more)
 
 
 def test_lost_workers_and_nodes_say_nothing_of_the_cell(tiny, tmp_path):

@@ -8,7 +8,7 @@ import memohop
 from memohop.bench.export import export
 from memohop.bench.measured import measured
 from memohop.bench.results import NO_SCORE, Results, Row, Source, choose
-from memohop.bench.runner import Place, run_cells
+from memohop.bench.runner import Resources, run_cells
 from memohop.bench.store import Store
 from memohop.cli import main
 
@@ -103,7 +103,7 @@ def test_results_that_are_not_there(tmp_path):
 def test_an_export_holds_the_members_of_the_store(tiny, tmp_path):
     store = Store(tmp_path / "runs.sqlite")
     cells = list(tiny.cells(["official"]))[:3]
-    run_cells(cells, store, place=Place())
+    run_cells(cells, store, resources=Resources())
     results, missing = export(store, tiny)
     assert len(missing) == 12 - 3
     assert [key[:3] for key in results.cells()] == [
@@ -113,10 +113,11 @@ def test_an_export_holds_the_members_of_the_store(tiny, tmp_path):
     (source,) = results.sources
     assert source.versions["memohop"] == memohop.__version__
     assert set(source.datasets) == {"csbm"}
-    last, stored = results.rows[-1], store.members(cells[-1].id)[-1]
+    last, run = results.rows[-1], cells[-1].runs[-1]
+    stored, _ = store.run(run.id)
     assert last.test == pytest.approx(stored.test, abs=1e-6)
     assert (last.setting, last.split, last.best_epoch) == (
-        stored.setting,
+        run.setting,
         stored.content["split"],
         stored.best_epoch,
     )

@@ -135,9 +135,9 @@ def test_cliques_may_overlap_and_never_contain_one_another():
     found = compare(scores)
     assert len(found.cliques) > 1
     for clique in found.cliques:
-        places = [found.models.index(name) for name in clique]
-        assert places == list(range(places[0], places[-1] + 1))
-        assert all(found.p[i, j] >= ALPHA for i in places for j in places if i < j)
+        positions = [found.models.index(name) for name in clique]
+        assert positions == list(range(positions[0], positions[-1] + 1))
+        assert all(found.p[i, j] >= ALPHA for i in positions for j in positions if i < j)
     sets = [set(clique) for clique in found.cliques]
     assert not any(a < b for a in sets for b in sets)
 
@@ -150,8 +150,8 @@ def test_holm_is_that_of_demsar():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.001, 0.5))
 def test_holm_rejects_step_by_step(p, alpha):
     rejected = set()
-    for place, i in enumerate(sorted(range(len(p)), key=p.__getitem__)):
-        if p[i] * (len(p) - place) >= alpha:
+    for position, i in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        if p[i] * (len(p) - position) >= alpha:
             break
         rejected.add(i)
     assert {i for i, adjusted in enumerate(holm(p)) if adjusted < alpha} == rejected

@@ -13,7 +13,7 @@ import memohop
 from memohop.bench import claims as claims_module
 from memohop.bench.claims import Claims
 from memohop.bench.experiment import Experiment
-from memohop.bench.runner import Attempt, Place, run_cells
+from memohop.bench.runner import Attempt, Resources, run_cells
 from memohop.bench.store import Store
 from memohop.cli import main
 
@@ -21,7 +21,7 @@ KILLS = 5
 
 
 def content(path):
-    """Everything in a store that does not tell of time or place."""
+    """Everything in a store that does not depend on time or machine."""
     store = Store(path, read_only=True)
     tables = {
         "runs": "SELECT id, content, train, val, test, best_epoch, epochs, curves FROM runs",
@@ -58,8 +58,8 @@ def test_everything_is_trained_once_and_written(store, cells, run):
 def test_runs_that_cells_share_are_trained_once(store, cells, run, quick):
     trained = []
 
-    def engine(jobs, place, inner):
-        for job, attempt in quick(jobs, place, inner):
+    def engine(jobs, resources, inner):
+        for job, attempt in quick(jobs, resources, inner):
             trained.extend(run.id for run in job.runs)
             yield job, attempt
 
@@ -72,15 +72,15 @@ def test_runs_that_cells_share_are_trained_once(store, cells, run, quick):
 
 def test_a_member_is_what_the_library_trains(store, cells):
     cell = next(c for c in cells if c.model == "gcn+mmp" and c.axes == {"noise": 0})
-    run_cells([cell], store, place=Place())
-    members = store.members(cell.id)
-    assert [member.setting for member in members] == [run.setting for run in cell.runs]
+    run_cells([cell], store, resources=Resources())
+    rows = store.results("tiny", [cell.id]).rows
+    assert [row.setting for row in rows] == [run.setting for run in cell.runs]
     data = memohop.load("csbm", nodes=60, splits=2, channels=8)
     wanted = {"lam": 0.5, "num_layers": 1}
-    (found,) = [
-        (member, run)
-        for member, run in zip(members, cell.runs, strict=True)
-        if member.setting == wanted and (run.split, run.seed) == (1, 1)
+    (run,) = [
+        run
+        for row, run in zip(rows, cell.runs, strict=True)
+        if row.setting == wanted and (row.split, row.seed) == (1, 1)
     ]
     (alone,) = memohop.train(
         data,
@@ -89,13 +89,13 @@ def test_a_member_is_what_the_library_trains(store, cells):
         options={"hidden_channels": 8, "num_layers": 1},
         epochs=6,
     )
-    member, run = found
+    member, source = store.run(run.id)
     scores = (member.train, member.val, member.test, member.best_epoch, member.epochs)
     assert scores == (alone.train, alone.val, alone.test, alone.best_epoch, alone.epochs)
     np.testing.assert_allclose(
-        store.curves(run.id), np.stack([alone.loss_curve, alone.val_curve]), rtol=1e-3
+        member.curves, np.stack([alone.loss_curve, alone.val_curve]), rtol=1e-3
     )
-    assert member.source.versions["memohop"] == memohop.__version__
+    assert source.versions["memohop"] == memohop.__version__
     repeat = member.content
     assert (repeat["split"], repeat["seed"], repeat["lam"]) == (1, 1, 0.5)
     assert repeat["options"]["decoupling"] == "mean"  # defaults are spelled out
@@ -213,7 +213,7 @@ class TestClaims:
 
 class TestFailures:
     @staticmethod
-    def failing(jobs, place, inner):
+    def failing(jobs, resources, inner):
         for job in jobs:
             yield job, Attempt(failure="Traceback ...\nValueError: no luck")
 
@@ -232,7 +232,7 @@ class TestFailures:
             raise ZeroDivisionError("in the middle of it")
 
         monkeypatch.setattr("memohop.bench.execute.train", broken)
-        (cell,) = run_cells(cells[:1], store, place=Place()).failed
+        (cell,) = run_cells(cells[:1], store, resources=Resources()).failed
         failure = store.cell(cell.id).failure
         assert failure.startswith("Traceback")
         assert failure.endswith("ZeroDivisionError: in the middle of it\n")
@@ -245,7 +245,9 @@ class TestFailures:
         text = text.replace("data = { nodes = 60, splits = 2, channels = 8 }", "")
         tiny_file.write_text(text, encoding="utf-8")
         with pytest.raises(memohop.DataError, match="has no readable"):
-            run_cells(list(Experiment(str(tiny_file)).cells()), store, place=Place(tmp_path))
+            run_cells(
+                list(Experiment(str(tiny_file)).cells()), store, resources=Resources(tmp_path)
+            )
         assert store.cells() == {}
         assert store.db.execute("SELECT * FROM claims").fetchall() == []
 
@@ -257,16 +259,18 @@ def test_a_cell_is_run_again_when_its_file_has_changed(store, tiny_file, cells, 
     changed = list(Experiment(str(tiny_file)).cells())
     tally = run(changed, store)
     assert (tally.there, tally.done) == (8, 4)
-    members = store.members(changed[-1].id)
-    assert {member.setting["lam"] for member in members} == {0, 1}
+    rows = store.results("tiny", [changed[-1].id]).rows
+    assert {row.setting["lam"] for row in rows} == {0, 1}
     narrowed = text.replace("search.num_layers = [1, 2]", "search.num_layers = [2]")
     tiny_file.write_text(narrowed, encoding="utf-8")
 
-    def engine(jobs, place, inner):
+    def engine(jobs, resources, inner):
         assert list(jobs) == []  # all its runs are there
         return iter(())
 
-    tally = run_cells(list(Experiment(str(tiny_file)).cells()), store, place=Place(), engine=engine)
+    tally = run_cells(
+        list(Experiment(str(tiny_file)).cells()), store, resources=Resources(), engine=engine
+    )
     assert (tally.there, tally.done) == (8, 4)
 
 
@@ -308,7 +312,7 @@ class TestMerge:
         assert bad.merge(good.path)[1] == 1
         for store in (good, bad):
             assert store.cell(cells[0].id).failure is None
-            assert len(store.members(cells[0].id)) == len(cells[0].runs)
+            assert len(store.results("tiny", [cells[0].id]).rows) == len(cells[0].runs)
             store.close()
 
     def test_what_cannot_be_merged(self, store, tmp_path):

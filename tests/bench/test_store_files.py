@@ -257,8 +257,8 @@ def test_a_damaged_store_gives_what_was_written_or_an_error(small, data):
     experiment, path, cells, results, empty = small
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 3), label="changes")):
-        place = data.draw(st.integers(0, len(content) - 1), label="place")
-        content[place] ^= data.draw(st.integers(1, 255), label="bits")
+        offset = data.draw(st.integers(0, len(content) - 1), label="offset")
+        content[offset] ^= data.draw(st.integers(1, 255), label="bits")
     length = data.draw(st.sampled_from([len(content)] * 4 + [len(content) // 2, 100]))
     damaged, into = path.with_name("damaged.sqlite"), path.with_name("into.sqlite")
     damaged.write_bytes(content[:length])

@@ -10,7 +10,7 @@ import pytest
 
 from memohop import MMPClassifier
 from memohop.cli import main
-from memohop.own import search as searching
+from memohop.own import candidate
 
 FAST = ["--trials", "1", "--splits", "2", "--epochs", "4"]
 
@@ -217,7 +217,7 @@ def test_a_folder_that_is_no_model_is_refused_before_the_work(tables, tmp_path, 
 
 
 def test_ctrl_c_during_fit_saves_the_best_so_far(tables, tmp_path, capsys, monkeypatch):
-    calls, train = [], searching.train
+    calls, train = [], candidate.train
 
     def interrupted(*arguments, **more):
         calls.append(arguments)
@@ -225,7 +225,7 @@ def test_ctrl_c_during_fit_saves_the_best_so_far(tables, tmp_path, capsys, monke
             raise KeyboardInterrupt
         return train(*arguments, **more)
 
-    monkeypatch.setattr(searching, "train", interrupted)
+    monkeypatch.setattr(candidate, "train", interrupted)
     output = tmp_path / "model"
     slow = ["--trials", "9", "--splits", "2", "--epochs", "4"]
     assert main(["fit", *at(tables), "--label", "kind", *slow, "-o", str(output)]) == 130

@@ -23,7 +23,7 @@ def path(tmp_path):
 def test_run_show_merge_and_export(tiny_file, path, tmp_path, capsys):
     run = ("run", tiny_file, "--store", path, "--protocol", "paper", "--only", "model=mlp,gcn")
     assert printed(capsys, *run, "--limit", "1") == "4 cells: 1 done\n"
-    assert printed(capsys, *run) == "4 cells: 1 were there, 3 done\n"
+    assert printed(capsys, *run) == "4 cells: 1 already there, 3 done\n"
     (row,) = json.loads(printed(capsys, *run, "--json"))
     assert (row["cells"], row["there"], row["done"], row["failed"]) == (4, 4, 0, 0)
 
@@ -44,7 +44,7 @@ def test_run_show_merge_and_export(tiny_file, path, tmp_path, capsys):
     assert main(["store", "export", str(both), str(tiny_file), "--output", str(output)]) == 0
     out, err = capsys.readouterr()
     assert f"wrote {output}: 5 cells" in out
-    assert "7 cell(s) are not there" in err
+    assert "7 cell(s) are missing" in err
     assert len(Results.load(output).cells()) == 5
 
 
@@ -81,7 +81,7 @@ def test_lost_cells_are_told_and_run_again(tiny_file, path, capsys, monkeypatch)
     out, err = capsys.readouterr()
     assert out == "4 cells: 1 lost\n"
     assert "memohop: paper csbm mlp noise=0 was lost: the process died\n" in err
-    assert "1 cell(s) were lost with what trained them; give the command again" in err
+    assert "1 cell(s) were lost with the process that trained them; give the command again" in err
     assert printed(capsys, *run) == "4 cells: 1 done\n"
 
 

@@ -164,8 +164,8 @@ class TestShares:
         """In one round, with the gates held: the margin with and without one memory."""
         classifier = with_networks(fitted, **options)
         graph = classifier.graph_
-        place = int(read_gates(classifier).degree.argmax())
-        found = explain_node(classifier, place)
+        node = int(read_gates(classifier).degree.argmax())
+        found = explain_node(classifier, node)
         expected = {neighbour.id: 0.0 for neighbour in found.neighbours}
         for network in classifier.model_.networks():
             with in_float64():
@@ -178,7 +178,7 @@ class TestShares:
 
             def margin(memory, mmp=mmp, arcs=arcs, gates=gates, start=start, weight=weight):
                 message = mmp.conv(memory, arcs)
-                return float((gates[0] * start + gates[1] * message)[place] @ weight)
+                return float((gates[0] * start + gates[1] * message)[node] @ weight)
 
             for neighbour in expected:
                 silent = start.clone()
@@ -270,7 +270,7 @@ def planted():
 class TestPage:
     def test_it_stands_alone_and_escapes_what_it_shows(self, fitted):
         classifier = MMPClassifier(trials=1, splits=2, epochs=2).fit(fitted.graph_, split=0)
-        classifier.ids_ = np.array([f"<b>{place}</b>" for place in range(NODES)])
+        classifier.ids_ = np.array([f"<b>{node}</b>" for node in range(NODES)])
         classifier.classes_ = np.array(["a&b", "<i>", "c"])
         node = explain_node(classifier, "<b>3</b>")
         page = explain_page(classifier.report_, read_gates(classifier), node)

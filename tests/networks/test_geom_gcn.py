@@ -13,7 +13,7 @@ from memohop.data.datasets.fetch import known_digests
 from memohop.data.datasets.latent import LatentNeighbours, computed, published_file
 from memohop.data.noise import add_noise
 from memohop.nn import SparseFeatures, epoch_key, randomness
-from memohop.nn._ops import fused
+from memohop.nn._backends import table
 from numerics import assert_same_sums, generator
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])  # with a self-loop
@@ -35,20 +35,20 @@ def logits_by_loops(network, x, divisions):
     divisions = divisions | {(node, node): 8 for node in range(NODES)}
     degree = [sum(target == node for _, target in divisions) for node in range(NODES)]
     hidden = x
-    for place, conv in enumerate(network.convs):
-        weight = conv.linear.weight if place == 0 else conv.linear.weight.t()
+    for index, conv in enumerate(network.convs):
+        weight = conv.linear.weight if index == 0 else conv.linear.weight.t()
         maps = weight.chunk(9, dim=1)
         sums = torch.zeros(NODES, 9, maps[0].shape[1])
         for (source, target), division in divisions.items():
             share = (degree[source] * degree[target]) ** -0.5
             sums[target, division] += share * (hidden[source] @ maps[division])
-        last = place == len(network.convs) - 1
+        last = index == len(network.convs) - 1
         hidden = sums.mean(1) if last else sums.flatten(1).clamp(min=0)
     return hidden
 
 
 def without_numba(monkeypatch):
-    monkeypatch.setattr(fused, "numba_kernels", lambda name="": None)
+    monkeypatch.setitem(table.TABLE, "pair_product", [])
 
 
 @in_float64
@@ -90,8 +90,8 @@ def test_what_is_dropped_does_not_depend_on_how_it_is_computed(monkeypatch):
 
     together = logits_and_gradients()
     alone = [
-        logits({name: value[place] for name, value in state.items()}, keys[place])
-        for place in (0, 1)
+        logits({name: value[index] for name, value in state.items()}, keys[index])
+        for index in (0, 1)
     ]
     length = FEATURES + NODES + 9 * 20  # of features, of neighbours, of all divisions of a state
     assert_same_sums(together[0], torch.stack(alone), length=length)
@@ -120,10 +120,10 @@ def test_direction_leaves_out_arcs_of_the_graph_but_none_of_the_latent_space(dir
 def test_the_order_of_the_nodes_does_not_matter_given_the_latent_neighbours():
     network, x = build("geom-gcn", FEATURES, CLASSES).eval(), torch.rand(NODES, FEATURES)
     order = torch.tensor([3, 1, 5, 0, 2, 4])
-    place = order.argsort()
-    moved = LatentNeighbours(place[latent().arcs], latent().division)
+    inverse = order.argsort()
+    moved = LatentNeighbours(inverse[latent().arcs], latent().division)
     found = network(x, network.prepare(ARCS, NODES, latent()))
-    other = network(x[order], network.prepare(place[ARCS], NODES, moved))
+    other = network(x[order], network.prepare(inverse[ARCS], NODES, moved))
     torch.testing.assert_close(other, found[order])
 
 
@@ -152,7 +152,7 @@ def test_latent_neighbours_come_from_the_data_or_are_computed():
 
 def test_latent_neighbours_of_another_graph_are_refused():
     without = {arc: part for arc, part in DIVISIONS.items() if arc != (3, 1)}
-    with pytest.raises(UsageError, match="know no arc 3 -> 1, so they are those of another graph"):
+    with pytest.raises(UsageError, match="have no arc 3 -> 1, so they belong to another graph"):
         build("geom-gcn", 1, 1).prepare(ARCS, NODES, latent(without))
 
 
@@ -165,11 +165,11 @@ def test_an_unknown_embedding_is_refused():
 def test_it_is_one_network_by_hand_and_in_an_experiment(data_root):
     settings = Settings(epochs=3, features="row", options={"direction": "in"})
     run = Run(Recipe("texas", "geom-gcn", settings), {}, split=1, seed=2)
-    (outcome,) = execute([run], root=data_root)
+    (result,) = execute([run], root=data_root)
     data = memohop.load("texas", root=data_root, features="row")
     members = [memohop.Member(split=1, seed=2)]
     (by_hand,) = memohop.train(data, "geom-gcn", members, options=settings.options, epochs=3)
-    assert by_hand.loss_curve.tolist() == outcome.result.loss_curve.tolist()
+    assert by_hand.loss_curve.tolist() == result.loss_curve.tolist()
     computed_ones = memohop.train(
         data, "geom-gcn", members, options={"direction": "in", "embedding": "isomap"}, epochs=3
     )

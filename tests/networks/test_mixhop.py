@@ -42,10 +42,10 @@ def test_mixhop_equals_powers_of_a_dense_matrix(num_layers, unit_features):
     hidden = x = features()
     if unit_features:
         hidden = torch.stack([row / row.square().sum().sqrt() for row in x])
-    for place in range(num_layers):
-        last = place == num_layers - 1
-        weight = network.linears[place].weight
-        weight = weight if place == 0 else weight.t()
+    for index in range(num_layers):
+        last = index == num_layers - 1
+        weight = network.linears[index].weight
+        weight = weight if index == 0 else weight.t()
         widths = [CLASSES] * 3 if last else [3, 3, 2]
         parts = weight.split(widths, dim=1)
         segments = [
@@ -54,7 +54,7 @@ def test_mixhop_equals_powers_of_a_dense_matrix(num_layers, unit_features):
         if not last:
             mixed = torch.cat(segments, dim=1)
             mean, variance = mixed.mean(0), mixed.var(0, correction=0)
-            hidden = (mixed - mean) / (variance + 1e-3).sqrt() + network.norms[place].bias
+            hidden = (mixed - mean) / (variance + 1e-3).sqrt() + network.norms[index].bias
             hidden = hidden.clamp(min=0)
     shares = network.scores.exp() / network.scores.exp().sum()
     expected = sum(share * segment for share, segment in zip(shares, segments, strict=True))

@@ -47,8 +47,8 @@ def test_acm_gcn(order):
     network, x = make("acm-gcn", order=order), features()
     low, hidden = dense(loops=True, norm="row"), x
     high = torch.eye(NODES) - low
-    for place, layer in enumerate(network.layers):
-        weight = layer.linear.weight if place == 0 else layer.linear.weight.t()
+    for number, layer in enumerate(network.layers):
+        weight = layer.linear.weight if number == 0 else layer.linear.weight.t()
         channels = []
         for matrix, part in zip((low, high, torch.eye(NODES)), weight.chunk(3, 1), strict=True):
             if order == "filter-first":
@@ -58,7 +58,7 @@ def test_acm_gcn(order):
         scores = [c @ a for c, a in zip(channels, layer.attention, strict=True)]
         shares = torch.softmax(torch.stack(scores, 1).sigmoid() @ layer.mix / 3, dim=1)
         mixed = sum(shares[:, [i]] * channels[i] for i in range(3))
-        hidden = 3 * (mixed.relu() if place == 0 else mixed)
+        hidden = 3 * (mixed.relu() if number == 0 else mixed)
     torch.testing.assert_close(logits_of(network, x), hidden)
 
 
@@ -84,9 +84,9 @@ def test_ordered_gnn(sharing):
     mean = dense(loops=False, norm="row")
     hidden = F.layer_norm((x @ network.input.weight + network.input.bias).relu(), (8,))
     before = [[0.0] * 4 for _ in range(NODES)]
-    for place in range(3):
+    for number in range(3):
         message = mean @ hidden
-        gate = network.gates[place if sharing == "layer" else 0]
+        gate = network.gates[number if sharing == "layer" else 0]
         shares = torch.softmax(gate(torch.cat([hidden, message], dim=1)), dim=1).tolist()
         new = torch.empty(NODES, 8)
         for i in range(NODES):
@@ -106,8 +106,8 @@ def test_dir_gcn(readout, normalise):
     network, x = make("dir-gcn", alpha=0.3, readout=readout, normalise=normalise), features()
     out = dense(loops=False, norm="symmetric", arcs=ARCS)
     hidden, layers = x, []
-    for place, conv in enumerate(network.convs):
-        weight = conv.linear.weight if place == 0 else conv.linear.weight.t()
+    for number, conv in enumerate(network.convs):
+        weight = conv.linear.weight if number == 0 else conv.linear.weight.t()
         for_out, for_in = weight.chunk(2, dim=1)
         hidden = (0.3 * out @ hidden @ for_out + 0.7 * out.t() @ hidden @ for_in).relu()
         hidden = length_one(hidden) if normalise else hidden
@@ -124,14 +124,14 @@ def test_dir_gcn(readout, normalise):
 def test_gcnii_equals_pyg(shared):
     network, x = make("gcnii", alpha=0.2, theta=1.5, shared_weights=shared), features()
     first = hidden = network.input(x).relu()
-    for place, ours in enumerate(network.convs, start=1):
-        conv = GCN2Conv(8, alpha=0.2, theta=1.5, layer=place, shared_weights=shared)
+    for number, ours in enumerate(network.convs, start=1):
+        conv = GCN2Conv(8, alpha=0.2, theta=1.5, layer=number, shared_weights=shared)
         with torch.no_grad():
             conv.weight1.copy_(ours.linear.weight.t())
             if not shared:
                 conv.weight2.copy_(ours.of_initial.weight.t())
         hidden = conv(hidden, first, UNDIRECTED).relu()
-    assert place == 8
+    assert number == 8
     torch.testing.assert_close(logits_of(network, x), network.classifier(hidden))
 
 

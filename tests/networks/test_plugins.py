@@ -16,34 +16,34 @@ ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
 NODES, FEATURES, CLASSES, WIDTH = 6, 5, 3, 8
 
 
-def sage(ours, place):
+def sage(ours, number):
     conv = SAGEConv(WIDTH, WIDTH, bias=False)
     own, neighbours = ours.linear.weight.chunk(2)
     return conv, [(conv.lin_r.weight, own), (conv.lin_l.weight, neighbours)]
 
 
-def gin(ours, place):
+def gin(ours, number):
     maps = nn.Linear(WIDTH, WIDTH, bias=False), nn.Linear(WIDTH, WIDTH, bias=False)
     conv = GINConv(nn.Sequential(maps[0], nn.ReLU(), maps[1]))
     return conv, [(maps[0].weight, ours.linear.weight), (maps[1].weight, ours.second.weight)]
 
 
-def gatv2(ours, place):
+def gatv2(ours, number):
     conv = GATv2Conv(WIDTH, WIDTH // 2, heads=2, add_self_loops=False, bias=False)
     receive, send = ours.linear.weight.chunk(2)
     pairs = [(conv.lin_r.weight, receive), (conv.lin_l.weight, send)]
     return conv, [*pairs, (conv.att, ours.score[None])]
 
 
-def directed(ours, place):
+def directed(ours, number):
     means = SAGEConv(WIDTH, WIDTH, root_weight=False, bias=False)
     conv = DirGNNConv(means, alpha=0.5, root_weight=False)
     out, into = ours.linear.weight.chunk(2)
     return conv, [(conv.conv_out.lin_l.weight, out), (conv.conv_in.lin_l.weight, into)]
 
 
-def gcnii(ours, place):
-    conv = GCN2Conv(WIDTH, alpha=0.1, theta=0.5, layer=place)
+def gcnii(ours, number):
+    conv = GCN2Conv(WIDTH, alpha=0.1, theta=0.5, layer=number)
     return conv, [(conv.weight1, ours.linear.weight.t())]
 
 
@@ -62,8 +62,8 @@ def test_mmp_round_a_backbone_equals_mmp_round_pyg(name, twin, options, both_way
     x = torch.rand(NODES, FEATURES)
     arcs = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1) if both_ways else ARCS
     hidden = memory = initial = F.relu(network.input(x))
-    for place, ours in enumerate(network.rounds, start=1):
-        conv, pairs = twin(ours.conv, place)
+    for number, ours in enumerate(network.rounds, start=1):
+        conv, pairs = twin(ours.conv, number)
         with torch.no_grad():
             for theirs, own in pairs:
                 theirs.copy_(own)

@@ -1,4 +1,4 @@
-"""A saved model whose digests are right and whose content is not: refused, or it works."""
+"""A saved model with right digests and wrong content: it is refused, or it works."""
 
 import copy
 import json
@@ -17,7 +17,7 @@ from memohop.data.tables import read_graph
 from memohop.own import keep
 
 NODES = {
-    "id": [f"n{place}" for place in range(12)],
+    "id": [f"n{node}" for node in range(12)],
     "size": [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, None],
     "open": [True, False] * 6,
     "town": ["Rome", "Oslo", "Bonn"] * 4,
@@ -57,7 +57,7 @@ def write_json(folder, described):
 
 
 def use(folder):
-    """All that a loaded model is asked for."""
+    """Ask a loaded model for everything."""
     found = MMPClassifier.load(folder)
     assert found.predict_proba().shape == (12, len(found.classes_))
     assert len(found.predict()) == 12
@@ -182,12 +182,12 @@ def test_what_is_not_forged_is_used(model, forged, described):
     assert memohop.MMPClassifier.load(model).encoder_ is not None
 
 
-def places(value, path=()):
-    """Every place in the object, the inner ones too."""
+def paths(value, path=()):
+    """The path of every value in the object, the inner ones too."""
     if isinstance(value, dict | list):
         for key in value if isinstance(value, dict) else range(len(value)):
             yield (*path, key)
-            yield from places(value[key], (*path, key))
+            yield from paths(value[key], (*path, key))
 
 
 VALUES = st.one_of(
@@ -208,7 +208,7 @@ VALUES = st.one_of(
 def test_any_value_of_model_json_may_be_forged(forged, described, data):
     described = copy.deepcopy(described)
     for _ in range(data.draw(st.integers(1, 3))):
-        *path, last = data.draw(st.sampled_from(list(places(described))))
+        *path, last = data.draw(st.sampled_from(list(paths(described))))
         inner = described
         for step in path:
             inner = inner[step]
@@ -228,8 +228,8 @@ def test_any_byte_of_model_json_may_be_forged(model, forged, described, data):
     content = (model / "model.json").read_bytes()
     content = bytearray(content.replace(described["sha256"]["model.json"].encode(), b"0" * 64))
     for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(content) - 1))
-        content[place] = data.draw(st.sampled_from(b'09.-e"\\,:{}[]a\x80\xc3\xed'))
+        index = data.draw(st.integers(0, len(content) - 1))
+        content[index] = data.draw(st.sampled_from(b'09.-e"\\,:{}[]a\x80\xc3\xed'))
     digest = keep._sha256(bytes(content)).encode()
     (forged / "model.json").write_bytes(content.replace(b"0" * 64, digest, 1))
     for path in model.glob("*.safetensors"):
@@ -250,8 +250,8 @@ def test_any_byte_of_the_tensors_may_be_forged(model, forged, described, data):
     header = 8 + int.from_bytes(content[:8], "little")
     ends = st.sampled_from([8, header, len(content)])
     for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, data.draw(ends) - 1))
-        content[place] = data.draw(st.integers(0, 255))
+        index = data.draw(st.integers(0, data.draw(ends) - 1))
+        content[index] = data.draw(st.integers(0, 255))
     (forged / name).write_bytes(content)
     described["sha256"][name] = keep._digest(forged / name)
     write_json(forged, described)

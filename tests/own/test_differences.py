@@ -1,4 +1,4 @@
-"""What the test nodes by themselves say of a difference."""
+"""How much a difference may vary, by the test nodes alone."""
 
 import math
 
@@ -9,7 +9,8 @@ from scipy import stats
 from torch_geometric.data import Data
 
 import memohop
-from memohop.own.differences import logits_of, node_reach
+from memohop.own.candidate import Candidate
+from memohop.own.differences import node_reach
 from memohop.own.space import Space
 from memohop.training.metrics import METRICS
 
@@ -87,11 +88,12 @@ def test_the_true_difference_is_outside_about_as_often_as_it_says():
 @pytest.mark.parametrize("model", ["gcn+mmp", "mlp", "gcn"])
 def test_networks_say_again_what_they_said_when_they_were_scored(model):
     data = memohop.load("csbm", nodes=60, classes=2, channels=4, splits=2)
-    trial = Space(model, directed=True, seed=0).first[0]
-    members = [memohop.Member(split=split, **trial.numbers) for split in range(2)]
-    results = memohop.train(data, model, members, options=trial.options, epochs=4, keep_models=True)
-    said = logits_of(data, model, trial, [result.state for result in results], "cpu")
-    for split, result in enumerate(results):
+    space = Space(model, directed=True, seed=0)
+    candidate = Candidate(model, space, data, splits=2, seed=0, training={"device": "cpu"})
+    candidate.try_out(space.first[:1], epochs=4, progress=lambda done, total: None)
+    (tried,) = candidate.tried
+    said = candidate.logits(tried)
+    for split, result in enumerate(tried.selection.results):
         held_out = data.test_mask[:, split]
         right = said[split].argmax(-1)[held_out] == data.y[held_out]
         assert right.double().mean() == pytest.approx(result.test)

@@ -30,9 +30,9 @@ def graph(classes=3, **options):
 
 def with_masks(**masks):
     """The same graph with masks, true from the first node to before the second one."""
-    data, place = graph(), torch.arange(90)
+    data, node = graph(), torch.arange(90)
     for name, (begin, end) in masks.items():
-        data[f"{name}_mask"] = (place >= begin) & (place < end)
+        data[f"{name}_mask"] = (node >= begin) & (node < end)
     return data
 
 

@@ -20,14 +20,14 @@ def tables(count=60):
     generator = np.random.default_rng(0)
     kind = np.arange(count) % 2
     nodes = {
-        "id": [f"shop {place}" for place in range(count)],
+        "id": [f"shop {node}" for node in range(count)],
         "size": kind + generator.normal(size=count),
-        "town": [("Rome", "Oslo")[place] for place in generator.integers(2, size=count)],
-        "kind": [("baker", "smith")[k] if place % 5 else None for place, k in enumerate(kind)],
+        "town": [("Rome", "Oslo")[town] for town in generator.integers(2, size=count)],
+        "kind": [("baker", "smith")[k] if node % 5 else None for node, k in enumerate(kind)],
     }
     source = np.repeat(np.arange(count), 2)
     target = (source + 1 + 2 * generator.integers(count // 2, size=len(source))) % count
-    edges = {name: [f"shop {place}" for place in ends] for name, ends in
+    edges = {name: [f"shop {node}" for node in ends] for name, ends in
              (("source", source), ("target", target))}  # fmt: skip
     return nodes, edges
 

@@ -1,4 +1,4 @@
-"""A model in place of another one: nothing of anyone else's is lost, and nothing by halves."""
+"""A model that replaces another one: no other file is lost, and no half of a model is left."""
 
 import copy
 import json
@@ -131,7 +131,7 @@ class TestVersion010:
 
 
 class Killed(BaseException):
-    """Whoever was to clean up is dead too."""
+    """The process is dead, and nothing cleans up after it."""
 
 
 def killed_at(monkeypatch, step):
@@ -210,7 +210,7 @@ def test_a_first_save_that_was_killed_does_not_stand_in_the_way(newer, tmp_path)
 
 
 class TestRefusedBeforeTheSearch:
-    def test_places_where_nothing_can_be_written(self, tmp_path):
+    def test_paths_where_nothing_can_be_written(self, tmp_path):
         (tmp_path / "link").symlink_to(tmp_path / "gone")
         (tmp_path / "file").write_text("")
         for path, words in {

@@ -37,12 +37,12 @@ def searched(graph, wrong, **more):
 
 def two_splits(nodes, test):
     """The first and the last nodes are tested, and all others trained on, some to choose."""
-    place = torch.arange(nodes)
-    tested = torch.stack([place < test, place >= nodes - test], dim=1)
-    val = place[:, None].expand(-1, 2) % 4 == 0
+    node = torch.arange(nodes)
+    tested = torch.stack([node < test, node >= nodes - test], dim=1)
+    val = node[:, None].expand(-1, 2) % 4 == 0
     return Data(
         x=torch.zeros(nodes, 1),
-        y=place % 2,
+        y=node % 2,
         edge_index=torch.tensor([[0], [1]]),
         train_mask=~tested & ~val,
         val_mask=~tested & val,

@@ -1,4 +1,4 @@
-"""The search: what it tries, by what it chooses, and how it stops."""
+"""The search: what it tries, how it chooses, and how it stops."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ import torch
 import memohop
 from memohop import UsageError
 from memohop.inference import probabilities
-from memohop.own import search as searching
+from memohop.own import candidate
 from memohop.own.model import OwnModel
 from memohop.own.search import search
 from memohop.own.space import MODELS, Space
@@ -23,14 +23,14 @@ def graph(**options):
 
 @pytest.fixture(autouse=True)
 def nothing_to_say(monkeypatch):
-    """Networks that were made up say nothing of the nodes; those that were trained do."""
-    real = searching.logits_of
+    """Networks that were made up have no logits; those that were trained do."""
+    real = candidate.Candidate.logits
 
-    def logits_of(data, model, trial, states, device):
-        made_up = all(len(state) < 2 for state in states)
-        return torch.zeros(2, 90, 3) if made_up else real(data, model, trial, states, device)
+    def logits(self, tried):
+        made_up = all(len(result.state) < 2 for result in tried.selection.results)
+        return torch.zeros(2, 90, 3) if made_up else real(self, tried)
 
-    monkeypatch.setattr(searching, "logits_of", logits_of)
+    monkeypatch.setattr(candidate.Candidate, "logits", logits)
 
 
 def invented(scores):
@@ -40,8 +40,8 @@ def invented(scores):
     def train(data, model, members, *, progress, keep_models, **_):
         splits = 1 + max(member.split for member in members)
         results = []
-        for place, member in enumerate(members):
-            val, test = scores(model, counts[model] + place // splits, member.split)
+        for index, member in enumerate(members):
+            val, test = scores(model, counts[model] + index // splits, member.split)
             state = {"input.weight": torch.full((1,), val)} if keep_models else None
             nothing = np.zeros(0, dtype=np.float32)
             results.append(MemberResult(member, 0, 1, 1.0, val, test, nothing, nothing, state))
@@ -103,18 +103,18 @@ class TestChoice:
         def of(model, trial, split):
             return scores[model][trial] + 0.01 * split, 1 - scores[model][trial]
 
-        monkeypatch.setattr(searching, "train", invented(of))
+        monkeypatch.setattr(candidate, "train", invented(of))
         found = search(graph(), trials=3)
         assert {model: len(tried) for model, tried in found.tried.items()} == dict.fromkeys(
             MODELS, 3
         )
         assert found.stopped == "trials"
-        for model, place in (("gcn+mmp", 1), ("mlp", 0), ("gcn", 2)):
-            assert found.best(model) is found.tried[model][place]
-            assert found.best(model).selection.mean == pytest.approx(1 - scores[model][place])
+        for model, index in (("gcn+mmp", 1), ("mlp", 0), ("gcn", 2)):
+            assert found.best(model) is found.tried[model][index]
+            assert found.best(model).selection.mean == pytest.approx(1 - scores[model][index])
 
     def test_later_trials_are_near_the_best_one(self, monkeypatch):
-        monkeypatch.setattr(searching, "train", invented(lambda m, trial, s: (-abs(trial - 4), 0)))
+        monkeypatch.setattr(candidate, "train", invented(lambda m, trial, s: (-abs(trial - 4), 0)))
         found = search(graph(), trials=10)
         best = found.tried["gcn+mmp"][4].trial
         for tried in found.tried["gcn+mmp"][7:]:
@@ -122,14 +122,14 @@ class TestChoice:
             assert len(changed) <= 1
 
     def test_the_networks_of_the_best_trial_alone_are_kept(self, monkeypatch):
-        monkeypatch.setattr(searching, "train", invented(lambda m, trial, s: (trial % 3, 0)))
+        monkeypatch.setattr(candidate, "train", invented(lambda m, trial, s: (trial % 3, 0)))
         found = search(graph(), trials=5)
         for model in MODELS:
             kept = [
                 [result.state is not None for result in tried.selection.results]
                 for tried in found.tried[model]
             ]
-            assert kept == [[place == 2] * 2 for place in range(5)]
+            assert kept == [[index == 2] * 2 for index in range(5)]
 
     def test_what_is_kept_has_the_scores_that_are_told_on_the_features_as_they_are(self):
         data = graph(homophily=0.9)
@@ -164,8 +164,8 @@ class Machine:
     def __init__(self, monkeypatch, *, epoch, compile=0.0, stops_at=10**9):
         self.now, self.epoch, self.compile, self.stops_at = 0.0, epoch, compile, stops_at
         self.compiled, self.asked = set(), []
-        monkeypatch.setattr(searching.clock, "monotonic", lambda: self.now)
-        monkeypatch.setattr(searching, "train", self.train)
+        monkeypatch.setattr(candidate.clock, "monotonic", lambda: self.now)
+        monkeypatch.setattr(candidate, "train", self.train)
 
     def train(self, data, model, members, *, epochs, options, progress, **_):
         if model not in self.compiled:
@@ -223,7 +223,7 @@ class TestTime:
             machine.epoch *= 1.2
             return inner(*arguments, **more)
 
-        monkeypatch.setattr(searching, "train", slower)
+        monkeypatch.setattr(candidate, "train", slower)
         found = search(graph(), trials=50, time=20, epochs=200)
         assert found.stopped == "time"
         assert len({len(tried) for tried in found.tried.values()}) == 1
@@ -251,7 +251,7 @@ class TestTime:
             machine.epoch = 0.001 if len(machine.asked) < 3 else 10.0
             return inner(*arguments, **more)
 
-        monkeypatch.setattr(searching, "train", slower)
+        monkeypatch.setattr(candidate, "train", slower)
         found = search(graph(), trials=5, time=60, epochs=200)
         assert {len(tried) for tried in found.tried.values()} == {1}
         assert (found.epochs, found.stopped) == (200, "time")
@@ -283,14 +283,14 @@ class TestDiverged:
         return train
 
     def test_what_diverged_on_one_split_is_not_chosen(self, monkeypatch):
-        monkeypatch.setattr(searching, "train", self.train({1, 3}))
+        monkeypatch.setattr(candidate, "train", self.train({1, 3}))
         found = search(graph(), trials=4)
         for model in MODELS:
             assert found.best(model) is found.tried[model][2]
             assert all(result.state for result in found.best(model).selection.results)
 
     def test_where_everything_diverged_nothing_is_kept(self, monkeypatch):
-        monkeypatch.setattr(searching, "train", self.train({0, 1}))
+        monkeypatch.setattr(candidate, "train", self.train({0, 1}))
         with pytest.raises(UsageError, match="nothing can be chosen"):
             search(graph(), trials=2)
 
@@ -306,7 +306,7 @@ class TestStop:
                 raise KeyboardInterrupt
             return inner(*arguments, **more)
 
-        monkeypatch.setattr(searching, "train", train)
+        monkeypatch.setattr(candidate, "train", train)
         found = search(graph(), trials=9)
         assert found.stopped == "interrupted"
         assert {model: len(tried) for model, tried in found.tried.items()} == dict.fromkeys(
@@ -318,6 +318,6 @@ class TestStop:
         def train(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(searching, "train", train)
+        monkeypatch.setattr(candidate, "train", train)
         with pytest.raises(KeyboardInterrupt):
             search(graph(), trials=2)

@@ -134,7 +134,7 @@ def test_noise_that_is_no_number(findings):
     rows = tuple(
         msgspec.structs.replace(row, axes={"noise": "much"}) for row in findings.noise.rows[:3]
     )
-    with pytest.raises(DataError, match="have noise='much', which is no number from 0"):
+    with pytest.raises(DataError, match="have noise='much', which is not a number from 0"):
         figure_svg("noise", Results("noise", findings.noise.sources, rows))
 
 
@@ -146,18 +146,18 @@ ODD = st.sampled_from(
 )  # fmt: skip
 
 
-def places(value, path=()):
+def paths(value, path=()):
     """The path to everything in a JSON document."""
     yield path
     if isinstance(value, (dict, list)):
         for key in value if isinstance(value, dict) else range(len(value)):
-            yield from places(value[key], (*path, key))
+            yield from paths(value[key], (*path, key))
 
 
 def changed(document, data):
     """The document with something replaced, taken out or doubled."""
     document = copy.deepcopy(document)
-    *path, last = data.draw(st.sampled_from([path for path in places(document) if path]))
+    *path, last = data.draw(st.sampled_from([path for path in paths(document) if path]))
     inner = document
     for key in path:
         inner = inner[key]

@@ -83,7 +83,7 @@ def test_mistakes_of_the_command(capsys, tables):
     assert "give the id of a dataset" in fails(capsys)
     assert "give the id of a dataset" in fails(capsys, "csbm", *tables)
     assert "both --nodes and --edges" in fails(capsys, *tables[:2])
-    assert "goes with --label" in fails(capsys, *tables)
+    assert "needs --label" in fails(capsys, *tables)
     assert "did you mean kind" in fails(capsys, *tables, "--label", "kint")
     assert "cannot be both id and label" in fails(capsys, *tables, "--label", "id")
     assert "--drop-unknown" in fails(capsys, *tables, "--label", "kind", code=1)

@@ -62,9 +62,9 @@ def bars(page):
 def test_the_advice_comes_first(found):
     page = audit_page(found, "csbm")
     texts = ["<h2>Begin with gcn+mmp</h2>", *found.advice.reasons, *found.advice.distrust]
-    places = [page.index(text) for text in texts]
-    assert places == sorted(places)
-    assert places[-1] < page.index("<h2>What is there</h2>")
+    positions = [page.index(text) for text in texts]
+    assert positions == sorted(positions)
+    assert positions[-1] < page.index("<h2>The graph in numbers</h2>")
     assert len(found.advice.distrust) == 1
     assert "Nothing in particular" not in page
     assert "Nothing in particular" in audit_page(audit(csbm(homophily=0.6)), "csbm")
@@ -115,7 +115,7 @@ def test_a_direction_has_its_own_bars_and_table(found):
     assert table["the nodes that point to a node"] == ["0.020", "0.100"]
     assert "±" in table["nodes it points to"][0]
     assert "±" not in table["nodes that point to it"][0]
-    assert "There is none: every arc has its opposite" in audit_page(found, "csbm")
+    assert "The arcs have no direction: each one has its opposite" in audit_page(found, "csbm")
 
 
 def test_what_cannot_be_told_is_not_made_up():
@@ -178,4 +178,4 @@ def test_the_command_writes_nothing_when_it_fails(capsys, tmp_path):
 
     assert "give a name that ends in .html" in fails(tmp_path / "audit.pdf")
     assert "there is no folder" in fails(tmp_path / "nowhere" / "audit.html")
-    assert "split=10 is not there" in fails(tmp_path / "audit.html", "--split", "10")
+    assert "split=10 does not exist" in fails(tmp_path / "audit.html", "--split", "10")

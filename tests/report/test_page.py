@@ -50,9 +50,9 @@ def test_the_page_loads_nothing(page):
     assert not re.search(r"https?:|url\(|@import|<link|<img|src=", without_links)
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_every_cell_of_table_1_is_there_measured_and_printed(root, tables, place):
-    table = tables[place]
+@pytest.mark.parametrize("index", [0, 1])
+def test_every_cell_of_table_1_is_there_measured_and_printed(root, tables, index):
+    table = tables[index]
     head, *rows = find_table(root, f"scores-{table.protocol}")
     assert [text_of(cell) for cell in head] == ["model", *table.datasets, "average rank"]
     assert [text_of(row[0]) for row in rows] == list(table.models)

@@ -28,7 +28,7 @@ def drawn(found, **more):
     return ET.fromstring(rank_diagram(found, title="Ranks", **more))
 
 
-def places(root):
+def position_of(root):
     """Where the axis puts its numbers, as a function of the rank."""
     ticks = {int(t.text): float(t.get("x")) for t in root.iter(f"{SVG}text") if t.text.isdigit()}
     low, high = min(ticks), max(ticks)
@@ -38,18 +38,18 @@ def places(root):
 @pytest.mark.parametrize("width", [720, 370])
 def test_lines_come_down_from_the_average_ranks(separable, width):
     root = drawn(separable, width=width)
-    place = places(root)
+    position = position_of(root)
     starts = [
         float(re.match(r"M([\d.]+) ", path.get("d"))[1])
         for path in root.iter(f"{SVG}path")
         if path.get("stroke-opacity") == "0.55"
     ]
-    assert starts == pytest.approx([place(rank) for rank in separable.ranks], abs=0.02)
+    assert starts == pytest.approx([position(rank) for rank in separable.ranks], abs=0.02)
 
 
 def test_bars_join_the_cliques(separable):
     root = drawn(separable)
-    place = places(root)
+    position = position_of(root)
     bars = [path for path in root.iter(f"{SVG}path") if path.get("class") == "clique"]
     assert [bar.find(f"{SVG}title").text for bar in bars] == [
         ", ".join(clique) for clique in separable.cliques
@@ -58,16 +58,16 @@ def test_bars_join_the_cliques(separable):
     ranks = dict(zip(separable.models, separable.ranks, strict=True))
     for bar, clique in zip(bars, separable.cliques, strict=True):
         start, end = re.match(r"M([\d.]+) \d+H([\d.]+)$", bar.get("d")).groups()
-        assert float(start) == pytest.approx(place(ranks[clique[0]]) - 4, abs=0.02)
-        assert float(end) == pytest.approx(place(ranks[clique[-1]]) + 4, abs=0.02)
+        assert float(start) == pytest.approx(position(ranks[clique[0]]) - 4, abs=0.02)
+        assert float(end) == pytest.approx(position(ranks[clique[-1]]) + 4, abs=0.02)
 
 
 def test_the_ruler_is_as_long_as_the_critical_difference(separable):
     root = drawn(separable)
-    place = places(root)
+    position = position_of(root)
     ruler = next(p.get("d") for p in root.iter(f"{SVG}path") if "m0-4h" in p.get("d"))
     length = float(re.search(r"h([\d.]+)", ruler)[1])
-    assert length == pytest.approx(place(separable.critical_difference) - place(0), abs=0.02)
+    assert length == pytest.approx(position(separable.critical_difference) - position(0), abs=0.02)
 
 
 @pytest.mark.parametrize("width", [720, 370])

@@ -8,16 +8,18 @@ from itertools import pairwise
 
 import pytest
 
-from memohop.report.svg import Axis, Series, VerticalMark, line_chart, round_ticks, spread_out
+from memohop.report.palette import look_of
+from memohop.report.svg import Axis, Dot, Series, VerticalMark, line_chart, spread_out
 
 SVG = "{http://www.w3.org/2000/svg}"
-X = Axis("across", 0, 1, (0, 0.5, 1))
-Y = Axis("up", 20, 100, (20, 60, 100))
+X = Axis("across", 0, 1, 0.5)
+Y = Axis("up", 20, 100, 20)
 
 
-def series(label="one", y=(40.0, 60.0, 90.0), **more):
-    x = (0.1, 0.5, 0.9)
-    return Series(label, "#0072b2", x, y, tuple(f"{label} at {v}" for v in x), **more)
+def series(label="one", spread=(None, None, None)):
+    points = zip((0.1, 0.5, 0.9), (40.0, 60.0, 90.0), spread, strict=True)
+    dots = [Dot(x, y, f"{label} at {x}", band) for x, y, band in points]
+    return Series(label, look_of("gcn+mmp"), dots)
 
 
 def chart(*lines, **more):
@@ -28,7 +30,7 @@ def texts(root):
     return {text.text: text for text in root.iter(f"{SVG}text")}
 
 
-def places(root):
+def positions(root):
     """Where the points of all lines were put."""
     groups = [group for group in root.iter(f"{SVG}g") if group.get("class") == "point"]
     found = [re.findall(r"-?[\d.]+", group.get("transform")) for group in groups]
@@ -41,7 +43,9 @@ def test_points_land_where_the_ticks_say():
     left, right = (float(ticks[name].get("x")) for name in ("0", "1"))
     # The numbers beside the vertical axis are 4.5 below their lines, to be centred on them.
     bottom, top = (float(ticks[name].get("y")) - 4.5 for name in ("20", "100"))
-    for (x, y), (at_x, at_y) in zip([(0.1, 40), (0.5, 60), (0.9, 90)], places(root), strict=True):
+    for (x, y), (at_x, at_y) in zip(
+        [(0.1, 40), (0.5, 60), (0.9, 90)], positions(root), strict=True
+    ):
         assert at_x == pytest.approx(left + x * (right - left), abs=0.02)
         assert at_y == pytest.approx(bottom + (y - 20) / 80 * (top - bottom), abs=0.02)
 
@@ -50,12 +54,12 @@ def test_the_line_goes_through_its_points():
     root = chart()
     line = next(p for p in root.iter(f"{SVG}path") if p.get("stroke-width") == "2.2")
     numbers = [float(number) for number in re.findall(r"[\d.]+", line.get("d"))]
-    assert list(zip(numbers[::2], numbers[1::2], strict=True)) == places(root)
+    assert list(zip(numbers[::2], numbers[1::2], strict=True)) == positions(root)
 
 
 def test_everything_stays_inside_the_drawing():
     root = chart(series(), series("a longer name"), mark=VerticalMark(0.2, "here"), width=360)
-    for x, y in places(root):
+    for x, y in positions(root):
         assert 0 < x < 360
         assert 0 < y < 420
 
@@ -104,8 +108,8 @@ def test_spread_out(given, expected):
 
 
 def test_round_ticks():
-    assert round_ticks(0, 1, step=0.2) == (0, 0.2, 0.4, 0.6, 0.8, 1)
-    assert round_ticks(30, 100, step=10) == (30, 40, 50, 60, 70, 80, 90, 100)
+    assert Axis("share", 0, 1, 0.2).ticks == [0, 0.2, 0.4, 0.6, 0.8, 1]
+    assert Axis("percent", 30, 100, 10).ticks == [30, 40, 50, 60, 70, 80, 90, 100]
 
 
 def test_ink_is_for_the_chart_as_a_file():

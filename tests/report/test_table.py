@@ -8,6 +8,7 @@ import re
 
 from memohop.bench.measured import measured
 from memohop.bench.results import Results
+from memohop.paper.printed import Printed
 from memohop.paper.table1 import difference, table1
 from memohop.report.table import comma_separated, distance, latex, lines, markdown, score
 
@@ -19,8 +20,8 @@ def cells(text):
 
 
 def test_score_and_distance():
-    assert score(81.349, 4.171) == "81.35 ± 4.17"
-    assert score(67.57, None) == "67.57"
+    assert score(Printed(81.349, 4.171, "ours")) == "81.35 ± 4.17"
+    assert score(Printed(67.57, None, "ours")) == "67.57"
     assert distance(-4.04, -1.128) == "-4.04 (-1.1 s)"
     assert distance(0.5, None) == "+0.50"
     assert distance(None, None) == "-"
@@ -32,10 +33,10 @@ def test_markdown_has_measured_printed_and_difference_of_every_cell(tables):
     head = rows[0]
     assert head[2:-1] == list(table.datasets)
     assert len(rows) == 2 + 3 * 14
-    place = next(i for i, row in enumerate(rows) if row[0] == "gcn+mmp")
-    shown, printed, away = rows[place : place + 3]
+    first = next(i for i, row in enumerate(rows) if row[0] == "gcn+mmp")
+    shown, printed, away = rows[first : first + 3]
     cell = table.cells["gcn+mmp", "texas"]
-    text = score(cell.mean, cell.std)
+    text = score(cell)
     assert shown[2] == (f"**{text}**" if table.among_the_best("gcn+mmp", "texas") else text)
     assert printed[1:3] == ["printed", "85.39 ± 3.58"]
     assert printed[-1] == "2.9 (3.00)"
@@ -45,10 +46,10 @@ def test_markdown_has_measured_printed_and_difference_of_every_cell(tables):
 def test_bold_is_what_is_not_significantly_worse_than_the_best(tables):
     (table, _) = tables
     bold = {
-        (line.model, dataset)
-        for line in lines(table)
-        for dataset, best in zip(table.datasets, line.best[:-1], strict=True)
-        if best
+        (model, dataset)
+        for model, _, *texts, _ in lines(table, lambda text: f"bold {text}")
+        for dataset, text in zip(table.datasets, texts, strict=True)
+        if text.startswith("bold")
     }
     assert bold == {key for key in table.cells if table.among_the_best(*key)}
     for dataset in table.datasets:
@@ -72,8 +73,8 @@ def test_a_table_with_holes(findings):
     rows = tuple(r for r in rows if r.protocol == "paper")
     (table,) = table1(measured(Results("table1", findings.table1.sources, rows)))
     shown = cells(markdown([table]))
-    place = next(i for i, row in enumerate(shown) if row[0] == "gcn")
-    assert [row[2] for row in shown[place : place + 3]] == ["-", "59.46 ± 5.25", "-"]
+    first = next(i for i, row in enumerate(shown) if row[0] == "gcn")
+    assert [row[2] for row in shown[first : first + 3]] == ["-", "59.46 ± 5.25", "-"]
     assert "over 8 datasets" in markdown([table])
 
 

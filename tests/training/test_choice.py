@@ -47,7 +47,7 @@ def test_a_setting_of_which_a_member_diverged_is_never_chosen():
     chosen = select(results)
     assert chosen.setting["lam"] == 0.2
     assert select(results[::-1]).setting["lam"] == 0.2
-    with pytest.raises(UsageError, match=r"of each of the 1 setting.s. a run diverged .*lower lr"):
+    with pytest.raises(UsageError, match=r"the 1 setting.s. has a run that diverged .*lower lr"):
         select(results[:2])
 
 

@@ -32,8 +32,8 @@ def unplanned(monkeypatch):
 
 
 @pytest.mark.usefixtures("unplanned")
-@pytest.mark.parametrize(("place", "name"), list(enumerate(memohop.models())))
-def test_capture_changes_nothing_and_a_member_alone_equals_itself_in_company(place, name, data):
+@pytest.mark.parametrize(("index", "name"), list(enumerate(memohop.models())))
+def test_capture_changes_nothing_and_a_member_alone_equals_itself_in_company(index, name, data):
     members = [
         Member(split=i, seed=seeded(i), lam=0.2 * i, dropout=0.2 + 0.2 * i) for i in range(3)
     ]
@@ -48,7 +48,7 @@ def test_capture_changes_nothing_and_a_member_alone_equals_itself_in_company(pla
     # Each model with one of the members, in turn. Sums over nodes (gradients of biases, of norms,
     # of attention) differ in the last bit with the size of the batch, and deep networks make ten
     # times as much of it every few epochs.
-    member, in_company = list(zip(members, captured, strict=True))[place % 3]
+    member, in_company = list(zip(members, captured, strict=True))[index % 3]
     (alone,) = train(data, name, [member], **call)
     np.testing.assert_allclose(in_company.loss_curve, alone.loss_curve, atol=1e-4)
 

@@ -77,7 +77,7 @@ def test_a_single_member_is_refused_too_where_it_does_not_fit(monkeypatch):
 def test_growth_is_that_of_the_process():
     # In a process of its own: what other tests have left in this one is not to be measured.
     code = (
-        "import torch; from memohop.training.memory import resident_bytes, resident_growth; "
+        "import torch; from memohop.training.room import resident_bytes, resident_growth; "
         "held = []; growth = resident_growth(lambda: held.append(torch.ones(5_000_000))); "
         "print(growth, resident_bytes())"
     )

@@ -10,7 +10,8 @@ from memohop.networks.registry import entry
 from memohop.nn import Dropout
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification
-from memohop.training.population import Population, Task
+from memohop.training.population import Population
+from memohop.training.task import Task
 
 ACCURATE = Classification(METRICS["accuracy"])
 

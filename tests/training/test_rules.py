@@ -173,15 +173,15 @@ def test_plateaus_equal_those_of_torch():
     schedule = Schedule(
         Rules(schedule="plateau", schedule_epochs=3, schedule_amount=0.5), rates.clone()
     )
-    for place, rate in enumerate(rates.tolist()):
+    for index, rate in enumerate(rates.tolist()):
         optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=rate)
         torchs = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=3)
         ours = Schedule(schedule.rules, rates.clone())
         for epoch in range(60):
-            torchs.step(losses[place, epoch])
+            torchs.step(losses[index, epoch])
             ours.step(torch.tensor(epoch), losses[:, epoch])
-            assert float(ours.lr[place]) == pytest.approx(optimizer.param_groups[0]["lr"])
-        assert float(ours.lr[place]) < rate
+            assert float(ours.lr[index]) == pytest.approx(optimizer.param_groups[0]["lr"])
+        assert float(ours.lr[index]) < rate
 
 
 def test_decay_of_the_first_layer_and_its_part_in_the_validation_loss(data):

@@ -1,4 +1,4 @@
-"""A cell of an experiment: the runs between which validation chooses."""
+"""A cell of an experiment: the runs that validation chooses between."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memohop.training.numbers import RATES
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is trained, apart from split and seed: a model on a dataset, and how."""
+    """How a model is trained on a dataset, apart from split and seed."""
 
     dataset: str
     model: str
@@ -28,7 +28,7 @@ class Recipe:
     def content(self) -> dict[str, Any]:
         """Everything that results depend on, apart from rounding by machines and versions.
 
-        Defaults are spelled out, so that a recipe stays what it was when a default changes.
+        Defaults are spelled out, so that the content stays the same when a default changes.
         """
         from memohop.networks.registry import entry
 
@@ -42,9 +42,9 @@ class Recipe:
             data["files"][neighbours] = known_digests()[neighbours]
         numbers = settings.numbers
         for name in RATES:
-            own = options.pop(name, None)
+            default = options.pop(name, None)
             if numbers[name] is None:
-                numbers[name] = own
+                numbers[name] = default
         return {
             "data": data,
             "model": self.model,
@@ -63,14 +63,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Run:
-    """One network to train.
-
-    Attributes:
-        recipe: How.
-        setting: Which of its numbers and options are to be chosen on validation.
-        split: The column of the masks.
-        seed: The seed of the member.
-    """
+    """One network to train; validation chooses between the values in ``setting``."""
 
     recipe: Recipe
     setting: dict[str, Scalar]
@@ -84,12 +77,12 @@ class Run:
 
     @property
     def content(self) -> dict[str, Any]:
-        """All that one needs to repeat it."""
+        """All that one needs to repeat the run."""
         return self.recipe.content | {"split": self.split, "seed": self.seed}
 
     @property
     def member(self) -> Member:
-        """The member of a population that this run is."""
+        """The run as a member of a population."""
         return self.recipe.settings.member(split=self.split, seed=self.seed)
 
 
@@ -98,13 +91,8 @@ class Cell:
     """One model on one dataset at one point of the axes, under one protocol.
 
     Attributes:
-        experiment: Its id.
-        protocol: Its name.
-        dataset: Its id.
-        model: Its id.
         axes: What the experiment varies, with the values of this cell.
-        settings: How networks are trained.
-        search: What is chosen on validation, and from which values.
+        search: What validation chooses, and from which values.
         seeds: Seeds of each split and setting.
     """
 
@@ -119,7 +107,7 @@ class Cell:
 
     @cached_property
     def id(self) -> str:
-        """The digest of its place in the experiment."""
+        """The digest of what names the cell in the experiment."""
         return digest([self.experiment, self.protocol, self.dataset, self.model, self.axes])
 
     @cached_property
@@ -136,12 +124,12 @@ class Cell:
 
     @cached_property
     def content(self) -> str:
-        """The digest of its runs: another one if the experiment file was changed."""
+        """The digest of its runs, which changes with the experiment file."""
         return digest([[run.id, run.setting] for run in self.runs])
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """The name in messages."""
         axes = (f"{name}={value}" for name, value in self.axes.items())
         return " ".join((self.protocol, self.dataset, self.model, *axes))
 
@@ -152,7 +140,7 @@ def combinations(values: dict[str, list[Scalar]]) -> list[dict[str, Scalar]]:
 
 
 def cost(runs: Iterable[Run]) -> float:
-    """What training takes, in units that mean nothing by themselves: to guess the time left."""
+    """What training takes, in arbitrary units: to estimate the time left."""
     total = 0.0
     for run in runs:
         info, settings = describe(run.recipe.dataset), run.recipe.settings

@@ -1,4 +1,4 @@
-"""Who works on which cell, so that processes on one store do not do the same work twice."""
+"""Which process works on which cell, so that several on one store do not do the same work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sqlite3
 import time
 from contextlib import closing, nullcontext, suppress
 from threading import Event, Thread
-from types import TracebackType
 from typing import Self
 
 from memohop.bench.database import connect
@@ -20,14 +19,11 @@ _STALE = 60.0  # seconds without one after which a claim is void
 
 
 class Claims:
-    """The cells that this process works on, while the `with` block lasts.
+    """The cells of a store that this process works on, while the ``with`` block lasts.
 
-    A thread gives signs of life. A claim without them is void, and so is, at once, that of a
-    process of this machine that is gone. Should a claim be lost to another process after all,
-    both write the same, and nothing is spoilt but time.
-
-    Args:
-        store: The store of the cells.
+    A thread gives signs of life. A claim without them is void, as is that of a process of this
+    machine that has ended. If another process takes over a claim all the same, both write the same
+    content, and only time is lost.
     """
 
     def __init__(self, store: Store) -> None:
@@ -39,20 +35,15 @@ class Claims:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._stop.set()
         self._thread.join()
-        # Whatever ended the work is to be told, not that the store cannot be written either.
+        # The error that ended the work matters, not that the store cannot be written either.
         with nullcontext() if error is None else suppress(DataError), self._store.transaction():
             self._store.db.execute("DELETE FROM claims WHERE host = ? AND pid = ?", self._me)
 
     def take(self, cell: str) -> bool:
-        """Whether the cell is ours now."""
+        """Claim a cell; False if another process works on it."""
         with self._store.transaction():
             found = self._store.db.execute(
                 "SELECT host, pid, alive FROM claims WHERE cell = ?", (cell,)
@@ -65,7 +56,7 @@ class Claims:
         return True
 
     def drop(self, cell: str) -> None:
-        """We are done with it."""
+        """Release a cell."""
         with self._store.transaction():
             self._store.db.execute(
                 "DELETE FROM claims WHERE cell = ? AND host = ? AND pid = ?", (cell, *self._me)
@@ -78,7 +69,7 @@ class Claims:
 
     def _give_signs_of_life(self) -> None:
         while not self._stop.wait(_BEAT):
-            # What keeps the file from being written now keeps the cell from it later, and is told.
+            # An error now comes again when the cell is written, and is reported then.
             with suppress(sqlite3.Error), closing(connect(self._store.path)) as db:
                 db.execute(
                     "UPDATE claims SET alive = ? WHERE host = ? AND pid = ?",
@@ -87,7 +78,7 @@ class Claims:
 
 
 def _is_running(pid: int) -> bool:
-    """Whether there is a process of that number; where one cannot ask, there may be."""
+    """Whether there is a process of that number; assumed where one cannot ask."""
     if os.name != "posix":
         return True
     try:

@@ -1,74 +1,108 @@
-"""The SQLite file behind a run store: how ours is told from others, and what its errors mean."""
+"""The SQLite file of a run store: its tables, how it is recognised, and what its errors mean."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from memohop.bench.stored import CHECKS, SCHEMA
 from memohop.errors import DataError, UsageError
 
 _MARK = int.from_bytes(b"Memo")  # the application id in the header of each file that we make
 _VERSION = 1
-_WAIT = 60.0  # seconds until others must have let go of the file
+_WAIT = 60.0  # seconds to wait for others to release the file
 _DAMAGED = "the file is damaged: take an earlier copy of it, or name another file"
+_HELD = "another program holds the file: try again when that is done"
+_NOT_WRITABLE = "make the file and its folder writable, or name another file"
 _REMEDIES = {
-    sqlite3.SQLITE_BUSY: "another program holds the file: try again when that is done",
-    sqlite3.SQLITE_LOCKED: "another program holds the file: try again when that is done",
+    sqlite3.SQLITE_BUSY: _HELD,
+    sqlite3.SQLITE_LOCKED: _HELD,
     sqlite3.SQLITE_FULL: "make room on the disk and try again; what was there is unchanged",
     sqlite3.SQLITE_IOERR: "see whether the disk is full or broken; then try again",
-    sqlite3.SQLITE_READONLY: "make the file and its folder writable, or name another file",
-    sqlite3.SQLITE_PERM: "make the file and its folder writable, or name another file",
+    sqlite3.SQLITE_READONLY: _NOT_WRITABLE,
+    sqlite3.SQLITE_PERM: _NOT_WRITABLE,
     sqlite3.SQLITE_CANTOPEN: "see that its folder is there and that both may be read and written",
     sqlite3.SQLITE_NOTADB: "name another file",
 }
 
+_SCHEMA = """
+CREATE TABLE sources (id TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,        -- digest of the content
+    content TEXT NOT NULL,      -- JSON: all that one needs to repeat it
+    train REAL NOT NULL, val REAL NOT NULL, test REAL NOT NULL,
+    best_epoch INTEGER NOT NULL, epochs INTEGER NOT NULL,
+    curves BLOB NOT NULL,       -- loss and validation score, two rows of half precision, zlib
+    seconds REAL NOT NULL, finished TEXT NOT NULL,
+    source TEXT NOT NULL REFERENCES sources (id)
+);
+CREATE TABLE cells (
+    id TEXT PRIMARY KEY,
+    experiment TEXT NOT NULL, protocol TEXT NOT NULL, dataset TEXT NOT NULL, model TEXT NOT NULL,
+    axes TEXT NOT NULL,         -- JSON
+    content TEXT NOT NULL,      -- digest of its runs
+    failure TEXT,               -- the traceback, where there is no result
+    finished TEXT NOT NULL
+);
+CREATE TABLE members (
+    cell TEXT NOT NULL REFERENCES cells (id), place INTEGER NOT NULL,
+    run TEXT NOT NULL REFERENCES runs (id), setting TEXT NOT NULL,
+    PRIMARY KEY (cell, place)
+) WITHOUT ROWID;
+CREATE TABLE claims (
+    cell TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, alive REAL NOT NULL
+) WITHOUT ROWID;
+"""
+# Apart from the others, since files of version 0.1.0 have none: the digest of each row of `runs`.
+_CHECKS = "CREATE TABLE checks (run TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID"
+
 
 def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """Open the file of a store, or make it; a file that is something else is left as it is.
+    """Open the file of a store, or make it; any other file is left as it is.
 
     Args:
         path: The file.
-        read_only: Whether it must be there, and nothing of it or beside it may be written.
+        read_only: Whether the file must exist, and neither it nor its folder may be written.
     """
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is no file and cannot be a store; name a file")
     if read_only and not path.exists():
         raise UsageError(f"there is no store {path}; memohop run makes one")
-    with blaming(path, "used as a store"):
+    with blaming(path, "used as a store"), ExitStack() as on_failure:
         if read_only or (path.exists() and path.stat().st_size):
             reading = connect(path, read_only=True)
-            with _closed_on_failure(reading):
-                _check_ours(reading, path, may_be_empty=not read_only)
-                if read_only:
-                    if not _has_checks(reading):
-                        reading.execute(CHECKS.replace("TABLE", "TEMP TABLE", 1))
-                    return reading
+            on_failure.callback(reading.close)
+            _check_ours(reading, path, may_be_empty=not read_only)
+            if read_only:
+                if not _has_checks(reading):
+                    reading.execute(_CHECKS.replace("TABLE", "TEMP TABLE", 1))
+                on_failure.pop_all()
+                return reading
             reading.close()
         db = connect(path)
-        with _closed_on_failure(db):
-            db.execute("PRAGMA journal_mode = WAL")
-            with transaction(db):
-                if _is_empty(db):
-                    for statement in SCHEMA.split(";\n"):
-                        db.execute(statement)
-                    db.execute(f"PRAGMA user_version = {_VERSION}")
-                    db.execute(f"PRAGMA application_id = {_MARK}")
-                if not _has_checks(db):
-                    db.execute(CHECKS)
+        on_failure.callback(db.close)
+        db.execute("PRAGMA journal_mode = WAL")
+        with transaction(db):
+            if _is_empty(db):
+                for statement in _SCHEMA.split(";\n"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {_VERSION}")
+                db.execute(f"PRAGMA application_id = {_MARK}")
+            if not _has_checks(db):
+                db.execute(_CHECKS)
+        on_failure.pop_all()
         return db
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection in which transactions begin where the code says so."""
+    """A connection without implicit transactions."""
     whole = path.resolve()
-    # Where no writer has files beside it, nothing can change, and nothing needs to be put there.
+    # Without a writer's files beside it the file cannot change, and needs no such files itself.
     others = (whole.with_name(whole.name + ending) for ending in ("-wal", "-journal"))
     still = "" if any(other.exists() for other in others) else "&immutable=1"
     mode = f"ro{still}" if read_only else "rwc"
@@ -92,11 +126,11 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def blaming(path: Path, done: str) -> Iterator[None]:
-    """Whatever is wrong with a file becomes one error: the file, what was done, and a remedy.
+    """Turn each error of SQLite or of the content into one that names the file and a remedy.
 
     Args:
         path: The file.
-        done: What is being done with it, such as `read`.
+        done: What is being done with it, such as ``read``.
     """
     try:
         yield
@@ -108,23 +142,14 @@ def blaming(path: Path, done: str) -> Iterator[None]:
         raise DataError(f"{path} cannot be {done} ({error}); {_DAMAGED}") from error
 
 
-@contextmanager
-def _closed_on_failure(db: sqlite3.Connection) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        db.close()
-        raise
-
-
 def _is_empty(db: sqlite3.Connection) -> bool:
-    """Whether it is a database into which nobody has put anything yet, not even a mark."""
+    """Whether the database holds nothing yet, not even a mark."""
     marked = any(_pragma(db, name) for name in ("application_id", "user_version"))
     return not marked and db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
 
 def _check_ours(db: sqlite3.Connection, path: Path, *, may_be_empty: bool) -> None:
-    """By the mark, which stores of version 0.1.0 do not have, and by the tables; it is whole."""
+    """Check the mark (stores of version 0.1.0 have none), the tables, and SQLite's integrity."""
     if may_be_empty and _is_empty(db):
         return
     mark, version = _pragma(db, "application_id"), _pragma(db, "user_version")
@@ -165,5 +190,5 @@ def _columns(db: sqlite3.Connection) -> set[tuple[str | int, ...]]:
 @cache
 def _columns_of_ours() -> set[tuple[str | int, ...]]:
     with closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(SCHEMA)
+        db.executescript(_SCHEMA)
         return _columns(db)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,22 +21,7 @@ from memohop.training.numbers import Numbers
 Progress = Callable[[int, int], None]
 
 _OF_DATA = ("features", "split", "data", "noise", "draw", "noise_policy")
-_OF_MEMBERS = asdict(Numbers())  # any: what each member has for itself makes no difference
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A run and what came of it.
-
-    Attributes:
-        run: The run.
-        result: Its scores and curves.
-        seconds: Its share of the time that its population took.
-    """
-
-    run: Run
-    result: MemberResult
-    seconds: float
+_OF_MEMBERS = asdict(Numbers())  # any values: members of one population may differ in these
 
 
 def execute(
@@ -46,20 +31,20 @@ def execute(
     device: str = "cpu",
     memory: int | None = None,
     progress: Progress | None = None,
-) -> list[Outcome]:
-    """Train runs of one model on one dataset, in as few populations as can be.
+) -> list[MemberResult]:
+    """Train runs of one model on one dataset, in as few populations as possible.
 
     Args:
         runs: The runs, each one once.
         root: A local folder with the data files.
-        device: `cpu` or `cuda`.
+        device: ``cpu`` or ``cuda``.
         memory: The most bytes to use.
-        progress: Called as `progress(done, total)` with counts of member-epochs.
+        progress: Called as ``progress(done, total)`` with counts of member-epochs.
 
     Returns:
-        One outcome for each run, in their order.
+        One result for each run, in their order, with the seconds that it took.
     """
-    done: dict[str, Outcome] = {}
+    done: dict[str, MemberResult] = {}
     total = sum(run.recipe.settings.epochs for run in runs)
     finished = 0
     for population in populations(runs):
@@ -80,12 +65,12 @@ def execute(
         finished += settings.epochs * len(population)
         seconds = (time.perf_counter() - start) / len(population)
         for run, result in zip(population, results, strict=True):
-            done[run.id] = Outcome(run, result, seconds)
+            done[run.id] = replace(result, seconds=seconds)
     return [done[run.id] for run in runs]
 
 
 def load_data(dataset: str, settings: Settings, root: Path | None = None) -> Data:
-    """The data that the settings ask for; the last two graphs are kept at hand."""
+    """The data that the settings ask for; the last two graphs are cached."""
     of_data = {name: getattr(settings, name) for name in _OF_DATA}
     return _load(dataset, msgspec.json.encode(Settings(**of_data)), root)
 
@@ -101,10 +86,10 @@ def _load(dataset: str, of_data: bytes, root: Path | None) -> Data:
 
 
 def populations(runs: Sequence[Run]) -> list[list[Run]]:
-    """The runs with the same settings, apart from those that each member has for itself.
+    """Groups of runs with the same settings, apart from the numbers of each member.
 
-    Those without dropout keep to themselves: some networks take a shorter way then, which all
-    members must take together.
+    Runs without dropout are apart: some networks take a shorter way then, which all members must
+    take together.
     """
     groups: dict[tuple[bytes, bool], list[Run]] = {}
     for run in runs:
@@ -115,5 +100,5 @@ def populations(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 def _shifted(progress: Progress, before: int, total: int) -> Progress:
-    """Progress of a part, told as progress of the whole."""
+    """Turns the progress of a part into that of the whole."""
     return lambda done, _: progress(before + done, total)

@@ -1,16 +1,15 @@
 """Experiment files: which models on which datasets, and how a protocol trains each of them.
 
-A file is TOML. Those of the package lie in `memohop/experiments`, and `table1.toml` is an example
-of everything. The settings of one model on one dataset are put together from
+A file is TOML. Those of the package are in ``memohop/experiments``, and ``table1.toml`` is an
+example of everything. The settings of one model on one dataset are put together from
 
-1. `protocols.P.rows.MODEL`. A row that is `like` another one starts from that, a protocol that is
-   `like` another one from that, and a file with a `base` from the protocols of that experiment,
-2. the parts `on.GROUP` and then `on.DATASET` of that row which fit the dataset,
-3. `protocols.P.every`, which goes for all rows.
+1. ``protocols.P.rows.MODEL``. A row that is ``like`` another starts from it, as does a protocol
+   that is ``like`` another, and a file with a ``base`` starts from the protocols of that file,
+2. the parts ``on.GROUP`` and then ``on.DATASET`` of that row which fit the dataset,
+3. ``protocols.P.every``, which applies to all rows.
 
-What stands under `search` is chosen on validation: all combinations are trained, and an empty
-list takes a name out. What stands under `axes` is varied by the experiment: each combination is a
-cell of its own.
+Validation chooses between all combinations of the values under ``search``; an empty list removes a
+name. Each combination of the values under ``axes`` is a cell of its own.
 """
 
 from __future__ import annotations
@@ -35,19 +34,15 @@ _LARGEST = 100_000  # layers, channels or heads
 
 
 class Experiment:
-    """What a file asks for.
+    """An experiment file with everything it builds on.
 
     Args:
-        name: The id of an experiment of the package, or the path of a file that ends in `.toml`.
+        name: The id of an experiment of the package, or the path of a file that ends in ``.toml``.
 
     Attributes:
         id: The name of the file without its ending.
-        title: What it is, in a line.
-        expected: What should come out.
-        time: How long it takes.
-        datasets: Their ids.
-        models: Their ids.
-        protocols: Their names.
+        title, expected, time: The experiment in a line, its expected outcome, and its duration.
+        datasets, models, protocols: Their ids and names.
     """
 
     def __init__(self, name: str, *, _above: tuple[Path, ...] = ()) -> None:
@@ -75,18 +70,17 @@ class Experiment:
         self.protocols = list(self._protocols)
 
     def row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search]:
-        """How a protocol trains a model on a dataset, and what it chooses on validation."""
+        """How a protocol trains a model on a dataset, and what validation chooses."""
         found = _known(f"protocol of {self.id}", protocol, self._protocols)
         with blamed(self._path, f"protocols.{protocol}.rows.{model}"):
             raw = _complete(found["rows"], model)
             parts = raw.pop("on", {})
-            for name in parts:
+            for name, part in parts.items():
                 if name not in self._groups:
                     describe(name)
-            fitting = [
-                part for name, part in parts.items() if dataset in self._groups.get(name, ())
-            ]
-            for part in (*fitting, parts.get(dataset, {}), found["every"]):
+                elif dataset in self._groups[name]:
+                    raw = _merged(raw, part)
+            for part in (parts.get(dataset, {}), found["every"]):
                 raw = _merged(raw, part)
             search = msgspec.convert(raw.pop("search", {}), Search)
             search = {name: values for name, values in search.items() if values}
@@ -111,22 +105,16 @@ class Experiment:
                         settings.member(split=0, seed=seed)
                 chosen = {name: search[name] for name in search if name not in axes}
                 with blamed(self._path):
-                    _check_size(
-                        f"{model} on {dataset}",
-                        len(seeds) * settings.splits(dataset),
-                        *map(len, (axes | chosen).values()),
-                    )
+                    networks = len(seeds) * settings.splits(dataset)
+                    networks *= math.prod(map(len, (axes | chosen).values()))
+                    if networks > _MOST_RUNS:
+                        raise UsageError(
+                            f"{model} on {dataset} would be {networks:,} networks, and "
+                            f"{_MOST_RUNS:,} are the most; shorten a list"
+                        )
+                name = (self.id, protocol, dataset, model)
                 for point in combinations(axes):
-                    yield Cell(
-                        experiment=self.id,
-                        protocol=protocol,
-                        dataset=dataset,
-                        model=model,
-                        axes=point,
-                        settings=settings.having(point),
-                        search=chosen,
-                        seeds=seeds,
-                    )
+                    yield Cell(*name, point, settings.having(point), chosen, seeds)
 
 
 def experiments() -> list[str]:
@@ -150,23 +138,22 @@ def _known(kind: str, name: str, table: Mapping[str, Any]) -> Any:
 
 
 def _complete(rows: Rows, model: str) -> dict[str, Any]:
-    """A row with what it is like, which is like something itself."""
-    chain_of_rows: list[str] = []
+    """A row merged with the rows that it is ``like``, one after the other."""
+    seen: list[str] = []
+    raw: dict[str, Any] = {}
     name: str | None = model
     while name is not None:
-        if name in chain_of_rows:
-            raise UsageError(f"like goes round in a circle: {' -> '.join((*chain_of_rows, name))}")
-        chain_of_rows.append(name)
-        name = _known("row", name, rows).get("like")
-    raw: dict[str, Any] = {}
-    for name in reversed(chain_of_rows):
-        raw = _merged(raw, rows[name])
+        if name in seen:
+            raise UsageError(f"like goes round in a circle: {' -> '.join((*seen, name))}")
+        seen.append(name)
+        row = _known("row", name, rows)
+        raw, name = _merged(row, raw), row.get("like")
     raw.pop("like", None)
     return raw
 
 
 def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Both tables, with the tables in them; of two values the second counts."""
+    """Both tables and the tables in them; of two values the second counts."""
     both = {**first, **second}
     for name in first.keys() & second.keys():
         if isinstance(first[name], dict) and isinstance(second[name], dict):
@@ -182,35 +169,20 @@ def _check(model: str, settings: Settings, varied: Search) -> None:
     settings.member(split=0, seed=0)
     for name, value in settings.options.items():
         _check_option(name, value, _known(f"option of {model}", name, known))
+    both = known | dict.fromkeys(Settings.names())
     for name, values in varied.items():
-        of_settings = name in Settings.names()
-        default = (
-            None
-            if of_settings
-            else _known(
-                f"setting, or option of {model},", name, known | dict.fromkeys(Settings.names())
-            )
-        )
+        default = _known(f"setting, or option of {model},", name, both)
         for value in values:
             settings.having({name: value}).member(split=0, seed=0)
-            if not of_settings:
+            if name not in Settings.names():
                 _check_option(name, value, default)
 
 
 def _check_option(name: str, value: Any, default: Any) -> None:
-    """An option of a model is of the type of its default, and no number is absurd."""
+    """Refuse an option of another type than its default, and numbers beyond all use."""
     try:
         msgspec.convert(value, type(default))
     except msgspec.ValidationError as error:
         raise UsageError(f"{name} = {value!r}: {error}") from error
     if type(default) is int and not 0 <= value <= _LARGEST:
         raise UsageError(f"{name} = {value}: give a number from 0 to {_LARGEST}")
-
-
-def _check_size(what: str, *counts: int) -> None:
-    """Refuse more networks than anybody can train."""
-    if math.prod(counts) > _MOST_RUNS:
-        raise UsageError(
-            f"{what} would be {math.prod(counts):,} networks, and {_MOST_RUNS:,} are the most; "
-            "shorten a list"
-        )

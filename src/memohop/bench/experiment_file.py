@@ -1,4 +1,4 @@
-"""An experiment file as it is written: TOML, of the right shape, each value once and possible."""
+"""Reads an experiment file: TOML of the right shape, without repeated or impossible values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from memohop.errors import DataError, UsageError, check_distinct
 Search = dict[str, list[Scalar]]
 Rows = dict[str, dict[str, Any]]
 
-_MOST_BYTES = 1_000_000  # the largest file of the package has a fiftieth of it
+_MOST_BYTES = 1_000_000  # fifty times the largest file of the package
 
 
 class Protocol(msgspec.Struct, forbid_unknown_fields=True):
-    """A table `protocols.NAME`."""
+    """A table ``protocols.NAME``."""
 
     about: str = ""
     like: str | None = None
@@ -46,7 +46,7 @@ class File(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class _Row(msgspec.Struct):
-    """What a row may have beside settings, which are looked at when it is complete."""
+    """The keys of a row beside its settings, which are checked when it is complete."""
 
     about: str = ""
     like: str | None = None
@@ -59,7 +59,7 @@ def read_experiment(path: Path) -> File:
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
-    except (OSError, ValueError) as error:  # there are names that no file can have
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"cannot read the experiment {path}: {reason}") from error
     with blamed(path):
@@ -81,14 +81,19 @@ def read_experiment(path: Path) -> File:
 
 @contextmanager
 def blamed(path: Path, key: str = "") -> Iterator[None]:
-    """Say where in which file a mistake is."""
-    place = f"{path.name}: {key}: " if key else f"{path.name}: "
+    """Name the file and the key of a mistake, and for some mistakes a remedy."""
+    start = f"{path.name}: {key}: " if key else f"{path.name}: "
     try:
         yield
     except (msgspec.MsgspecError, UsageError) as error:
-        raise DataError(f"{place}{_with_remedy(str(error))}") from error
+        message = f"{start}{error}"
+        if "unknown field" in message:
+            message += "; correct it or take it out"
+        elif "missing required field" in message:
+            message += "; add it"
+        raise DataError(message) from error
     except RecursionError as error:
-        raise DataError(f"{place}tables or lists are nested too deeply") from error
+        raise DataError(f"{start}tables or lists are nested too deeply") from error
 
 
 def _decoded(content: bytes) -> dict[str, Any]:
@@ -103,7 +108,7 @@ def _decoded(content: bytes) -> dict[str, Any]:
 
 
 def _check_values(key: str, value: Any) -> None:
-    """Only what an id can be made of: texts, truth values, and numbers of a usual size."""
+    """Refuse values that an id cannot be made of: all but texts, booleans and usual numbers."""
     if isinstance(value, dict):
         for name, part in value.items():
             _check_values(f"{key}.{name}" if key else name, part)
@@ -119,18 +124,10 @@ def _check_values(key: str, value: Any) -> None:
 
 
 def _lists(file: File) -> Iterator[tuple[str, Sequence[Scalar]]]:
-    """What is multiplied out: a value that is there twice would double all that comes of it."""
+    """The lists that are multiplied out: a repeated value would double the cells or runs."""
     yield from (("datasets", file.datasets), ("models", file.models), ("seeds", file.seeds))
     for name, values in file.axes.items():
         yield f"axes.{name}", values
     for name, protocol in file.protocols.items():
         if protocol.seeds is not None:
             yield f"protocols.{name}.seeds", protocol.seeds
-
-
-def _with_remedy(message: str) -> str:
-    if "unknown field" in message:
-        return f"{message}; correct it or take it out"
-    if "missing required field" in message:
-        return f"{message}; add it"
-    return message

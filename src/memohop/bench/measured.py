@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from statistics import fmean
@@ -14,14 +14,27 @@ from memohop.bench.results import Results, Row, choose
 from memohop.errors import DataError
 
 
+class MeanAndStd:
+    """Mean and standard deviation of test scores in percent."""
+
+    scores: Mapping[Any, float]
+
+    @property
+    def mean(self) -> float:
+        """Mean test score."""
+        return fmean(self.scores.values())
+
+    @property
+    def std(self) -> float | None:
+        """Sample standard deviation of the test score (ddof=1); a single score has none."""
+        return float(np.std([*self.scores.values()], ddof=1)) if len(self.scores) > 1 else None
+
+
 @dataclass(frozen=True)
-class Measured:
+class Measured(MeanAndStd):
     """One model on one dataset, with the setting that validation chose; scores in percent.
 
     Attributes:
-        protocol: How it was trained and chosen.
-        dataset: Its id.
-        model: Its id.
         axes: What the experiment varies.
         setting: What validation chose.
         val: Mean validation score of that setting over splits and seeds.
@@ -42,16 +55,6 @@ class Measured:
     runs: int
     seconds: float
 
-    @property
-    def mean(self) -> float:
-        """Mean test score over the splits."""
-        return fmean(self.scores.values())
-
-    @property
-    def std(self) -> float | None:
-        """Sample standard deviation of the test score (ddof=1); one split has none."""
-        return sample_std(self.scores.values())
-
 
 def measured(results: Results) -> list[Measured]:
     """Each cell of the experiment, in its order, with the setting that validation chose.
@@ -69,12 +72,6 @@ def with_setting(results: Results, name: str, value: float) -> Results:
     """The rows that have this value of a setting, and those of models without that setting."""
     rows = tuple(row for row in results.rows if row.setting.get(name, value) == value)
     return Results(results.experiment, results.sources, rows)
-
-
-def sample_std(scores: Iterable[float]) -> float | None:
-    """The sample standard deviation (ddof=1); a single score has none."""
-    listed = list(scores)
-    return float(np.std(listed, ddof=1)) if len(listed) > 1 else None
 
 
 def _measured(rows: list[Row]) -> Measured:

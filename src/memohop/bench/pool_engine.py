@@ -1,4 +1,4 @@
-"""Trains in several processes of this machine: one small cell leaves most of a GPU idle."""
+"""Trains in several processes of this machine: a single small cell leaves most of a GPU idle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -15,48 +15,49 @@ from threading import Thread
 
 import torch
 
-from memohop.allocator import keep_freed_memory
-from memohop.bench.runner import Attempt, Engine, Inner, Job, Place, attempt
+from memohop.allocator import keep_freed_ram
+from memohop.bench.runner import Attempt, Attempts, Engine, Inner, Job, Resources, attempt
 from memohop.errors import DataError
 
-_CONTEXT = multiprocessing.get_context("spawn")  # what uses a GPU cannot be forked
+_CONTEXT = multiprocessing.get_context("spawn")  # a process that uses a GPU cannot be forked
 _TRIES = 3
 _DIED = (
     f"the process that trained it died {_TRIES} times, after the first time with no other beside "
-    "it; most likely memory ran out: close other programs, or take a machine with more memory"
+    "it; most likely RAM ran out: close other programs, or take a machine with more RAM"
 )
 
 
 def pool_engine(processes: int) -> Engine:
     """An engine for :func:`memohop.bench.runner.run_cells`.
 
-    The processes train and the driver alone writes the store. A job whose process died is tried
-    again when the others are done, with the machine to itself; after three deaths it is given
-    back as lost. The processes end with the driver, however that ends. Together they take as many
-    threads as the driver would take alone.
+    The processes train, and the driver alone writes the store. A job whose process died is tried
+    again after the others, with the machine to itself; after three deaths it counts as lost. The
+    processes end with the driver, however that ends. Together they take as many threads as the
+    driver would take alone.
 
     Args:
         processes: How many jobs run at the same time.
     """
 
-    def engine(jobs: Iterator[Job], place: Place, inner: Inner) -> Iterator[tuple[Job, Attempt]]:
+    def engine(jobs: Iterator[Job], resources: Resources, inner: Inner) -> Attempts:
         threads = max(1, torch.get_num_threads() // processes)
-        with ExitStack() as at_the_end:
+        workers: list[_Worker] = []
 
-            def new_worker() -> _Worker:
-                worker = _Worker(place, threads)
-                at_the_end.callback(worker.end)
-                return worker
+        def new_worker() -> _Worker:
+            workers.append(_Worker(resources, threads))
+            return workers[-1]
 
+        try:
             yield from _train(processes, jobs, new_worker)
+        finally:
+            for worker in workers:
+                worker.end()
 
     return engine
 
 
-def _train(
-    processes: int, jobs: Iterator[Job], new_worker: Callable[[], _Worker]
-) -> Iterator[tuple[Job, Attempt]]:
-    """Keeps all processes busy, and gives what comes back in the order in which it comes."""
+def _train(processes: int, jobs: Iterator[Job], new_worker: Callable[[], _Worker]) -> Attempts:
+    """Keeps all processes busy, and gives their attempts as they come."""
     idle: list[_Worker] = []
     running: dict[_Worker, Job] = {}
     lost, deaths = deque[Job](), Counter[str]()
@@ -90,27 +91,25 @@ def _train(
 class _Worker:
     """A process for one job at a time.
 
-    It has a connection of its own, which ends when it dies, even while it sends. The processes of
-    a `ProcessPoolExecutor` share theirs: the death of one is that of all, and may go unnoticed.
-
-    Args:
-        place: Where it trains.
-        threads: How many it may use.
+    It has a connection of its own, which ends when the process dies, even while it sends. The
+    processes of a ``ProcessPoolExecutor`` share theirs: if one dies, all do, perhaps unnoticed.
     """
 
-    def __init__(self, place: Place, threads: int) -> None:
+    def __init__(self, resources: Resources, threads: int) -> None:
         self.connection, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(theirs, place, threads), daemon=True)
+        self._process = _CONTEXT.Process(
+            target=_serve, args=(theirs, resources, threads), daemon=True
+        )
         with _ctrl_c_held_back():
             self._process.start()
         theirs.close()
 
     def give(self, job: Job) -> None:
-        with suppress(ConnectionError):  # it has died since, which `take` will see
+        with suppress(ConnectionError):  # the process has died, which `take` will see
             self.connection.send(job)
 
     def take(self) -> Attempt | None:
-        """What came of the job, or None if the process died of it."""
+        """The attempt, or None if the process died."""
         try:
             answer = self.connection.recv()
         except (EOFError, OSError):
@@ -121,7 +120,7 @@ class _Worker:
         return answer
 
     def end(self) -> None:
-        """Kill the process at once, even in the middle of its work."""
+        """Kill the process, even in the middle of its work."""
         self._process.kill()
         self._process.join()
         self.connection.close()
@@ -129,11 +128,11 @@ class _Worker:
 
 @contextmanager
 def _ctrl_c_held_back() -> Iterator[None]:
-    """A process that is started inherits this: from its first moment Ctrl-C is for the driver."""
+    """For processes started meanwhile: they inherit it, so that Ctrl-C reaches the driver alone."""
     if os.name != "posix":
         yield
         return
-    resource_tracker.ensure_running()  # or the first start would start it, which lets Ctrl-C in
+    resource_tracker.ensure_running()  # the first start would start it, and let Ctrl-C in
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -141,17 +140,17 @@ def _ctrl_c_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(connection: Connection, place: Place, threads: int) -> None:
-    """What a process does: it trains jobs until the driver ends it, or ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for where it is not inherited
+def _serve(connection: Connection, resources: Resources, threads: int) -> None:
+    """The work of a process: it trains jobs until the driver ends it, or ends itself."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the mask is not inherited
     Thread(target=_end_with_the_driver, daemon=True).start()
     torch.set_num_threads(threads)
-    keep_freed_memory()
+    keep_freed_ram()
     with suppress(EOFError, ConnectionError):
         while True:
             job = connection.recv()
             try:
-                connection.send(attempt(job, place))
+                connection.send(attempt(job, resources))
             except DataError as error:
                 connection.send(error)
 

@@ -20,7 +20,7 @@ _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy")
 
 @cache
 def source(device: str) -> Source:
-    """What trains on a device in this process."""
+    """The code and machine of this process, training on a device."""
     versions = {"memohop": __version__, "python": platform.python_version()}
     versions |= {name: version(name) for name in _PACKAGES}
     name = torch.cuda.get_device_name() if device == "cuda" else _processor()
@@ -28,27 +28,20 @@ def source(device: str) -> Source:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that the package lies in, marked where files were changed.
+    """The commit of the checkout that holds the package, marked if files were changed.
 
-    A copy without its history may say by the environment variable `MEMOHOP_COMMIT` what it is.
+    The environment variable ``MEMOHOP_COMMIT`` names it for a copy without its history.
     """
     if os.environ.get(COMMIT):
         return os.environ[COMMIT]
     package = Path(__file__).parents[1]
     if not (package.parents[1] / ".git").exists():  # installed, perhaps below someone else's
         return None
-    command = [
-        "git",
-        "-C",
-        str(package),
-        "describe",
-        "--always",
-        "--abbrev=40",
-        "--dirty",
-        "--exclude=*",
-    ]
+    command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        done = subprocess.run(
+            command, cwd=package, capture_output=True, text=True, timeout=20, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""Sends jobs to the workers of a Ray cluster. Ray is an extra: `pip install memohop[ray]`."""
+"""Sends jobs to the workers of a Ray cluster. Ray is an extra: ``pip install memohop[ray]``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from memohop.bench.runner import Attempt, Engine, Inner, Job, Place, attempt
+from memohop.bench.runner import Attempt, Attempts, Engine, Inner, Job, Resources, attempt
 from memohop.errors import DataError, UsageError
 
 _TRIES = 3
@@ -17,12 +17,12 @@ _TRIES = 3
 def ray_engine(address: str | None = None) -> Engine:
     """An engine for :func:`memohop.bench.runner.run_cells`.
 
-    The workers train and the driver alone writes the store. A job whose worker or node is lost is
-    tried again after the others; after three losses it is given back as lost. Workers read the
-    data files at the same path as the driver, or download them.
+    The workers train, and the driver alone writes the store. A job whose worker or node is lost is
+    tried again after the others; after three losses it counts as lost. Workers read the data files
+    at the same path as the driver, or download them.
 
     Args:
-        address: Of a cluster that runs, or `auto`; one is started on this machine by default.
+        address: Of a running cluster, or ``auto``; one is started on this machine by default.
     """
     try:
         import ray
@@ -32,7 +32,7 @@ def ray_engine(address: str | None = None) -> Engine:
             "--engine ray"
         ) from error
 
-    def engine(jobs: Iterator[Job], place: Place, inner: Inner) -> Iterator[tuple[Job, Attempt]]:
+    def engine(jobs: Iterator[Job], resources: Resources, inner: Inner) -> Attempts:
         ray.init(
             address=address,
             include_dashboard=False,
@@ -40,7 +40,7 @@ def ray_engine(address: str | None = None) -> Engine:
             logging_level=logging.ERROR,
         )
         try:
-            yield from _send(ray, jobs, place)
+            yield from _send(ray, jobs, resources)
         except ray.exceptions.RayError as error:
             raise DataError(
                 f"the Ray cluster is lost ({_in_a_line(error)}); see that it runs and give the "
@@ -52,20 +52,20 @@ def ray_engine(address: str | None = None) -> Engine:
     return engine
 
 
-def _send(ray: Any, jobs: Iterator[Job], place: Place) -> Iterator[tuple[Job, Attempt]]:
-    """Keeps every worker busy, and gives what comes back in the order in which it comes."""
-    needs = {"num_gpus": 1} if place.device == "cuda" else {"num_cpus": 1}
-    kind = "GPU" if place.device == "cuda" else "CPU"
+def _send(ray: Any, jobs: Iterator[Job], resources: Resources) -> Attempts:
+    """Keeps every worker busy, and gives their attempts as they come."""
+    needs = {"num_gpus": 1} if resources.device == "cuda" else {"num_cpus": 1}
+    kind = "GPU" if resources.device == "cuda" else "CPU"
     workers = int(ray.cluster_resources().get(kind, 0))
     if not workers:
         raise UsageError(f"the Ray cluster has no {kind}; add one or choose another --device")
-    remote = ray.remote(max_retries=0, **needs)(attempt)  # lost jobs are seen to here
+    remote = ray.remote(max_retries=0, **needs)(attempt)  # lost jobs are tried again here
     running: dict[Any, Job] = {}
     lost, losses = deque[Job](), Counter[str]()
     while True:
         waiting = chain(jobs, _taken(lost))
         for job in islice(waiting, workers - len(running)):
-            running[remote.remote(job, place)] = job
+            running[remote.remote(job, resources)] = job
         if not running:
             return
         (ready,), _ = ray.wait(list(running), num_returns=1)
@@ -88,11 +88,11 @@ def _received(ray: Any, ready: Any) -> Attempt:
     except DataError as error:  # Ray's error, which is also an instance of the original's class
         raise DataError(str(getattr(error, "cause", error))) from error
     except ray.exceptions.RayError as error:
-        # What the training raises comes back in the attempt: this is of the cluster.
+        # An error of the training is part of the attempt, so this is one of the cluster.
         return Attempt(lost=_in_a_line(error))
 
 
 def _in_a_line(error: Exception) -> str:
-    """Which error, and the first line of its text, which may go on for a page."""
+    """The kind of error and the first line of its text, which may be a page long."""
     cause = getattr(error, "cause", None) or error
     return f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}"

@@ -1,7 +1,7 @@
-"""What an experiment gave, in one compact file: every member's scores, and where they come from.
+"""The results of an experiment in one compact file: each member's scores, and where they come from.
 
-The files lie in the package, one for each experiment, and tables and figures are made from them
-without training anything. Needs no PyTorch.
+The package has one file for each experiment, from which tables and figures are made without
+training anything. Needs no PyTorch.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from memohop.errors import DataError, UsageError, unknown_name
 from memohop.outputs import write_whole
 from memohop.training.choice import first_best
 
-NO_SCORE = -1.0  # of a network that diverged, or whose score cannot be computed
+NO_SCORE = -1.0  # the network diverged, or the score cannot be computed
 Score = Annotated[float, Meta(ge=NO_SCORE, le=1)]
 Count = Annotated[int, Meta(ge=0)]
-# Without what could hide or turn round the text about it.
+# Without characters that could hide or reverse the text around it.
 Text = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*\Z")]
 Name = Annotated[Text, Meta(min_length=1, max_length=100)]
 Value = bool | int | float | Text
@@ -34,19 +34,12 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     """One member: a network that was trained.
 
     Attributes:
-        protocol: `paper`, `official` or another one of the experiment.
-        dataset: Its id.
-        model: Its id.
-        axes: What the experiment varies, for example `{"noise": 25, "draw": 0}`.
-        setting: What is to be chosen on validation, for example `{"lam": 0.1}`.
-        split: The column of the masks.
-        seed: The seed of the member.
-        val: Validation score at the best epoch, in [0, 1], or `NO_SCORE`.
-        test: Test score at the same epoch.
-        best_epoch: Counted from 0.
-        epochs: How many were run.
-        seconds: Its share of the time that its population took.
-        source: Place in `Results.sources`.
+        axes: What the experiment varies, for example ``{"noise": 25, "draw": 0}``.
+        setting: What validation chooses, for example ``{"lam": 0.1}``.
+        val, test: Scores at the best epoch, in [0, 1], or ``NO_SCORE``.
+        best_epoch: That epoch, counted from 0, of the ``epochs`` that were run.
+        seconds: The member's share of the time that its population took.
+        source: Index in ``Results.sources``.
     """
 
     protocol: Name
@@ -65,23 +58,22 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def cell(self) -> tuple[Any, ...]:
-        """What the rows between which validation chooses have in common."""
+        """What identifies the cell: validation chooses between the rows of one cell."""
         return self.protocol, self.dataset, self.model, *sorted(self.axes.items())
 
     @property
     def has_scores(self) -> bool:
-        """Whether it may be chosen."""
+        """Whether the row may be chosen."""
         return min(self.val, self.test) >= 0
 
 
-class Source(msgspec.Struct, frozen=True):
-    """Where rows were made.
+_COLUMNS = Row.__struct_fields__
 
-    Attributes:
-        versions: Of Python and of the packages that the scores depend on.
-        device: The name of the processor or GPU.
-        commit: Of the checkout that ran, where it was one.
-        datasets: The digest of each dataset.
+
+class Source(msgspec.Struct, frozen=True):
+    """Where rows were made: versions of the packages that matter, processor or GPU, and commit.
+
+    ``datasets`` has the digest of each dataset's files.
     """
 
     versions: dict[Name, Text]
@@ -91,13 +83,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """All rows of one experiment.
-
-    Attributes:
-        experiment: Its id.
-        sources: Where the rows were made.
-        rows: One for each member, in the order of the experiment.
-    """
+    """All rows of one experiment, in its order, and where they were made."""
 
     experiment: str
     sources: tuple[Source, ...]
@@ -109,7 +95,7 @@ class Results(msgspec.Struct, frozen=True):
 
         Args:
             name: The id of an experiment whose results come with the package, or the path of a
-                file that `memohop store export` wrote.
+                file that ``memohop store export`` wrote.
         """
         path = Path(name) if str(name).endswith(".json") else _packaged(str(name))
         remedy = "write it anew with memohop store export"
@@ -119,10 +105,10 @@ class Results(msgspec.Struct, frozen=True):
             raise DataError(f"cannot read the results {path}: {error.strerror}") from error
         except msgspec.MsgspecError as error:
             raise DataError(f"{path} is not a file of results ({error}); {remedy}") from error
-        if found.columns != Row.__struct_fields__:
+        if found.columns != _COLUMNS:
             raise DataError(
                 f"{path} has the columns {', '.join(found.columns)}, and this version of memohop "
-                f"reads {', '.join(Row.__struct_fields__)}; {remedy}"
+                f"reads {', '.join(_COLUMNS)}; {remedy}"
             )
         for number, wrong in _mistakes(found):
             raise DataError(f"{path}: row {number}: {wrong}; {remedy}")
@@ -139,11 +125,7 @@ class Results(msgspec.Struct, frozen=True):
 
     def save(self, path: Path) -> None:
         """Write the file, one row in a line so that differences can be read."""
-        head = {
-            "experiment": self.experiment,
-            "sources": self.sources,
-            "columns": Row.__struct_fields__,
-        }
+        head = {"experiment": self.experiment, "sources": self.sources, "columns": _COLUMNS}
         lines = b",\n".join(msgspec.json.encode(row) for row in self.rows)
         write_whole(path, msgspec.json.encode(head)[:-1] + b',"rows":[\n' + lines + b"\n]}\n")
 
@@ -156,7 +138,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _mistakes(file: _File) -> Iterator[tuple[int, str]]:
-    """Rows that no export can have written, by their number, and why."""
+    """Rows that no export can have written: their number, and what is wrong."""
     known = set(datasets())
     seen: set[tuple[Any, ...]] = set()
     for number, row in enumerate(file.rows, start=1):
@@ -175,12 +157,12 @@ def _mistakes(file: _File) -> Iterator[tuple[int, str]]:
 def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> list[Row]:
     """The rows of the setting whose mean validation score is best; the first of equals.
 
-    A setting of which a row has no scores is not chosen.
+    A setting with a row without scores is not chosen.
 
     Args:
         rows: Those of one cell.
-        by: `leak-test` chooses by the test score, as some published rows did; what it gives is
-            no estimate of anything, and is there for comparison alone.
+        by: ``leak-test`` chooses by the test score, as some published rows did; it estimates
+            nothing and is there for comparison alone.
     """
     if by not in ("val", "leak-test"):
         raise UsageError(f"by must be val or leak-test, not {by!r}")
@@ -208,7 +190,6 @@ def _packaged(name: str) -> Path:
     folder = Path(str(resources.files("memohop"))) / "results"
     path = folder / f"{name}.json"
     if not path.is_file():
-        raise unknown_name(
-            "file of results", name, sorted(found.stem for found in folder.glob("*.json"))
-        )
+        known = sorted(found.stem for found in folder.glob("*.json"))
+        raise unknown_name("file of results", name, known)
     return path

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from memohop.bench.cell import Cell, Run, cost
 from memohop.bench.claims import Claims
-from memohop.bench.execute import Outcome, Progress, execute
+from memohop.bench.execute import Progress, execute
 from memohop.bench.provenance import source
 from memohop.bench.results import Source
 from memohop.bench.store import Store
 from memohop.data.check import MissingClassWarning
 from memohop.errors import DataError
 from memohop.out_of_memory import OutOfMemoryError
+from memohop.training import MemberResult
 from memohop.training.trainer import DivergedWarning
 
 
@@ -30,24 +31,24 @@ class Job:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of a job.
+    """The end of a job.
 
     Attributes:
-        outcomes: One for each run.
+        results: One for each run of the job.
         source: Where they were made.
-        failure: The traceback, where the training of the cell has failed.
-        lost: Why, where machines or processes failed: that says nothing of the cell.
+        failure: The traceback, if the training failed.
+        lost: The reason, if a machine or a process failed, which says nothing about the cell.
     """
 
-    outcomes: tuple[Outcome, ...] = ()
+    results: tuple[MemberResult, ...] = ()
     source: Source | None = None
     failure: str | None = None
     lost: str | None = None
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where to train: a local folder with the data files, and a device."""
+class Resources:
+    """What to train with: a local folder with the data files, and a device."""
 
     root: Path | None = None
     device: str = "cpu"
@@ -63,7 +64,7 @@ class Tally:
         given_up: Those that had failed before and were not to be tried again.
         done: Those that were finished now.
         failed: Those that failed now.
-        lost: Why some could not be tried to the end, by their names; they are not in the store.
+        lost: By name, why a cell could not be finished; such cells are not in the store.
         elsewhere: Those that another process works on.
         diverged: How many networks have diverged now; they have no score and are never chosen.
     """
@@ -79,7 +80,8 @@ class Tally:
 
 
 Inner = Callable[[Job, float], None]
-Engine = Callable[[Iterator[Job], Place, Inner], Iterator[tuple[Job, Attempt]]]
+Attempts = Iterator[tuple[Job, Attempt]]
+Engine = Callable[[Iterator[Job], Resources, Inner], Attempts]
 Watcher = Callable[[Tally, Cell, float], None]
 
 
@@ -87,25 +89,25 @@ def run_cells(
     cells: Sequence[Cell],
     store: Store,
     *,
-    place: Place,
+    resources: Resources,
     engine: Engine | None = None,
     retry: bool = False,
     limit: int | None = None,
     costly_first: bool = False,
     watcher: Watcher | None = None,
 ) -> Tally:
-    """Train what is missing, and write each cell when it is whole.
+    """Train the cells that are missing, and write each one when it is complete.
 
     Args:
         cells: Those that should be in the store in the end.
         store: The store.
-        place: Where to train.
-        engine: What trains, from jobs to attempts in any order; this process by default.
+        resources: What to train with.
+        engine: Trains jobs and gives their attempts in any order; this process by default.
         retry: Whether to try again what has failed before.
-        limit: The most cells to train: the first ones of those that are missing.
-        costly_first: Whether to begin with those that take longest, and to end with those that
-            have only runs of others; for engines that train several at once.
-        watcher: Called as `watcher(tally, cell, share)` with the share of all the work that is
+        limit: The most cells to train: the first of those that are missing.
+        costly_first: Whether to begin with the cells that take longest and end with those that
+            share all their runs with others; for engines that train several at once.
+        watcher: Called as ``watcher(tally, cell, share)`` with the share of all the work that is
             done, whenever a cell is finished and often in between.
     """
     tally = Tally(cells=len(cells))
@@ -123,13 +125,14 @@ def run_cells(
 
     with Claims(store) as claims:
         jobs = _jobs(pending, store, claims, tally)
-        for job, attempt in (engine or local_engine)(jobs, place, inner):
+        for job, attempt in (engine or local_engine)(jobs, resources, inner):
             if attempt.lost is not None:
                 tally.lost[job.cell.name] = attempt.lost
             elif attempt.failure is None:
-                store.write(job.cell, attempt.outcomes, attempt.source)
+                pairs = zip(job.runs, attempt.results, strict=True)
+                store.write(job.cell, pairs, attempt.source)
                 tally.done += 1
-                tally.diverged += sum(outcome.result.diverged for outcome in attempt.outcomes)
+                tally.diverged += sum(result.diverged for result in attempt.results)
             else:
                 store.write_failure(job.cell, attempt.failure)
                 tally.failed.append(job.cell)
@@ -139,37 +142,39 @@ def run_cells(
     return tally
 
 
-def local_engine(jobs: Iterator[Job], place: Place, inner: Inner) -> Iterator[tuple[Job, Attempt]]:
+def local_engine(jobs: Iterator[Job], resources: Resources, inner: Inner) -> Attempts:
     """Trains in this process, one job after the other."""
     for job in jobs:
 
         def progress(done: int, total: int, job: Job = job) -> None:
             inner(job, done / total)
 
-        yield job, attempt(job, place, progress)
+        yield job, attempt(job, resources, progress)
 
 
-def attempt(job: Job, place: Place, progress: Progress | None = None) -> Attempt:
-    """Train the runs of a job; what the training raises comes back with the attempt.
+def attempt(job: Job, resources: Resources, progress: Progress | None = None) -> Attempt:
+    """Train the runs of a job; an error of the training is part of the attempt.
 
-    Missing data is for the user to see to, and ends everything.
+    Missing data is the user's to mend, and ends everything.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MissingClassWarning)  # the splits are as published
             warnings.simplefilter("ignore", DivergedWarning)  # the tally counts them
-            outcomes = execute(job.runs, root=place.root, device=place.device, progress=progress)
+            results = execute(
+                job.runs, root=resources.root, device=resources.device, progress=progress
+            )
     except OutOfMemoryError as error:  # of this machine, with what else runs on it
         return Attempt(lost=str(error))
     except DataError:
         raise
     except Exception:
         return Attempt(failure=traceback.format_exc())
-    return Attempt(tuple(outcomes), source(place.device))
+    return Attempt(tuple(results), source(resources.device))
 
 
 def _plan(cells: Sequence[Cell], store: Store, retry: bool, tally: Tally) -> list[Cell]:
-    """The cells that the store does not have, or has with other runs than those wanted now."""
+    """The cells that the store lacks, or has with other runs than those wanted now."""
     known, pending = store.cells(), []
     for cell in cells:
         found = known.get(cell.id)
@@ -183,7 +188,7 @@ def _plan(cells: Sequence[Cell], store: Store, retry: bool, tally: Tally) -> lis
 
 
 def _work(pending: Sequence[Cell], store: Store) -> dict[str, float]:
-    """What each cell costs, by id; a run that several cells have costs once."""
+    """The cost of each cell, by id; a run that several cells share costs once."""
     counted: set[str] = set()
     work = {}
     for cell in pending:
@@ -194,7 +199,7 @@ def _work(pending: Sequence[Cell], store: Store) -> dict[str, float]:
 
 
 def _jobs(pending: Sequence[Cell], store: Store, claims: Claims, tally: Tally) -> Iterator[Job]:
-    """Claims one cell after the other, when it is asked for the next."""
+    """Claims a cell each time it is asked for the next job."""
     for cell in pending:
         if not claims.take(cell.id):
             tally.elsewhere += 1

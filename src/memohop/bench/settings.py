@@ -1,4 +1,4 @@
-"""How networks are trained, down to the last number: what an experiment file decides."""
+"""The settings of a training, all of which an experiment file may decide."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ class Settings(Numbers):
     """Data, model options, rules and numbers of one training.
 
     Attributes:
-        features: `raw` as published, or `row` with each row divided by its sum.
-        split: `published`; `public`, `random` or `class-wise` as in `memohop.load`.
-        data: Further options of `memohop.load`.
-        noise: Arcs to add, in percent; see `memohop.data.noise`.
+        features: ``raw`` as published, or ``row`` with each row divided by its sum.
+        split: ``published``; ``public``, ``random`` or ``class-wise`` as in :func:`memohop.load`.
+        data: Further options of :func:`memohop.load`.
+        noise: Arcs to add, in percent; see :mod:`memohop.data.noise`.
         draw: Seed of the noise.
-        noise_policy: `undirected` or `directed`.
         epochs: The most epochs.
-        patience: See `Rules.stop`; never by default.
+        patience: See ``Rules.stop``; never by default.
         options: Options of the model.
         rules: Optimiser, schedule, stop, and which epoch counts.
-        lr, weight_decay, lam, dropout, input_dropout: See `memohop.training.numbers`.
+        lr, weight_decay, lam, dropout, input_dropout: See :mod:`memohop.training.numbers`.
     """
 
     features: Literal["raw", "row"] = "raw"
@@ -71,20 +70,17 @@ class Settings(Numbers):
         return msgspec.convert(raw, cls)
 
     def having(self, values: Mapping[str, Any]) -> Settings:
-        """The same with some values: those of its own attributes, or else of model options."""
+        """The same with other values of its attributes, or else of options of the model."""
         raw = msgspec.to_builtins(self)
         for name, value in values.items():
-            if name in self.names():
-                raw[name] = value
-            else:
-                raw["options"][name] = value
+            (raw if name in self.names() else raw["options"])[name] = value
         try:
             return msgspec.convert(raw, Settings)
         except msgspec.ValidationError as error:
             raise UsageError(f"{error} of the settings") from error
 
     def member(self, *, split: int, seed: int) -> Member:
-        """The member of a population that these settings make."""
+        """A member of a population with these settings."""
         return Member(split=split, seed=seed, **self.numbers)
 
     def splits(self, dataset: str) -> int:
@@ -95,7 +91,7 @@ class Settings(Numbers):
         return whole_number("data.splits", self.data.get("splits", default), least=1)
 
     def data_key(self, dataset: str) -> dict[str, Any]:
-        """What decides the data, down to the digests of its files."""
+        """Everything the data depends on, with the digests of its files."""
         key: dict[str, Any] = {
             "dataset": dataset,
             "files": {path: known_digests()[path] for path in describe(dataset).files},

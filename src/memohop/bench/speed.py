@@ -2,7 +2,7 @@
 
 A model-epoch is one epoch of one model: a training step and an evaluation. Stock PyG trains one
 model at a time; the population trains many in one step, and its time is divided by their number.
-The two take turns, so that both see the same machine, and medians are compared.
+The two take turns, so that both meet the same load of the machine, and medians are compared.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from memohop.data.synthetic import csbm
 from memohop.nn import Graph
 from memohop.nn._ops.fixed_matrix import fixed_product
 from memohop.pyg import Data
-from memohop.training.capture import CapturedStep
+from memohop.training.capture import captured
+from memohop.training.device import traits_of
 from memohop.training.member import Member
-from memohop.training.memory import peak_bytes
 from memohop.training.population import Population
-from memohop.training.trainer import make_builder, make_task
+from memohop.training.room import peak_bytes
+from memohop.training.task import make_builder, make_task
 
 _WIDTH = 64
 _WARM_UP = 5  # epochs, the capture of a CUDA graph among them
@@ -35,12 +36,10 @@ class Speed:
     """One line of the speed table.
 
     Attributes:
-        dataset, model, device, members: what was run.
-        stock_ms: milliseconds per model-epoch in stock PyG.
-        ms: milliseconds per model-epoch in the population.
-        ratio: the first over the second.
-        peak_mb: most memory that the population held at once, in megabytes.
-        floor_share: share of the population's step that its graph products alone take (two
+        stock_ms, ms: Milliseconds per model-epoch in stock PyG and in the population.
+        ratio: The first over the second.
+        peak_mb: The most megabytes that the population held at once.
+        floor_share: The share of the population's step that its graph products alone take (two
             forward, two backward, two for evaluation); None for attention, which has none.
     """
 
@@ -70,10 +69,10 @@ def measure(
     """Time one model on one dataset, both ways."""
     population = _population(data, model, members, device)
     peak = _peak(population, device)
-    step = CapturedStep(population.step) if device.type == "cuda" else population.step
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        stock, ours = _take_turns([stock_epoch(model, data, device), step], device, epochs)
+        contenders = [stock_epoch(model, data, device), captured(population.step, device)]
+        stock, ours = _take_turns(contenders, device, epochs)
     floor = _floor_ms(population, members, device)
     return Speed(
         dataset=data.name,
@@ -101,8 +100,7 @@ def growth(*, device: torch.device, epochs: int = 10) -> Iterator[Growth]:
             at = {**start, axis: value}
             data = csbm(nodes=2000, degree=at["degree"], seed=0)
             population = _population(data, "gcn+mmp", at["members"], device, width=at["width"])
-            step = CapturedStep(population.step) if device.type == "cuda" else population.step
-            (taken,) = _take_turns([step], device, epochs)
+            (taken,) = _take_turns([captured(population.step, device)], device, epochs)
             arcs = data.edge_index.shape[1]
             yield Growth("arcs", arcs, taken) if axis == "degree" else Growth(axis, value, taken)
 
@@ -119,7 +117,7 @@ def _population(
 
 
 def _take_turns(
-    contenders: Sequence[Callable[[], None]], device: torch.device, epochs: int
+    contenders: Sequence[Callable[[], object]], device: torch.device, epochs: int
 ) -> list[float]:
     """The median milliseconds of one call of each."""
     taken: list[list[float]] = [[] for _ in contenders]
@@ -139,12 +137,12 @@ def _floor_ms(population: Population, members: int, device: torch.device) -> flo
     if not isinstance(graph, Graph) or "attention_dropout" in str(population.model):
         return None
     hidden = torch.randn(members, graph.num_nodes, _WIDTH, device=device)
-    (one,) = _take_turns([lambda: _discard(fixed_product(hidden, graph.matrix))], device, 10)
+    (one,) = _take_turns([lambda: fixed_product(hidden, graph.matrix)], device, 10)
     return 6 * one
 
 
 def _peak(population: Population, device: torch.device) -> float:
-    if device.type == "cuda":
+    if traits_of(device).is_separate:
         torch.cuda.reset_peak_memory_stats(device)
         population.step()
         return torch.cuda.max_memory_allocated(device)
@@ -152,9 +150,5 @@ def _peak(population: Population, device: torch.device) -> float:
 
 
 def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
+    if traits_of(device).is_separate:
         torch.cuda.synchronize(device)
-
-
-def _discard(_: object) -> None:
-    pass

@@ -1,23 +1,25 @@
-"""Which differences between models are more than noise.
+r"""Which differences between models are more than noise.
 
 Over several datasets, after J. Demšar, *Statistical comparisons of classifiers over multiple data
 sets* (JMLR 2006), and A. Benavoli, G. Corani and F. Mangili, *Should we really use post-hoc tests
-based on mean-ranks?* (JMLR 2016): the Friedman test says whether the models differ at all, and
-Wilcoxon's signed-rank test with Holm's correction says which pairs do. The critical difference of
-Nemenyi's test is given beside them: two average ranks that are further apart differ, where
+based on mean-ranks?* (JMLR 2016): the Friedman test shows whether the models differ at all, and
+Wilcoxon's signed-rank test with Holm's correction shows which pairs do. Nemenyi's test is given
+beside them: two average ranks differ if they are further apart than the critical difference
 
-    CD = q / sqrt(2) * sqrt(k (k + 1) / (6 n))
+.. math:: CD = q / \sqrt{2} \cdot \sqrt{k (k + 1) / (6 n)}
 
-with q the quantile of the studentised range for k models, over n datasets.
+with :math:`q` the quantile of the studentised range for :math:`k` models, over :math:`n` datasets.
 
 Within one dataset the splits overlap, so that their scores are not independent and an ordinary
 t-test finds differences where there are none. C. Nadeau and Y. Bengio, *Inference for the
-generalization error* (Machine Learning 2003), correct the variance of the mean of n differences d:
+generalization error* (Machine Learning 2003), correct the variance of the mean of :math:`n`
+differences :math:`d`:
 
-    t = mean(d) / sqrt((1 / n + n_test / n_train) * var(d)),   with n - 1 degrees of freedom.
+.. math:: t = \bar d / \sqrt{(1 / n + n_{test} / n_{train}) \cdot var(d)}
 
-Every standard deviation is that of a sample (ddof=1). So are those that the paper prints: on its
-small datasets most of them can be had from ten whole numbers of nodes with ddof=1 alone.
+with :math:`n - 1` degrees of freedom. Every standard deviation is that of a sample (ddof=1), as in
+the paper: on its small datasets most of those printed follow from ten whole numbers of nodes with
+ddof=1 alone.
 """
 
 from __future__ import annotations
@@ -49,13 +51,12 @@ class Comparison:
         models: The best average rank first.
         datasets: How many there are.
         ranks: The average rank of each model; 1 is best, and equals share theirs.
-        friedman: Friedman's chi-square, corrected for ties.
-        friedman_p: Its p-value.
-        p: For each pair of places in `models`, Wilcoxon's p-value after Holm's correction.
-        smallest_p: The least that `p` can be for any pair, whatever the scores.
+        friedman, friedman_p: Friedman's chi-square, corrected for ties, and its p-value.
+        p: For each pair of indices of ``models``, Wilcoxon's p-value after Holm's correction.
+        smallest_p: The least ``p`` that any scores can give.
         critical_difference: Nemenyi's.
-        cliques: The longest runs of models, two or more that follow one another by rank, in which
-            no pair differs by `p`.
+        cliques: The longest runs of two or more models, in the order of their ranks, in which no
+            pair differs by ``p``.
     """
 
     models: tuple[str, ...]
@@ -91,7 +92,7 @@ def compare(scores: Mapping[str, Sequence[float]]) -> Comparison:
     models = sorted(scores, key=lambda model: ranks[model])
     table = np.array([scores[model] for model in models]).round(_DIGITS)
     count, datasets = table.shape
-    differ = bool(np.ptp(table, axis=0).any())  # where all are equal there is nothing to test
+    differ = bool(np.ptp(table, axis=0).any())  # if all are equal there is nothing to test
     friedman, friedman_p = stats.friedmanchisquare(*table) if differ else (0.0, 1.0)
     pairs = list(combinations(range(count), 2))
     p = dict(zip(pairs, holm([_wilcoxon(table[i] - table[j]) for i, j in pairs]), strict=True))
@@ -115,24 +116,19 @@ def average_ranks(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return dict(zip(scores, ranks.tolist(), strict=True))
 
 
+@cache  # an integral, a tenth of a second
 def critical_difference(models: int, datasets: int, *, alpha: float = ALPHA) -> float:
     """Nemenyi's: how far apart two average ranks must be."""
-    quantile = _studentised_range(1 - alpha, models) / math.sqrt(2)
+    quantile = float(stats.studentized_range.ppf(1 - alpha, models, np.inf)) / math.sqrt(2)
     return quantile * math.sqrt(models * (models + 1) / (6 * datasets))
-
-
-@cache  # an integral, a tenth of a second
-def _studentised_range(probability: float, models: int) -> float:
-    return float(stats.studentized_range.ppf(probability, models, np.inf))
 
 
 def holm(p: Sequence[float]) -> list[float]:
     """Holm's correction: the least of m p-values times m, the next times m - 1, never falling."""
-    adjusted, highest = [0.0] * len(p), 0.0
-    for place, i in enumerate(sorted(range(len(p)), key=p.__getitem__)):
-        highest = max(highest, min(1.0, (len(p) - place) * p[i]))
-        adjusted[i] = highest
-    return adjusted
+    order, adjusted = np.argsort(p), np.empty(len(p))
+    rising = np.maximum.accumulate(np.arange(len(p), 0, -1) * np.take(p, order))
+    adjusted[order] = np.minimum(1, rising)
+    return adjusted.tolist()
 
 
 def corrected_t_test(
@@ -152,10 +148,10 @@ def corrected_t_test(
 
 
 def against(scores: Mapping[str, Sequence[float]], reference: str) -> dict[str, float]:
-    """How likely each model's distance to a reference is by chance, within one dataset.
+    """The p-value of each model's distance to a reference, within one dataset.
 
-    p-values of the corrected resampled t-test after Holm's correction for the number of models;
-    1 for the reference itself.
+    By the corrected resampled t-test after Holm's correction for the number of models; 1 for the
+    reference itself.
 
     Args:
         scores: Of each model, one for each split, in the same order; two splits or more.
@@ -164,15 +160,11 @@ def against(scores: Mapping[str, Sequence[float]], reference: str) -> dict[str, 
     others = [model for model in scores if model != reference]
     own = np.asarray(scores[reference])
     p = holm([corrected_t_test((own - scores[model]).tolist()) for model in others])
-    found = dict(zip(others, p, strict=True))
-    return {model: found.get(model, 1.0) for model in scores}
+    return dict.fromkeys(scores, 1.0) | dict(zip(others, p, strict=True))
 
 
 def against_the_best(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The same with the best mean as the reference.
-
-    What is not below `ALPHA` is no worse than the best, as far as one can tell.
-    """
+    """The same with the best mean as the reference; below ``ALPHA`` a model is worse than it."""
     return against(scores, max(scores, key=lambda model: np.mean(scores[model])))
 
 
@@ -184,7 +176,7 @@ def _wilcoxon(differences: Array) -> float:
 
 
 def _runs(count: int, p: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
-    """First place and end of each longest run without a pair that differs."""
+    """First index and end of each longest run without a pair that differs."""
     runs: list[tuple[int, int]] = []
     for start in range(count):
         end = start + 1

@@ -1,8 +1,8 @@
-"""The same networks as one writes them with PyG's layers: the other side of every speed ratio.
+"""The same networks written with PyG's layers: the other side of every speed ratio.
 
 Dense features, ``torch.nn.Dropout``'s masks, ``GCNConv(cached=True)``, ``GATConv`` or, for H2GCN's
 rounds without weights, ``LGConv`` on weights that are computed once, and ``torch.optim.Adam``, one
-model at a time. None of this is used for anything but comparison.
+model at a time. All of this is for comparison alone.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class StockH2GCN(nn.Module):
 
 
 def two_steps_away(edge_index: Tensor, num_nodes: int) -> Tensor:
-    """The arcs to those whom two steps reach, and not one."""
+    """The arcs to the nodes that two steps reach and one does not."""
     far = H2GCN(1, 1).prepare(edge_index, num_nodes).far.pattern
     return torch.stack([far.row, far.col])
 
@@ -116,7 +116,7 @@ def build_stock(name: str, in_channels: int, out_channels: int) -> nn.Module:
 
 
 def undirected_arcs(data: Data) -> Tensor:
-    """Each pair of neighbours once in each direction, which is what the twins see."""
+    """Each pair of neighbours once in each direction, as the twins read it."""
     both = torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1)
     return both[:, both[0] != both[1]].unique(dim=1)
 

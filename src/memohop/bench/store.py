@@ -1,8 +1,8 @@
 """The run store: one SQLite file that any number of processes may work on.
 
-A run is there once, under the digest of its content, whichever cells it belongs to. A cell is
+Each run is stored once, under the digest of its content, even if several cells share it. A cell is
 written in one transaction: a process that is killed loses the cell in flight and nothing else.
-What is read is held against its digests, so that a damaged file is not taken for results.
+Everything read is checked against its digests, so that a damaged file does not pass for results.
 """
 
 from __future__ import annotations
@@ -10,45 +10,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from memohop.bench.cell import Cell, Run
 from memohop.bench.database import blaming, open_database, transaction
-from memohop.bench.execute import Outcome
-from memohop.bench.intact import (
-    Members,
-    RunRow,
-    checked_cell,
-    checked_members,
-    checked_run,
-    checked_source,
-    run_content,
-)
-from memohop.bench.results import Source
-from memohop.bench.settings import Scalar, digest
-from memohop.bench.stored import (
-    StoredCell,
-    StoredRun,
-    pack_curves,
-    pack_score,
-    unpack_curves,
-    unpack_score,
-)
+from memohop.bench.results import Results, Row, Source
+from memohop.bench.settings import digest
+from memohop.bench.stored import Members, StoredCell, StoredRun, checked_source
 from memohop.errors import UsageError
+from memohop.training import MemberResult
 
 _SELECT_CELLS = (
     "SELECT id, experiment, protocol, dataset, model, axes, content, failure, finished, "
     "(SELECT count(*) FROM members WHERE cell = cells.id) FROM cells"
 )
 _SELECT_RUNS = "SELECT runs.*, digest FROM runs LEFT JOIN checks ON checks.run = runs.id"
-_SELECT_MEMBERS = (  # a member whose run is gone is none
+_SELECT_MEMBERS = (  # without those whose run is gone
     "SELECT run, setting FROM members JOIN runs ON runs.id = run WHERE cell = ? ORDER BY place"
 )
+_DIGITS = 6  # of a score in results: enough to tell a hundred thousand test nodes apart
 
 
 class Store:
@@ -56,7 +38,7 @@ class Store:
 
     Args:
         path: The file.
-        read_only: Whether it must be there and stays as it is.
+        read_only: Whether the file must exist and stays as it is.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -64,7 +46,7 @@ class Store:
         self.db = open_database(path, read_only=read_only)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.db.close()
 
     def reading(self) -> AbstractContextManager[None]:
@@ -80,58 +62,92 @@ class Store:
     def cells(self) -> dict[str, StoredCell]:
         """All cells by their id, in the order in which they were finished."""
         with self.reading():
-            found = dict(map(checked_cell, self.db.execute(f"{_SELECT_CELLS} ORDER BY rowid")))
-            for key, cell in found.items():
-                self._members_of(key, cell)
-        return found
+            rows = self.db.execute(f"{_SELECT_CELLS} ORDER BY rowid")
+            found = [StoredCell.checked(row) for row in rows]
+            for cell in found:
+                self._members_of(cell)
+        return {cell.id: cell for cell in found}
 
     def cell(self, key: str) -> StoredCell | None:
         """The cell of that id, if it is there."""
         with self.reading():
             found = self.db.execute(f"{_SELECT_CELLS} WHERE id = ?", (key,)).fetchone()
-            return None if found is None else checked_cell(found)[1]
+            return None if found is None else StoredCell.checked(found)
 
     def missing(self, runs: Iterable[Run]) -> list[Run]:
-        """Those of the runs that are not there, each one once."""
+        """The runs that are not in the store, each one once."""
         wanted = {run.id: run for run in runs}
         with self.reading():
             return [run for key, run in wanted.items() if not self._has_run(key)]
 
-    def members(self, cell: str) -> list[StoredRun]:
-        """The runs of a cell, in their order; none of one that has failed."""
-        found = self.cell(cell)
-        if found is None:
-            raise UsageError(f"there is no cell {cell} in {self.path}")
-        return [
-            _stored_run(run, setting, source)
-            for key, setting in self._members_of(cell, found)
-            for run, source in self._runs("WHERE runs.id = ?", key)
-        ]
+    def run(self, key: str) -> tuple[StoredRun, Source]:
+        """The run of that id, and where it was made."""
+        for found in self._runs("WHERE runs.id = ?", key):
+            return found
+        raise UsageError(f"there is no run {key} in {self.path}")
 
-    def curves(self, run: str) -> NDArray[np.float32]:
-        """Training loss and validation score of each epoch of a run, `[2, epochs]`."""
-        for found, _ in self._runs("WHERE runs.id = ?", run):
-            return unpack_curves(found.curves)
-        raise UsageError(f"there is no run {run} in {self.path}")
+    def results(self, experiment: str, cells: Iterable[str]) -> Results:
+        """The members of cells, one row for each; a cell that has failed has none.
+
+        Args:
+            experiment: The id of the experiment.
+            cells: The ids of its cells.
+        """
+        rows: list[Row] = []
+        sources: dict[str, Source] = {}
+        digests: dict[str, dict[str, str]] = {}  # of the datasets, by the source
+        for key in cells:
+            cell = self.cell(key)
+            if cell is None:
+                raise UsageError(f"there is no cell {key} in {self.path}")
+            for member, setting in self._members_of(cell):
+                run, source = self.run(member)
+                sources[run.source], content = source, run.content
+                of_source = digests.setdefault(run.source, {})
+                of_source[cell.dataset] = digest(content["data"]["files"])
+                row = Row(
+                    protocol=cell.protocol,
+                    dataset=cell.dataset,
+                    model=cell.model,
+                    axes=cell.axes,
+                    setting=setting,
+                    split=content["split"],
+                    seed=content["seed"],
+                    val=round(run.val, _DIGITS),
+                    test=round(run.test, _DIGITS),
+                    best_epoch=run.best_epoch,
+                    epochs=run.epochs,
+                    seconds=round(run.seconds, 3),
+                    source=list(sources).index(run.source),
+                )
+                rows.append(row)
+        complete = (
+            msgspec.structs.replace(source, datasets=digests[key])
+            for key, source in sources.items()
+        )
+        return Results(experiment, tuple(complete), tuple(rows))
 
     def write(
-        self, cell: Cell, outcomes: Iterable[Outcome] = (), source: Source | None = None
+        self,
+        cell: Cell,
+        results: Iterable[tuple[Run, MemberResult]] = (),
+        source: Source | None = None,
     ) -> None:
-        """A cell, with those of its runs that were missing and where they were made."""
+        """A cell, with the results of its runs that were missing and where they were made."""
         with self.transaction():
             if source is not None:
                 made = self._write_source(source)
-                for outcome in outcomes:
-                    self._write_run(_run_row(outcome, made))
-            self._write_cell(cell.id, _stored_cell(cell), [(r.id, r.setting) for r in cell.runs])
+                for run, result in results:
+                    self._write_run(StoredRun.of(run, result, made))
+            self._write_cell(StoredCell.of(cell), [(run.id, run.setting) for run in cell.runs])
 
     def write_failure(self, cell: Cell, traceback: str) -> None:
         """A cell that cannot be trained."""
         with self.transaction():
-            self._write_cell(cell.id, _stored_cell(cell, failure=traceback), [])
+            self._write_cell(StoredCell.of(cell, failure=traceback), [])
 
     def merge(self, other: Path) -> tuple[int, int]:
-        """Take over what another store has and this one has not, if all of that is intact.
+        """Take over what another store has and this one lacks, if all of that is intact.
 
         Of runs and of finished cells that both have, this store's stay.
 
@@ -143,7 +159,7 @@ class Store:
         theirs = Store(other, read_only=True)
         with closing(theirs), self.transaction():
             with theirs.reading():
-                theirs.db.execute("BEGIN")  # from here on, what is read belongs to one moment
+                theirs.db.execute("BEGIN")  # everything read from here on belongs to one moment
             runs = 0
             for run, source in theirs._runs():
                 self._write_source(source)
@@ -152,28 +168,27 @@ class Store:
             for key, cell in theirs.cells().items():
                 known = ours.get(key)
                 if known is None or (known.failure is not None and cell.failure is None):
-                    self._write_cell(key, cell, theirs._members_of(key, cell))
+                    self._write_cell(cell, theirs._members_of(cell))
                     new += 1
         return runs, new
 
-    def _runs(self, where: str = "", *values: str) -> Iterator[tuple[RunRow, Source]]:
+    def _runs(self, where: str = "", *values: str) -> Iterator[tuple[StoredRun, Source]]:
         with self.reading():
             sources = {
                 key: checked_source(key, content)
                 for key, content in self.db.execute("SELECT * FROM sources")
             }
             for *row, check in self.db.execute(f"{_SELECT_RUNS} {where}", values):
-                run = checked_run(row, check)
+                run = StoredRun.checked(row, check)
                 if run.source not in sources:
                     raise msgspec.ValidationError(f"the source of the run {run.id} is gone")
                 yield run, sources[run.source]
 
-    def _members_of(self, key: str, cell: StoredCell) -> Members:
+    def _members_of(self, cell: StoredCell) -> Members:
         if cell.failure is not None:
             return []
         with self.reading():
-            found = self.db.execute(_SELECT_MEMBERS, (key,))
-            return checked_members(key, cell.content, found)
+            return cell.checked_members(self.db.execute(_SELECT_MEMBERS, (cell.id,)))
 
     def _has_run(self, key: str) -> bool:
         return self.db.execute("SELECT 1 FROM runs WHERE id = ?", (key,)).fetchone() is not None
@@ -185,66 +200,25 @@ class Store:
         self.db.execute("INSERT OR IGNORE INTO sources VALUES (?, ?)", (key, content))
         return key
 
-    def _write_run(self, row: RunRow) -> bool:
-        """Whether it was not there before."""
-        if self._has_run(row.id):
+    def _write_run(self, run: StoredRun) -> bool:
+        """Whether the run was not there before."""
+        if self._has_run(run.id):
             return False
-        values = msgspec.structs.astuple(row)
+        values = msgspec.structs.astuple(run)
         self.db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(values))})", values)
-        self.db.execute("INSERT OR REPLACE INTO checks VALUES (?, ?)", (row.id, row.digest))
+        self.db.execute("INSERT OR REPLACE INTO checks VALUES (?, ?)", (run.id, run.digest))
         return True
 
-    def _write_cell(self, key: str, cell: StoredCell, members: Members) -> None:
-        place = (key, cell.experiment, cell.protocol, cell.dataset, cell.model)
-        self.db.execute(
-            "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*place, json.dumps(cell.axes), cell.content, cell.failure, cell.finished),
+    def _write_cell(self, cell: StoredCell, members: Members) -> None:
+        *values, _ = msgspec.structs.astuple(
+            msgspec.structs.replace(cell, axes=json.dumps(cell.axes))
         )
-        self.db.execute("DELETE FROM members WHERE cell = ?", (key,))
+        self.db.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        self.db.execute("DELETE FROM members WHERE cell = ?", (cell.id,))
         self.db.executemany(
             "INSERT INTO members VALUES (?, ?, ?, ?)",
             (
-                (key, place, run, json.dumps(setting))
-                for place, (run, setting) in enumerate(members)
+                (cell.id, index, run, json.dumps(setting))
+                for index, (run, setting) in enumerate(members)
             ),
         )
-
-
-def _stored_cell(cell: Cell, failure: str | None = None) -> StoredCell:
-    place = (cell.experiment, cell.protocol, cell.dataset, cell.model, cell.axes)
-    return StoredCell(*place, cell.content, failure, _now(), len(cell.runs))
-
-
-def _stored_run(run: RunRow, setting: dict[str, Scalar], source: Source) -> StoredRun:
-    return StoredRun(
-        setting,
-        run_content(run),
-        source,
-        train=unpack_score(run.train),
-        val=unpack_score(run.val),
-        test=unpack_score(run.test),
-        best_epoch=run.best_epoch,
-        epochs=run.epochs,
-        seconds=run.seconds,
-    )
-
-
-def _run_row(outcome: Outcome, source: str) -> RunRow:
-    run, result = outcome.run, outcome.result
-    return RunRow(
-        id=run.id,
-        content=json.dumps(run.content),
-        train=pack_score(result.train),
-        val=pack_score(result.val),
-        test=pack_score(result.test),
-        best_epoch=result.best_epoch,
-        epochs=result.epochs,
-        curves=pack_curves(result),
-        seconds=round(outcome.seconds, 4),
-        finished=_now(),
-        source=source,
-    )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""The command itself: what all commands share, and how one ends."""
+"""The app that all commands belong to, its exit codes, and its output."""
 
 from __future__ import annotations
 
@@ -9,37 +9,34 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated, Any, get_args
+from functools import cache
+from typing import Any, get_args
 
 from cyclopts import App, CycloptsError, Parameter, Token, convert
 
-from memohop.allocator import keep_freed_memory
+from memohop.allocator import keep_freed_ram
 from memohop.errors import MemohopError, UsageError
-from memohop.out_of_memory import telling_of_memory
+from memohop.out_of_memory import reporting_out_of_memory
 from memohop.printable import printable
 from memohop.version import __version__
 
 _EXAMPLES = """Examples:
   memohop demo
-      what it is about, in under two minutes, on graphs made on the spot
+      see in under two minutes what it does, on random graphs
   memohop data list
-      the datasets
+      list the datasets
   memohop train texas --model gcn+mmp --lam 0,0.1,0.2
-      ten splits; the best of three settings is chosen on validation
+      train on ten splits; validation chooses the best of three settings
   memohop run table1 --only dataset=texas
-      the paper's Table 1; what the store already has is not trained again
+      run a part of the paper's Table 1; nothing is trained twice
   memohop fit --nodes nodes.csv --edges edges.csv --label kind
-      a graph of your own
+      fit a model to a graph of your own
 
-memohop COMMAND --help tells more."""
-
-Json = Annotated[bool, Parameter(name="--json", show_default=False)]
-Folder = Annotated[Path | None, Parameter(name="--data")]
+For more on a command: memohop COMMAND --help"""
 
 
 def _convert(kind: Any, tokens: Sequence[Token]) -> Any:
-    """As Cyclopts does, but a whole number must be one: 1.5 is not rounded."""
+    """Convert as Cyclopts does, but refuse 1.5 for a whole number instead of rounding it."""
     if int in (kind, *get_args(kind)):
         for token in tokens:
             if not re.fullmatch(r"[+-]?\d{1,30}", token.value):
@@ -60,27 +57,26 @@ app = App(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0, 1 for a failure, 2 for bad usage, 130 for Ctrl-C."""
-    keep_freed_memory()
+    """Run one command and return 0, 1 for a failure, 2 for bad usage, or 130 for Ctrl-C."""
+    keep_freed_ram()
     words = sys.argv[1:] if arguments is None else arguments
-    doing = " ".join(["memohop", *words[:1]])
+    doing = " ".join(["running memohop", *words[:1]])
     try:
-        with telling_of_memory(
-            f"running {doing}", lower="--memory, --jobs or the size of the data"
-        ):
+        with reporting_out_of_memory(doing, lower="--memory, --jobs or the size of the data"):
             app(arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except (CycloptsError, UsageError) as error:
-        return _fail(str(error), 2)
-    except MemohopError as error:
-        return _fail(str(error), 1)
+        remark(str(error))
+        return 2
     except KeyboardInterrupt:
-        return _fail("interrupted", 130)
-    except BrokenPipeError:  # `memohop data list | head`: whoever reads has read enough
+        remark("interrupted")
+        return 130
+    except BrokenPipeError:  # `memohop data list | head` closes the pipe early
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except OSError as error:
-        return _fail(str(error), 1)
+    except (MemohopError, OSError) as error:
+        remark(str(error))
+        return 1
     return 0
 
 
@@ -96,30 +92,18 @@ def remark(text: str) -> None:
 
 @contextmanager
 def warnings_as_remarks() -> Iterator[None]:
-    """Show our own warnings as one line each, and what is said twice once."""
+    """Show each of our own warnings once, as one line."""
     from memohop.data.check import MissingClassWarning
     from memohop.training.objective import UndefinedScoreWarning
     from memohop.training.trainer import AloneWarning, DivergedWarning
 
-    said: set[str] = set()
+    remark_once = cache(remark)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if str(message) not in said:
-            said.add(str(message))
-            remark(str(message))
+        remark_once(str(message))
 
     with warnings.catch_warnings():
-        for category in (
-            MissingClassWarning,
-            AloneWarning,
-            DivergedWarning,
-            UndefinedScoreWarning,
-        ):
-            warnings.simplefilter("always", category)
+        for kind in (MissingClassWarning, AloneWarning, DivergedWarning, UndefinedScoreWarning):
+            warnings.simplefilter("always", kind)
         warnings.showwarning = show
         yield
-
-
-def _fail(text: str, code: int) -> int:
-    remark(text)
-    return code

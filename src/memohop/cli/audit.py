@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
-from memohop.cli.app import Folder, Json, app, print_json, remark
+from memohop.cli.app import app, print_json, remark
+from memohop.cli.options import BY_DEFAULT, OUTPUT, Dataset, Folder, Json, Reading
 from memohop.data.datasets.registry import describe
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
@@ -25,50 +24,36 @@ _EXAMPLES = """Examples:
 
 @app.command(help_epilogue=_EXAMPLES)
 def audit(
-    dataset: str | None = None,
+    dataset: Dataset | None = None,
     *,
     nodes: Path | None = None,
     edges: Path | None = None,
     label: str | None = None,
-    id: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    directed: bool = False,
-    drop_unknown: bool = False,
+    reading: Reading = BY_DEFAULT,
     split: int = 0,
     data: Folder = None,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    verbose: bool = False,
+    output: Annotated[Path | None, OUTPUT] = None,
     json: Json = False,
 ) -> None:
-    """Examine a graph: what predicts the labels, which model to use, what not to trust.
+    """Examine a graph: what predicts its labels, which model to use, what not to trust.
 
     Takes the id of a dataset, or a table of nodes and a table of edges (CSV, TSV or
-    Parquet, with column names). What the features or neighbours say is a balanced
-    accuracy on the scale from 0, chance, to 1, always right.
+    Parquet, with column names). How well features or neighbours predict the labels is
+    a balanced accuracy, rescaled: 0 is chance and 1 is always right.
 
     Args:
-        dataset: The id of a dataset; see memohop data list.
         nodes: The table of nodes: an id, a label, and columns that become features.
         edges: The table of edges: the ids of both ends.
         label: The column of the node table with the classes, empty where unknown.
-        id: The column with the ids; by default id, node or node_id, or else the first.
-        source: The column where an edge begins; by default source, src or from, or the first.
-        target: The column where it ends; by default target, dst or to, or the second.
-        directed: Keep the direction of the edges.
-        drop_unknown: Leave out edges that name a node that is not in the node table.
-        split: Which split the test nodes are of.
-        data: A local folder with the dataset's files, instead of a download.
-        output: A page to write besides, which needs no network; its name ends in .html.
-        verbose: Tell how the tables were read and what became of each column.
-        json: Print a list with one object instead of the sheet.
+        split: The split whose test nodes are examined.
+        output: Also write a page, which needs no network; its name ends in .html.
     """
     if (dataset is None) == (nodes is None) or (nodes is None) != (edges is None):
         raise UsageError("give the id of a dataset, or else both --nodes and --edges")
     if dataset is not None:
         describe(dataset)  # before the imports, which take seconds
     elif label is None:
-        raise UsageError("--nodes goes with --label, the column with the classes")
+        raise UsageError("--nodes needs --label, the column with the classes")
     if output is not None:
         check_output(output, ".html")
 
@@ -78,28 +63,14 @@ def audit(
     from memohop.report.terminal import output_console
 
     graph: Data | OwnGraph
-    if dataset is not None:
-        graph = memohop.load(dataset, root=data, progress=sys.stderr.isatty())
+    if nodes is not None and edges is not None and label is not None:
+        name, graph = str(nodes), reading.read(nodes, edges, label)
     else:
-        from memohop.data.tables import read_graph
-
-        graph = read_graph(
-            nodes,
-            edges,
-            label=label,
-            id=id,
-            source=source,
-            target=target,
-            directed=directed,
-            drop_unknown=drop_unknown,
-        )
-        for note in graph.notes if verbose else graph.warnings:
-            remark(note)
-    name = dataset or str(nodes)
+        name = str(dataset)
+        graph = memohop.load(name, root=data, progress=sys.stderr.isatty())
     found = memohop.audit(graph, split)
     if output is not None:
-        page = audit_page(found, name)
-        write_whole(output, page)
+        write_whole(output, audit_page(found, name))
     if json:
         print_json([audit_row(found, name)])
     else:

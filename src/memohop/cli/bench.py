@@ -1,15 +1,14 @@
-"""`memohop bench`: measure speed."""
+"""`memohop bench`: measure speed, and read the gates."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
 
 from cyclopts import App
 
-from memohop.cli.app import Folder, Json, app, print_json, remark
-from memohop.data.datasets.registry import describe
+from memohop.cli.app import app, print_json, remark
+from memohop.cli.options import NINE, Datasets, Device, Folder, Json, dataset_ids
 from memohop.errors import UsageError, check_distinct
 from memohop.outputs import check_output, write_whole
 
@@ -18,62 +17,57 @@ _SPEED_EXAMPLES = """Examples:
   memohop bench speed --device cuda --models gcn+mmp,gat+mmp --figure growth.svg
   memohop bench speed --members 1 --json"""
 
-bench_app = App(name="bench", help="Measure speed.", help_epilogue=_SPEED_EXAMPLES)
+bench_app = App(
+    name="bench", help="Measure speed, or read the gates.", help_epilogue=_SPEED_EXAMPLES
+)
 app.command(bench_app)
 
 
 @bench_app.command(name="speed", help_epilogue=_SPEED_EXAMPLES)
 def bench_speed(
     *,
-    datasets: str = "texas,wisconsin,cornell-legacy,actor,chameleon,squirrel,cora,citeseer,pubmed",
+    datasets: Datasets = NINE,
     models: str = "gcn+mmp,gat+mmp,gcn,h2gcn",
     members: int | None = None,
-    device: Literal["cpu", "cuda"] = "cpu",
+    device: Device = "cpu",
     data: Folder = None,
     figure: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Time a population against stock PyG, one model at a time, in one run.
+    """Compare the speed of a population with that of stock PyG, one model at a time.
 
-    Milliseconds per model-epoch (a training step and an evaluation), their ratio,
-    the population's peak memory, and the floor: the share of its step that the
+    Shows milliseconds per model-epoch (a training step and an evaluation), their
+    ratio, the population's peak RAM, and the floor: the share of its step that the
     graph products alone take.
 
     Args:
-        datasets: Ids of datasets, with commas.
-        models: Ids of models, with commas: gcn, gat, gcn+mmp, gat+mmp, h2gcn.
+        models: Ids of models, separated by commas: gcn, gat, gcn+mmp, gat+mmp, h2gcn.
         members: Networks in the population; by default 70 on a GPU and 10 on a CPU.
-        device: Where to run.
-        data: A local folder with the files, instead of a download.
         figure: Also draw how a step grows with members, arcs and width, into this SVG file.
-        json: Print a list of objects instead of the table.
     """
     import memohop
     from memohop.bench.speed import growth, measure
     from memohop.bench.stock import twin_options
     from memohop.report.speed import growth_chart, speed_table
     from memohop.report.terminal import output_console, progress_bar
-    from memohop.training.trainer import find_device
+    from memohop.training.device import find_device
 
-    names, ids = datasets.split(","), models.split(",")
-    check_distinct("--datasets", names)
+    names, ids = dataset_ids(datasets), models.split(",")
     check_distinct("--models", ids)
-    for name in names:
-        describe(name)
     for model in ids:
         twin_options(model)
     if figure is not None:
         check_output(figure, ".svg", flag="--figure")
     if members is not None and members < 1:
         raise UsageError(f"--members {members}: give at least 1")
-    place = find_device(device)
+    found = find_device(device)
     count = members or (70 if device == "cuda" else 10)
     rows = []
     with progress_bar("measuring") as progress:
         for model in ids:
             for name in names:
                 graph = memohop.load(name, root=data, features="row")
-                rows.append(measure(graph, model, members=count, device=place))
+                rows.append(measure(graph, model, members=count, device=found))
                 progress(len(rows), len(ids) * len(names))
     if json:
         print_json([asdict(row) for row in rows])
@@ -81,5 +75,5 @@ def bench_speed(
         output_console().print(speed_table(rows))
         output_console().print(f"\n{count} member(s) on {device}; ms per model-epoch, medians.")
     if figure is not None:
-        write_whole(figure, growth_chart(list(growth(device=place))))
+        write_whole(figure, growth_chart(list(growth(device=found))))
         remark(f"wrote {figure}")

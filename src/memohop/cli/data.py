@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from memohop.cli.app import Folder, Json, app, print_json
-from memohop.data.datasets.registry import DatasetInfo, datasets, describe
+from memohop.cli.app import app, print_json
+from memohop.cli.options import Dataset, Folder, Json
+from memohop.data.datasets.registry import datasets, describe
 from memohop.errors import UsageError
 
 _DATA_EXAMPLES = """Examples:
@@ -27,35 +28,37 @@ _SHOW_EXAMPLES = """Examples:
   memohop data show squirrel
   memohop data show texas --data my/folder --json"""
 
+_FilledFolder = Annotated[
+    Folder,
+    Parameter(help="A folder that has the files: they are checked, and nothing is downloaded."),
+]
+
 data_app = App(
-    name="data", help="List, download and look at datasets.", help_epilogue=_DATA_EXAMPLES
+    name="data", help="List, download and inspect datasets.", help_epilogue=_DATA_EXAMPLES
 )
 app.command(data_app)
 
 
 @data_app.command(name="list", help_epilogue=_LIST_EXAMPLES)
 def data_list(*, json: Json = False) -> None:
-    """List the datasets.
-
-    Args:
-        json: Print a list of objects instead of the table.
-    """
+    """List the datasets."""
     from memohop.report.terminal import listing, output_console
 
     infos = [describe(name) for name in datasets()]
     if json:
-        print_json([_listed(info) for info in infos])
+        rows = [asdict(info) | {"dataset": info.id, "files": len(info.files)} for info in infos]
+        names = ["dataset", *(name for name in rows[0] if name not in ("id", "dataset", "files"))]
+        print_json([{name: row[name] for name in (*names, "files")} for row in rows])
     else:
         output_console().print(listing(infos))
 
 
 @data_app.command(name="fetch", help_epilogue=_FETCH_EXAMPLES)
-def data_fetch(*names: str, data: Folder = None) -> None:
-    """Download datasets, or check those that are there; every file is checked by its SHA-256.
+def data_fetch(*names: str, data: _FilledFolder = None) -> None:
+    """Download datasets, or check those that are there; each file must have its SHA-256.
 
     Args:
         names: Ids of datasets, or all.
-        data: A folder that has the files already: they are checked and nothing is downloaded.
     """
     from memohop.data.datasets.fetch import locate
 
@@ -71,28 +74,16 @@ def data_fetch(*names: str, data: Folder = None) -> None:
 
 
 @data_app.command(name="show", help_epilogue=_SHOW_EXAMPLES)
-def data_show(name: str, *, data: Folder = None, json: Json = False) -> None:
-    """Show what a dataset holds: counts, classes, splits, and what to beware of.
+def data_show(name: Dataset, *, data: Folder = None, json: Json = False) -> None:
+    """Show what a dataset holds: counts, classes, splits, and what to beware of."""
+    info = describe(name)  # before the imports, which take seconds
 
-    Args:
-        name: The id of a dataset.
-        data: A local folder with the files, instead of a download.
-        json: Print a list with one object instead of the sheet.
-    """
-    info = describe(name)  # before the imports, which take seconds: a wrong name fails at once
     import memohop
-    from memohop.report.dataset import dataset_facts
-    from memohop.report.terminal import facts_sheet, output_console
+    from memohop.report.dataset import dataset_row, dataset_sheet
+    from memohop.report.terminal import output_console
 
-    graph = memohop.load(name, root=data, progress=sys.stderr.isatty())
-    facts = dataset_facts(graph, info)
+    row = dataset_row(memohop.load(name, root=data, progress=sys.stderr.isatty()), info)
     if json:
-        print_json([facts.row()])
+        print_json([row])
     else:
-        output_console().print(facts_sheet(facts))
-
-
-def _listed(info: DatasetInfo) -> dict[str, Any]:
-    row = asdict(info)
-    files = row.pop("files")
-    return {"dataset": row.pop("id"), **row, "files": len(files)}
+        output_console().print(dataset_sheet(row))

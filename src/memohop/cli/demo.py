@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memohop.cli.app import Json, app, print_json, remark
+from memohop.cli.app import app, print_json, remark
+from memohop.cli.options import Json
 from memohop.outputs import check_output, write_whole
 
 _DEMO_EXAMPLES = """Examples:
@@ -14,15 +15,14 @@ _DEMO_EXAMPLES = """Examples:
 
 @app.command(help_epilogue=_DEMO_EXAMPLES)
 def demo(*, output: Path = Path("memohop-demo.html"), json: Json = False) -> None:
-    """Show what memory does for message passing, on graphs that are made on the spot.
+    """Show what memory does for message passing, on random graphs.
 
-    Trains mlp, gcn, gcn+mmp and gat+mmp on random graphs whose neighbours agree
-    less or more, prints the table and writes a page with the curves. Needs no
-    files, and under two minutes on two cores.
+    Trains mlp, gcn, gcn+mmp and gat+mmp on random graphs in which neighbours agree
+    less or more, prints a table and writes a page with the curves. Needs no files,
+    and takes under two minutes on two cores.
 
     Args:
         output: The page to write, or the curve alone if the name ends in .svg.
-        json: Print a list of objects instead of the table.
     """
     from memohop.demo import run_demo
     from memohop.report.demo_page import curve_svg, demo_page

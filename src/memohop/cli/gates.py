@@ -1,17 +1,15 @@
-"""`memohop bench gates`: what the gates of a memory network do, node by node."""
+"""`memohop bench gates`: the gates of a memory network against local homophily."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
-from memohop.cli.app import Folder, remark, warnings_as_remarks
+from memohop.cli.app import remark, warnings_as_remarks
 from memohop.cli.bench import bench_app
-from memohop.data.datasets.registry import describe
-from memohop.errors import DataError, UsageError, check_distinct
+from memohop.cli.options import NINE, OUTPUT, Datasets, Device, Folder, ResultsFile, dataset_ids
+from memohop.errors import DataError, UsageError
 from memohop.outputs import check_output
 
 if TYPE_CHECKING:
@@ -25,34 +23,27 @@ _EXAMPLES = """Examples:
 @bench_app.command(name="gates", help_epilogue=_EXAMPLES)
 def bench_gates(
     *,
-    datasets: str = "texas,wisconsin,cornell-legacy,actor,chameleon,squirrel,cora,citeseer,pubmed",
+    datasets: Datasets = NINE,
     model: str = "gcn+mmp",
     protocol: str = "official",
-    device: Literal["cpu", "cuda"] = "cpu",
+    device: Device = "cpu",
     data: Folder = None,
-    results: Path | None = None,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("gates.json"),
+    results: ResultsFile = None,
+    output: Annotated[Path, OUTPUT] = Path("gates.json"),
 ) -> None:
-    """Train a model as Table 1 does, and read its gates against local homophily.
+    """Train a model as Table 1 does, and measure its gates against local homophily.
 
-    Local homophily is the share of the neighbours that a node listens to which are of its own
-    class. The file is for memohop report. It is written after each dataset; the same command
-    goes on where an interrupted one was.
+    Local homophily is the share of the neighbours a node listens to that are of its own
+    class. The settings are those that validation chose in the results of table1. The file,
+    made for memohop report, is written after each dataset; after an interruption, the same
+    command continues with the next one.
 
     Args:
-        datasets: Ids of datasets, with commas.
         model: gcn+mmp or gat+mmp.
         protocol: One of the protocols of table1.
-        device: Where to train.
-        data: A local folder with the data files, instead of a download.
-        results: A file of table1 that memohop store export wrote, which says what validation
-            chose; the results that come with the package by default.
         output: The file to write.
     """
-    names = datasets.split(",")
-    check_distinct("--datasets", names)
-    for name in names:
-        describe(name)
+    names = dataset_ids(datasets)
     if not model.endswith("+mmp"):
         raise UsageError(f"--model {model} has no gates; give gcn+mmp or gat+mmp")
     check_output(output, inputs=[results])
@@ -72,21 +63,21 @@ def bench_gates(
             gates = gates.continuing(Gates.load(output))
         except DataError as error:
             raise UsageError(
-                f"--output {output} exists and holds something else than gates; give another name"
+                f"--output {output} exists and holds something other than gates; give another name"
             ) from error
     measured = {curve.dataset for curve in gates.curves}
     with warnings_as_remarks(), progress_bar("reading gates") as progress:
-        for place, recipe in enumerate(recipes, start=1):
+        for done, recipe in enumerate(recipes, start=1):
             if recipe.dataset not in measured:
                 curve = measure_gates(recipe, protocol=protocol, root=data, device=device)
                 gates = gates.having(curve)
                 gates.save(output)
-            progress(place, len(recipes))
+            progress(done, len(recipes))
     remark(f"wrote {output}")
 
 
 def _chosen(results: Path | None, protocol: str, model: str, dataset: str) -> Recipe:
-    """How Table 1 trains the model, with what validation chose."""
+    """How Table 1 trains the model, with the setting that validation chose."""
     from memohop.bench.cell import Recipe
     from memohop.bench.experiment import Experiment
     from memohop.bench.results import Results, choose

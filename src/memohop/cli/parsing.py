@@ -1,4 +1,4 @@
-"""From the words of a command to values; what makes no sense is refused with a remedy."""
+"""Turns the text of options into values, or refuses it with a remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from memohop.errors import UsageError, unknown_name
 from memohop.training.numbers import RATES
 
-_DIGITS = 18  # of a whole number: one with more cannot be meant
+_DIGITS = 18  # of a whole number: more can only be a mistake
 _MOST_NUMBERS = 100_000  # of a list
 
 
@@ -20,14 +20,14 @@ def model_options(
     given: list[str] | None,
     numbers: Mapping[str, Sequence[Any]],
 ) -> dict[str, Any]:
-    """The options asked for, checked; so are the numbers that only some models have a use for."""
+    """The options of a model; they are checked, and so are numbers that only some models have."""
     for name in RATES:
         if name in numbers and name not in known:
             raise UsageError(f"{model} has no {name}; leave out --{name.replace('_', '-')}")
     if any(numbers.get("lam", ())) and "decoupling" not in known:
         raise UsageError(
-            f"--lam weighs the decoupling loss, which {model} does not have; leave it out, or "
-            "take a model with memory, such as gcn+mmp"
+            f"--lam weights the decoupling loss, which {model} does not have; leave it out, or "
+            "use a model with memory, such as gcn+mmp"
         )
     options = {}
     for name, text in name_value_pairs("option", given):
@@ -40,7 +40,7 @@ def model_options(
 
 
 def name_value_pairs(flag: str, given: list[str] | None) -> list[tuple[str, str]]:
-    """What was given as `name=value`, once or several times."""
+    """The names and values of an option given as ``name=value``, once or several times."""
     for text in given or ():
         if "=" not in text:
             raise UsageError(f"--{flag} {text}: give it as name=value")
@@ -48,7 +48,7 @@ def name_value_pairs(flag: str, given: list[str] | None) -> list[tuple[str, str]
 
 
 def conditions(given: list[str] | None) -> dict[str, list[str]]:
-    """What was given as `dataset=texas,cora,model=gcn`: some values for each name."""
+    """The values for each name, given as ``dataset=texas,cora,model=gcn``."""
     found: dict[str, list[str]] = {}
     for text in given or ():
         name = ""
@@ -62,7 +62,7 @@ def conditions(given: list[str] | None) -> dict[str, list[str]]:
 
 
 def value_of(name: str, text: str, *, like: Any = None) -> Any:
-    """What the text means: of the type of `like`, or else what it looks like."""
+    """The value of a text: of the type of ``like``, or else of the type it looks like."""
     words = {"true": True, "yes": True, "false": False, "no": False}
     if isinstance(like, str):
         return text
@@ -84,18 +84,20 @@ def value_of(name: str, text: str, *, like: Any = None) -> Any:
 
 
 def number_list(flag: str, text: str) -> list[float]:
-    """Numbers with commas between them, each one once."""
+    """Numbers separated by commas, without repetitions."""
     try:
         found = list(dict.fromkeys(float(part) for part in text.split(",")))
     except ValueError:
         found = [math.nan]
     if not all(map(math.isfinite, found)):
-        raise UsageError(f"--{flag} {text}: give a number, or several with commas, such as 0,0.1")
+        raise UsageError(
+            f"--{flag} {text}: give a number, or several separated by commas, such as 0,0.1"
+        )
     return found
 
 
 def id_list(flag: str, text: str, *, count_alone: bool = False) -> list[int]:
-    """Whole numbers such as `0,3` or `0-4`; a number by itself may be how many of them."""
+    """Whole numbers such as ``0,3`` or ``0-4``; with ``count_alone`` a single 3 means 0, 1, 2."""
     if count_alone and re.fullmatch(rf"[1-9]\d{{,{_DIGITS - 1}}}", text):
         return list(_few(flag, text, range(int(text))))
     found: dict[int, None] = {}
@@ -116,8 +118,10 @@ def _few(flag: str, text: str, numbers: range) -> range:
     return numbers
 
 
-def byte_count(text: str) -> int:
-    """An amount of memory such as `4GB`."""
+def byte_count(text: str | None) -> int | None:
+    """A number of bytes, given as ``4GB``; None if there is none."""
+    if text is None:
+        return None
     units = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
     match = re.fullmatch(r"(\d{1,18}(?:\.\d+)?) ?([kmg]i?)?b?", text.lower())
     if not match or not float(match[1]):

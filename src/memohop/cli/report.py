@@ -1,13 +1,12 @@
-"""`memohop table`, `figure` and `report`: what experiments gave, without training anything."""
+"""`memohop table`, `figure` and `report`: show the results of experiments, train nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
-
 from memohop.cli.app import app, print_json, remark
+from memohop.cli.options import OUTPUT, ResultsFile
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 
@@ -23,8 +22,6 @@ _REPORT_EXAMPLES = """Examples:
   memohop report
   memohop report --results results --output my-report.html"""
 
-_Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
-
 
 @app.command(help_epilogue=_TABLE_EXAMPLES)
 def table(
@@ -32,16 +29,14 @@ def table(
     *,
     protocol: str | None = None,
     format: Literal["md", "latex", "csv", "json"] = "md",
-    results: Path | None = None,
+    results: ResultsFile = None,
 ) -> None:
-    """Print a table of the paper, measured and printed.
+    """Show a table of the paper: our measured figures beside the printed ones.
 
     Args:
         name: table1.
         protocol: One of the protocols of the results; all of them by default.
         format: Markdown, LaTeX, CSV, or a list of JSON objects.
-        results: A file that memohop store export wrote; the results that come with the package
-            by default.
     """
     from memohop.bench.measured import measured
     from memohop.bench.results import Results
@@ -60,15 +55,16 @@ def table(
 
 @app.command(help_epilogue=_FIGURE_EXAMPLES)
 def figure(
-    name: Literal["noise", "lambda"], *, output: _Output = None, results: Path | None = None
+    name: Literal["noise", "lambda"],
+    *,
+    output: Annotated[Path | None, OUTPUT] = None,
+    results: ResultsFile = None,
 ) -> None:
-    """Draw a figure of the paper from results.
+    """Draw a figure of the paper from measured results.
 
     Args:
         name: noise (accuracy against added edges) or lambda (accuracy against lambda).
         output: The SVG file to write; NAME.svg by default.
-        results: A file that memohop store export wrote; the results that come with the package
-            by default.
     """
     from memohop.bench.results import Results
     from memohop.report.figure import figure_svg
@@ -80,19 +76,22 @@ def figure(
 
 
 @app.command(help_epilogue=_REPORT_EXAMPLES)
-def report(*, output: _Output = None, results: Path | None = None) -> None:
-    """Write one page with all tables and figures, which needs no network.
+def report(
+    *,
+    output: Annotated[Path, OUTPUT] = Path("memohop-report.html"),
+    results: Path | None = None,
+) -> None:
+    """Write one page with all tables and figures; it needs no network.
 
-    For what has not been measured yet, the page gives the command that measures it.
+    Where results are missing, the page gives the command that measures them.
 
     Args:
-        output: The page to write; memohop-report.html by default.
+        output: The page to write.
         results: A folder with any of table1.json, noise.json, lambda.json and gates.json;
             by default the results that come with the package.
     """
     from memohop.report.page import Findings, report_page
 
-    output = output or Path("memohop-report.html")
     check_output(output, ".html")
     if results is not None and not results.is_dir():
         raise UsageError(f"--results {results}: there is no such folder; give one with results")

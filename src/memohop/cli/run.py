@@ -1,16 +1,17 @@
-"""`memohop run`: trains what the store does not have yet of an experiment."""
+"""`memohop run`: train the cells of an experiment that are not yet in the store."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from memohop.cli.app import Folder, Json, app, print_json, remark
+from memohop.cli.app import app, print_json, remark
+from memohop.cli.options import Device, Folder, Json
 from memohop.cli.parsing import conditions
 from memohop.data.datasets.registry import describe
 from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
@@ -38,7 +39,7 @@ def run(
     only: list[str] | None = None,
     store: Path = STORE,
     data: Folder = None,
-    device: Literal["cpu", "cuda"] = "cpu",
+    device: Device = "cpu",
     jobs: int = 1,
     engine: Literal["local", "ray"] = "local",
     ray: str | None = None,
@@ -46,26 +47,23 @@ def run(
     limit: int | None = None,
     json: Json = False,
 ) -> None:
-    """Run what is missing of an experiment, cell by cell.
+    """Run the cells of an experiment that are not in the store yet.
 
-    A cell is one model on one dataset, with all its splits and settings. What is in the store
-    is not run again. The command may be stopped at any moment and given again: it goes on
-    where it was. Several may work on one store at the same time.
+    A cell is one model on one dataset, with all its splits and settings. The command
+    may be stopped at any moment; given again, it continues. Several may work on one
+    store at the same time.
 
     Args:
         experiment: table1, noise or lambda, or a file of your own that ends in .toml.
         protocol: One of the experiment's protocols; all of them by default. May be repeated.
         only: Cells to run, such as dataset=texas,cora,model=gcn or noise=100; may be repeated.
-        store: The SQLite file with the runs; it is made if need be.
-        data: A local folder with the data files, instead of a download.
-        device: Where to train.
+        store: The SQLite file with the runs; it is created if it does not exist.
         jobs: Processes that train at the same time; several make better use of a GPU, above all
             with NVIDIA's MPS (nvidia-cuda-mps-control -d).
         engine: This machine, or the workers of a Ray cluster.
-        ray: Address of the cluster, or auto; one is started on this machine by default.
-        retry: Try again what has failed before.
+        ray: Address of the cluster, or auto; by default one is started on this machine.
+        retry: Try failed cells again.
         limit: The most cells to run.
-        json: Print a list with one object in the end.
     """
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit}: give at least 1")
@@ -80,10 +78,10 @@ def run(
         raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
 
     from memohop.bench.experiment import Experiment
-    from memohop.bench.runner import Place, run_cells
+    from memohop.bench.runner import Resources, run_cells
     from memohop.bench.store import Store
     from memohop.data.datasets.fetch import locate
-    from memohop.training.trainer import find_device
+    from memohop.training.device import find_device
 
     found = Experiment(experiment)
     cells = _wanted(found, protocol, conditions(only))
@@ -92,34 +90,31 @@ def run(
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         if files := describe(dataset).files:
             locate(files, root=data, progress=sys.stderr.isatty())
-    opened = Store(store)
-    try:
-        with _watching(found.id) as watcher:
-            tally = run_cells(
-                cells,
-                opened,
-                place=Place(data and data.absolute(), device),
-                engine=_engine(engine, ray, jobs),
-                retry=retry,
-                limit=limit,
-                costly_first=jobs > 1 or engine == "ray",
-                watcher=watcher,
-            )
-    finally:
-        opened.close()
+    with closing(Store(store)) as opened, _watching(found.id) as watcher:
+        tally = run_cells(
+            cells,
+            opened,
+            resources=Resources(data and data.absolute(), device),
+            engine=_engine(engine, ray, jobs),
+            retry=retry,
+            limit=limit,
+            costly_first=jobs > 1 or engine == "ray",
+            watcher=watcher,
+        )
     if json:
-        print_json([_row(tally)])
+        print_json([asdict(tally) | {"failed": len(tally.failed), "lost": len(tally.lost)}])
     else:
         print(_sentence(tally))
     for name, why in tally.lost.items():
         remark(f"{name} was lost: {why}")
     if tally.lost:
         raise MemohopError(
-            f"{len(tally.lost)} cell(s) were lost with what trained them; give the command again"
+            f"{len(tally.lost)} cell(s) were lost with the process that trained them; give the "
+            "command again"
         )
     if failed := len(tally.failed) + tally.given_up:
         raise MemohopError(
-            f"{failed} cell(s) have failed; memohop store show {store} tells why, and --retry "
+            f"{failed} cell(s) have failed; memohop store show {store} shows why, and --retry "
             "tries them again"
         )
 
@@ -127,7 +122,7 @@ def run(
 def _wanted(
     found: Experiment, protocols: list[str] | None, only: dict[str, list[str]]
 ) -> list[Cell]:
-    """The cells that fit all conditions, each of which names something."""
+    """The cells that meet all conditions; a condition that no cell meets is refused."""
     check_distinct("--protocol", protocols or ())
     for name in protocols or ():
         if name not in found.protocols:
@@ -147,7 +142,7 @@ def _wanted(
 
 
 def _text(cell: Cell, name: str) -> str:
-    """What one types for a part of a cell."""
+    """The text that ``--only`` compares with a part of a cell."""
     if name in ("dataset", "model"):
         return str(getattr(cell, name))
     value = cell.axes[name]
@@ -170,39 +165,34 @@ def _engine(name: str, address: str | None, jobs: int) -> Engine:
 
 @contextmanager
 def _watching(name: str) -> Iterator[Watcher]:
-    """A bar on a terminal, and elsewhere a line for each cell."""
+    """Shows the progress: a bar on a terminal, or else a line for each cell."""
     from memohop.report.terminal import clock, progress_bar
 
-    start, told = time.monotonic(), 0
-
+    start, shown = time.monotonic(), 0
     with progress_bar(name) as update:
 
         def watcher(tally: Tally, cell: Cell, share: float) -> None:
-            nonlocal told
+            nonlocal shown
             state = f"{tally.there + tally.done} of {tally.cells} cells"
             update(share, 1.0, f"{name}: {state}, {cell.name}")
             finished = tally.done + len(tally.failed)
-            if finished > told and not sys.stderr.isatty():
+            if finished > shown and not sys.stderr.isatty():
                 spent = time.monotonic() - start
                 left = clock(spent / share - spent) if share else "?"
                 remark(f"{state}, {clock(spent)} spent, about {left} left, {cell.name}")
-            told = finished
+            shown = finished
 
         yield watcher
 
 
-def _row(tally: Tally) -> dict[str, int]:
-    return asdict(tally) | {"failed": len(tally.failed), "lost": len(tally.lost)}
-
-
 def _sentence(tally: Tally) -> str:
     parts = {
-        "were there": tally.there,
+        "already there": tally.there,
         "done": tally.done,
         "failed": len(tally.failed),
         "lost": len(tally.lost),
         "had failed before": tally.given_up,
-        "with another process": tally.elsewhere,
+        "left to another process": tally.elsewhere,
     }
     counts = (f"{count} {words}" for words, count in parts.items() if count)
     sentence = f"{tally.cells} cells: {', '.join(counts) or 'none run'}"

@@ -1,4 +1,4 @@
-"""`memohop store`: look at run stores, join them, and export what they hold."""
+"""`memohop store`: inspect, merge and export stores of runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from cyclopts import App
 
-from memohop.cli.app import Json, app, print_json, remark
+from memohop.cli.app import app, print_json, remark
+from memohop.cli.options import Json
 from memohop.errors import UsageError
 from memohop.outputs import check_output
 
@@ -23,8 +24,8 @@ _EXPORT_EXAMPLES = """Examples:
 
 store_app = App(
     name="store",
-    help="Look at run stores, join them, and export what they hold.",
-    help_epilogue=f"{_SHOW_EXAMPLES}\n{_MERGE_EXAMPLES.partition(chr(10))[2]}",
+    help="Inspect, merge and export stores of runs.",
+    help_epilogue=_SHOW_EXAMPLES + _MERGE_EXAMPLES.removeprefix("Examples:"),
 )
 app.command(store_app)
 
@@ -35,8 +36,7 @@ def store_show(path: Path, *, failures: bool = False, json: Json = False) -> Non
 
     Args:
         path: The store.
-        failures: Show the tracebacks of the cells that have failed.
-        json: Print a list of objects instead of the table.
+        failures: Show the tracebacks of failed cells.
     """
     from memohop.bench.store import Store
     from memohop.report.store import failure_text, store_table, summary
@@ -55,18 +55,20 @@ def store_show(path: Path, *, failures: bool = False, json: Json = False) -> Non
 
 @store_app.command(name="merge", help_epilogue=_MERGE_EXAMPLES)
 def store_merge(into: Path, *others: Path) -> None:
-    """Join stores: the first one takes over what the others have and it has not.
+    """Merge stores: copy into the first one what it lacks and the others have.
 
     Args:
-        into: The store that grows.
-        others: Stores that stay as they are.
+        into: The store to copy into.
+        others: The stores to copy from; they stay as they are.
     """
     from memohop.bench.store import Store
 
     if not others:
-        raise UsageError("name two stores: one that grows, and one to take from")
+        raise UsageError("name two stores at least: one to copy into, and one to copy from")
     for other in others:
-        Store(other, read_only=True).close()  # refuses what is no store, before one is made
+        Store(
+            other, read_only=True
+        ).close()  # a file that is no store is refused before one is made
     with closing(Store(into)) as store:
         for other in others:
             runs, cells = store.merge(other)
@@ -96,4 +98,4 @@ def store_export(path: Path, experiment: str, *, output: Path | None = None) -> 
     results.save(output)
     print(f"wrote {output}: {len(results.cells())} cells, {len(results.rows)} members")
     if missing:
-        remark(f"{len(missing)} cell(s) are not there, the first of them {missing[0].name}")
+        remark(f"{len(missing)} cell(s) are missing, the first of them {missing[0].name}")

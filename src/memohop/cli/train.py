@@ -7,7 +7,8 @@ import time
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
-from memohop.cli.app import Folder, Json, app, print_json, warnings_as_remarks
+from memohop.cli.app import app, print_json, warnings_as_remarks
+from memohop.cli.options import Dataset, Device, Folder, Json, Memory
 from memohop.cli.parsing import (
     byte_count,
     id_list,
@@ -37,7 +38,7 @@ _EXAMPLES = """Examples:
 
 @app.command(help_epilogue=_EXAMPLES)
 def train(
-    dataset: str,
+    dataset: Dataset,
     *,
     model: str,
     protocol: str | None = None,
@@ -54,21 +55,19 @@ def train(
     features: Literal["raw", "row"] | None = None,
     data: Folder = None,
     data_option: list[str] | None = None,
-    device: Literal["cpu", "cuda"] = "cpu",
-    memory: str | None = None,
+    device: Device = "cpu",
+    memory: Memory = None,
     json: Json = False,
 ) -> None:
     """Train a model on a dataset, on all splits at once.
 
-    Where numbers are given as lists with commas, each combination is a setting.
-    The setting with the best mean validation score is chosen, and its test score
-    alone is shown: test scores play no part in the choice.
+    Options that take numbers also take lists with commas; each combination is a
+    setting. The setting with the best mean validation score is chosen, and only its
+    test score is shown: test scores play no part in the choice.
 
     Args:
-        dataset: The id of a dataset; see memohop data list.
         model: The id of a model, for example gcn+mmp, gat+mmp, gcn, gat or mlp.
-        protocol: Train as a protocol of table1 does, paper or official; what else is given counts
-            on top.
+        protocol: Train by a protocol of table1, paper or official; other options override it.
         lam: Weights of the decoupling loss (lambda), for the +mmp models; 0 by default.
         splits: all, or some of them, such as 0-4 or 0,3.
         seeds: How many seeds, counted from 0, or which ones, such as 3,7 or 5-5.
@@ -77,18 +76,13 @@ def train(
         dropout: Dropout rates of the hidden layers; the model's own by default.
         input_dropout: Dropout rates of the features; the model's own by default.
         epochs: The most epochs, 500 by default; the one with the best validation score counts.
-        patience: Stop after so many epochs without a better validation score; never by default.
+        patience: Stop after this many epochs without a better validation score; never by default.
         option: An option of the model as name=value, such as direction=out; may be repeated.
         features: As published (raw, the default), or with each row divided by its sum (row).
-        data: A local folder with the files, instead of a download.
         data_option: An option of the dataset as name=value, such as homophily=0.1; may be repeated.
-        device: Where to train.
-        memory: The most memory that the process may hold, such as 4GB; what the device can spare
-            by default.
-        json: Print a list with one object instead of the table.
     """
-    texts: dict[str, Any] = locals()  # of the flags, by their names
-    info = describe(dataset)  # before the imports, which take seconds: a wrong name fails at once
+    texts: dict[str, Any] = locals()  # of the options, by their names
+    info = describe(dataset)  # before the imports, which take seconds
     for flag, number in (("--epochs", epochs), ("--patience", patience)):
         if number is not None:
             whole_number(flag, number, least=1, most=_MOST_EPOCHS)
@@ -99,7 +93,7 @@ def train(
     }
     seed_ids = id_list("seeds", seeds, count_alone=True)
     split_ids = None if splits == "all" else id_list("splits", splits)
-    limit = None if memory is None else byte_count(memory)
+    limit = byte_count(memory)
     of_data = {
         name: value_of(name, text) for name, text in name_value_pairs("data-option", data_option)
     }
@@ -135,8 +129,8 @@ def train(
     ]
     start = time.perf_counter()
     with warnings_as_remarks(), progress_bar(f"{model} on {dataset}") as progress:
-        outcomes = execute(runs, root=data, device=device, memory=limit, progress=progress)
-    selections, chosen = by_setting(outcomes)
+        results = execute(runs, root=data, device=device, memory=limit, progress=progress)
+    selections, chosen = by_setting(runs, results)
     report = TrainingReport(
         dataset=dataset,
         model=model,
@@ -167,7 +161,7 @@ def train(
 
 
 def _start(protocol: str | None, model: str, dataset: str) -> tuple[Settings, Search]:
-    """What counts unless something else is given."""
+    """The settings and the search of a protocol, or the defaults."""
     from memohop.bench.experiment import Experiment
     from memohop.bench.settings import Settings
 

@@ -1,4 +1,4 @@
-"""The gates of every node, against its degree, its local homophily and whether it was right."""
+"""The gates of every node, by its degree, its local homophily and whether it was right."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Group:
     """Nodes that have something in common.
 
     Attributes:
-        name: What it is.
-        middle: Where it is on the axis of the groups.
+        name: The degrees or shares that they have.
+        middle: Its position on the axis of the groups.
         nodes: How many there are.
         kept, absorbed, passed_on: Means of their gates.
-        tested: How many of them were ever held out.
-        right: The share of those that were then labelled rightly; NaN where none was.
+        tested: How many of them were held out from some network.
+        right: The share of those that were then predicted correctly; NaN if none was held out.
     """
 
     name: str
@@ -46,22 +46,21 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class GateReadout:
-    """One number for each node, means over rounds and networks where these are several.
+    """One number for each node; gates are means over rounds and networks.
 
     Attributes:
-        ids: What the nodes are called.
+        ids: The names of the nodes.
         kept: How much a node kept of its own hidden state.
         absorbed: How much it took of the message from its neighbours.
-        passed_on: How much of that message its neighbours could read in the next round; NaN
-            where there is no next round.
-        degree: Its neighbours, whatever the direction, without itself.
-        homophily: The share of its labelled neighbours with its own label; NaN where it has no
-            label, or no labelled neighbour.
-        predicted: The place in `classes` of what is predicted, by all networks together.
+        passed_on: How much of that message its neighbours could read in the next round; NaN if
+            there is no next round.
+        degree: The number of its neighbours in either direction, without itself.
+        homophily: The share of its labelled neighbours with its own label; NaN if it has no label
+            or no labelled neighbour.
+        predicted: The index in ``classes`` of the class that all networks together predict.
         probability: Of that class.
-        label: The place in `classes` of its label; -1 where it has none.
-        right: Whether the networks that had not seen its label were right; NaN where there was no
-            such network.
+        label: The index in ``classes`` of its label; -1 if it has none.
+        right: Whether the networks that had not seen its label were right; NaN if all had.
         classes: The classes.
     """
 
@@ -79,31 +78,28 @@ class GateReadout:
 
     def by_degree(self) -> list[Group]:
         """Nodes with 0, 1, 2 to 3, 4 to 7, ... neighbours."""
-        groups, low = [self._group("0", 0, self.degree == 0)], 1
-        while low <= self.degree.max():
-            high = 2 * low - 1
-            name = str(low) if low == high else f"{low} to {high}"
-            inside = (self.degree >= low) & (self.degree <= high)
-            groups.append(self._group(name, (low + high) / 2, inside))
-            low = high + 1
-        return [group for group in groups if group.nodes]
+        digits = np.frexp(self.degree)[1]  # in binary
+        groups = []
+        for count in np.unique(digits).tolist():
+            low, high = 2**count // 2, 2**count - 1
+            name = f"{low}" if low == high else f"{low} to {high}"
+            groups.append(self._group(name, (low + high) / 2, digits == count))
+        return groups
 
     def by_homophily(self) -> list[Group]:
-        """Nodes whose share of like neighbours is from 0 to 0.2, and so on up to 1."""
+        """Nodes with a share of like neighbours from 0 to 0.2, 0.2 to 0.4, and so on."""
         return [
             self._group(f"{low:g} to {high:g}", (low + high) / 2, inside)
             for low, high, inside in homophily_bins(self.homophily)
         ]
 
     def by_correctness(self) -> list[Group]:
-        """Nodes that were right when they were held out, and nodes that were wrong."""
-        return [
-            self._group("right", 1, self.right == 1),
-            self._group("wrong", 0, self.right == 0),
-        ]
+        """Nodes that were predicted correctly when they were held out, and those that were not."""
+        names = {"right": 1, "wrong": 0}
+        return [self._group(name, value, self.right == value) for name, value in names.items()]
 
     def listeners(self) -> NDArray[np.int64]:
-        """Places of the nodes that have neighbours, those that absorbed most first."""
+        """Indices of the nodes that have neighbours, those that absorbed most first."""
         heard = np.flatnonzero(self.degree > 0)
         return heard[np.argsort(-self.absorbed[heard], kind="stable")]
 
@@ -116,26 +112,19 @@ class GateReadout:
             values = values[~np.isnan(values)]
             return float(values.mean()) if len(values) else float("nan")
 
-        right = self.right[inside]
-        return Group(
-            name,
-            middle,
-            nodes=int(inside.sum()),
-            kept=mean(self.kept[inside]),
-            absorbed=mean(self.absorbed[inside]),
-            passed_on=mean(self.passed_on[inside]),
-            tested=int((~np.isnan(right)).sum()),
-            right=mean(right),
-        )
+        names = ("kept", "absorbed", "passed_on", "right")
+        means = {name: mean(getattr(self, name)[inside]) for name in names}
+        tested = int((~np.isnan(self.right[inside])).sum())
+        return Group(name, middle, nodes=int(inside.sum()), tested=tested, **means)
 
 
 def read_gates(classifier: MMPClassifier, graph: Data | None = None) -> GateReadout:
-    """Read the gates out, of the graph of `fit` or of another one.
+    """The gates of the graph of ``fit``, or of another one.
 
     Args:
         classifier: A fitted classifier.
-        graph: Another graph with the same features. None of its labels has been learned from,
-            so that all of its labelled nodes count as held out.
+        graph: Another graph with the same features. No network was trained on its labels, so that
+            all of its labelled nodes count as held out.
     """
     own = graph is None
     data = classifier.own_graph() if graph is None else graph
@@ -143,24 +132,21 @@ def read_gates(classifier: MMPClassifier, graph: Data | None = None) -> GateRead
     total = torch.zeros(len(data.x), len(classifier.classes_))
     unseen, gates = torch.zeros_like(total), []
     networks = classifier.model_.networks()
-    for place, found in enumerate(read_out(networks, data.x, data.edge_index)):
+    for split, found in enumerate(read_out(networks, data.x, data.edge_index)):
         total += found.probabilities
-        held_out = data.test_mask[:, place] if own else torch.from_numpy(label >= 0)
+        held_out = data.test_mask[:, split] if own else data.y >= 0
         unseen += found.probabilities * held_out[:, None]
         gates.append(found.gates)
     kept, absorbed, passed_on = torch.stack(gates).double().mean(0).unbind(-1)
     probability, predicted = (total / len(networks)).max(dim=1)
     right = (unseen.argmax(1).numpy() == label).astype(float)
     right[unseen.sum(1).numpy() == 0] = np.nan
-    neighbours = adjacency(
-        data.edge_index, len(label), direction="undirected", self_loops="remove", norm="none"
-    )
-    last = float("nan") if len(passed_on) == 1 else passed_on[:-1].mean(0).numpy()
+    neighbours = neighbours_of(data)
     return GateReadout(
         ids=classifier.ids_ if own else np.arange(len(label)),
         kept=kept.mean(0).numpy(),
         absorbed=absorbed.mean(0).numpy(),
-        passed_on=np.broadcast_to(last, len(label)).copy(),
+        passed_on=passed_on[:-1].mean(0).numpy(),  # NaN if there is one round
         degree=np.diff(neighbours.indptr).astype(np.int64),
         homophily=local_homophily(neighbours, label),
         predicted=predicted.numpy(),
@@ -168,6 +154,13 @@ def read_gates(classifier: MMPClassifier, graph: Data | None = None) -> GateRead
         label=label,
         right=right,
         classes=classifier.classes_,
+    )
+
+
+def neighbours_of(graph: Data) -> sparse.csr_array:
+    """The neighbours of each node in either direction, without itself."""
+    return adjacency(
+        graph.edge_index, len(graph.x), direction="undirected", self_loops="remove", norm="none"
     )
 
 

@@ -1,7 +1,7 @@
-r"""For one node, what spoke for its class: itself, and the memory of each neighbour.
+r"""The shares of a node's own features and of each neighbour's memory in the decision on its class.
 
-With the gates at the values that they took, the logits of node :math:`i` are a sum that can be
-taken apart exactly:
+With the gates held at their values, the logits of node :math:`i` are a sum that can be taken apart
+exactly:
 
 .. math::
     \mathbf{h}_i^L = \Big(\prod_l \alpha_h^l\Big)\,\mathbf{h}_i^0 + \sum_l
@@ -9,16 +9,15 @@ taken apart exactly:
         \Big(\sum_j a_{ij}\,\mathbf{c}_j^{l-1}\mathbf{W}^l + \mathbf{b}^l\Big)
 
 times the difference of the classifier's weights for two classes. Each neighbour :math:`j` thus has
-a share of the margin in each round, and so have the node's own features, and what is constant (the
+a share of the margin in each round, and so have the node's own features and the constants (the
 biases). The shares add up to the margin. Layer normalisation of a message divides by a standard
-deviation, which is held at its value like the gates. Nothing is approximated; but a gate or a
-standard deviation would itself change if a neighbour were taken away, which is not in the shares.
+deviation, which is held at its value like the gates. Nothing is approximated, but without a
+neighbour the gates and standard deviations would change as well, which the shares leave out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from scipy import sparse
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.explain.gates import local_homophily
+from memohop.explain.gates import local_homophily, neighbours_of
 from memohop.inference import Blocks
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.networks.passing import Watch, mean_gates
@@ -42,19 +41,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A node whose memory was read.
-
-    Attributes:
-        id: What it is called.
-        label: Its label; None where it has none.
-        shares: Of the margin, one for each round.
-        share: Their sum.
-    """
+    """A node that sent its memory."""
 
     id: Any
-    label: Any
-    shares: tuple[float, ...]
-    share: float
+    label: Any  # None if it has none
+    shares: tuple[float, ...]  # of the margin, one for each round
+    share: float  # their sum
 
 
 @dataclass(frozen=True)
@@ -62,19 +54,19 @@ class NodeExplanation:
     """Why a node was given its class rather than the next best one.
 
     Attributes:
-        id: What it is called.
-        label: Its label; None where it has none.
-        predicted: The class that is predicted, by all networks together.
+        id: Its name.
+        label: Its label; None if it has none.
+        predicted: The class that all networks together predict.
         probability: Of that class.
         runner_up: The next best class.
         runner_up_probability: Of that class.
         margin: Logit of the predicted class minus that of the next best one, mean over networks.
         own: The share of its own features in the margin.
         constant: The share of the biases.
-        neighbours: Those whose memory was read, the largest share, either way, first.
+        neighbours: The nodes that sent their memory, by the size of their share, either sign.
         gates: Kept, absorbed and passed on in each round, means over networks.
-        degree: How many neighbours were listened to.
-        homophily: The share of labelled neighbours with its own label; NaN where not known.
+        degree: How many neighbours sent their memory.
+        homophily: The share of labelled neighbours with its own label; NaN if unknown.
     """
 
     id: Any
@@ -87,14 +79,15 @@ class NodeExplanation:
     own: float
     constant: float
     neighbours: tuple[Neighbour, ...]
-    gates: tuple[tuple[float, float, float], ...]
+    gates: tuple[tuple[float, ...], ...]
     degree: int
     homophily: float
 
 
 class _Shares(NamedTuple):
-    """What one network says; shares are for every class, so that any two can be compared."""
+    """The shares of every class, so that any two classes can be compared."""
 
+    probabilities: Tensor  # [classes]
     logits: Tensor  # [classes]
     own: Tensor  # [classes]
     neighbours: Tensor  # [rounds, neighbours, classes]
@@ -103,56 +96,45 @@ class _Shares(NamedTuple):
 
 
 def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
-    """Take apart what is predicted for a node of the graph of `fit`.
+    """Take the prediction for a node of the graph of ``fit`` apart.
 
     Args:
         classifier: A fitted classifier.
         node: The id of the node.
     """
     graph, ids = classifier.own_graph(), classifier.ids_.tolist()
-    place = _place(ids, node)
+    index = _index_of(node, ids)
     networks = classifier.model_.networks()
     matrix = adjacency(graph.edge_index, len(graph.x), **networks[0].policies_in_force)
-    ball = _ball(matrix, place, rounds=len(networks[0].rounds))
+    ball = _ball(matrix, index, rounds=len(networks[0].rounds))
     inside = matrix[ball][:, ball]
-    shares = [_take_apart(network, graph.x[ball], inside) for network in networks]
-    mean = torch.stack([found.logits.softmax(0) for found in shares]).mean(0)
-    first, second = mean.topk(2).indices.tolist()
+    of_networks = [_take_apart(network, graph.x[ball], inside) for network in networks]
+    mean = _Shares(*(torch.stack(part).double().mean(0) for part in zip(*of_networks, strict=True)))
+    first, second = mean.probabilities.topk(2).indices.tolist()
 
-    def margin(per_class: Tensor) -> Tensor:
-        return (per_class[..., first] - per_class[..., second]).double()
+    def margin(of_classes: Tensor) -> Tensor:
+        return of_classes[..., first] - of_classes[..., second]
 
-    whole = torch.stack([margin(found.logits) for found in shares]).mean()
-    own = torch.stack([margin(found.own) for found in shares]).mean()
-    of_neighbours = torch.stack([margin(found.neighbours) for found in shares]).mean(0)
-    readers = ball[inside[[0]].indices]
+    senders = ball[inside[[0]].indices]
     label, names = graph.y.numpy(), [*classifier.classes_.tolist(), None]  # -1 is the last
     neighbours = [
-        Neighbour(id=ids[j], label=names[label[j]], shares=tuple(of_rounds), share=sum(of_rounds))
-        for j, of_rounds in zip(readers.tolist(), of_neighbours.T.tolist(), strict=True)
+        Neighbour(ids[sender], names[label[sender]], tuple(shares), sum(shares))
+        for sender, shares in zip(senders.tolist(), margin(mean.neighbours).T.tolist(), strict=True)
     ]
-    around = adjacency(
-        graph.edge_index, len(label), direction="undirected", self_loops="remove", norm="none"
-    )
     return NodeExplanation(
-        id=ids[place],
-        label=names[label[place]],
+        id=ids[index],
+        label=names[label[index]],
         predicted=names[first],
-        probability=float(mean[first]),
+        probability=float(mean.probabilities[first]),
         runner_up=names[second],
-        runner_up_probability=float(mean[second]),
-        margin=float(whole),
-        own=float(own),
-        constant=float(torch.stack([margin(found.constant) for found in shares]).mean()),
-        neighbours=tuple(sorted(neighbours, key=lambda n: abs(n.share), reverse=True)),
-        gates=tuple(
-            (kept, absorbed, passed_on)
-            for kept, absorbed, passed_on in torch.stack([found.gates for found in shares])
-            .mean(0)
-            .tolist()
-        ),
-        degree=len(readers),
-        homophily=float(local_homophily(around, label)[place]),
+        runner_up_probability=float(mean.probabilities[second]),
+        margin=float(margin(mean.logits)),
+        own=float(margin(mean.own)),
+        constant=float(margin(mean.constant)),
+        neighbours=tuple(sorted(neighbours, key=lambda one: abs(one.share), reverse=True)),
+        gates=tuple(map(tuple, mean.gates.tolist())),
+        degree=len(senders),
+        homophily=float(local_homophily(neighbours_of(graph), label)[index]),
     )
 
 
@@ -162,36 +144,30 @@ def _take_apart(network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array) -> 
     nodes = Blocks(x, matrix, network.input.out_channels)
     parts = _Parts(network.embed(x[:1])[0], nodes, matrix[[0]])
     network.pass_messages(nodes, parts)
-    decide = network.classifier.weight.T
+    decide, logits = network.classifier.weight.T, network.classify([nodes.hidden[0]])
     return _Shares(
-        logits=network.classify([nodes.hidden[0]]),
+        probabilities=logits.softmax(0),
+        logits=logits,
         own=parts.own @ decide,
-        neighbours=torch.stack([of_round @ decide for of_round in parts.received]),
+        neighbours=torch.stack(parts.received) @ decide,
         constant=parts.constant @ decide + network.classifier.bias,
         gates=torch.stack(parts.gates),
     )
 
 
 class _Parts(Watch):
-    """The summands of the first node's hidden state, followed from round to round.
+    """The summands of the first node's hidden state, from round to round.
 
     Args:
-        own: What the hidden state is before the first round, `[channels]`.
+        own: The hidden state before the first round, ``[channels]``.
         nodes: All nodes, for their memories.
         row: The node's row of the graph's matrix: its neighbours and their weights.
-
-    Attributes:
-        own: What is left of it.
-        received: For each round, what is left of what came from each neighbour,
-            `[neighbours, channels]`.
-        constant: What is left of the biases, `[channels]`.
-        gates: For each round the means of the node's gates, `[3]`.
     """
 
     def __init__(self, own: Tensor, nodes: Blocks, row: sparse.csr_array) -> None:
-        self.own, self.constant = own, torch.zeros_like(own)
-        self.received: list[Tensor] = []
-        self.gates: list[Tensor] = []
+        self.own, self.constant = own, torch.zeros_like(own)  # what is left of both
+        self.received: list[Tensor] = []  # and of each round, [neighbours, channels]
+        self.gates: list[Tensor] = []  # of each round, means over channels, [3]
         self._nodes, self._nothing = nodes, torch.zeros_like(own)
         self._neighbours = torch.from_numpy(row.indices.astype(np.int64))
         self._weights = torch.from_numpy(row.data)[:, None]
@@ -202,20 +178,20 @@ class _Parts(Watch):
         self._message, self._biases = _message_parts(mmp.conv, sent)
 
     def see_gates(self, rows: slice, gates: Gates) -> None:
-        """Eq. (9) for each part by itself, with the gates of the first node."""
+        """Apply Eq. (9) to each part by itself, with the gates of the first node."""
         if rows.start > 0:
             return
         kept, absorbed, passed_on = (gate[0] for gate in gates)
-        add = partial(keep_and_absorb, (kept, absorbed, passed_on))
-        self.own = add(self.own, self._nothing)
-        self.received = [add(earlier, self._nothing) for earlier in self.received]
-        self.received.append(add(self._nothing, self._message))
-        self.constant = add(self.constant, self._biases)
-        self.gates.append(mean_gates((kept, absorbed, passed_on)))
+        first = (kept, absorbed, passed_on)
+        self.own = keep_and_absorb(first, self.own, self._nothing)
+        self.received = [keep_and_absorb(first, part, self._nothing) for part in self.received]
+        self.received.append(keep_and_absorb(first, self._nothing, self._message))
+        self.constant = keep_and_absorb(first, self.constant, self._biases)
+        self.gates.append(mean_gates(first))
 
 
 def _message_parts(conv: Any, sent: Tensor) -> tuple[Tensor, Tensor]:
-    """What each neighbour adds to the message, `[neighbours, channels]`, and what the biases do."""
+    """The parts of the message from each neighbour, ``[neighbours, channels]``, and the biases."""
     inner = conv.conv if isinstance(conv, Normalised) else conv
     assert isinstance(inner, GraphConv)
     parts = inner.linear(sent)
@@ -228,18 +204,18 @@ def _message_parts(conv: Any, sent: Tensor) -> tuple[Tensor, Tensor]:
     return centred, (bias - bias.mean()) * scale + conv.norm.bias
 
 
-def _ball(matrix: sparse.csr_array, place: int, *, rounds: int) -> NDArray[np.int64]:
-    """The node, and all whose features reach it in so many rounds."""
-    found = np.array([place])
+def _ball(matrix: sparse.csr_array, index: int, *, rounds: int) -> NDArray[np.int64]:
+    """The node, and all nodes from which features reach it in so many rounds."""
+    found = np.array([index])
     for _ in range(rounds):
         reached = np.unique(matrix[found].indices)
         found = np.concatenate([found, np.setdiff1d(reached, found)])
     return found
 
 
-def _place(ids: list[Any], node: Any) -> int:
-    for place, name in enumerate(ids):
-        if str(name) == str(node):
-            return place
-    some = ", ".join(str(name) for name in ids[:3])
-    raise UsageError(f"there is no node named {str(node)!r}; ids of this graph are {some}, ...")
+def _index_of(node: Any, ids: list[Any]) -> int:
+    names = [str(one) for one in ids]
+    if str(node) not in names:
+        some = ", ".join(names[:3])
+        raise UsageError(f"there is no node named {str(node)!r}; ids of this graph are {some}, ...")
+    return names.index(str(node))

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class PyGClassifier(nn.Module):
-    """The networks of a classifier with PyG's convolutions in place of this library's.
+    """The networks of a classifier with PyG's convolutions instead of this library's.
 
-    PyG's explainers put a mask on every arc of modules that pass messages its way, and ours do
-    not. `forward(x, edge_index)` gives the logarithm of the mean probability of each class, the
-    very thing that `MMPClassifier` decides by. The arcs must be those of :meth:`arcs`.
+    PyG's explainers put a mask on every arc of modules that are PyG's ``MessagePassing``, which
+    ours are not. ``forward(x, edge_index)`` gives the logarithm of the mean probability of each
+    class, by which ``MMPClassifier`` decides. The arcs must be those of :meth:`arcs`.
     """
 
     def __init__(self, networks: list[MemoryNetwork]) -> None:
@@ -37,19 +37,14 @@ class PyGClassifier(nn.Module):
                     mmp.conv = _PyGConv(mmp.conv, self.policies["norm"])
 
     def arcs(self, edge_index: Tensor, num_nodes: int) -> Tensor:
-        """The arcs along which messages go, from sender to receiver, self-loops included."""
-        graph = Graph(
-            edge_index,
-            num_nodes,
-            direction=self.policies["direction"],
-            self_loops=self.policies["self_loops"],
-        )
-        times = graph.weight.long()  # an arc that counts twice is there twice
+        """The arcs of the messages, from sender to receiver, self-loops included."""
+        graph = Graph(edge_index, num_nodes, **{**self.policies, "norm": "none"})
+        times = graph.weight.long()  # an arc that counts twice comes twice
         ends = torch.stack([graph.pattern.col, graph.pattern.row])
         return ends.repeat_interleave(times, dim=1)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Logarithms of probabilities, `[nodes, classes]`."""
+        """Logarithms of probabilities, ``[nodes, classes]``."""
         found = [network(x, edge_index).logits.softmax(-1) for network in self.networks]
         return torch.stack(found).mean(0).log()
 
@@ -69,20 +64,18 @@ class _PyGConv(nn.Module):
             self.conv.bias = conv.bias
 
     def forward(self, memory: Tensor, edge_index: Tensor) -> Tensor:
-        return self.conv(memory, edge_index, self._weights(edge_index, len(memory)))
-
-    def _weights(self, edge_index: Tensor, num_nodes: int) -> Tensor:
         sender, receiver = edge_index
         ones = torch.ones(len(sender), device=sender.device)
 
         def sums(end: Tensor) -> Tensor:
-            return ones.new_zeros(num_nodes).index_add(0, end, ones)[end]
+            return ones.new_zeros(len(memory)).index_add(0, end, ones)[end]
 
-        return normalised(ones, self.norm, lambda: sums(receiver), lambda: sums(sender))
+        weights = normalised(ones, self.norm, lambda: sums(receiver), lambda: sums(sender))
+        return self.conv(memory, edge_index, weights)
 
 
 def as_pyg(classifier: MMPClassifier) -> PyGClassifier:
-    """The classifier as a module that `torch_geometric.explain.Explainer` can look into.
+    """The classifier as a module for ``torch_geometric.explain.Explainer``.
 
     Example:
         >>> module = as_pyg(classifier)  # doctest: +SKIP
@@ -94,5 +87,5 @@ def as_pyg(classifier: MMPClassifier) -> PyGClassifier:
         ...         mode="multiclass_classification", task_level="node", return_type="log_probs"))
         >>> explainer(graph.x, arcs, index=7).edge_mask  # doctest: +SKIP
     """
-    # In evaluation mode as a whole: an explainer puts modules back into the mode it found.
+    # The whole module in evaluation mode: an explainer restores the mode that it found.
     return PyGClassifier(classifier.model_.networks()).eval()

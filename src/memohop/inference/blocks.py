@@ -1,10 +1,9 @@
-r"""All nodes of a large graph, held so that a round goes over them some rows at a time.
+r"""All nodes of a large graph, for rounds that go over blocks of rows.
 
-The graph product is linear, so that what a node receives can be collected before the weights are
-applied: :math:`\mathbf{A}(\mathbf{C}\mathbf{W}) + \mathbf{b} =
-(\mathbf{A}\mathbf{C})\mathbf{W} + \mathbf{b}`. What is collected takes the place of the memory,
-some columns at a time, and the rest of a round is done some rows at a time: besides hidden state
-and memory of all nodes there is nothing as large.
+The graph product is linear, so the memories can be collected before the weights are applied:
+:math:`\mathbf{A}(\mathbf{C}\mathbf{W}) + \mathbf{b} = (\mathbf{A}\mathbf{C})\mathbf{W} +
+\mathbf{b}`. The result overwrites the memory in blocks of columns, and the rest of a round goes
+over blocks of rows: only hidden state and memory are held for all nodes.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from torch import Tensor
 
 from memohop.networks.passing import Embed, Update, Watch
 
-_ROWS = 1 << 13  # of a block: a few megabytes, which stay in the cache
+_ROWS = 1 << 13  # of a block: a few megabytes, which fit into the cache
 _COLUMNS = 16  # of a block: a row of it is a cache line
 
 
 class Blocks:
-    """All nodes, for networks on graph convolutions that are in evaluation mode.
+    """All nodes, for networks of graph convolutions in evaluation mode.
 
-    One object serves several networks, since tensors of this size that are freed and made anew
-    leave gaps. Gradients are not tracked.
+    One object serves several networks: freeing and making tensors of this size fragments the RAM.
+    Gradients are not tracked.
 
     Args:
-        x: Features, dense or sparse.
-        matrix: What :func:`memohop.nn.graph.adjacency` gives, or rows and columns of it.
-        channels: How wide the networks are.
+        x: features, dense or sparse.
+        matrix: the result of :func:`memohop.nn.graph.adjacency`, or rows and columns of it.
+        channels: width of the networks.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class Blocks:
         nodes = x.shape[0]
         self._x, self._matrix = x, _as_tensor(matrix)
         self.hidden = torch.empty(nodes, channels)
-        # In blocks of columns: the product of one takes its place before the next is made.
+        # In blocks of columns: the product of each overwrites it before the next is computed.
         widths = (min(_COLUMNS, channels - start) for start in range(0, channels, _COLUMNS))
         self._memory = [torch.empty(nodes, width) for width in widths]
 
@@ -53,22 +52,22 @@ class Blocks:
 
     @torch.no_grad()
     def step(self, update: Update, watch: Watch) -> None:
-        """One round: what each node receives takes the place of the memory, then the gates act."""
+        """One round: the collected memories overwrite the memory, then the gates act."""
         for block in self._memory:
             block.copy_(self._matrix @ block)
         for rows in self.rows():
             received = self.memory(rows)
             self.hidden[rows], memory, gates = update(self.hidden[rows], received, _COLLECTED)
-            if memory.shape == received.shape:  # empty after the last round: nobody reads it
+            if memory.shape == received.shape:  # empty after the last round, which needs none
                 self._remember(rows, memory)
             watch.see_gates(rows, gates)
 
     def memory(self, rows: slice | Tensor) -> Tensor:
-        """The memory of some nodes, `[rows, channels]`."""
+        """The memory of some nodes, ``[rows, channels]``."""
         return torch.cat([block[rows] for block in self._memory], dim=1)
 
     def rows(self) -> Iterator[slice]:
-        """The blocks, one after the other."""
+        """The blocks of rows, in order."""
         nodes = len(self.hidden)
         return (slice(start, min(start + _ROWS, nodes)) for start in range(0, nodes, _ROWS))
 
@@ -78,7 +77,7 @@ class Blocks:
 
 
 class _Collected:
-    """The graph of a convolution whose input has been collected already."""
+    """The graph of a convolution on input that is collected already."""
 
     def propagate(self, hidden: Tensor, bias: Tensor | None = None) -> Tensor:
         return hidden if bias is None else hidden + bias
@@ -88,7 +87,7 @@ _COLLECTED = _Collected()
 
 
 def _as_tensor(matrix: sparse.csr_array) -> Tensor:
-    """A sparse tensor that shares the memory of the matrix."""
+    """A sparse tensor that shares the arrays of the matrix."""
     return torch.sparse_csr_tensor(
         torch.from_numpy(matrix.indptr),
         torch.from_numpy(matrix.indices),

@@ -1,4 +1,4 @@
-"""What trained networks say of every node of a graph: probabilities and gates."""
+"""Probabilities and gates of every node of a graph, from trained networks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from memohop.nn.graph import adjacency
 
 
 class ReadOut(NamedTuple):
-    """What one network says of every node.
+    """The outputs of one network for every node.
 
     Attributes:
-        probabilities: `[nodes, classes]`.
-        gates: `[rounds, nodes, 3]`: kept, absorbed, passed on (means over channels).
+        probabilities: ``[nodes, classes]``.
+        gates: ``[rounds, nodes, 3]``: kept, absorbed, passed on (means over channels).
     """
 
     probabilities: Tensor
@@ -32,30 +32,30 @@ class ReadOut(NamedTuple):
 def probabilities(
     networks: Sequence[MemoryNetwork], x: Tensor | sparse.csr_array, edge_index: Tensor
 ) -> NDArray[np.float32]:
-    """The mean over networks of the probability of each class, `[nodes, classes]`.
+    """The mean over networks of the probability of each class, ``[nodes, classes]``.
 
     Args:
-        networks: In evaluation mode, on graph convolutions, with the same options.
-        x: Features, dense or sparse.
-        edge_index: The arcs.
+        networks: networks of graph convolutions with the same options, in evaluation mode.
+        x: features, dense or sparse.
+        edge_index: the arcs.
     """
     nodes = _nodes_of(networks, x, edge_index)
     total = torch.zeros(x.shape[0], networks[0].classifier.out_features)
     for network in networks:
         network.pass_messages(nodes)
-        total += _decide(network, nodes)
+        total += _classify(network, nodes)
     return (total / len(networks)).numpy()
 
 
 def read_out(
     networks: Sequence[MemoryNetwork], x: Tensor | sparse.csr_array, edge_index: Tensor
 ) -> Iterator[ReadOut]:
-    """What each network says, one after the other; arguments as for :func:`probabilities`."""
+    """The outputs of each network in turn; arguments as for :func:`probabilities`."""
     nodes = _nodes_of(networks, x, edge_index)
     for network in networks:
         gates = MeanGates(torch.empty(len(network.rounds), x.shape[0], 3))
         network.pass_messages(nodes, gates)
-        yield ReadOut(_decide(network, nodes), gates.found)
+        yield ReadOut(_classify(network, nodes), gates.found)
 
 
 def _nodes_of(
@@ -66,8 +66,8 @@ def _nodes_of(
 
 
 @torch.no_grad()
-def _decide(network: MemoryNetwork, nodes: Blocks) -> Tensor:
-    """The probabilities, `[nodes, classes]`."""
+def _classify(network: MemoryNetwork, nodes: Blocks) -> Tensor:
+    """The probabilities, ``[nodes, classes]``."""
     found = torch.empty(len(nodes.hidden), network.classifier.out_features)
     for rows in nodes.rows():
         found[rows] = network.classify([nodes.hidden[rows]]).softmax(-1)

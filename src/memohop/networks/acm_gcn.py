@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -21,27 +20,14 @@ class MixedChannels(nn.Module):
     r"""One layer of :class:`ACMGCN`.
 
     Args:
-        in_channels: width of the input.
-        out_channels: width of the output.
-        order: ``"filter-first"`` (ACM) or ``"rectify-first"`` (ACMII).
-        features: whether the input is the node features, or a hidden state.
-        input_dropout: rate of dropout on node features.
+        linear: the three maps side by side.
+        out_channels: width of the output of each.
+        order: as in :class:`ACMGCN`.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        order: str,
-        features: bool = False,
-        input_dropout: float = 0.0,
-    ) -> None:
+    def __init__(self, linear: nn.Module, out_channels: int, order: str) -> None:
         super().__init__()
-        self.order = order
-        self.linear = linear_map(
-            in_channels, out_channels, features=features, dropout=input_dropout, parts=_CHANNELS
-        )
+        self.linear, self.order = linear, order
         self.attention = nn.Parameter(torch.empty(_CHANNELS, out_channels))
         self.mix = nn.Parameter(torch.empty(_CHANNELS, _CHANNELS))
         nn.init.xavier_uniform_(self.attention)
@@ -79,25 +65,14 @@ class ACMGCN(GraphModel):
         \mathbf{H}' &= 3\,(\alpha_L\mathbf{H}_L + \alpha_H\mathbf{H}_H + \alpha_I\mathbf{H}_I)
 
     or, rectified first, with the filters after the rectifier (ACMII). The two filters share one
-    product. As in the authors' code the last layer is rectified too, so that logits are at least
-    0. Their structure channel (the variants "+" and "++") is not here.
+    product. As in the authors' code, the last layer is rectified too, so logits are at least 0.
+    Their structure channel (the variants "+" and "++") is left out.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        hidden_channels: width of the hidden layers.
-        num_layers: number of layers, at least 1.
-        dropout: rate of dropout on hidden layers.
-        input_dropout: rate of dropout on the features.
         order: ``"filter-first"`` (ACM) or ``"rectify-first"`` (ACMII).
-        **policies: see :class:`GraphModel`.
     """
 
-    policies: ClassVar[Mapping[str, str]] = {
-        "direction": "undirected",
-        "self_loops": "add",
-        "norm": "row",
-    }
+    policies = GraphModel.policies | {"norm": "row"}
 
     def __init__(
         self,
@@ -114,16 +89,12 @@ class ACMGCN(GraphModel):
         super().__init__(**policies)
         check_choice("order", order, ("filter-first", "rectify-first"))
         widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.layers = nn.ModuleList(
-            MixedChannels(
-                widths[place],
-                widths[place + 1],
-                order=order,
-                features=place == 0,
-                input_dropout=input_dropout,
+        self.layers = nn.ModuleList()
+        for index, (width, after) in enumerate(pairwise(widths)):
+            linear = linear_map(
+                width, after, features=index == 0, dropout=input_dropout, parts=_CHANNELS
             )
-            for place in range(num_layers)
-        )
+            self.layers.append(MixedChannels(linear, after, order))
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Features, graph: Graph) -> Tensor:

@@ -12,7 +12,7 @@ from memohop.nn import Graph
 
 
 class APPNP(GraphModel):
-    r"""A perceptron whose logits walk over the graph, with returns home.
+    r"""A perceptron, and random walks of its logits over the graph that may return to the start.
 
     From `"Predict then Propagate" <https://arxiv.org/abs/1810.05997>`_ (ICLR 2019):
 
@@ -24,15 +24,8 @@ class APPNP(GraphModel):
     matrix alone.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        hidden_channels: width of the perceptron's hidden layers.
-        num_layers: number of its linear maps.
         hops: number of steps.
-        alpha: probability of a return, from 0 to 1.
-        dropout: rate of dropout on hidden layers.
-        input_dropout: rate of dropout on the features.
-        **policies: see :class:`GraphModel`.
+        alpha: probability of returning to the start, from 0 to 1.
     """
 
     def __init__(

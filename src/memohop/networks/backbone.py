@@ -1,4 +1,4 @@
-"""The convolutions that networks are stacked from and plug-ins go round."""
+"""The convolutions from which networks are stacked and around which plug-ins go."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from memohop.nn import (
 
 @dataclass(frozen=True)
 class Backbone:
-    """A kind of convolution: how to make layers of it, and what follows a layer.
+    """A kind of convolution: how to make its layers, and the activation after them.
 
     Attributes:
         layer: from ``(in_channels, out_channels, *, features, input_dropout)`` to a module.
-        activation: what comes between two layers.
+        activation: the function between two layers.
         options: keyword arguments of a layer that a user may set.
-        last: arguments with which the layer that gives the logits differs from the others.
-        policies: what the layer needs of the graph, where that is not what others need.
-        initial: whether a layer takes its ``place``, counted from 1, when it is made, and the
+        last: arguments in which the layer of the logits differs from the others.
+        policies: the graph that the layer needs, if it differs from the network's default.
+        initial: whether a layer takes its number, counted from 1, when it is made, and the
             network's first hidden state when it is called. Such layers have one width, and do
             not take features.
     """
@@ -53,20 +53,20 @@ class Backbone:
     ) -> list[nn.Module]:
         """Layers from the features, of width ``widths[0]``, to logits or a hidden state."""
         layers = []
-        for place, (width, after) in enumerate(pairwise(widths), start=1):
-            first, last = place == 1, place == len(widths) - 1
+        for number, (width, after) in enumerate(pairwise(widths), start=1):
+            first, last = number == 1, number == len(widths) - 1
             arguments = {"features": True, "input_dropout": input_dropout} if first else {}
             special = self.last if last and logits else {}
             layers.append(self.layer(width, after, **arguments, **special))
         return layers
 
     def between(self, channels: int, num_layers: int) -> list[nn.Module]:
-        """Layers of one width, for a network that has layers of its own at either end."""
-        places = ({"place": place} if self.initial else {} for place in range(1, num_layers + 1))
-        return [self.layer(channels, channels, **place) for place in places]
+        """Layers of one width, for a network that has other layers at both ends."""
+        numbers = ({"place": n} if self.initial else {} for n in range(1, num_layers + 1))
+        return [self.layer(channels, channels, **number) for number in numbers]
 
     def beside(self, initial: Tensor) -> tuple[Tensor, ...]:
-        """What the layers take beside hidden state and graph."""
+        """The arguments of the layers beside hidden state and graph."""
         return (initial,) if self.initial else ()
 
 

@@ -1,9 +1,8 @@
-"""What every model of this library is."""
+"""The base classes of all models."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -20,52 +19,61 @@ Features = Tensor | SparseFeatures
 class NodeModel(nn.Module, ABC):
     """A plain single network from features and a graph to one row of logits per node.
 
-    It knows nothing of populations, splits or seeds. ``forward(x, graph)`` returns the logits,
-    or the pair (logits, penalty) where the method has a regulariser; ``graph`` is whatever
-    :meth:`prepare` made of the arcs. Dropout goes through :class:`memohop.nn.Dropout`, the
-    first layer through :class:`memohop.nn.FeatureLinear`: that is all that a population needs.
+    It does not depend on populations, splits or seeds. ``forward(x, graph)`` returns the logits,
+    or the pair (logits, penalty) if the method has a regulariser; ``graph`` is the result of
+    :meth:`prepare`. Dropout goes through :class:`memohop.nn.Dropout`, the first layer through
+    :class:`memohop.nn.FeatureLinear`: a population needs no more.
+
+    Most networks take these arguments; a class documents only its other ones:
+
+    - ``in_channels``, ``out_channels``: number of features and of classes;
+    - ``backbone``: the kind of convolution, a :class:`~memohop.networks.backbone.Backbone`;
+    - ``hidden_channels``: width of the hidden layers;
+    - ``num_layers``: number of layers or rounds, at least 1;
+    - ``dropout``, ``input_dropout``: rates of dropout on hidden layers and on the features;
+    - ``edge_dropout``: probability that an arc is dropped in a training step;
+    - ``**policies``: options of the graph, see :class:`GraphModel`.
     """
 
     penalty_is_summed = False
     """Whether the penalty belongs to a summed cross-entropy rather than to a mean one."""
 
     penalised = True
-    """The trainer sets this to False where lambda is 0 throughout: no penalty is computed."""
+    """Whether to compute the penalty; the trainer sets it to False if every lambda is 0."""
 
     undecayed: tuple[str, ...] = ()
-    """Names of parameters that weight decay never touches, or prefixes of them."""
+    """Names, or prefixes of names, of parameters that are never decayed."""
 
     per_node: tuple[str, ...] = ()
     """Names of parameters with a row for each node.
 
-    A model that has some takes ``num_nodes``, and knows no other graph than the one it was
-    built for.
+    A model that has some takes ``num_nodes`` and works only on the graph it was built for.
     """
 
     looks_at_graph = True
-    """Whether arcs play any part. A model for which they do not is trained once for all noise."""
+    """Whether the model uses the arcs. If not, it is trained once for all levels of noise."""
 
-    policies: ClassVar[Mapping[str, str]] = {}
-    """What the model makes of the arcs unless told otherwise: options of :class:`Graph`."""
+    policies: ClassVar[dict[str, str]] = {}
+    """Default options of the :class:`Graph` that the model makes of the arcs."""
 
     @abstractmethod
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Any:
-        """What ``forward`` takes as its graph; made once and reused in every step."""
+        """The graph that ``forward`` takes; made once and reused in every step."""
 
     def prepare_data(self, data: Data, device: torch.device | str) -> Any:
-        """The same from a whole ``Data``, for models that need more of it than its arcs."""
+        """The same from a whole ``Data``, for models that need more than its arcs."""
         return self.prepare(data.edge_index.to(device), data.num_nodes)
 
 
 class GraphModel(NodeModel):
-    """A model on one :class:`~memohop.Graph`, whose policies are options of the model.
+    """A model on one :class:`~memohop.Graph`.
 
     Args:
-        **policies: ``direction``, ``self_loops`` and ``norm``, see :class:`memohop.Graph`, where
-            they differ from the class's own :attr:`policies`.
+        **policies: ``direction``, ``self_loops`` and ``norm``, see :class:`memohop.Graph`; the
+            defaults are the class's :attr:`policies`.
     """
 
-    policies: ClassVar[Mapping[str, str]] = {
+    policies: ClassVar[dict[str, str]] = {
         "direction": "undirected",
         "self_loops": "add",
         "norm": "symmetric",

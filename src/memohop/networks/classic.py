@@ -1,4 +1,4 @@
-"""Classic convolutions as they are tuned today: ``gcn-res``, ``gat-res`` and ``sage-res``."""
+"""Classic convolutions, tuned: ``gcn-res``, ``gat-res`` and ``sage-res``."""
 
 from __future__ import annotations
 
@@ -23,23 +23,15 @@ class TunedStack(GraphModel):
             \mathrm{conv}(\mathbf{H}^{l-1}) + \mathbf{H}^{l-1}\mathbf{W}^l))), \quad
         \mathbf{Z} = \mathbf{H}^L\mathbf{W} + \mathbf{b}
 
-    with :math:`\mathbf{H}^0` the features, or a linear map of them. Layers have no bias where
-    batch normalisation would take it away again. The authors drop no features; where a member
-    does, convolution and residual draw a mask each.
+    with :math:`\mathbf{H}^0` the features, or a linear map of them. Layers have no bias if batch
+    normalisation would remove it again. The authors drop no features; if a member does,
+    convolution and residual draw a mask each.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        backbone: the kind of convolution.
-        hidden_channels: width of the hidden layers.
-        num_layers: number of convolutions, at least 1.
-        dropout: rate of dropout on hidden layers.
-        input_dropout: rate of dropout on the features.
         projection: whether a linear map of the features comes first.
         residual: whether each layer adds a linear map of its input.
         hidden_norm: ``"batch"``, ``"layer"`` or ``"none"``.
         readout: decide by the ``"last"`` layer, or by the ``"sum"`` of all.
-        **policies: see :class:`GraphModel`.
     """
 
     def __init__(
@@ -67,19 +59,18 @@ class TunedStack(GraphModel):
         self.projection = None
         if projection:
             self.projection = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
-            self.convs = nn.ModuleList(backbone.between(hidden_channels, num_layers))
+            convs = backbone.between(hidden_channels, num_layers)
         else:
-            self.convs = nn.ModuleList(
-                backbone.from_features(widths, input_dropout=input_dropout, logits=False)
-            )
+            convs = backbone.from_features(widths, input_dropout=input_dropout, logits=False)
+        self.convs = nn.ModuleList(convs)
         self.residuals = nn.ModuleList()
-        for place in range(num_layers if residual else 0):
-            on_features = place == 0 and not projection
+        for index in range(num_layers if residual else 0):
+            on_features = index == 0 and not projection
             width = in_channels if on_features else hidden_channels
             residual_map = linear_map(
                 width, hidden_channels, features=on_features, dropout=input_dropout
             )
-            # PyTorch's own start, as the authors have it: the convolution has the greater say.
+            # PyTorch's default, as the authors have it: the convolution has more weight.
             bound = width**-0.5
             nn.init.uniform_(residual_map.weight, -bound, bound)
             self.residuals.append(residual_map)
@@ -92,10 +83,10 @@ class TunedStack(GraphModel):
         """Logits ``[N, out_channels]``."""
         first = x if self.projection is None else self.projection(x)
         layers: list[Tensor] = []
-        for place, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
+        for index, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
             hidden = layers[-1] if layers else first
             received = conv(hidden, graph)
             if self.residuals:
-                received = received + self.residuals[place](hidden)
+                received = received + self.residuals[index](hidden)
             layers.append(self.dropout(F.relu(norm(received))))
         return self.classifier(torch.stack(layers).sum(0) if self.readout == "sum" else layers[-1])

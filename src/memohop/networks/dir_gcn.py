@@ -14,7 +14,7 @@ from memohop.nn import Dropout, Graph
 
 
 class ReadoutStack(GraphModel):
-    r"""Convolutions from the features, and a decision by all of them.
+    r"""Convolutions from the features, and a classifier on all of them.
 
     From `"Edge Directionality Improves Learning on Heterophilic Graphs"
     <https://arxiv.org/abs/2305.10498>`_ (LoG 2023), with the layer of
@@ -25,23 +25,14 @@ class ReadoutStack(GraphModel):
             \mathrm{norm}(\mathrm{drop}(\mathrm{ReLU}(\mathrm{conv}(\mathbf{H}^{l-1})))) \\
         \mathbf{Z} &= \mathrm{read}(\mathbf{H}^1, \dots, \mathbf{H}^L)\mathbf{W} + \mathbf{b}
 
-    where *norm* divides each row by its length, if asked for, and *read* takes the maximum, the
-    concatenation or the last. The authors' code has one bias per direction, here their weighted
-    sum, which is the same; it drops no features, and picks its epoch by a validation accuracy
+    where *norm*, if requested, divides each row by its length, and *read* takes the maximum, the
+    concatenation or the last. The authors' code has one bias per direction; their weighted sum
+    here is equivalent. It drops no features, and picks its epoch by a validation accuracy
     computed with dropout.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        backbone: the kind of convolution.
-        hidden_channels: width of every layer.
-        num_layers: number of convolutions.
-        dropout: rate of dropout on hidden layers.
-        input_dropout: rate of dropout on the features.
-        edge_dropout: probability that an arc is dropped in a training step.
         readout: ``"max"``, ``"concat"`` or ``"last"``.
         normalise: whether each row of each layer is divided by its length.
-        **policies: see :class:`GraphModel`.
     """
 
     def __init__(

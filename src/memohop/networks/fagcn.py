@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -18,14 +15,13 @@ _GAIN = 2**0.5
 
 
 class SignedAttention(nn.Module):
-    r"""What neighbours say, for or against.
+    r"""A signed sum over the neighbours.
 
     .. math::
         \mathbf{h}'_i = \sum_j \mathrm{drop}(\alpha_{ij})\,\mathbf{h}_j, \quad
         \alpha_{ij} = a_{ij} \tanh(\mathbf{g}^\top[\mathbf{h}_i \Vert \mathbf{h}_j] + c)
 
-    with :math:`a_{ij}` the entries of the graph. Only numbers, and no vectors, are held for each
-    of them.
+    with :math:`a_{ij}` the entries of the graph. It stores one number per entry, not a vector.
 
     Args:
         channels: width of input and output.
@@ -43,8 +39,8 @@ class SignedAttention(nn.Module):
         """From ``[N, channels]`` to ``[N, channels]``."""
         receive, send = (hidden @ self.gate.weight.view(2, -1).t()).unbind(-1)
         ones = torch.ones_like(send)
-        # The sum r_i + s_j as an inner product, (r_i, 1) and (1, s_j): its gradient is a product
-        # with the pattern, and not a scatter whose order changes from run to run on a GPU.
+        # The sum r_i + s_j as an inner product of (r_i, 1) and (1, s_j): its gradient is a product
+        # with the pattern, not a scatter, which on a GPU would add up in varying order.
         left = torch.stack([receive + self.gate.bias, ones], dim=-1)
         right = torch.stack([ones, send], dim=-1)
         scores = inner(left[None], right[None], graph.pattern)
@@ -53,7 +49,7 @@ class SignedAttention(nn.Module):
 
 
 class FAGCN(GraphModel):
-    r"""Attention that can take a neighbour's word for its contrary.
+    r"""Attention that may be negative, so that a node can move away from a neighbour.
 
     From `"Beyond Low-frequency Information in Graph Convolutional Networks"
     <https://arxiv.org/abs/2101.00797>`_ (AAAI 2021):
@@ -69,28 +65,18 @@ class FAGCN(GraphModel):
     This is the authors' network. Their code has one rate for the three kinds of dropout; biases
     start at 0 here.
 
-    PyTorch Geometric's ``FAConv`` is the same without the bias :math:`c_l`, if told to add no
-    self-loops. It is not used because it keeps a vector per arc and member of a population,
-    where this one keeps a number.
+    PyTorch Geometric's ``FAConv`` without self-loops is the same but for the bias :math:`c_l`. It
+    is not used because it stores a vector per arc and member of a population, not a number.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        hidden_channels: width of every layer.
-        num_layers: number of rounds.
-        epsilon: how much of its first state a node keeps, at least 0.
+        epsilon: weight of a node's first state, at least 0.
         dropout: rate of dropout on the first state.
-        input_dropout: rate of dropout on the features.
         attention_dropout: rate of dropout on the attention.
-        **policies: see :class:`GraphModel`. Self-loops are left out by default: a node keeps
-            itself through its first state.
+        **policies: see :class:`GraphModel`. Self-loops are removed by default: a node keeps its
+            own state through :math:`\mathbf{h}^0_i`.
     """
 
-    policies: ClassVar[Mapping[str, str]] = {
-        "direction": "undirected",
-        "self_loops": "remove",
-        "norm": "symmetric",
-    }
+    policies = GraphModel.policies | {"self_loops": "remove"}
 
     def __init__(
         self,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from functools import partial
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -16,15 +16,8 @@ from memohop.nn import Dropout, Graph
 from memohop.nn.features import linear_map
 
 
-class WithAndWithoutLoops(NamedTuple):
-    """The two graphs of :class:`FSGNN`."""
-
-    plain: Graph
-    looped: Graph
-
-
 class FSGNN(GraphModel):
-    r"""A map of its own for each hop, and one weight per hop.
+    r"""A separate linear map and a weight for each hop.
 
     From `"Improving Graph Neural Networks with Simple Architecture Design"
     <https://arxiv.org/abs/2105.07634>`_ (2021). With :math:`\mathbf{A}` the graph without
@@ -38,22 +31,19 @@ class FSGNN(GraphModel):
         \mathbf{Z} &= \mathrm{drop}(\mathrm{ReLU}([\mathbf{H}_0 \Vert \dots \Vert
             \mathbf{H}_{2K}]))\mathbf{W} + \mathbf{b}
 
-    where *norm* divides each row by its length. The maps come before the products, which is the
-    same, so that a hop is one product of hidden width. The authors train
-    :math:`\boldsymbol\alpha` with a learning rate of its own.
+    where *norm* divides each row by its length. The maps come before the products, which is
+    equivalent and makes each hop one product of hidden width. The authors train
+    :math:`\boldsymbol\alpha` with a separate learning rate.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
         hidden_channels: width of the map of each hop.
         hops: the number :math:`K`.
-        dropout: rate of dropout before the decision.
-        input_dropout: rate of dropout on the features.
+        dropout: rate of dropout before the classifier.
         normalise: whether rows are divided by their lengths.
         **policies: ``direction`` and ``norm``, see :class:`GraphModel`.
     """
 
-    policies: ClassVar[Mapping[str, str]] = {"direction": "undirected", "norm": "symmetric"}
+    policies: ClassVar[dict[str, str]] = {"direction": "undirected", "norm": "symmetric"}
 
     def __init__(
         self,
@@ -77,25 +67,22 @@ class FSGNN(GraphModel):
         self.selection = nn.Parameter(torch.ones(count))
         self.dropout = Dropout(dropout)
         self.classifier = nn.Linear(count * hidden_channels, out_channels)
-        # Not 0: a node without neighbours has a row of biases alone, divided by its length.
+        # Not 0: a node without neighbours has only its biases, divided by their length.
         bound = 1 / math.sqrt(in_channels)
         nn.init.uniform_(self.bias, -bound, bound)
 
-    def prepare(self, edge_index: Tensor, num_nodes: int) -> WithAndWithoutLoops:  # type: ignore[override]
+    def prepare(self, edge_index: Tensor, num_nodes: int) -> tuple[Graph, Graph]:  # type: ignore[override]
         """The graph without and with self-loops."""
-        return WithAndWithoutLoops(
-            *(
-                Graph(edge_index, num_nodes, self_loops=self_loops, **self.policies_in_force)
-                for self_loops in ("remove", "add")
-            )
-        )
+        make = partial(Graph, edge_index, num_nodes, **self.policies_in_force)
+        return make(self_loops="remove"), make(self_loops="add")
 
-    def forward(self, x: Features, graphs: WithAndWithoutLoops) -> Tensor:
+    def forward(self, x: Features, graphs: tuple[Graph, Graph]) -> Tensor:
         """Logits ``[N, out_channels]``."""
-        own, plain, looped = self.linear(x).split(
-            [len(self.bias[0]), *[self.hops * len(self.bias[0])] * 2], dim=-1
-        )
-        maps = [own, *self._walk(plain, graphs.plain), *self._walk(looped, graphs.looped)]
+        width = self.bias.shape[-1]
+        own, *rest = self.linear(x).split([width, self.hops * width, self.hops * width], dim=-1)
+        maps = [own]
+        for part, graph in zip(rest, graphs, strict=True):
+            maps += self._walk(part, graph)
         hidden = torch.stack(maps, dim=-2) + self.bias  # [N, 2 K + 1, hidden_channels]
         if self.normalise:
             hidden = F.normalize(hidden, dim=-1)
@@ -103,7 +90,7 @@ class FSGNN(GraphModel):
         return self.classifier(self.dropout(F.relu(hidden.flatten(-2))))
 
     def _walk(self, maps: Tensor, graph: Graph) -> list[Tensor]:
-        """The first of ``hops`` maps taken one step, the second two, and so on."""
+        """The first of ``hops`` maps after one step, the second after two, and so on."""
         width, found = maps.shape[-1] // self.hops, []
         for _ in range(self.hops):
             maps = graph @ maps

@@ -1,4 +1,4 @@
-"""Deep networks that keep in touch with their first layer: ``gcnii`` and ``gcnii+de``."""
+"""Deep networks with residuals from their first layer: ``gcnii`` and ``gcnii+de``."""
 
 from __future__ import annotations
 
@@ -24,18 +24,7 @@ class DeepStack(GraphModel):
         \mathbf{Z} &= \mathrm{drop}(\mathbf{H}^L)\mathbf{W}_{out} + \mathbf{b}_{out}
 
     The authors' settings have 8 to 64 layers, and a share :math:`\alpha` of .1 to .5. Their code
-    normalises directed graphs by row sums on both sides; here it is row and column sums.
-
-    Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        backbone: the kind of convolution.
-        hidden_channels: width of every layer.
-        num_layers: number of convolutions.
-        dropout: rate of dropout on hidden layers.
-        input_dropout: rate of dropout on the features.
-        edge_dropout: probability that an arc is dropped in a training step.
-        **policies: see :class:`GraphModel`.
+    normalises directed graphs by row sums on both sides, this one by row and column sums.
     """
 
     def __init__(

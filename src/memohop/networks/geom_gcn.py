@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -14,7 +13,6 @@ from memohop.errors import UsageError, check_choice
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, FeatureLinear, Graph, SparseFeatures
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.fused import cpu_kernels
 from memohop.nn._ops.pairs import Pairs
 from memohop.nn._ops.pattern import Pattern
 from memohop.nn.features import linear_map
@@ -25,16 +23,16 @@ _LATENT, _SELF = 4, 8
 
 
 class Divisions:
-    """Who receives from whom in each division, for the pairs (node, division) that do.
+    """The arcs of each division, between pairs (node, division) that receive and that send.
 
-    Most nodes have neighbours in a few divisions alone, so most pairs do neither. Those that
-    receive, and those that send, are numbered division by division, and within one by node.
+    Most nodes have neighbours in only a few divisions, so most pairs neither receive nor send.
+    Receiving pairs, and sending pairs, are numbered by division, then by node.
 
     Args:
-        target: the node that receives, for each arc.
-        source: the node that sends.
-        division: in which division it lies.
-        values: what the arc's message is multiplied by.
+        target: the receiving node of each arc.
+        source: the sending node.
+        division: the division of the arc.
+        values: the factor of its message.
         num_nodes: number of nodes.
     """
 
@@ -55,11 +53,11 @@ class Divisions:
         self._sum = FixedMatrix(Pattern(node, order, (num_nodes, count)), values.new_ones(count))
 
     def collect(self, sent: Tensor) -> Tensor:
-        """What each receiving pair collects from the sending ones: ``[receivers, D]``."""
+        """The sum that each receiving pair collects from sending pairs: ``[receivers, D]``."""
         return fixed_product(sent[None], self._from_senders).squeeze(0)
 
     def collect_from_all(self, maps: Tensor) -> Tensor:
-        """The same from the maps of all nodes side by side, ``[N, 9 * D]``, where most lie idle."""
+        """The same from the maps of all nodes side by side, ``[N, 9 * D]``; most are not used."""
         every = maps.unflatten(-1, (DIVISIONS, -1)).flatten(0, 1)
         return fixed_product(every[None], self._from_all).squeeze(0)
 
@@ -69,7 +67,7 @@ class Divisions:
 
 
 class DivisionConv(nn.Module):
-    r"""A map of its own for each division of the neighbours, without activation.
+    r"""A separate linear map for each division of the neighbours, without activation.
 
     .. math::
         \mathbf{e}_{vr} = \frac{1}{\sqrt{d_v}} \sum_{u \in N_r(v)} \frac{1}{\sqrt{d_u}}
@@ -79,49 +77,34 @@ class DivisionConv(nn.Module):
     all its neighbours.
 
     Args:
-        in_channels: width of the input.
-        out_channels: width of each division's output.
-        features: whether the input is the node features, or another such layer's output, whose
-            divisions count as side by side, with zeros for those without neighbours.
-        input_dropout: rate of dropout on node features.
+        linear: the nine maps side by side, of the node features, or of the output of another such
+            layer: its divisions side by side, with zeros for those without neighbours.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        features: bool = False,
-        input_dropout: float = 0.0,
-    ) -> None:
+    def __init__(self, linear: nn.Linear | FeatureLinear) -> None:
         super().__init__()
-        self.linear = linear_map(
-            in_channels if features else DIVISIONS * in_channels,
-            out_channels,
-            features=features,
-            dropout=input_dropout,
-            parts=DIVISIONS,
-        )
+        self.linear = linear
 
     def forward(self, hidden: Features, divisions: Divisions) -> Tensor:
         """From ``[N, in_channels]`` or ``[receivers, in_channels]`` to ``[receivers, .]``."""
         if not isinstance(self.linear, FeatureLinear):
             assert isinstance(hidden, Tensor)
             return divisions.collect_from_all(divisions.sum(self._map(hidden, divisions.sizes)))
-        kernels = cpu_kernels(self.linear.weight[None])
-        if isinstance(hidden, SparseFeatures) and kernels is not None:
-            return divisions.collect(self.linear.of_pairs(hidden, divisions.senders))
+        if isinstance(hidden, SparseFeatures):
+            sent = self.linear.of_pairs(hidden, divisions.senders)
+            if sent is not None:
+                return divisions.collect(sent)
         return divisions.collect_from_all(self.linear(hidden))
 
     def _map(self, hidden: Tensor, sizes: list[int]) -> Tensor:
-        """Of each pair's division the maps to all nine: ``[receivers, 9 * out_channels]``."""
+        """The maps from each pair's division to all nine: ``[receivers, 9 * out_channels]``."""
         weights = self.linear.weight.split(hidden.shape[-1], dim=1)
         parts = zip(hidden.split(sizes), weights, strict=True)
         return torch.cat([F.linear(part, weight) for part, weight in parts if len(part)])
 
 
 class GeomGCN(GraphModel):
-    r"""Neighbours in the graph and in a latent space, told apart by their relative position.
+    r"""Neighbours in the graph and in a latent space, divided by their relative position.
 
     From `"Geom-GCN: Geometric Graph Convolutional Networks" <https://arxiv.org/abs/2002.05287>`_
     (ICLR 2020):
@@ -136,30 +119,24 @@ class GeomGCN(GraphModel):
     may lie, the same for a neighbour in the latent space, and the node itself. A neighbour in
     both spaces counts as one in the latent space. There are no biases.
 
-    This is the authors' network. Where the latent neighbours are not the published ones they are
-    computed, see :func:`memohop.data.datasets.latent.computed`: then neighbours are such of each
-    other, while most arcs of the published lists go one way. PyTorch Geometric has no such
-    operator.
+    This is the authors' network. Latent neighbours that are not published are computed, see
+    :func:`memohop.data.datasets.latent.computed`: computed ones are mutual, while most arcs of
+    the published lists go one way. PyTorch Geometric has no such operator.
 
     The network is equivariant to permutations of the nodes together with their latent
-    neighbours. Computed coordinates are not: they are found up to mirroring, and Poincaré's
-    start from random places.
+    neighbours. Computed coordinates are not: they are found up to mirroring, and those of
+    Poincaré start at random.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
         hidden_channels: width of each division; a hidden layer is nine times as wide.
-        num_layers: number of layers.
-        dropout: rate of dropout on hidden layers.
-        input_dropout: rate of dropout on the features.
-        embedding: where latent neighbours come from: ``"isomap"`` or ``"poincare"`` to compute
-            them, or ``"auto"`` for those of the data (``data.latent``, which
-            :func:`memohop.load` fills with the published ones) and Isomap where it has none.
+        embedding: ``"isomap"`` or ``"poincare"`` to compute the latent neighbours, or ``"auto"``
+            for ``data.latent``, which :func:`memohop.load` fills with the published ones, and
+            Isomap if there is none.
         **policies: ``direction`` of the neighbours in the graph, see :class:`GraphModel`; each
             counts once.
     """
 
-    policies: ClassVar[Mapping[str, str]] = {"direction": "undirected"}
+    policies: ClassVar[dict[str, str]] = {"direction": "undirected"}
 
     def __init__(
         self,
@@ -178,19 +155,16 @@ class GeomGCN(GraphModel):
         self.embedding = embedding
         self.dropout = Dropout(dropout)
         self.convs = nn.ModuleList()
-        for place in range(num_layers):
-            first, last = place == 0, place == num_layers - 1
-            self.convs.append(
-                DivisionConv(
-                    in_channels if first else hidden_channels,
-                    out_channels if last else hidden_channels,
-                    features=first,
-                    input_dropout=input_dropout if first else 0.0,
-                )
+        before = [in_channels, *[DIVISIONS * hidden_channels] * (num_layers - 1)]
+        after = [*[hidden_channels] * (num_layers - 1), out_channels]
+        for index, widths in enumerate(zip(before, after, strict=True)):
+            linear = linear_map(
+                *widths, features=index == 0, dropout=input_dropout, parts=DIVISIONS
             )
+            self.convs.append(DivisionConv(linear))
 
     def prepare_data(self, data: Data, device: torch.device | str) -> Divisions:
-        """The divisions, with the latent neighbours that come with the data where wanted."""
+        """The divisions, with the latent neighbours of the data if ``embedding`` is ``"auto"``."""
         latent = data.latent if self.embedding == "auto" and "latent" in data else None
         if isinstance(latent, PublishedNeighbours):
             latent = latent.read()
@@ -199,7 +173,7 @@ class GeomGCN(GraphModel):
     def prepare(  # type: ignore[override]
         self, edge_index: Tensor, num_nodes: int, latent: LatentNeighbours | None = None
     ) -> Divisions:
-        """The divisions of every node's neighbours; without ``latent`` it is computed."""
+        """The divisions of every node's neighbours; ``latent`` is computed unless given."""
         if latent is None:
             embedding = "isomap" if self.embedding == "auto" else self.embedding
             latent = computed(edge_index, num_nodes, embedding=embedding)
@@ -218,8 +192,8 @@ def divide(graph: Graph, latent: LatentNeighbours) -> Divisions:
     """The arcs of both spaces and the nodes themselves, normalised by the degrees in all.
 
     Args:
-        graph: who receives from whom in the graph, without self-loops.
-        latent: the division of each of these arcs, and the arcs of the latent space.
+        graph: the graph without self-loops.
+        latent: the division of each of its arcs, and the arcs of the latent space.
     """
     count, device = graph.num_nodes, graph.pattern.row.device
     source, target = latent.arcs.to(device)
@@ -230,7 +204,7 @@ def divide(graph: Graph, latent: LatentNeighbours) -> Divisions:
     if unknown.any():
         to, start = divmod(int(in_graph[unknown][0]), count)
         raise UsageError(
-            f"the latent neighbours know no arc {start} -> {to}, so they are those of another "
+            f"the latent neighbours have no arc {start} -> {to}, so they belong to another "
             "graph: leave them out, or give embedding='isomap' or 'poincare' to compute them"
         )
     wanted = (division >= _LATENT) | torch.isin(arcs, in_graph)

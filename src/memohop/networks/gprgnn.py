@@ -1,4 +1,4 @@
-"""A decision spread over the graph with learned weights: ``gprgnn``."""
+"""Logits propagated over the graph with learned weights: ``gprgnn``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INITS = ("ppr", "nppr", "sgc", "random")
 
 
 class GPRGNN(GraphModel):
-    r"""A perceptron whose decision is spread over the graph, with learned weights per step.
+    r"""A perceptron, and a learned combination of its logits after each step of propagation.
 
     From `"Adaptive Universal Generalized PageRank Graph Neural Network"
     <https://arxiv.org/abs/2006.07988>`_ (ICLR 2021):
@@ -26,28 +26,22 @@ class GPRGNN(GraphModel):
         \mathbf{Z} &= \sum_{k=0}^K \gamma_k \mathbf{S}^k\,\mathrm{drop}(\mathbf{Z}^0)
 
     where :math:`\mathbf{S}` is the symmetrically normalised graph with self-loops. The
-    coefficients :math:`\gamma` are learned, free of weight decay, and start as
+    coefficients :math:`\gamma` are learned without weight decay, and start as
 
     - ``"ppr"``: :math:`\gamma_k = \alpha(1 - \alpha)^k`, :math:`\gamma_K = (1 - \alpha)^K`;
     - ``"nppr"``: :math:`\gamma_k \propto \alpha^k`, their absolute values adding up to 1;
     - ``"sgc"``: 1 for the last step and 0 for the others;
     - ``"random"``: uniform, their absolute values adding up to 1.
 
-    This is the authors' network. In their code ``"sgc"`` puts the 1 at the step that
-    :math:`\alpha` numbers; weights start as Glorot's and biases at 0 here. PyTorch Geometric has
-    no such operator: its ``APPNP`` is the case of fixed coefficients ``"ppr"``.
+    This is the authors' network. In their code ``"sgc"`` puts the 1 at step :math:`\alpha`; here,
+    weights start as Glorot's and biases at 0. PyTorch Geometric has no such operator: its
+    ``APPNP`` is the case of fixed coefficients ``"ppr"``.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        hidden_channels: width of the hidden layer.
         hops: the number of steps, :math:`K`.
         init: how the coefficients start.
-        alpha: between 0 and 1, for ``"nppr"`` between -1 and 1; the other two do not use it.
-        dropout: rate of dropout on the hidden layer.
-        input_dropout: rate of dropout on the features.
-        propagation_dropout: rate of dropout on what is spread.
-        **policies: see :class:`GraphModel`.
+        alpha: between 0 and 1, for ``"nppr"`` between -1 and 1; not used by the other two.
+        propagation_dropout: rate of dropout on the logits that are propagated.
     """
 
     undecayed = ("coefficients",)
@@ -77,8 +71,8 @@ class GPRGNN(GraphModel):
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""
-        decision = self.output(self.dropout(F.relu(self.input(x))))
-        spread = self.propagation_dropout(decision)
+        logits = self.output(self.dropout(F.relu(self.input(x))))
+        spread = self.propagation_dropout(logits)
         first, *later = self.coefficients.unbind()
         total = first * spread
         for coefficient in later:

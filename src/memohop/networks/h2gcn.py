@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -16,7 +16,7 @@ from memohop.nn._ops.dropped_linear import dropped_linear
 
 
 class Neighbourhoods(NamedTuple):
-    """Who is one step away, and who is two steps away and no less."""
+    """The nodes that are one step away, and those that are exactly two steps away."""
 
     near: Graph
     far: TwoSteps
@@ -39,22 +39,17 @@ class H2GCN(GraphModel):
     normalised symmetrically by its own degrees. The rounds have no weights, and there are no
     biases; the width doubles with each round.
 
-    This is the authors' network; they do not drop out features, hence the default. Keras's L2
-    penalty of ``5e-4`` in their code is a weight decay of ``1e-3``. PyTorch Geometric has no such
-    operator.
+    This is the authors' network, and they drop no features. Keras's L2 penalty of ``5e-4`` in
+    their code is a weight decay of ``1e-3``. PyTorch Geometric has no such operator.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
         hidden_channels: width of the first layer.
-        num_layers: number of rounds.
         relu: whether the first layer is rectified.
-        dropout: rate of dropout before the decision.
-        input_dropout: rate of dropout on the features.
-        **policies: ``direction``, which both steps follow, see :class:`GraphModel`.
+        dropout: rate of dropout before the classifier.
+        **policies: ``direction`` of both steps, see :class:`GraphModel`.
     """
 
-    policies: ClassVar[Mapping[str, str]] = {"direction": "undirected"}
+    policies: ClassVar[dict[str, str]] = {"direction": "undirected"}
 
     def __init__(
         self,
@@ -77,7 +72,7 @@ class H2GCN(GraphModel):
         nn.init.xavier_uniform_(self.classifier.weight)
 
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Neighbourhoods:  # type: ignore[override]
-        """The graph and its strict second neighbourhood, each normalised by itself."""
+        """The graph and its second neighbourhood, each normalised by its own degrees."""
         policies = {**self.policies_in_force, "self_loops": "remove", "norm": "symmetric"}
         near = Graph(edge_index, num_nodes, **policies)
         return Neighbourhoods(near, TwoSteps(near))
@@ -88,35 +83,35 @@ class H2GCN(GraphModel):
         if self.relu:
             first = F.relu(first)
         if not (self.training and self.dropout.active):
-            return self._decide_first(first, graph)
+            return self._classify_first(first, graph)
         parts = of_round = [first]
         for _ in range(self.num_layers):
             of_round = [step @ part for step in graph for part in of_round]
             parts = parts + of_round
         weights = self.classifier.weight.chunk(len(parts), dim=1)
-        decided = [
+        classified = [
             dropped_linear(part, self.dropout, weight)
             for part, weight in zip(parts, weights, strict=True)
         ]
-        return torch.stack(decided).sum(0)
+        return torch.stack(classified).sum(0)
 
-    def _decide_first(self, first: Tensor, graph: Neighbourhoods) -> Tensor:
-        r"""The logits where nothing is dropped, by products as wide as there are classes.
+    def _classify_first(self, first: Tensor, graph: Neighbourhoods) -> Tensor:
+        r"""The logits without dropout, by products only as wide as the number of classes.
 
-        All is linear after the first layer, so that the decision can be taken before the rounds:
+        Everything after the first layer is linear, so the classifier can come before the rounds:
         :math:`\mathbf{R}^k\mathbf{W} = \bar{\mathbf{A}}_1(\mathbf{R}^{k-1}\mathbf{W}_1) +
         \bar{\mathbf{A}}_2(\mathbf{R}^{k-1}\mathbf{W}_2)` with the halves of :math:`\mathbf{W}`.
         """
 
-        def collected(decided: Sequence[Tensor]) -> Tensor:
-            if len(decided) == 1:
-                return decided[0]
-            half = len(decided) // 2
-            near, far = collected(decided[:half]), collected(decided[half:])
+        def collected(classified: Sequence[Tensor]) -> Tensor:
+            if len(classified) == 1:
+                return classified[0]
+            half = len(classified) // 2
+            near, far = collected(classified[:half]), collected(classified[half:])
             return graph.near @ near + graph.far @ far
 
         weights = self.classifier.weight.unflatten(1, (-1, first.shape[-1]))  # [classes, parts, .]
         parts = F.linear(first, weights.transpose(0, 1).flatten(0, 1))
-        decided = parts.unflatten(-1, (weights.shape[1], -1)).unbind(-2)
-        rounds = [decided[2**k - 1 : 2 ** (k + 1) - 1] for k in range(self.num_layers + 1)]
+        classified = parts.unflatten(-1, (weights.shape[1], -1)).unbind(-2)
+        rounds = [classified[2**k - 1 : 2 ** (k + 1) - 1] for k in range(self.num_layers + 1)]
         return torch.stack([collected(of_round) for of_round in rounds]).sum(0)

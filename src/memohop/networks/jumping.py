@@ -1,4 +1,4 @@
-"""Jumping knowledge as in the table's copied rows: ``gcn+jk``, ``gat+jk`` and their kin."""
+"""Jumping knowledge, as in the rows that the paper copies: ``gcn+jk``, ``gat+jk``, ..."""
 
 from __future__ import annotations
 
@@ -14,27 +14,20 @@ from memohop.nn.features import linear_map
 
 
 class JumpingStack(GraphModel):
-    r"""All layers, and one that never saw the graph, speak in the decision.
+    r"""A classifier on all layers, including one that does not use the graph.
 
     .. math::
         \mathbf{H}^0 &= \mathrm{ReLU}(\mathrm{drop}(\mathbf{X})\mathbf{W}^0) \\
         \mathbf{H}^l &= \sigma(\mathrm{conv}(\mathrm{drop}(\mathbf{H}^{l-1}))) \\
         \mathbf{Z} &= \mathrm{drop}([\mathbf{H}^0 \Vert \dots \Vert \mathbf{H}^L])\mathbf{W}
 
-    This is the network that H2GCN's authors ran for the row which the paper copies, without
-    biases outside the convolutions. It carries the branch :math:`\mathbf{H}^0`, unlike
-    ``JumpingKnowledge`` (Xu et al., 2018) on top of convolutions alone, and is much better for
-    it where neighbours disagree.
+    This is the network that H2GCN's authors ran for the row that the paper copies, without biases
+    outside the convolutions. Unlike ``JumpingKnowledge`` (Xu et al., 2018), which combines
+    convolutions alone, it has the branch :math:`\mathbf{H}^0`, and is therefore much better where
+    neighbours disagree.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        backbone: the kind of convolution.
-        hidden_channels: width of every layer.
-        num_layers: number of convolutions.
-        dropout: rate of dropout on hidden layers and before the decision.
-        input_dropout: rate of dropout on the features.
-        **policies: see :class:`GraphModel`.
+        dropout: rate of dropout on hidden layers and before the classifier.
     """
 
     def __init__(

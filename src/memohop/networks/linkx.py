@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -36,10 +34,10 @@ class AdjacencyLinear(nn.Module):
 
 
 class LaterLayers(nn.Module):
-    r"""What follows the first linear map of a perceptron: ReLU, batch norm, dropout, linear, ...
+    r"""The later layers of a perceptron: ReLU, batch norm, dropout, linear map, and so on.
 
     Args:
-        widths: of the first map's result and of each further one.
+        widths: of the results of the first map and of each later one.
         dropout: rate of dropout, or None for no dropout.
     """
 
@@ -57,7 +55,7 @@ class LaterLayers(nn.Module):
 
 
 class LINKX(GraphModel):
-    r"""A perceptron on features and neighbour lists, which passes no messages.
+    r"""A perceptron on features and neighbour lists, without message passing.
 
     From `"Large Scale Learning on Non-Homophilous Graphs" <https://arxiv.org/abs/2110.14446>`_
     (NeurIPS 2021):
@@ -68,28 +66,19 @@ class LINKX(GraphModel):
         \mathbf{Z} = \mathrm{MLP}_f(\mathrm{ReLU}([\mathbf{H}_A \Vert \mathbf{H}_X]\mathbf{W}
             + \mathbf{b} + \mathbf{H}_A + \mathbf{H}_X))
 
-    The first map of :math:`\mathrm{MLP}_A` has a row for each node: the network knows no other
-    graph than the one it is built for. Perceptrons of several layers have ReLU, batch
-    normalisation and dropout between them, in this order; only the last one drops.
+    The first map of :math:`\mathrm{MLP}_A` has a row for each node, so the network works only on
+    the graph it was built for. Perceptrons of several layers have ReLU, batch normalisation and
+    dropout between them, in this order; only the last perceptron has dropout.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
         num_nodes: number of nodes of the graph.
-        hidden_channels: width of every layer.
         num_layers: number of layers of the last perceptron.
         edge_layers: number of layers of the perceptron on neighbours.
         node_layers: number of layers of the perceptron on features.
         dropout: rate of dropout between the last layers.
-        input_dropout: rate of dropout on the features.
-        **policies: see :class:`GraphModel`.
     """
 
-    policies: ClassVar[Mapping[str, str]] = {
-        "direction": "undirected",
-        "self_loops": "keep",
-        "norm": "none",
-    }
+    policies = GraphModel.policies | {"self_loops": "keep", "norm": "none"}
     per_node = ("neighbours.weight",)
 
     def __init__(
@@ -120,7 +109,7 @@ class LINKX(GraphModel):
         self.later = LaterLayers(widths, dropout=dropout)
 
     def prepare(self, edge_index: Tensor, num_nodes: int) -> Graph:
-        """The graph, if it is the one the network was built for."""
+        """The graph, if it has as many nodes as the network was built for."""
         if num_nodes != self.num_nodes:
             raise UsageError(
                 f"this linkx was built for num_nodes={self.num_nodes}, and the graph has "

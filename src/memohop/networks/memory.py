@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from itertools import cycle
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +22,7 @@ from memohop.nn.mmp import Gates
 
 
 class MemoryOutput(NamedTuple):
-    """What a :class:`MemoryNetwork` returns; there is no penalty in evaluation mode."""
+    """The result of a :class:`MemoryNetwork`; there is no penalty in evaluation mode."""
 
     logits: Tensor
     penalty: Tensor | None
@@ -36,39 +37,30 @@ class MemoryNetwork(GraphModel):
         \mathbf{H}^l, \mathbf{C}^l &= \mathrm{MMP}^l(\mathbf{H}^{l-1}, \mathbf{C}^{l-1}) \\
         \mathbf{Z} &= \mathbf{H}^L\mathbf{W}_{out} + \mathbf{b}_{out}
 
-    and the decoupling loss over the pairs :math:`(\mathbf{H}^l, \mathbf{C}^l)` as its penalty,
-    to be weighed with :math:`\lambda`.
+    The decoupling loss over the pairs :math:`(\mathbf{H}^l, \mathbf{C}^l)` is its penalty, which
+    the trainer weighs with :math:`\lambda`.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        backbone: the kind of convolution.
         hidden_channels: width of hidden state, memory and message.
-        num_layers: number of rounds.
-        dropout: rate of dropout on the gate's input, as in the released code, and before the
-            classifier where asked for.
-        input_dropout: rate of dropout on the features.
+        dropout: rate of dropout on the gate's input, as in the released code, and wherever the
+            next two options add it.
         classifier_dropout: whether there is dropout before the classifier.
-        memory_dropout: whether there is dropout on the memory before each convolution, as the
-            released code has it where the convolution is attention.
+        memory_dropout: whether there is dropout on the memory before each convolution, as in the
+            released code for attention.
         gate: ``"linear"`` or ``"gru"``.
         gate_sharing: ``"shared"``, one gate for all layers as in the paper, or ``"layer"``.
         per: gates per ``"node"`` or per ``"channel"``.
         memory_from: ``"message"`` or ``"hidden"``, see :class:`memohop.MMP`.
         message_norm: ``"none"``, or ``"layer"`` for layer normalisation of the message.
-        readout: decide by the ``"last"`` layer, or by all of them side by side, ``"jumping"``.
+        readout: classify by the ``"last"`` layer, or by all of them side by side, ``"jumping"``.
         decoupling: form of the penalty, see :func:`memohop.decoupling_loss`.
         init: start with ``"glorot"`` weights and zero biases, or as the ``"released"`` code does,
             see :mod:`memohop.networks.released`.
-        **policies: see :class:`GraphModel`. Self-loops are left out by default: a node keeps
-            itself through its hidden state.
+        **policies: see :class:`GraphModel`. Self-loops are removed by default: a node keeps its
+            own state through the gates.
     """
 
-    policies: ClassVar[Mapping[str, str]] = {
-        "direction": "undirected",
-        "self_loops": "remove",
-        "norm": "row",
-    }
+    policies = GraphModel.policies | {"self_loops": "remove", "norm": "row"}
 
     def __init__(
         self,
@@ -107,12 +99,10 @@ class MemoryNetwork(GraphModel):
         ]
         self.rounds = nn.ModuleList()
         convs = backbone.between(hidden_channels, num_layers)
-        for place, conv in enumerate(convs):
+        for conv, own_gate in zip(convs, cycle(gates), strict=False):
             if message_norm == "layer":
                 conv = Normalised(conv, hidden_channels)
-            self.rounds.append(
-                MMP(conv, hidden_channels, gate=gates[place % len(gates)], memory_from=memory_from)
-            )
+            self.rounds.append(MMP(conv, hidden_channels, gate=own_gate, memory_from=memory_from))
         self.memory_dropout = Dropout(dropout) if memory_dropout else nn.Identity()
         self.dropout = Dropout(dropout) if classifier_dropout else nn.Identity()
         width = hidden_channels * (num_layers + 1 if readout == "jumping" else 1)
@@ -141,23 +131,23 @@ class MemoryNetwork(GraphModel):
         """The forward pass from the features up to the classifier, Eqs. (6)-(10) in each round.
 
         Args:
-            nodes: hold hidden state and memory, all at once or block by block.
-            watch: is told of each round and its gates.
+            nodes: hidden state and memory, all at once or block by block.
+            watch: receives each round and its gates.
         """
         watch = Watch() if watch is None else watch
         nodes.start(self.embed)
-        for place, mmp in enumerate(self.rounds, start=1):
+        for number, mmp in enumerate(self.rounds, start=1):
             assert isinstance(mmp, MMP)
-            wanted = place < len(self.rounds) or self._has_penalty()
+            wanted = number < len(self.rounds) or self._has_penalty()
             watch.before_round(mmp)
             nodes.step(partial(self._round, mmp, wanted), watch)
 
     def embed(self, x: Features) -> Tensor:
-        r"""From features to :math:`\mathbf{H}^0`, which is :math:`\mathbf{C}^0` too."""
+        r"""From features to :math:`\mathbf{H}^0 = \mathbf{C}^0`."""
         return F.relu(self.input(x))
 
     def classify(self, hidden: Sequence[Tensor]) -> Tensor:
-        """From the hidden states of all rounds to logits; ``"last"`` needs the last one alone."""
+        """From the hidden states of all rounds to logits; ``"last"`` needs only the last one."""
         read = torch.cat([*hidden], dim=-1) if self.readout == "jumping" else hidden[-1]
         return self.classifier(self.dropout(read))
 

@@ -15,7 +15,7 @@ _POWERS = 3  # 0, 1 and 2
 
 
 class UnitFeatureLinear(FeatureLinear):
-    r"""A linear map of features that are dropped out and then scaled to length 1 in each row.
+    r"""A linear map of features after dropout and scaling to length 1 in each row.
 
     .. math::
         \mathbf{z}_i = \frac{\mathrm{drop}(\mathbf{x}_i)}{|\mathrm{drop}(\mathbf{x}_i)|}\mathbf{W}
@@ -35,7 +35,7 @@ class UnitFeatureLinear(FeatureLinear):
 
 
 class MixHop(GraphModel):
-    r"""Layers that see their input as it is, one step away and two steps away, side by side.
+    r"""Layers of three maps side by side: of the node, of one step and of two steps away.
 
     From `"MixHop: Higher-Order Graph Convolutional Architectures via Sparsified Neighborhood
     Mixing" <https://arxiv.org/abs/1905.00067>`_ (ICML 2019):
@@ -48,32 +48,24 @@ class MixHop(GraphModel):
             \mathbf{S}^p\mathbf{H}^{L-1}\mathbf{W}^L_p
 
     where :math:`\mathbf{S}` is the symmetrically normalised graph with self-loops,
-    :math:`\mathbf{H}^0` are the features, dropped out and scaled to length 1 in each row, and
-    the batch normalisation has no factor and uses the nodes' own statistics at all times, also
-    in evaluation. There are no biases but the one of the normalisation.
+    :math:`\mathbf{H}^0` are the features after dropout, scaled to length 1 in each row, and the
+    batch normalisation has no factor and uses the nodes' own statistics, also in evaluation. The
+    only bias is that of the normalisation.
 
     This is the network of the authors' code with its default arguments, which H2GCN's authors
     ran for the row that the paper copies. Their loss has a term
-    :math:`10^{-3}\,\mathrm{mean}(\mathbf{q}^2)`, which is not a penalty here, since a penalty is
-    weighed with :math:`\lambda`, which is 0 unless asked for: its gradient,
-    :math:`\frac{2}{3} 10^{-3}\mathbf{q}`, is that of a weight decay of 0.00067, and
-    :math:`\mathbf{q}` is decayed with all other parameters. Theirs decays the maps alone, with
-    Keras's L2 penalty of ``5e-4``, which is a weight decay of ``1e-3``.
+    :math:`10^{-3}\,\mathrm{mean}(\mathbf{q}^2)`. Its gradient,
+    :math:`\frac{2}{3} 10^{-3}\mathbf{q}`, is that of a weight decay of 0.00067; here
+    :math:`\mathbf{q}` is decayed with all other parameters instead. Theirs decays the maps alone,
+    with Keras's L2 penalty of ``5e-4``, which is a weight decay of ``1e-3``.
 
-    PyTorch Geometric's ``MixHopConv`` computes the same layer where the three parts are equally
-    wide. It is not used because it keeps a vector per arc and member of a population, where the
-    graph product of this library keeps none.
+    PyTorch Geometric's ``MixHopConv`` computes the same layer if the three parts are equally
+    wide. It is not used because it stores a vector per arc and member of a population.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
         hidden_channels: width of the hidden layers, divided among the three powers as evenly as
-            can be, the last one taking the rest.
-        num_layers: number of layers.
-        dropout: rate of dropout on hidden layers.
-        input_dropout: rate of dropout on the features.
+            possible, with the rest for the last one.
         unit_features: whether the features of each node are scaled to length 1.
-        **policies: see :class:`GraphModel`.
     """
 
     def __init__(
@@ -115,20 +107,20 @@ class MixHop(GraphModel):
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""
         parts = self._mix(0, x, graph)
-        for place, norm in enumerate(self.norms, start=1):
+        for index, norm in enumerate(self.norms, start=1):
             hidden = self.dropout(F.relu(norm(torch.cat(parts, dim=-1))))
-            parts = self._mix(place, hidden, graph)
+            parts = self._mix(index, hidden, graph)
         return (torch.stack(parts, dim=-1) * self.scores.softmax(0)).sum(-1)
 
-    def _mix(self, place: int, hidden: Features, graph: Graph) -> tuple[Tensor, Tensor, Tensor]:
-        """What the powers 0, 1 and 2 of the graph give in this layer."""
-        here, near, far = self.widths[place]
-        own, others = self.linears[place](hidden).split([here, near + far], dim=-1)
+    def _mix(self, index: int, hidden: Features, graph: Graph) -> tuple[Tensor, Tensor, Tensor]:
+        """The parts of a layer for the powers 0, 1 and 2 of the graph."""
+        here, near, far = self.widths[index]
+        own, others = self.linears[index](hidden).split([here, near + far], dim=-1)
         one, two = (graph @ others).split([near, far], dim=-1)
         return own, one, graph @ two
 
 
 def _start(weight: Tensor, widths: list[int], *, dim: int) -> None:
-    """Glorot weights for each of the maps that lie side by side."""
+    """Glorot weights for each of the maps side by side."""
     for part in weight.detach().split(widths, dim=dim):
         nn.init.xavier_uniform_(part)

@@ -1,4 +1,4 @@
-"""The network that does not look at the graph."""
+"""The network that does not use the graph: ``mlp``."""
 
 from __future__ import annotations
 
@@ -19,18 +19,10 @@ class MLP(NodeModel):
         \mathbf{H}^0 = \mathbf{X}, \quad
         \mathbf{H}^l = \mathrm{ReLU}(\mathrm{drop}(\mathbf{H}^{l-1})\mathbf{W}^l + \mathbf{b}^l)
 
-    without the rectifier in the last layer.
-
-    H2GCN's authors, whose row the paper copies, had no biases and tried it with and without the
-    rectifier; without, it is a linear map.
+    without the rectifier in the last layer. H2GCN's authors ran the row that the paper copies
+    without biases, and tried it with and without the rectifier; without, it is a linear map.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        hidden_channels: width of the hidden layers.
-        num_layers: number of linear maps, at least 1.
-        dropout: rate of dropout on hidden layers.
-        input_dropout: rate of dropout on the features.
         relu: whether hidden layers are rectified.
         bias: whether layers add a learned vector.
     """
@@ -59,7 +51,7 @@ class MLP(NodeModel):
         )
 
     def prepare(self, edge_index: Tensor, num_nodes: int) -> None:
-        """Nothing: the graph plays no part."""
+        """Nothing: the graph is not used."""
 
     def forward(self, x: Features, graph: None = None) -> Tensor:
         """Logits ``[N, out_channels]``."""

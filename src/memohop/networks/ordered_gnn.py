@@ -1,9 +1,8 @@
-"""Near neighbourhoods in the first channels, far ones in the last: ``ordered-gnn``."""
+"""Channels ordered by distance of the neighbourhood: ``ordered-gnn``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from itertools import cycle
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +15,7 @@ from memohop.nn import Dropout, FeatureLinear, Graph
 
 
 class OrderedGNN(GraphModel):
-    r"""Each round a node closes more of its channels to what it receives.
+    r"""In each round, a node closes more of its channels to the messages that it receives.
 
     From `"Ordered GNN: Ordering Message Passing to Deal with Heterophily and Over-smoothing"
     <https://arxiv.org/abs/2302.01524>`_ (ICLR 2023). With :math:`\mathbf{H}^0 =
@@ -33,25 +32,15 @@ class OrderedGNN(GraphModel):
     with :math:`\mathbf{A}` the mean over the neighbours, and a gate for each chunk of channels.
     The logits are a linear map of :math:`\mathbf{H}^L`. The authors' network is 256 wide with 64
     chunks and has up to three input layers, two weight decays, and, for Chameleon and Squirrel,
-    the identity matrix in place of the features and out-neighbours alone.
+    the identity matrix instead of the features and out-neighbours alone.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        hidden_channels: width of every layer.
-        num_layers: number of rounds.
         chunks: number of gates per node; it must divide the width.
         gate_sharing: a gate for each ``"layer"``, or one ``"shared"`` by all.
         dropout: rate of dropout before each round.
-        input_dropout: rate of dropout on the features.
-        **policies: see :class:`GraphModel`.
     """
 
-    policies: ClassVar[Mapping[str, str]] = {
-        "direction": "undirected",
-        "self_loops": "remove",
-        "norm": "row",
-    }
+    policies = GraphModel.policies | {"self_loops": "remove", "norm": "row"}
 
     def __init__(
         self,
@@ -84,10 +73,10 @@ class OrderedGNN(GraphModel):
         """Logits ``[N, out_channels]``."""
         hidden = self.norms[0](F.relu(self.input(x)))
         closed: Tensor | float = 0.0
-        for place, norm in enumerate(self.norms[1:]):
+        for linear, norm in zip(cycle(self.gates), self.norms[1:], strict=False):
             hidden = self.dropout(hidden)
             message = graph @ hidden
-            scores = self.gates[place % len(self.gates)](torch.cat([hidden, message], dim=-1))
+            scores = linear(torch.cat([hidden, message], dim=-1))
             gate = closed + (1 - closed) * scores.softmax(-1).cumsum(-1)
             hidden = norm(torch.lerp(message, hidden, gate.repeat_interleave(self.repeats, -1)))
             closed = gate

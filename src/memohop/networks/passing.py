@@ -1,8 +1,7 @@
-"""What a forward pass goes over, and the hook through which it is read out.
+"""The nodes of a forward pass, and the hook that reads it out.
 
-The pass itself is written once, in :meth:`memohop.networks.MemoryNetwork.pass_messages`. Training
-goes over all nodes at once, :class:`AllNodes`; prediction goes over them block by block,
-:class:`memohop.inference.Blocks`.
+The pass itself is :meth:`memohop.networks.MemoryNetwork.pass_messages`. Training computes all nodes
+at once, :class:`AllNodes`; prediction goes block by block, :class:`memohop.inference.Blocks`.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ Update = Callable[..., tuple[Tensor, Tensor, Gates]]
 
 
 class Watch:
-    """A hook for read-out, which is told what happens; this one does nothing."""
+    """A hook that reads out a forward pass; this one does nothing."""
 
     def before_round(self, mmp: MMP) -> None:
-        """The memories are about to be sent."""
+        """Called before the memories of a round are sent."""
 
     def see_gates(self, rows: slice, gates: Gates) -> None:
-        """The gates of some nodes in this round, block by block in ascending order."""
+        """Called with the gates of some nodes in this round, in ascending blocks."""
 
 
 class Nodes(Protocol):
@@ -47,8 +46,8 @@ class AllNodes:
 
     Args:
         x: the features.
-        graph: whatever the convolutions take.
-        beside: what they take besides, from the first hidden state.
+        graph: the graph that the convolutions take.
+        beside: their other arguments, from the first hidden state.
     """
 
     def __init__(self, x: Any, graph: Any, beside: Callable[[Tensor], tuple[Tensor, ...]]) -> None:
@@ -72,14 +71,14 @@ class MeanGates(Watch):
     """The gates of every node in every round, as means over channels.
 
     Args:
-        found: ``[rounds, N, 3]``, where they go: kept, absorbed, passed on.
+        found: ``[rounds, N, 3]``, to be filled: kept, absorbed, passed on.
     """
 
     def __init__(self, found: Tensor) -> None:
         self.found, self._round = found, -1
 
     def before_round(self, mmp: MMP) -> None:
-        """Go on to the next round."""
+        """Start the next round."""
         self._round += 1
 
     def see_gates(self, rows: slice, gates: Gates) -> None:

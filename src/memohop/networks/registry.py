@@ -1,4 +1,4 @@
-"""From the id that one types to a network."""
+"""From model ids to networks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from memohop.networks.ordered_gnn import OrderedGNN
 from memohop.networks.sgc import SGC
 from memohop.networks.stack import Stack
 
-MOST_LAYERS = 1000  # each is a module of its own: millions would take for ever to be made
+MOST_LAYERS = 1000  # each is a separate module: millions would take forever to make
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Entry:
 def _with_plugins(
     backbones: Mapping[str, Backbone], plain: Mapping[str, type[NodeModel]]
 ) -> dict[str, Entry]:
-    """Every backbone under every plug-in, which go round any of them.
+    """Every backbone with every plug-in.
 
     Args:
-        backbones: by the name that the plug-in's suffix is put to.
-        plain: the network without a plug-in, where it is not a :class:`Stack`.
+        backbones: by the name to which the plug-in's suffix is added.
+        plain: the network without a plug-in, if it is not a :class:`Stack`.
     """
     found = {}
     for suffix, network, defaults in (
@@ -87,7 +87,7 @@ MODELS: dict[str, Entry] = {
     "geom-gcn": Entry(GeomGCN),
     "gprgnn": Entry(GPRGNN),
     "fagcn": Entry(FAGCN),
-    # What came after
+    # Later models
     **_with_plugins(
         {"sage": SAGE, "gin": GIN, "gatv2": GATV2, "dir-gcn": DIR_GCN, "gcnii": GCNII},
         {"dir-gcn": ReadoutStack, "gcnii": DeepStack},
@@ -130,9 +130,9 @@ def build(
         name: an id from :func:`models`.
         in_channels: number of features.
         out_channels: number of classes.
-        num_nodes: number of nodes, which only models with weights for each node need.
-        **options: what the model's class documents, for example ``hidden_channels``,
-            ``num_layers``, ``dropout``, ``direction``.
+        num_nodes: number of nodes; only models with weights for each node need it.
+        **options: the options in the documentation of the model's class, for example
+            ``hidden_channels``, ``num_layers``, ``dropout``, ``direction``.
     """
     found = entry(name)
     accepted = found.options()

@@ -1,10 +1,10 @@
-r"""How the paper's released code starts a network, where that differs from this library.
+r"""How the paper's released code initialises a network, where it differs from this library.
 
 Input layer, gate and classifier have Glorot weights with a gain of :math:`\sqrt 2` and zero
-biases. The map of the graph convolution starts as PyTorch starts any linear map: weights *and
-biases* are uniform within :math:`1/\sqrt{C}`, so that a node without neighbours has a memory from
-the first step on. The map and the scores of the attention layer are normal, with Glorot's
-variance and the same gain.
+biases. The map of the graph convolution starts as any linear map of PyTorch: weights *and biases*
+are uniform within :math:`1/\sqrt{C}`, so a node without neighbours has a memory from the first
+step. The map and the scores of the attention layer are normal, with Glorot's variance and the same
+gain.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memohop.errors import UsageError
 from memohop.nn import FeatureLinear, GraphAttention, GraphConv, MemoryGate
 
 _GAIN = math.sqrt(2)
-_GATES = 4  # one more than the paper has: the released gate computes it and leaves it unused
+_GATES = 4  # one more than in the paper: the released gate computes it and does not use it
 
 
 def start_as_released(
@@ -26,12 +26,12 @@ def start_as_released(
     gates: Iterable[MemoryGate],
     convs: Iterable[nn.Module],
 ) -> None:
-    """Start the parts of a network as the released code starts them.
+    """Initialise a network as the released code does.
 
     Args:
         ends: input layer and classifier.
-        gates: linear ones.
-        convs: graph convolutions or attention, which are the ones that were released.
+        gates: the linear gates.
+        convs: graph convolutions or attention; the released code has no other.
     """
     for linear in ends:
         nn.init.xavier_uniform_(linear.weight, gain=_GAIN)

@@ -19,15 +19,11 @@ class SGC(GraphModel):
     .. math::
         \mathbf{Z} = \mathbf{A}^K \mathbf{X}\mathbf{W} + \mathbf{b}
 
-    The map comes first, which is the same: the products are then as wide as there are classes
-    and not as there are features. The authors multiply once, before training.
+    The map comes first, which is equivalent: the products are then as wide as the number of
+    classes, not of features. The authors multiply once, before training.
 
     Args:
-        in_channels: number of features.
-        out_channels: number of classes.
         hops: the power :math:`K`.
-        input_dropout: rate of dropout on the features.
-        **policies: see :class:`GraphModel`.
     """
 
     def __init__(

@@ -11,10 +11,10 @@ from memohop.nn.graph import ReweightedGraph
 
 
 class DropEdge(nn.Module):
-    """Drops arcs while training, and normalises what is left (Rong et al., 2020).
+    """Drops arcs while training, and normalises the rest (Rong et al., 2020).
 
-    One draw per forward pass, used by all layers. Each arc is dropped by itself with the given
-    probability; the authors' code keeps an exact number of arcs instead. Evaluation sees the
+    All layers use the same draw in a forward pass. Arcs are dropped independently with the given
+    probability; the authors' code keeps an exact number of arcs instead. Evaluation uses the
     whole graph.
 
     Args:
@@ -41,17 +41,6 @@ class Stack(GraphModel):
     without activation in the last layer. With ``gcn`` layers this is Kipf and Welling (2017),
     with ``gat`` layers Velickovic et al. (2018); with ``edge_dropout`` it is the DropEdge row of
     the paper's table.
-
-    Args:
-        in_channels: number of features.
-        out_channels: number of classes.
-        backbone: the kind of convolution.
-        hidden_channels: width of the hidden layers.
-        num_layers: number of convolutions, at least 1.
-        dropout: rate of dropout on hidden layers.
-        input_dropout: rate of dropout on the features.
-        edge_dropout: probability that an arc is dropped in a training step.
-        **policies: see :class:`GraphModel`.
     """
 
     def __init__(

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.nn._ops.fused import (
-    cpu_gate_kernels,
-    fold_members,
-    in_plain_backward,
-    numba_kernels,
-    unfold_members,
-)
+from memohop.nn._backends.table import serve
 from memohop.nn._ops.operation import Operation
 
 FORMS = ("mean", "paper", "official")
@@ -66,9 +61,10 @@ def network_decoupling_loss(pairs: list[tuple[Tensor, Tensor]], *, form: str) ->
 
 def _cosine(one: Tensor, other: Tensor) -> Tensor:
     """The cosine of each row of the one with that of the other."""
-    if cpu_gate_kernels(one[None]) is None or one.dtype != other.dtype:
+    kernel = serve("cosine", one[None])
+    if kernel is None or one.dtype != other.dtype:
         return (one * other).sum(-1) * _inverse_length(one) * _inverse_length(other)
-    return _Cosine.apply(one[None], other[None])[0].squeeze(0)
+    return _Cosine.apply(one[None], other[None], kernel)[0].squeeze(0)
 
 
 def _inverse_length(rows: Tensor) -> Tensor:
@@ -81,23 +77,24 @@ def _inverse_length(rows: Tensor) -> Tensor:
 class _Cosine(Operation):
     """Rows of ``[B, N, C]``: cosines, and the inverses of both lengths for the backward pass."""
 
+    tensors = 2
+
     @staticmethod
-    def forward(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        kernels = numba_kernels("gate_kernels")
-        assert kernels is not None
-        return kernels.cosine(one, other, _LEAST)
+    def forward(
+        one: Tensor, other: Tensor, kernel: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        return kernel(one, other, _LEAST)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.save_for_backward(*inputs, *output)
+        ctx.save_for_backward(*inputs[:2], *output)
         ctx.mark_non_differentiable(*output[1:])
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         one, other, cosine, *inverses = ctx.saved_tensors
-        kernels = numba_kernels("gate_kernels")
-        if kernels is not None and in_plain_backward():
-            return kernels.cosine_backward(one, other, cosine, inverses, grads[0])
+        if (kernel := serve("cosine_backward", one)) is not None:
+            return *kernel(one, other, cosine, inverses, grads[0]), None
         grad = grads[0][..., None]
         left, right = (_inverse_length(rows)[..., None] for rows in (one, other))
         cosine = (one * other).sum(-1, keepdim=True) * left * right
@@ -105,11 +102,5 @@ class _Cosine(Operation):
         return (
             across * other - grad * cosine * left**2 * one,
             across * one - grad * cosine * right**2 * other,
+            None,
         )
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *inputs: Any
-    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        found = _Cosine.apply(*fold_members(info, in_dims, inputs))
-        return tuple(unfold_members(info, part) for part in found), (0,) * len(found)

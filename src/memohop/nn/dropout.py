@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
-from memohop.nn._ops.fused import dropped, kernels_for
+from memohop.nn._ops.dropped import dropped
 from memohop.nn._ops.masks import scaled_keep_mask
 from memohop.nn.randomness import Draw, next_draw
 
@@ -47,23 +47,21 @@ class Dropout(nn.Module):
 
     def mask(self, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
         """The mask, scaled, with the type and device of ``like``; None if nothing is dropped."""
-        return self.mask_of(self.draw(), shape, like)
-
-    def forward(self, values: Tensor) -> Tensor:
-        """``values`` with some elements dropped, or as they are in evaluation mode."""
-        draw = self.draw()
-        if draw is not None and kernels_for(values[None]) is not None:
-            return dropped(values, draw, self.rate)
-        mask = self.mask_of(draw, tuple(values.shape), values)
-        return values if mask is None else values * mask
-
-    def mask_of(self, draw: Draw | None, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
-        """The mask of a place that was taken by :meth:`draw`."""
-        if draw is not None:
+        if (draw := self.draw()) is not None:
             return scaled_keep_mask(draw, shape, self.rate, like.dtype)
         if self.training and self.active:  # no stream: draw from PyTorch's generator
             return F.dropout(like.new_ones(shape), float(self.rate))
         return None
+
+    def forward(self, values: Tensor) -> Tensor:
+        """``values`` with some elements dropped, or as they are in evaluation mode."""
+        return self.drop(values, self.draw())
+
+    def drop(self, values: Tensor, draw: Draw | None) -> Tensor:
+        """The same with what :meth:`draw` gave."""
+        if draw is not None:
+            return dropped(values, draw, self.rate)
+        return F.dropout(values, float(self.rate)) if self.training and self.active else values
 
     def extra_repr(self) -> str:
         """The rate and its role."""

@@ -7,8 +7,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from memohop.nn._backends.table import serve
+from memohop.nn._ops.dropped import dropped_product
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.fused import cpu_kernels, dropped, dropped_product, use_kernels
 from memohop.nn._ops.pairs import Pairs, pair_product
 from memohop.nn._ops.pattern import Pattern, weighted_product
 from memohop.nn.dropout import Dropout
@@ -89,28 +90,26 @@ class FeatureLinear(nn.Module):
     def _sparse_forward(self, features: SparseFeatures) -> Tensor:
         values, pattern = features.values, features.pattern
         draw = self.dropout.draw()
-        if draw is not None and use_kernels(values):
+        kernel = serve("dropped_product", values[None])
+        if draw is not None and kernel is not None:
             rate = self.dropout.rate
-            return dropped_product(values, self.weight, self.bias, pattern, draw, rate)
-        if draw is not None and cpu_kernels(self.weight[None]) is not None:
-            return self._product(dropped(values, draw, self.dropout.rate), pattern)
-        mask = self.dropout.mask_of(draw, tuple(values.shape), values)
-        if mask is None:
+            return dropped_product(values, self.weight, self.bias, pattern, draw, rate, kernel)
+        if draw is None and not (self.training and self.dropout.active):
             bias = None if self.bias is None else self.bias[None]
             return fixed_product(self.weight[None], features.matrix, bias).squeeze(0)
-        return self._product(values * mask, pattern)
-
-    def _product(self, values: Tensor, pattern: Pattern) -> Tensor:
+        values = self.dropout.drop(values, draw)
         product = weighted_product(values[None], self.weight[None], pattern).squeeze(0)
         return product if self.bias is None else product + self.bias
 
-    def of_pairs(self, features: SparseFeatures, pairs: Pairs) -> Tensor:
+    def of_pairs(self, features: SparseFeatures, pairs: Pairs) -> Tensor | None:
         """For pairs (row, part) the part's map of that row, ``[pairs, out_channels / parts]``.
 
-        Without the bias, and by the CPU kernels, so only where these serve.
+        Without the bias. None where no kernel serves it.
         """
-        values = self.dropout(features.values)
-        return pair_product(values[None], self.weight[None], features.pattern, pairs).squeeze(0)
+        if (kernel := serve("pair_product", self.weight[None])) is None:
+            return None
+        tensors = self.dropout(features.values)[None], self.weight[None]
+        return pair_product(*tensors, features.pattern, pairs, kernel).squeeze(0)
 
     def extra_repr(self) -> str:
         """The two widths."""

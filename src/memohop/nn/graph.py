@@ -77,9 +77,9 @@ class Graph:
         ends = np.repeat(np.arange(num_nodes), np.diff(counts.indptr)), counts.indices
         row, col = (torch.from_numpy(end).to(edge_index.device, torch.int64) for end in ends)
         weight = torch.from_numpy(counts.data).to(edge_index.device, torch.get_default_dtype())
-        self._place(Pattern(row, col, (num_nodes, num_nodes)), weight)
+        self._fill(Pattern(row, col, (num_nodes, num_nodes)), weight)
 
-    def _place(self, pattern: Pattern, weight: Tensor) -> None:
+    def _fill(self, pattern: Pattern, weight: Tensor) -> None:
         self.pattern = pattern
         self.weight = weight  # before normalisation
         self.matrix = FixedMatrix(pattern, self._normalise(weight[None])[0], self._factors())
@@ -126,8 +126,8 @@ class Graph:
         return normalised(weight, self.norm, of_rows, of_columns)
 
     def _factors(self) -> tuple[Tensor, Tensor] | None:
-        """On a CPU, and where no arc counts twice, the two factors of each normalised weight."""
-        if not self.weight.is_cpu or (self.weight != 1).any():
+        """Where no arc counts twice, the two factors of each normalised weight."""
+        if (self.weight != 1).any():
             return None
         rows, columns = (
             pattern.csr_indices[0].diff().clamp(min=1).to(self.weight.dtype)
@@ -149,7 +149,7 @@ class Graph:
         graph = object.__new__(Graph)
         graph.num_nodes, graph.direction = self.num_nodes, direction
         graph.self_loops, graph.norm = self.self_loops, self.norm
-        graph._place(pattern, weight)
+        graph._fill(pattern, weight)
         return graph
 
     def __repr__(self) -> str:

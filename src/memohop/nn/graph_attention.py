@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, ClassVar
+
 import torch
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
+from memohop.nn._backends.table import serve
 from memohop.nn._ops.attention import attend
 from memohop.nn._ops.dynamic_attention import attend_dynamically
-from memohop.nn._ops.fused import cpu_attention_kernels
 from memohop.nn._ops.pattern import weighted_product
 from memohop.nn._ops.whole_attention import attend_as_a_whole
 from memohop.nn.convolution import Arcs, Hidden
@@ -19,26 +22,28 @@ from memohop.nn.randomness import in_stream
 
 
 class _Attention(nn.Module):
-    """What the two versions have in common: linear maps, heads, and how these collect.
+    """The common part of the two versions: linear maps, heads, vectors, and how heads collect.
 
-    Args:
-        parts: number of linear maps of the input.
+    ``parts`` is the number of linear maps of the input, ``vectors`` names the learned vectors that
+    score arcs.
     """
+
+    parts: ClassVar[int]
+    vectors: ClassVar[tuple[str, ...]]
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
         *,
-        parts: int,
-        heads: int,
-        concat: bool,
-        bias: bool,
-        value_dropout: float,
-        attention_dropout: float,
-        negative_slope: float,
-        features: bool,
-        input_dropout: float,
+        heads: int = 8,
+        concat: bool = True,
+        bias: bool = True,
+        value_dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        negative_slope: float = 0.2,
+        features: bool = False,
+        input_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if concat and out_channels % heads:
@@ -46,11 +51,19 @@ class _Attention(nn.Module):
         self.heads, self.concat, self.negative_slope = heads, concat, negative_slope
         self.width = out_channels // heads if concat else out_channels
         self.linear = linear_map(
-            in_channels, heads * self.width, features=features, dropout=input_dropout, parts=parts
+            in_channels,
+            heads * self.width,
+            features=features,
+            dropout=input_dropout,
+            parts=self.parts,
         )
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
         self.value_dropout = Dropout(value_dropout, role="value")
         self.attention_dropout = Dropout(attention_dropout, role="attention")
+        for name in self.vectors:
+            vector = nn.Parameter(torch.empty(heads, self.width))
+            self.register_parameter(name, vector)
+            nn.init.xavier_uniform_(vector)
 
     def _by_head(self, mapped: Tensor) -> Tensor:
         return mapped.unflatten(-1, (self.heads, self.width)).transpose(0, 1)
@@ -84,35 +97,15 @@ class GraphAttention(_Attention):
         features, input_dropout: as for :class:`GraphConv`.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        heads: int = 8,
-        concat: bool = True,
-        bias: bool = True,
-        value_dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        negative_slope: float = 0.2,
-        features: bool = False,
-        input_dropout: float = 0.0,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, parts=1, heads=heads, concat=concat, bias=bias,
-            value_dropout=value_dropout, attention_dropout=attention_dropout,
-            negative_slope=negative_slope, features=features, input_dropout=input_dropout,
-        )  # fmt: skip
-        self.receive = nn.Parameter(torch.empty(heads, self.width))
-        self.send = nn.Parameter(torch.empty(heads, self.width))
-        nn.init.xavier_uniform_(self.receive)
-        nn.init.xavier_uniform_(self.send)
+    parts, vectors = 1, ("receive", "send")
+    receive: Tensor
+    send: Tensor
 
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
         mapped = self.linear(hidden)
-        if self._can_attend_as_a_whole(mapped):
-            return self._attend_as_a_whole(mapped, graph)
+        if (kernel := self._whole_attention(mapped)) is not None:
+            return self._attend_as_a_whole(mapped, graph, kernel)
         projected = self._by_head(mapped)
         receive = (projected * self.receive[:, None]).sum(-1)
         send = (projected * self.send[:, None]).sum(-1)
@@ -121,13 +114,14 @@ class GraphAttention(_Attention):
         )
         return self._collect(attention, projected, graph)
 
-    def _can_attend_as_a_whole(self, mapped: Tensor) -> bool:
+    def _whole_attention(self, mapped: Tensor) -> Callable[..., Any] | None:
         dropouts = self.value_dropout, self.attention_dropout
         seeded = in_stream() or not (self.training and any(drop.active for drop in dropouts))
-        served = cpu_attention_kernels(mapped[None], self.heads)
-        return self.concat and seeded and served is not None
+        if not (self.concat and seeded):
+            return None
+        return serve("whole_attention", mapped[None], self.heads)
 
-    def _attend_as_a_whole(self, mapped: Tensor, graph: Arcs) -> Tensor:
+    def _attend_as_a_whole(self, mapped: Tensor, graph: Arcs, kernel: Callable[..., Any]) -> Tensor:
         draw, value_draw = self.attention_dropout.draw(), self.value_dropout.draw()
         bias = mapped.new_zeros(mapped.shape[-1]) if self.bias is None else self.bias
         return attend_as_a_whole(
@@ -139,6 +133,7 @@ class GraphAttention(_Attention):
             keep=_kept(graph),
             draws=(value_draw, draw),
             rates=(self.value_dropout.rate, self.attention_dropout.rate),
+            kernel=kernel,
         )
 
 
@@ -155,27 +150,8 @@ class DynamicGraphAttention(_Attention):
             negative_slope, features, input_dropout: as for :class:`GraphAttention`.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        heads: int = 8,
-        concat: bool = True,
-        bias: bool = True,
-        value_dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        negative_slope: float = 0.2,
-        features: bool = False,
-        input_dropout: float = 0.0,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, parts=2, heads=heads, concat=concat, bias=bias,
-            value_dropout=value_dropout, attention_dropout=attention_dropout,
-            negative_slope=negative_slope, features=features, input_dropout=input_dropout,
-        )  # fmt: skip
-        self.score = nn.Parameter(torch.empty(heads, self.width))
-        nn.init.xavier_uniform_(self.score)
+    parts, vectors = 2, ("score",)
+    score: Tensor
 
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""

@@ -1,1 +1,1 @@
-"""Your own graph: what to search, how to choose, and a model that can be kept and used."""
+"""Your own graph: a search for the best model, and a model that can be saved and used."""

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from memohop.data.audit import audit
-from memohop.own.model import MODEL
 from memohop.own.report import FitReport
+from memohop.own.space import MODEL
 from memohop.printable import printable
 from memohop.training.metrics import METRICS
 
@@ -18,15 +18,34 @@ if TYPE_CHECKING:
     from memohop.own.estimator import MMPClassifier
 
 _PACKAGES = ("memohop", "torch", "torch_geometric", "numpy", "scikit-learn")
+_ENDS = {
+    "trials": "all trials were made",
+    "time": "its time was up",
+    "interrupted": "it was interrupted",
+}
+_USE = """
+```
+memohop predict MODEL --nodes nodes.csv --edges edges.csv -o predictions.csv
+memohop explain MODEL -o page.html
+```"""
 
 
 def model_card(classifier: MMPClassifier) -> str:
     """The card as Markdown."""
     report = classifier.report_
+    sizes = ", ".join(f"{_text(name)}: {size}" for name, size in report.class_sizes.items())
     sections = {
-        "What it is": _what(classifier),
+        "What it is": [
+            f"{report.splits} networks of the kind `{MODEL}` (memory-based message passing), one "
+            "for each split of the labelled nodes; the mean of their probabilities counts.",
+            _USE,
+        ],
         "Scores": _scores(report),
-        "Data": [*_data(report), *(f"- {_text(note)}" for note in report.notes)],
+        "Data": [
+            f"- {report.nodes} nodes, {report.arcs} arcs",
+            f"- {report.labelled} nodes with a label ({sizes})",
+            *(f"- {_text(note)}" for note in report.notes),
+        ],
         "Audit": _audit(classifier),
         "Setting": _listed({**classifier.model_.options, **report.score().numbers}),
         "Files": [
@@ -39,22 +58,11 @@ def model_card(classifier: MMPClassifier) -> str:
             {name: version(name) for name in _PACKAGES} | {"Python": platform.python_version()}
         ),
     }
-    parts = [f"# A node classifier for {_in_words(classifier.classes_.tolist())}"]
+    names = [_text(str(name)) for name in classifier.classes_.tolist()]
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    parts = [f"# A node classifier for {', '.join(names[:6])}{more}"]
     parts += [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections.items()]
     return "\n\n".join(parts) + "\n"
-
-
-def _what(classifier: MMPClassifier) -> list[str]:
-    report = classifier.report_
-    return [
-        f"{report.splits} networks of the kind `{MODEL}` (memory-based message passing), one for "
-        "each split of the labelled nodes; the mean of their probabilities counts.",
-        "",
-        "```",
-        "memohop predict MODEL --nodes nodes.csv --edges edges.csv -o predictions.csv",
-        "memohop explain MODEL -o page.html",
-        "```",
-    ]
 
 
 def _scores(report: FitReport) -> list[str]:
@@ -79,21 +87,6 @@ def _scores(report: FitReport) -> list[str]:
     ]
 
 
-_ENDS = {
-    "trials": "all trials were made",
-    "time": "its time was over",
-    "interrupted": "it was interrupted",
-}
-
-
-def _data(report: FitReport) -> list[str]:
-    sizes = ", ".join(f"{_text(name)}: {size}" for name, size in report.class_sizes.items())
-    return [
-        f"- {report.nodes} nodes, {report.arcs} arcs",
-        f"- {report.labelled} nodes with a label ({sizes})",
-    ]
-
-
 def _audit(classifier: MMPClassifier) -> list[str]:
     found = audit(classifier.own_graph())
     names = ("edge_homophily", "adjusted_homophily", "label_informativeness")
@@ -104,19 +97,12 @@ def _audit(classifier: MMPClassifier) -> list[str]:
 
 
 def _listed(values: dict[str, Any]) -> list[str]:
-    return [f"- {name}: {_shown(value)}" for name, value in values.items()]
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return [
+        f"- {name}: {f'{value:.4g}' if isinstance(value, float) else value}"
+        for name, value in values.items()
+    ]
 
 
 def _text(text: str) -> str:
-    """Text with names that users gave, which must not become tags, links or styles."""
+    """Text that users wrote, escaped so that it cannot become a tag, link or style."""
     return re.sub(r"[\\`*_\[\]|~]", r"\\\g<0>", html.escape(printable(text), quote=False))
-
-
-def _in_words(names: list[Any]) -> str:
-    shown = [_text(str(name)) for name in names[:6]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -1,8 +1,8 @@
-"""What `model.json` says of a model, refused where it cannot be: a digest proves nothing of that.
+"""The content of ``model.json``, and its checks: a right digest does not make it right.
 
-Types and ranges are those of :class:`Described`. What must agree with something else (options with
-the weights, the encoder with the number of features, the graph with all of them) is checked here
-before any network is built, so that no figure in the file decides how much memory is asked for.
+Types and ranges are those of :class:`Described`. Parts that must agree with each other (options and
+weights, encoder and number of features, graph and all of them) are checked here before any network
+is built, so that no number in the file decides how many bytes are asked for.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import DataError, MemohopError, UsageError, check_choice
 from memohop.networks import build
 from memohop.networks.registry import entry
-from memohop.own.model import MODEL, OwnModel
+from memohop.own.model import OwnModel
 from memohop.own.report import FitReport
+from memohop.own.space import MODEL
 from memohop.pyg import Data
 from memohop.training.metrics import METRICS
 
@@ -36,79 +37,68 @@ Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Scalar: TypeAlias = bool | Whole | float | str | None
 Ids: TypeAlias = list[Whole | str]
 
+GRAPH = ("x", "y", "edge_index", "train_mask", "val_mask", "test_mask")
+"""The tensors of a graph that are saved."""
+
 _NOT_READING = ("nodes", "edges", "drop_unknown", "encoder", "classes")  # arguments of read_graph
 
 
 class Described(msgspec.Struct, frozen=True):
-    """The content of `model.json`.
+    """The content of ``model.json``."""
 
-    Attributes:
-        format: Of the folder.
-        sha256: Name and digest of each file.
-        memohop: The version that wrote it.
-        parameters: Of the `MMPClassifier`.
-        features: How many a node has.
-        feature_names: What they were called in a data frame.
-        classes: In sorted order.
-        has_arcs: Whether the graph of `fit` had arcs.
-        options: Of `gcn+mmp`.
-        encoder: How the columns of tables became features.
-        reading: How the tables were read.
-        report: Scores, comparison and verdict.
-    """
-
-    format: int
-    sha256: dict[str, str]
-    memohop: str
-    parameters: dict[str, Scalar]
-    features: Annotated[int, Meta(ge=1)]
-    feature_names: list[str] | None
-    classes: Annotated[list[bool | Whole | float | str], Meta(min_length=2)]
-    has_arcs: bool
-    options: dict[str, Scalar]
+    format: int  # of the folder
+    sha256: dict[str, str]  # of each file, by name
+    memohop: str  # the version that wrote it
+    parameters: dict[str, Scalar]  # of the MMPClassifier
+    features: Annotated[int, Meta(ge=1)]  # how many
+    feature_names: list[str] | None  # if they came in a data frame
+    classes: Annotated[list[bool | Whole | float | str], Meta(min_length=2)]  # sorted
+    has_arcs: bool  # whether fit was given arcs
+    options: dict[str, Scalar]  # of gcn+mmp
     encoder: ColumnEncoder | None
-    reading: dict[str, bool | str | None] | None
+    reading: dict[str, bool | str | None] | None  # how the tables were read
     report: FitReport
 
 
 @contextmanager
 def refused(path: Path) -> Iterator[None]:
-    """What is wrong inside is a fault of this file."""
+    """Turn errors inside into a ``DataError`` that names the file."""
     try:
         yield
     except (MemohopError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(
-            f"{path} has its digest and does not describe a model: {error}; "
-            "fit the model anew, or get it from where it was fitted"
+            f"{path} has the right digest and does not describe a model: {error}; "
+            "fit the model again, or copy it again from where it was fitted"
         ) from error
 
 
 def check_described(found: Described) -> None:
-    """Raises a `UsageError` where two parts of the file contradict each other."""
+    """Raise a ``UsageError`` if two parts of the file contradict each other."""
     kinds = {str if isinstance(name, str) else float for name in found.classes}
     if len(kinds) > 1 or len(np.unique(np.array(found.classes))) != len(found.classes):
         raise UsageError(f"classes={found.classes[:9]} are not different names of one kind")
     names, encoder = found.feature_names, found.encoder
     if names is not None and len(names) != found.features:
-        raise UsageError(f"there are {found.features} features and {len(names)} names of them")
+        raise UsageError(f"there are {found.features} features and {len(names)} feature names")
     if encoder is not None:
         if len(encoder.feature_names) != found.features:
             raise UsageError(f"the columns do not make {found.features} features")
         for column in encoder.columns:
             if isinstance(column, Number) and not column.std > 0:
                 raise UsageError(f"column {column.name!r} has std={column.std}")
-    _check_reading(found.reading)
+    if found.reading is not None:
+        _check_reading(found.reading)
     _check_report(found)
 
 
-def _check_reading(reading: Mapping[str, Any] | None) -> None:
-    """Only what `read_graph` can be told, of the type that it takes."""
+def _check_reading(reading: Mapping[str, Any]) -> None:
+    """Refuse names that are no arguments of ``read_graph``, and values of another type."""
     known = [name for name in inspect.signature(read_graph).parameters if name not in _NOT_READING]
-    for name, value in (reading or {}).items():
+    for name, value in reading.items():
         check_choice("reading", name, known)
         if isinstance(value, bool) != (name == "directed"):
             raise UsageError(f"reading has {name}={value!r}")
-    if reading is not None and "label" not in reading:
+    if "label" not in reading:
         raise UsageError("reading has no label")
 
 
@@ -128,19 +118,21 @@ def _check_report(found: Described) -> None:
 
 
 def checked_model(found: Described, weights: Mapping[str, Tensor]) -> OwnModel:
-    """The networks; a `UsageError` where options and weights do not fit each other."""
+    """The networks; a ``UsageError`` if options and weights do not fit each other."""
     states = _states(weights)
     options = _checked_options(found.options)
     for state in states:
         first = state.get("input.weight", torch.empty(0))
         rounds = {name.split(".")[1] for name in state if name.startswith("rounds.")}
-        if first.dim() != 2 or list(first.shape) != [found.features, options["hidden_channels"]]:
+        if list(first.shape) != [found.features, options["hidden_channels"]]:
             raise UsageError(
-                f"hidden_channels={options['hidden_channels']} and features={found.features} are "
-                f"not those of the weights, whose first matrix is {list(first.shape)}"
+                f"hidden_channels={options['hidden_channels']} and features={found.features} do "
+                f"not fit the weights, in which the first matrix has shape {list(first.shape)}"
             )
         if len(rounds) != options["num_layers"]:
-            raise UsageError(f"num_layers={options['num_layers']}, and weights of {len(rounds)}")
+            raise UsageError(
+                f"num_layers={options['num_layers']}, and there are weights of {len(rounds)}"
+            )
     if found.report.splits != len(states):
         raise UsageError(f"there are {found.report.splits} splits and {len(states)} networks")
     with torch.device("meta"):  # shapes alone: nothing is allocated
@@ -159,11 +151,11 @@ def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     known = entry(MODEL).options()
     for name, value in options.items():
         check_choice("options", name, known)
-        like = float if isinstance(known[name], float) else type(known[name])
-        if type(value) is not like and not (like is float and type(value) is int):
-            raise UsageError(f"option {name}={value!r}; it is {known[name]!r} by default")
+        allowed = (float, int) if isinstance(known[name], float) else (type(known[name]),)
+        if type(value) not in allowed:
+            raise UsageError(f"option {name}={value!r}; the default is {known[name]!r}")
     found = known | dict(options)
-    check_choice("readout", found["readout"], ("last",))  # which prediction goes by
+    check_choice("readout", found["readout"], ("last",))  # the only one that predicting supports
     return found
 
 
@@ -173,17 +165,16 @@ def _states(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], ...]:
     for full_name, value in weights.items():
         if not re.fullmatch(r"\d{1,9}\..+", full_name):
             raise UsageError(f"there are weights named {full_name!r}")
-        place, _, name = full_name.partition(".")
-        states.setdefault(int(place), {})[name] = value
+        number, _, name = full_name.partition(".")
+        states.setdefault(int(number), {})[name] = value
     if not states or sorted(states) != list(range(len(states))):
         raise UsageError(f"there are weights of the networks {sorted(states)}")
-    return tuple(states[place] for place in range(len(states)))
+    return tuple(states[number] for number in sorted(states))
 
 
 def checked_graph(found: Described, tensors: dict[str, Tensor]) -> tuple[Data, Ids]:
-    """The graph of `fit` and its ids; a `UsageError` where it is another model's, or none."""
-    names = {"x", "y", "edge_index", "train_mask", "val_mask", "test_mask", "ids"}
-    if tensors.keys() != names:
+    """The graph of ``fit`` and its ids; a ``UsageError`` if it does not fit the model."""
+    if tensors.keys() != {*GRAPH, "ids"}:
         raise UsageError(f"it holds {', '.join(sorted(tensors))}")
     ids = msgspec.json.decode(tensors.pop("ids").numpy().tobytes(), type=Ids)
     graph = Data(**tensors, metric=found.report.metric)
@@ -197,7 +188,7 @@ def checked_graph(found: Described, tensors: dict[str, Tensor]) -> tuple[Data, I
         raise UsageError(f"y goes from {int(graph.y.min())} to {int(graph.y.max())}")
     if (len(graph.x), graph.num_edges) != (report.nodes, report.arcs) or len(ids) != report.nodes:
         raise UsageError(
-            f"there are {len(graph.x)} nodes, {len(ids)} ids and {graph.num_edges} arcs where the "
+            f"there are {len(graph.x)} nodes, {len(ids)} ids and {graph.num_edges} arcs, and the "
             f"report has {report.nodes} nodes and {report.arcs} arcs"
         )
     return graph, ids

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,19 +14,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
-from memohop.data.arcs import check_arcs
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
 from memohop.inference import probabilities
 from memohop.networks.registry import entry
-from memohop.own.inputs import Given, Labels, as_given, number_classes
-from memohop.own.model import MODEL, OwnModel
+from memohop.own import keep
+from memohop.own.inputs import Given, as_given, number_classes
+from memohop.own.model import OwnModel
 from memohop.own.partition import given_masks, make_masks
 from memohop.own.report import make_report
 from memohop.own.search import search
+from memohop.own.space import MODEL
 from memohop.pyg import Data
 from memohop.training import Rules
 from memohop.training.metrics import METRICS, of_any_classes
+from memohop.training.trainer import Progress
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
@@ -36,52 +37,52 @@ _SEEDS = 2**31 - 1
 
 
 class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Labels the nodes of a graph by memory-based message passing (`gcn+mmp`).
+    """Labels the nodes of a graph by memory-based message passing (``gcn+mmp``).
 
-    `fit` splits the labelled nodes into training, validation and test nodes several times, class
-    by class, and searches a small space of settings on validation alone. It does the same for
-    `mlp`, which does not see the graph, and for `gcn`, which has no memory, with as many trials
-    each, and `report_` says whether the graph helps at all. The networks of the best setting of
-    `gcn+mmp`, one for each split, are kept, and predict together: their probabilities are averaged.
+    ``fit`` splits the labelled nodes into training, validation and test nodes several times, class
+    by class, and searches a small space of settings on validation alone. It does the same, with as
+    many trials, for ``mlp``, which does not see the graph, and for ``gcn``, which has no memory;
+    ``report_`` says whether the graph helps at all. The networks of the best setting of
+    ``gcn+mmp``, one for each split, are kept; their probabilities are averaged.
 
-    A graph is a feature matrix `X` (dense or sparse, a row for each node) with `edges`; or a PyG
-    `Data`; or what `memohop.read_graph` gives. `edges` is a `[2, arcs]` array of whole numbers,
-    sources above targets, or a sparse adjacency matrix; without it, features alone decide. Labels
-    are anything that can be sorted. A node whose label is None or NaN (in a `Data`: negative) is
-    not labelled: it passes messages on, and its class is what is to be predicted.
+    A graph is a feature matrix ``X`` (dense or sparse, a row for each node) with ``edges``; or a
+    PyG ``Data``; or the result of ``memohop.read_graph``. ``edges`` is a ``[2, arcs]`` array of
+    whole numbers, sources above targets, or a sparse adjacency matrix; without it, features alone
+    decide. Labels are anything that can be sorted. A node with the label None or NaN (in a
+    ``Data``: a negative one) is not labelled: it passes messages on, and its class is predicted.
 
-    Where a `Data` has a `train_mask` and a `test_mask`, there are no other splits: its test nodes
-    are tested and have no part in anything else, its validation nodes choose, and the networks
-    differ in their initial weights. Without a `val_mask`, a quarter of the training nodes choose,
-    other ones for each network.
+    If a ``Data`` has a ``train_mask`` and a ``test_mask``, there are no other splits: its test
+    nodes are used for testing alone, its validation nodes choose, and the networks differ in their
+    initial weights. Without a ``val_mask``, each network chooses by another quarter of the
+    training nodes.
 
     Args:
-        trials: Settings that are tried of each model.
-        time: Seconds for the search, after everything is compiled; None for no limit. It costs
-            trials, and if it suffices for all of them the result is that without a limit. Only
-            where it does not suffice for the first trial of each model, there are fewer epochs,
-            and the report says so.
-        splits: How often the labelled nodes are split, and networks that predict together; at
+        trials: How many settings of each model are tried.
+        time: Seconds for the search, after everything is compiled; None for no limit. A limit
+            lowers the number of trials; if all of them end in time, the result is that without a
+            limit. If not even the first trial of each model does, there are fewer epochs, and the
+            report says so.
+        splits: How often the labelled nodes are split, and how many networks predict together; at
             least 2.
         epochs: The most epochs of a trial.
         patience: Epochs without a better validation score after which a network stops.
-        metric: What is to be high: `accuracy`, `balanced_accuracy`, or, for two classes of which
-            the second one counts as positive, `roc_auc` or `average_precision`.
-        class_weight: `balanced` for classes that count alike in training, whatever their size;
-            None for nodes that do.
+        metric: The score to maximise: ``accuracy``, ``balanced_accuracy``, or, for two classes of
+            which the second one counts as positive, ``roc_auc`` or ``average_precision``.
+        class_weight: ``balanced`` to weigh all classes alike in training, whatever their size; None
+            to weigh all nodes alike.
         random_state: Decides splits, settings, weights and dropout.
-        device: `cpu` or `cuda`, where to train.
+        device: The device to train on, ``cpu`` or ``cuda``.
         memory: The most bytes that the process may hold; by default what the device can spare.
 
     Attributes:
         classes_: The classes, in sorted order.
-        report_: Scores, comparison and verdict, a `FitReport`.
+        report_: Scores, comparison and verdict, a ``FitReport``.
         model_: The networks.
-        graph_: The graph of `fit`, as a `Data` with class numbers and masks.
-        ids_: What its nodes are called; their numbers where they have no names.
+        graph_: The graph of ``fit``, as a ``Data`` with class numbers and masks.
+        ids_: The names of its nodes; their numbers if they have no names.
         encoder_: How the columns of tables became features; None for arrays.
-        reading_: How `memohop fit` read the tables, which `memohop predict` does in the same way;
-            None where it did not.
+        reading_: How ``memohop fit`` read the tables, for ``memohop predict`` to read others; None
+            for a classifier that was fitted in Python.
         n_features_in_: How many features a node has.
 
     Example:
@@ -118,21 +119,21 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         split: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Self:
-        """Search, compare, and keep the best; Ctrl-C ends the search and keeps what it has found.
+        """Search, compare, and keep the best; Ctrl-C ends the search and keeps the best so far.
 
         Args:
             X: The graph, or its features.
-            y: Labels; None for those that a graph comes with.
-            edges: Arcs, where `X` is features.
-            split: Which column of the masks counts, where `X` is a `Data` with masks of several.
-            progress: Called as `progress(done, total)` now and then.
+            y: Labels; None for those of the graph.
+            edges: Arcs, if ``X`` is features.
+            split: The column of the masks to use, if ``X`` is a ``Data`` with masks of several.
+            progress: Called as ``progress(done, total)`` from time to time.
         """
         self._check_arguments()
         if split is not None and not isinstance(X, Data):
             raise UsageError(f"split={split}, but X is no Data with masks; leave it out")
-        own_masks = given_masks(X, split) if isinstance(X, Data) else None
+        own_masks = given_masks(X, split) if isinstance(X, Data) else {}
         given = as_given(X, y, edges)
         x = self._features(given, reset=True)
         if given.labels is None:
@@ -142,23 +143,16 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         check_consistent_length(x, given.labels.known)
         codes, self.classes_ = number_classes(given.labels)
-        is_ranking = METRICS[self.metric].is_ranking
-        if is_ranking and len(self.classes_) != 2:
-            raise UsageError(
-                f"metric={self.metric!r} is for two classes and there are {len(self.classes_)}; "
-                f"use {of_any_classes()}"
-            )
+        if METRICS[self.metric].is_ranking:
+            self._check_both_classes(codes[own_masks["test_mask"]] if own_masks else codes)
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         train, val, test = make_masks(
             codes, self.classes_, own_masks, splits=self.splits, seed=seed
         )
-        if is_ranking and own_masks is not None:
-            _check_both_classes(self.metric, codes[own_masks.test])
-        dense = torch.from_numpy(x.toarray()) if sparse.issparse(x) else torch.from_numpy(x)
         self.graph_ = Data(
-            x=dense,
+            x=torch.from_numpy(x.toarray() if sparse.issparse(x) else x),
             y=codes,
-            edge_index=_arcs(given, len(codes)),
+            edge_index=given.arcs(len(codes)),
             train_mask=train,
             val_mask=val,
             test_mask=test,
@@ -183,17 +177,17 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.report_ = make_report(found, self.graph_, self.classes_, given.notes)
         best = found.best(MODEL)
         states = tuple(result.state or {} for result in best.selection.results)
-        # The defaults too: what was fitted must not change when they do.
+        # With the defaults: a fitted model must not change when they do.
         options = entry(MODEL).options() | dict(best.trial.options)
-        self.model_ = OwnModel(dense.shape[1], len(self.classes_), options, states)
+        self.model_ = OwnModel(x.shape[1], len(self.classes_), options, states)
         return self
 
     def predict_proba(self, X: Any = None, edges: Any = None) -> NDArray[np.float32]:  # noqa: N803
-        """The probability of each class, `[nodes, classes]`, in the order of `classes_`.
+        """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``.
 
         Args:
-            X: Another graph with the same features, or its features; None for the graph of `fit`.
-            edges: Arcs, where `X` is features; needed where `fit` had some.
+            X: Another graph with the same features, or its features; None for the graph of ``fit``.
+            edges: Arcs, if ``X`` is features; needed if ``fit`` had some.
         """
         check_is_fitted(self)
         if X is None:
@@ -207,12 +201,12 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "(edges=[] for nodes without any), or leave out X for the graph of fit"
             )
         inputs = x if sparse.issparse(x) else torch.from_numpy(x)
-        return probabilities(self.model_.networks(), inputs, _arcs(given, x.shape[0]))
+        return probabilities(self.model_.networks(), inputs, given.arcs(x.shape[0]))
 
     def predict(self, X: Any = None, edges: Any = None) -> NDArray[Any]:  # noqa: N803
-        """The most probable class of each node; arguments as for `predict_proba`."""
-        places = self.predict_proba(X, edges).argmax(axis=1)
-        return self.classes_[places]
+        """The most probable class of each node; arguments as for :meth:`predict_proba`."""
+        found = self.predict_proba(X, edges)
+        return self.classes_[found.argmax(axis=1)]
 
     def score(
         self,
@@ -223,42 +217,37 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """The metric on the labelled nodes of a graph.
 
-        On the graph of `fit` this is too good: the networks have learned from its labels. Its
-        honest score is that of `report_`.
-
-        Args:
-            X: A graph, or its features; None for the graph of `fit`.
-            y: Labels; None for those that a graph comes with.
-            edges: Arcs, where `X` is features.
-            sample_weight: The weight of each node; all alike by default.
+        On the graph of ``fit`` it is too high, since the networks were trained on its labels; the
+        honest score is in ``report_``. Arguments as for :meth:`predict_proba`; ``y`` may be None if
+        the graph has labels, and ``sample_weight`` is the weight of each node.
         """
         found = self.predict_proba(X, edges)
         labels = as_given(X, y, edges).labels
         if labels is None:
-            raise UsageError("y is None: give a label for each node, or a graph that has some")
+            raise UsageError("y is None; give a label for each node, or a graph that has some")
         check_consistent_length(found, labels.known)
+        found = found[labels.known]
         weight = None if sample_weight is None else np.asarray(sample_weight)[labels.known]
-        return self._score(found[labels.known], labels, weight)
+        metric = METRICS[self.metric]
+        if metric.is_ranking:
+            return metric.weighted(labels.names == self.classes_[1], found[:, 1], weight)
+        return metric.weighted(labels.names, self.classes_[found.argmax(axis=1)], weight)
 
     def own_graph(self) -> Data:
-        """The graph of `fit`; an error where a model came without it."""
+        """The graph of ``fit``; a ``UsageError`` if the model was saved without it."""
         check_is_fitted(self)
         if not hasattr(self, "graph_"):
             raise UsageError("this model was saved without its graph; give the graph again")
         return self.graph_
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier into a folder; see `memohop.own.keep`."""
-        from memohop.own.keep import save
-
-        save(self, path)
+        """Write the classifier into a folder; see :mod:`memohop.own.keep`."""
+        keep.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MMPClassifier:
         """The classifier that was saved in a folder."""
-        from memohop.own.keep import load
-
-        return load(path, MMPClassifier)
+        return keep.load(path, MMPClassifier)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -266,7 +255,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")  # what comes last, so that an interrupted fit is none
+        return hasattr(self, "model_")  # set last: an interrupted fit does not count
 
     def _check_arguments(self) -> None:
         whole_number("trials", self.trials, least=1)
@@ -277,36 +266,27 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("metric", self.metric, METRICS)
         check_choice("class_weight", self.class_weight, (None, "balanced"))
 
+    def _check_both_classes(self, tested: Tensor) -> None:
+        """Refuse a ranking of more than two classes, or one without test nodes of both."""
+        if len(self.classes_) != 2:
+            raise UsageError(
+                f"metric={self.metric!r} is for two classes and there are {len(self.classes_)}; "
+                f"use {of_any_classes()}"
+            )
+        if len(tested[tested >= 0].unique()) < 2:
+            raise UsageError(
+                f"metric={self.metric!r} needs test nodes of both classes, and test_mask has those "
+                f"of one; give it others, or use {of_any_classes()}"
+            )
+
     def _features(self, given: Given, *, reset: bool) -> Any:
-        x = given.x.cpu().numpy() if isinstance(given.x, Tensor) else given.x
         return validate_data(
             self,
-            x,
+            given.x.cpu().numpy() if isinstance(given.x, Tensor) else given.x,
             reset=reset,
             accept_sparse="csr",
             dtype=np.float32,
             order="C",
-            copy=reset,  # what is kept must not change when the caller's array does
+            copy=reset,  # the graph of fit must not change with the caller's array
             force_writeable=True,  # as PyTorch wants it
         )
-
-    def _score(self, found: NDArray[np.float32], labels: Labels, weight: Any) -> float:
-        metric = METRICS[self.metric]
-        if metric.is_ranking:
-            return metric.weighted(labels.names == self.classes_[1], found[:, 1], weight)
-        return metric.weighted(labels.names, self.classes_[found.argmax(axis=1)], weight)
-
-
-def _check_both_classes(metric: str, tested: Tensor) -> None:
-    if len(tested.unique()) < 2:
-        raise UsageError(
-            f"metric={metric!r} needs test nodes of both classes, and test_mask has those of one; "
-            f"give it others, or use {of_any_classes()}"
-        )
-
-
-def _arcs(given: Given, nodes: int) -> Tensor:
-    if given.edge_index is None:
-        return torch.empty(2, 0, dtype=torch.int64)
-    check_arcs(given.edge_index, nodes)
-    return given.edge_index.cpu()

@@ -1,4 +1,4 @@
-"""What a user may hand to the classifier, as one form: features, arcs and labels."""
+"""The forms in which a user may give a graph, as one: features, arcs and labels."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 
+from memohop.data.arcs import check_arcs
 from memohop.data.tables.labels import why_no_classes
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError
@@ -23,40 +24,40 @@ if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
 
 
-class Labels(NamedTuple):
-    """Which nodes have a label, `[nodes]`, and the labels of those."""
+class GivenLabels(NamedTuple):
+    """Which nodes have a label, ``[nodes]``, and their labels."""
 
     known: NDArray[np.bool_]
     names: NDArray[Any]
 
 
 class Given(NamedTuple):
-    """A graph as it was handed in.
+    """A graph as the user gave it; None for what was not given."""
 
-    Attributes:
-        x: Features, anything with a row for each node.
-        labels: Or None where there are none.
-        edge_index: Arcs, or None where none were given.
-        ids: What the nodes are called, or None.
-        encoder: How the columns of tables became features, or None.
-        notes: How tables were read, in plain words.
-    """
-
-    x: Any
-    labels: Labels | None
+    x: Any  # features, anything with a row for each node
+    labels: GivenLabels | None
     edge_index: Tensor | None
     ids: NDArray[Any] | None = None
-    encoder: ColumnEncoder | None = None
-    notes: tuple[str, ...] = ()
+    encoder: ColumnEncoder | None = None  # how the columns of tables became features
+    notes: tuple[str, ...] = ()  # how tables were read, in plain words
+
+    def arcs(self, nodes: int) -> Tensor:
+        """The arcs, none if none were given; a ``UsageError`` if one points elsewhere."""
+        if self.edge_index is None:
+            return torch.empty(2, 0, dtype=torch.int64)
+        check_arcs(self.edge_index, nodes)
+        return self.edge_index.cpu()
 
 
 def as_given(x: Any, y: Any, edges: Any) -> Given:
-    """Take apart an `OwnGraph` or a `Data`; put together separate arrays."""
+    """Take an ``OwnGraph`` or a ``Data`` apart; put separate arrays together."""
     labels = None if y is None else _labels(y)
     if not isinstance(x, OwnGraph | Data):
         return Given(x, labels, None if edges is None else _arcs(edges))
     if edges is not None:
-        raise UsageError(f"edges is given although X is a {type(x).__name__}, which has its own")
+        raise UsageError(
+            f"edges is given although X is a {type(x).__name__}, which has its own; leave it out"
+        )
     if isinstance(x, OwnGraph):
         data = x.data
         if labels is None and x.task == "numbers":
@@ -68,22 +69,22 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
     if labels is None and isinstance(x.y, Tensor) and x.y.numel():
         if x.y.is_floating_point() or x.y.dim() != 1:
             raise UsageError(
-                f"X is a Data whose y has shape {list(x.y.shape)} and type {x.y.dtype}; give one "
+                f"X is a Data; its y has shape {list(x.y.shape)} and type {x.y.dtype}; give one "
                 "whole number for each node, its class, negative where it is not known"
             )
         labels = _from_codes(x.y, range(int(x.y.max()) + 1))
     return Given(x.x, labels, x.edge_index)
 
 
-def number_classes(labels: Labels) -> tuple[Tensor, NDArray[Any]]:
-    """Class numbers `[nodes]`, -1 where there is no label, and the classes in sorted order."""
+def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
+    """Class numbers ``[nodes]``, -1 for nodes without a label, and the sorted classes."""
     if not labels.known.any():
         raise UsageError("y has no label at all; give some nodes their label")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of many classes, which are looked at below
+            warnings.simplefilter("ignore")  # about many classes, which are checked below
             check_classification_targets(labels.names)
-        classes, places, sizes = np.unique(labels.names, return_inverse=True, return_counts=True)
+        classes, numbers, sizes = np.unique(labels.names, return_inverse=True, return_counts=True)
     except TypeError as error:
         raise UsageError(
             f"y has labels of kinds that cannot be sorted ({error}); make them all strings"
@@ -94,39 +95,39 @@ def number_classes(labels: Labels) -> tuple[Tensor, NDArray[Any]]:
         ) from error
     if len(classes) < 2:
         raise UsageError(
-            f"y has one class, {classes.tolist()[0]!r}; there is nothing to tell apart: give "
-            "labels of at least two classes"
+            f"y has one class, {classes.tolist()[0]!r}, so that there is nothing to tell apart; "
+            "give labels of at least two classes"
         )
     if reason := why_no_classes(classes, sizes):
         raise UsageError(f"y {reason}")
     codes = np.full(len(labels.known), -1, dtype=np.int64)
-    codes[labels.known] = places
+    codes[labels.known] = numbers
     return torch.from_numpy(codes), classes
 
 
-def _labels(y: Any) -> Labels:
+def _labels(y: Any) -> GivenLabels:
     y = column_or_1d(y, warn=True)
     known = np.ones(len(y), dtype=bool)
     if y.dtype.kind == "f":
         known = ~np.isnan(y)
     elif y.dtype.kind == "O":
         known = np.array([not _is_missing(value) for value in y], dtype=bool)
-    return Labels(known, y[known])
+    return GivenLabels(known, y[known])
 
 
 def _is_missing(value: Any) -> bool:
-    """None, NaN, or pandas' NA, which is not equal to anything, nor a truth value."""
+    """Whether it is None, NaN, or pandas' NA, which has no truth value when compared."""
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def _from_codes(codes: Tensor, classes: Sequence[Any]) -> Labels:
+def _from_codes(codes: Tensor, classes: Sequence[Any]) -> GivenLabels:
     numbers = codes.cpu().numpy()
     known = numbers >= 0
-    return Labels(known, np.array(list(classes))[numbers[known]])
+    return GivenLabels(known, np.array(list(classes))[numbers[known]])
 
 
 def _arcs(edges: Any) -> Tensor:
-    """Arcs `[2, arcs]` from an array of that shape or from a sparse adjacency matrix."""
+    """Arcs ``[2, arcs]`` from an array of that shape or from a sparse adjacency matrix."""
     if sparse.issparse(edges):
         source, target = sparse.coo_array(edges).coords
         return torch.from_numpy(np.stack([source, target]).astype(np.int64))

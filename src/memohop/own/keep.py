@@ -3,21 +3,20 @@
 =========================  ===================================================================
 ``model.json``             options, classes, encoder, report, and name and SHA-256 of the files
 ``weights-*.safetensors``  the parameters of the networks
-``graph-*.safetensors``    features, arcs, labels, masks and ids of the graph of `fit`
+``graph-*.safetensors``    features, arcs, labels, masks and ids of the graph of ``fit``
 ``README.md``              the model card, for people
 =========================  ===================================================================
 
-In place of the star is the beginning of the file's own SHA-256. A model is replaced by writing
-files with other names beside those that are there, and then a new ``model.json``, whose renaming
-alone decides: whenever the process is killed, the folder holds the older model or the newer one,
-whole. Files are replaced and removed only where a digest shows that we wrote them as they are: the
-one in the name, or the one inside (of ``model.json`` and ``README.md``). Whatever else is in the
-folder stays.
+The star stands for the beginning of the file's own SHA-256. To replace a model, files with other
+names are written beside the older ones, and then a new ``model.json`` is renamed over the older
+one: a process that is killed at any point leaves the older model or the newer one, whole. A file is
+replaced or removed only if a digest proves that Memohop wrote it and nobody changed it: the digest
+in its name, or the one inside (``model.json`` and ``README.md``). Other files in the folder stay.
 
-A file that was changed by one byte is refused, and so is a ``model.json`` that says what cannot be
-(:mod:`memohop.own.described`). The graph is there so that a loaded classifier can predict its
-unlabelled nodes and explain itself. Whoever wants to share a model without its data deletes that
-file: what remains predicts on other graphs.
+A file in which one byte was changed is refused, and so is a ``model.json`` with impossible content
+(:mod:`memohop.own.described`). With the graph, a loaded classifier can predict its unlabelled nodes
+and explain itself. To share a model without its data, delete that file: the rest predicts on other
+graphs.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ from memohop.errors import DataError, UsageError
 from memohop.outputs import check_writable, write_whole
 from memohop.own.card import model_card
 from memohop.own.described import (
+    GRAPH,
     Described,
     check_described,
     checked_graph,
     checked_model,
     refused,
 )
-from memohop.own.model import OwnModel
 from memohop.version import __version__
 
 if TYPE_CHECKING:
@@ -67,12 +66,11 @@ _NO_DIGEST = "0" * 64
 
 
 def save(classifier: MMPClassifier, path: str | os.PathLike[str]) -> None:
-    """Write a fitted classifier into a folder, in place of a model that may be there."""
+    """Write a fitted classifier into a folder, which may hold an older model."""
     folder = check_target(path)
-    tensors = {"weights": _weights(classifier.model_), "graph": _graph(classifier)}
-    contents = {kind: save_tensors(found) for kind, found in tensors.items()}
+    contents = {kind: save_tensors(found) for kind, found in _tensors(classifier).items()}
     files = {f"{kind}-{_sha256(c)[:16]}.safetensors": c for kind, c in contents.items()}
-    described = _described(classifier, {name: _sha256(c) for name, c in files.items()})
+    described = _describe(classifier, {name: _sha256(c) for name, c in files.items()})
     card = model_card(classifier)
     older = _written(folder) - {_JSON, _CARD} - files.keys()
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,22 +83,25 @@ def save(classifier: MMPClassifier, path: str | os.PathLike[str]) -> None:
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """The folder for a model, unless it cannot be written or would cost what is not ours."""
+    """The folder for a model; a ``UsageError`` if it cannot be written or holds other files."""
     folder = Path(path).expanduser()
     if folder.is_symlink() and not folder.exists():
-        raise UsageError(f"{folder} is a link to {folder.readlink()}, which does not exist")
+        raise UsageError(
+            f"{folder} is a link to {folder.readlink()}, which does not exist; remove the link or "
+            "give another name"
+        )
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; give the name of a folder")
-    there, ours = _names(folder), _written(folder)
-    foreign = sorted(there - ours)
+    there = _names(folder)
+    foreign = sorted(there - _written(folder))
     if foreign and _JSON not in there:
         raise UsageError(
-            f"{folder} is there and is no saved model (it holds {foreign[0]}); give another name"
+            f"{folder} exists and is no saved model (it holds {foreign[0]}); give another name"
         )
-    for name in sorted({_JSON, _CARD} & (there - ours)):
+    if changed := [name for name in foreign if name in (_JSON, _CARD)]:
         raise UsageError(
-            f"{folder / name} would be replaced, and is not as memohop wrote it; move it away, or "
-            "give the model another name"
+            f"{folder / changed[0]} would be replaced, and is not as memohop wrote it; move it "
+            "away, or give the model another name"
         )
     nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
     check_writable(nearest, f"{folder}")
@@ -108,9 +109,9 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 
 def load(path: str | os.PathLike[str], make: Callable[..., MMPClassifier]) -> MMPClassifier:
-    """Read what was saved into a classifier that `make` makes of its parameters.
+    """Read a saved classifier, which ``make`` makes from its parameters.
 
-    What is damaged, forged or too new is refused.
+    A model that is damaged, forged or too new is refused.
     """
     folder = Path(path).expanduser()
     found = _read_json(folder / _JSON)
@@ -143,8 +144,8 @@ def load(path: str | os.PathLike[str], make: Callable[..., MMPClassifier]) -> MM
     return classifier
 
 
-def _described(classifier: MMPClassifier, digests: dict[str, str]) -> str:
-    """The text of `model.json`, with the digest of itself where there were zeros."""
+def _describe(classifier: MMPClassifier, digests: dict[str, str]) -> str:
+    """The text of ``model.json``; its own digest is that of the text with zeros instead."""
     parameters = classifier.get_params()
     if not isinstance(parameters["random_state"], int):
         parameters["random_state"] = None
@@ -172,46 +173,58 @@ def _described(classifier: MMPClassifier, digests: dict[str, str]) -> str:
     return text.replace(_NO_DIGEST, _sha256(text.encode()), 1)
 
 
-def _read_json(path: Path) -> Described:
-    """What `model.json` says, once its format and its digest are known to be right."""
-    if not path.is_file():
-        raise UsageError(f"there is no saved model in {path.parent}; memohop fit makes one")
-    content = path.read_bytes()
-    head = _Head.of(content)
-    if head is None:
-        raise _damaged(path)
-    if head.format not in range(1, FORMAT + 1):
-        raise DataError(
-            f"{path.parent} was made by memohop {head.memohop} in format {head.format}, and "
-            f"memohop {__version__} reads formats up to {FORMAT}; update memohop, or fit the model "
-            "anew"
-        )
-    if not head.is_right(content):
-        raise _damaged(path)
-    with refused(path):
-        return msgspec.json.decode(content, type=Described)
+def _tensors(classifier: MMPClassifier) -> dict[str, dict[str, Tensor]]:
+    """The tensors of each file."""
+    weights = {  # copies: layers that share a gate have one each
+        f"{number}.{name}": value.clone().contiguous()
+        for number, state in enumerate(classifier.model_.states)
+        for name, value in state.items()
+    }
+    graph = {name: classifier.graph_[name].contiguous() for name in GRAPH}
+    ids = [node if isinstance(node, int | str) else str(node) for node in classifier.ids_.tolist()]
+    text = json.dumps(ids, ensure_ascii=False).encode()
+    graph["ids"] = torch.from_numpy(np.frombuffer(text, dtype=np.uint8).copy())
+    return {"weights": weights, "graph": graph}
 
 
 class _Head(msgspec.Struct):
-    """What every version has in its `model.json`."""
+    """The part of ``model.json`` that every version has."""
 
     format: int
     memohop: str
     sha256: dict[str, str]
 
-    @classmethod
-    def of(cls, content: bytes) -> _Head | None:
-        """None where it is nothing of the kind."""
-        try:
-            found = msgspec.json.decode(content, type=cls)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-        return found if _JSON in found.sha256 else None
 
-    def is_right(self, content: bytes) -> bool:
-        """Whether the digest that the file has of itself is its own."""
-        claimed = self.sha256[_JSON]
-        return _sha256(content.replace(claimed.encode(), _NO_DIGEST.encode(), 1)) == claimed
+def _head(content: bytes) -> _Head | None:
+    """None if it is no ``model.json`` of any version."""
+    try:
+        found = msgspec.json.decode(content, type=_Head)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return found if _JSON in found.sha256 else None
+
+
+def _is_intact(content: bytes, head: _Head) -> bool:
+    """Whether a ``model.json`` has the digest that it says."""
+    claimed = head.sha256[_JSON]
+    return _sha256(content.replace(claimed.encode(), _NO_DIGEST.encode(), 1)) == claimed
+
+
+def _read_json(path: Path) -> Described:
+    if not path.is_file():
+        raise UsageError(f"there is no saved model in {path.parent}; memohop fit makes one")
+    content = path.read_bytes()
+    head = _head(content)
+    if head is not None and head.format not in range(1, FORMAT + 1):
+        raise DataError(
+            f"{path.parent} was made by memohop {head.memohop} in format {head.format}, and "
+            f"memohop {__version__} reads formats up to {FORMAT}; update memohop, or fit the model "
+            "again"
+        )
+    if head is None or not _is_intact(content, head):
+        raise _damaged(path)
+    with refused(path):
+        return msgspec.json.decode(content, type=Described)
 
 
 def _read_tensors(path: Path, found: Described) -> dict[str, Tensor]:
@@ -226,7 +239,7 @@ def _read_tensors(path: Path, found: Described) -> dict[str, Tensor]:
 def _damaged(path: Path) -> DataError:
     return DataError(
         f"{path} is missing, damaged or was changed after it was saved: its SHA-256 is not the one "
-        "that was noted; copy the model anew, or fit it again"
+        "that was noted; copy the model again, or fit it again"
     )
 
 
@@ -235,30 +248,28 @@ def _names(folder: Path) -> set[str]:
 
 
 def _written(folder: Path) -> set[str]:
-    """The names of the files in a folder that we wrote, and that are as we wrote them."""
+    """The names of the files in a folder that Memohop wrote and nobody changed."""
     there = {name for name in _names(folder) if (folder / name).is_file()}
     ours = {name for name in there if _PART.fullmatch(name)}
-    noted, old = dict[str, str](), False
+    noted, is_old = dict[str, str](), False
     if _JSON in there:
         content = (folder / _JSON).read_bytes()
-        head = _Head.of(content)
-        if head is not None and head.is_right(content):
+        head = _head(content)
+        if head is not None and _is_intact(content, head):
             ours.add(_JSON)
-            noted, old = head.sha256, head.format == 1
+            noted, is_old = head.sha256, head.format == 1
     for name in there:
         if found := _TENSORS.fullmatch(name):
             digest = _digest(folder / name)
             if digest == noted.get(name) or (found[2] and digest.startswith(found[2])):
                 ours.add(name)
-    if _CARD in there and _is_card((folder / _CARD).read_bytes(), old=old):
-        ours.add(_CARD)
+    if _CARD in there:
+        content = (folder / _CARD).read_bytes()
+        card = content[: -len(_CARD_END.format(_NO_DIGEST))]
+        is_signed = content == card + _CARD_END.format(_sha256(card)).encode()
+        if is_signed or (is_old and content.startswith(_CARD_TITLE.encode())):
+            ours.add(_CARD)
     return ours
-
-
-def _is_card(content: bytes, *, old: bool) -> bool:
-    card = content[: -len(_CARD_END.format(_NO_DIGEST))]
-    own = content == card + _CARD_END.format(_sha256(card)).encode()
-    return own or (old and content.startswith(_CARD_TITLE.encode()))
 
 
 def _digest(path: Path) -> str:
@@ -268,23 +279,3 @@ def _digest(path: Path) -> str:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _weights(model: OwnModel) -> dict[str, Tensor]:
-    """All networks side by side; a gate that layers share is there once for each, as a copy."""
-    return {
-        f"{place}.{name}": value.clone().contiguous()
-        for place, state in enumerate(model.states)
-        for name, value in state.items()
-    }
-
-
-def _graph(classifier: MMPClassifier) -> dict[str, Tensor]:
-    graph = classifier.graph_
-    names = ("x", "y", "edge_index", "train_mask", "val_mask", "test_mask")
-    ids = [node if isinstance(node, int | str) else str(node) for node in classifier.ids_.tolist()]
-    text = json.dumps(ids, ensure_ascii=False).encode()
-    return {
-        **{name: graph[name].contiguous() for name in names},
-        "ids": torch.from_numpy(np.frombuffer(text, dtype=np.uint8).copy()),
-    }

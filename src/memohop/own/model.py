@@ -1,4 +1,4 @@
-"""What a fit leaves behind: networks that can be built again from options and parameters."""
+"""The result of a fit: networks that can be built again from options and parameters."""
 
 from __future__ import annotations
 
@@ -9,28 +9,20 @@ from typing import Any
 from torch import Tensor
 
 from memohop.networks import MemoryNetwork, build
-from memohop.own.space import MODELS
-
-MODEL = MODELS[0]
+from memohop.own.space import MODEL
 
 
 @dataclass(frozen=True, eq=False)
 class OwnModel:
-    """The networks of the chosen setting, one for each split; their mean opinion counts.
+    """The networks of the chosen setting, one for each split; their mean probabilities count.
 
-    Each network has learned from other nodes, so that together they have seen every label.
-
-    Attributes:
-        features: How many features a node has.
-        classes: How many classes there are.
-        options: Options of `gcn+mmp`.
-        states: Parameters and buffers of each network.
+    Each network was trained on other nodes, so that together they have seen every label.
     """
 
-    features: int
-    classes: int
-    options: Mapping[str, Any]
-    states: tuple[Mapping[str, Tensor], ...]
+    features: int  # how many
+    classes: int  # how many
+    options: Mapping[str, Any]  # of gcn+mmp
+    states: tuple[Mapping[str, Tensor], ...]  # parameters and buffers of each network
 
     def networks(self) -> list[MemoryNetwork]:
         """The networks, in evaluation mode."""

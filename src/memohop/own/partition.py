@@ -1,10 +1,10 @@
-"""Who is trained on and who is tested: splits of labelled nodes, or the masks of a graph."""
+"""Training, validation and test nodes: splits of the labelled nodes, or the masks of a graph."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
@@ -14,39 +14,31 @@ from memohop.data.arguments import whole_number
 from memohop.data.assemble import Masks
 from memohop.data.check import MASKS, as_columns, check_masks
 from memohop.data.splits import class_wise_splits
+from memohop.data.tables.column_kinds import first_few
 from memohop.errors import UsageError
 from memohop.pyg import Data
 
-FRACTIONS = (0.6, 0.2, 0.2)
-_SHOWN = 5  # classes that a message names
-_OF_TRAINING = (0.75, 0.25, 0.0)  # the same shares where test nodes are set apart already
+_FRACTIONS = (0.6, 0.2, 0.2)
+_OF_TRAINING = (0.75, 0.25, 0.0)  # the same shares if the graph has its own test nodes
 
 
 class SmallClassWarning(UserWarning):
-    """A class has too few labelled nodes to be in training, validation and test at once."""
+    """A class has too few labelled nodes for training, validation and test."""
 
 
-class GivenMasks(NamedTuple):
-    """The masks that a graph came with, `[nodes]`; without one for validation, None."""
-
-    train: Tensor
-    val: Tensor | None
-    test: Tensor
-
-
-def given_masks(data: Data, split: int | None) -> GivenMasks | None:
-    """The training, validation and test nodes that a graph names, or None if it names none.
+def given_masks(data: Data, split: int | None) -> dict[str, Tensor]:
+    """The masks that a graph came with, ``[nodes]``, by name; empty if it has none.
 
     Args:
-        data: A graph, with `train_mask` and `test_mask`, and with or without `val_mask`, of shape
-            `[nodes]` or `[nodes, splits]`; or without any of them.
-        split: Which column of the masks counts; needed where there are several.
+        data: A graph with ``train_mask`` and ``test_mask``, and perhaps ``val_mask``, of shape
+            ``[nodes]`` or ``[nodes, splits]``; or without any of them.
+        split: The column of the masks to use; needed if there are several.
     """
     names = [name for name in MASKS if data.get(name) is not None]
     if not names:
         if split is not None:
             raise UsageError(f"split={split}, but the graph has no masks; leave it out")
-        return None
+        return {}
     if not {"train_mask", "test_mask"} <= set(names):
         raise UsageError(
             f"the graph has {' and '.join(names)} alone; give it train_mask and test_mask (without "
@@ -56,42 +48,36 @@ def given_masks(data: Data, split: int | None) -> GivenMasks | None:
     count = columns[0].shape[1]
     if split is None and count > 1:
         raise UsageError(
-            f"the masks have {count} columns, and a classifier is for one split: choose one, from "
+            f"the masks have {count} columns, and a classifier is for one split; choose one, from "
             f"split=0 to split={count - 1}, or give the graph without masks to have it split anew"
         )
-    place = whole_number("split", split or 0, least=0)
-    if place >= count:
-        raise UsageError(f"split={place}, but the masks have {count} column(s), from 0 on")
-    chosen = {name: column[:, place].cpu() for name, column in zip(names, columns, strict=True)}
+    index = whole_number("split", split or 0, least=0)
+    if index >= count:
+        raise UsageError(
+            f"split={index}, but the masks have {count} column(s); give one from 0 to {count - 1}"
+        )
+    chosen = {name: column[:, index].cpu() for name, column in zip(names, columns, strict=True)}
     check_masks({name: mask[:, None] for name, mask in chosen.items()})
-    return GivenMasks(chosen["train_mask"], chosen.get("val_mask"), chosen["test_mask"])
+    return chosen
 
 
 def make_masks(
-    y: Tensor, classes: NDArray[Any], given: GivenMasks | None, *, splits: int, seed: int
+    y: Tensor, classes: NDArray[Any], given: dict[str, Tensor], *, splits: int, seed: int
 ) -> Masks:
-    """Masks of training, validation and test nodes, `[nodes, splits]`.
+    """Masks of training, validation and test nodes, ``[nodes, splits]``.
 
-    Args:
-        y: Class numbers, -1 for nodes without a label.
-        classes: What the numbers stand for.
-        given: Masks that the graph came with. Its test nodes are those of every split; if it names
-            validation nodes, all splits are the same, and if not, a quarter of its training nodes
-            are for validation, other ones in each split.
-        splits: How many splits.
-        seed: Decides which nodes are in which set.
+    If the graph came with masks, every split has its test nodes. If these masks include validation
+    nodes, all splits are the same; if not, each split takes another quarter of the training nodes
+    for validation. Arguments as for :func:`partition`.
     """
-    if given is None:
+    if not given:
         return partition(y, classes, splits=splits, seed=seed)
-    train, val, test = (None if mask is None else mask[:, None].repeat(1, splits) for mask in given)
-    assert train is not None
-    assert test is not None
-    if val is None:
-        of_training = y.masked_fill(~given.train, -1)
-        train, val, _ = partition(
-            of_training, classes, splits=splits, seed=seed, fractions=_OF_TRAINING
-        )
-    return train, val, test
+    masks = {name: mask[:, None].repeat(1, splits) for name, mask in given.items()}
+    if "val_mask" in masks:
+        return masks["train_mask"], masks["val_mask"], masks["test_mask"]
+    y = y.masked_fill(~given["train_mask"], -1)
+    train, val, _ = partition(y, classes, splits=splits, seed=seed, fractions=_OF_TRAINING)
+    return train, val, masks["test_mask"]
 
 
 def partition(
@@ -100,37 +86,39 @@ def partition(
     *,
     splits: int,
     seed: int,
-    fractions: Sequence[float] = FRACTIONS,
+    fractions: Sequence[float] = _FRACTIONS,
 ) -> Masks:
-    """Masks of training, validation and test nodes, `[nodes, splits]`, class by class.
+    """Masks of training, validation and test nodes, ``[nodes, splits]``, class by class.
 
-    Nodes of a class with fewer labelled nodes than there are sets are trained on in every split
-    and are in no other set, with a warning.
+    If a class has fewer labelled nodes than there are sets, all of them are training nodes in every
+    split, with a warning.
 
     Args:
         y: Class numbers, -1 for nodes without a label, which are in no set.
-        classes: What the numbers stand for.
+        classes: The names of the classes.
         splits: How many splits.
         seed: Decides which nodes are in which set.
-        fractions: The shares of training, validation and test nodes; 0 for a set that is empty.
+        fractions: The shares of training, validation and test nodes; 0 for an empty set.
     """
     sets = ("training", "validation", "test")[: sum(share > 0 for share in fractions)]
     sizes = torch.bincount(y[y >= 0], minlength=len(classes))
     small = sizes < len(sets)
-    named = [
-        f"{name!r} ({size})"
-        for name, size in zip(classes.tolist(), sizes.tolist(), strict=True)
-        if 0 < size < len(sets)
-    ]
+    named = first_few(
+        [
+            f"{name!r} ({size})"
+            for name, size in zip(classes.tolist(), sizes.tolist(), strict=True)
+            if 0 < size < len(sets)
+        ]
+    )
     if int((~small).sum()) < 2:
         raise UsageError(
             f"fewer than two classes have the {len(sets)} labelled nodes that {' and '.join(sets)} "
-            f"need: class {_some(named)} is too small; label more nodes"
+            f"need: class {named} is too small; label more nodes"
         )
     if named:
         warnings.warn(
-            f"class {_some(named)} has fewer than {len(sets)} labelled nodes: they are trained on "
-            f"in every split and never in {' or '.join(sets[1:])}; label more of them, or merge "
+            f"class {named} has fewer than {len(sets)} labelled nodes: they are trained on in "
+            f"every split and never used for {' or '.join(sets[1:])}; label more of them, or merge "
             "the class with another",
             SmallClassWarning,
             stacklevel=4,
@@ -140,8 +128,3 @@ def partition(
         y.masked_fill(of_small, -1), fractions=fractions, splits=splits, seed=seed
     )
     return train | of_small[:, None], val, test
-
-
-def _some(named: Sequence[str]) -> str:
-    more = len(named) - _SHOWN
-    return ", ".join(named[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

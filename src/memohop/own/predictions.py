@@ -29,28 +29,26 @@ def write_predictions(
     *,
     raw: bool = False,
 ) -> int:
-    """Write one row for each node, as CSV, or as Parquet if the name says so.
+    """Write one row for each node, as Parquet if the name ends in .parquet or .pq, else as CSV.
 
-    A spreadsheet takes a cell of a CSV file that begins with ``=``, ``+``, ``-``, ``@``, a tab or a
-    line break for a formula and computes it, whoever wrote it. Before such an id or label, unless
-    it is a plain number, goes a ``'``, which spreadsheets take for "text follows". Parquet has no
-    need of it.
+    A spreadsheet runs a cell of a CSV file as a formula if it begins with ``=``, ``+``, ``-``,
+    ``@``, a tab or a line break. Such an id or label, unless it is a plain number, gets a ``'`` in
+    front, which a spreadsheet reads as "text follows". Parquet does not need it.
 
     Args:
-        path: The file; what is there is replaced once all is written.
-        ids: What the nodes are called.
-        probabilities: `[nodes, classes]`.
-        classes: What the classes are called.
+        path: The file; an older one is replaced once everything is written.
+        ids: The names of the nodes.
+        probabilities: ``[nodes, classes]``.
+        classes: The names of the classes.
         raw: Write all ids and labels as they are.
 
     Returns:
-        The number of cells that a ``'`` was put before.
+        How many cells got a ``'``.
     """
     found = classes[probabilities.argmax(axis=1)]
     columns = {"id": pa.array(ids.tolist()), "predicted": pa.array(found.tolist())}
-    for place, name in enumerate(classes.tolist()):
-        shares = probabilities[:, place].astype(np.float64).round(_DIGITS)
-        columns[f"probability of {name}"] = pa.array(shares)
+    for name, shares in zip(classes.tolist(), probabilities.T, strict=True):
+        columns[f"probability of {name}"] = pa.array(shares.astype(np.float64).round(_DIGITS))
     table = pa.table(columns)
     with whole_file(path) as part:
         if path.suffix in (".parquet", ".pq"):
@@ -67,23 +65,24 @@ def _write_csv(path: Path, table: pa.Table, *, raw: bool) -> int:
             ids, labels, *shares = (column.to_pylist() for column in batch)
             if not raw:
                 for cells in (ids, labels):
-                    for place, cell in enumerate(cells):
+                    for row, cell in enumerate(cells):
                         if _is_formula(cell):
-                            cells[place] = f"'{cell}"
+                            cells[row] = f"'{cell}"
                             changed += 1
             _write_rows(file, list(zip(ids, labels, *shares, strict=True)))
     return changed
 
 
 def _write_rows(file: TextIO, rows: Sequence[Sequence[Any]]) -> None:
-    """With quotes only where there must be; Python 3.11 has none round a lone carriage return."""
+    """Quote only where needed; Python 3.11 would not quote a lone carriage return."""
     returns = any(isinstance(cell, str) and "\r" in cell for row in rows for cell in row)
-    quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    plain = csv.writer(file, lineterminator="\n")
-    (quoted if returns else plain).writerows(rows)
+    csv.writer(
+        file,
+        lineterminator="\n",
+        quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
+    ).writerows(rows)
 
 
 def _is_formula(cell: Any) -> bool:
-    if not isinstance(cell, str) or not _FORMULA.match(cell):
-        return False
-    return not _NUMBER.fullmatch(cell)
+    is_suspicious = isinstance(cell, str) and _FORMULA.match(cell) is not None
+    return is_suspicious and not _NUMBER.fullmatch(cell)

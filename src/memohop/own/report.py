@@ -1,4 +1,4 @@
-"""What came of a fit: scores, what they were compared with, and what that says of the graph."""
+"""The report of a fit: scores, comparisons, and what they say of the graph."""
 
 from __future__ import annotations
 
@@ -11,33 +11,23 @@ from numpy.typing import NDArray
 
 from memohop.intervals import Interval, corrected_interval
 from memohop.own.differences import node_reach
-from memohop.own.model import MODEL
 from memohop.own.search import Search, Stop
+from memohop.own.space import MODEL
 from memohop.pyg import Data
 from memohop.training.metrics import METRICS
 
 
 @dataclass(frozen=True)
 class ModelScore:
-    """The setting of a model that validation chose, and its scores between 0 and 1.
+    """The setting of a model that validation chose, and its scores between 0 and 1."""
 
-    Attributes:
-        model: Its id.
-        options: Options of the model.
-        numbers: Learning rate, weight decay, dropout rates and lambda.
-        val: Mean validation score over the splits.
-        test: The test score of each split.
-        mean: Their mean.
-        std: Their sample standard deviation (ddof=1); 0 for a single split.
-    """
-
-    model: str
-    options: Mapping[str, Any]
-    numbers: Mapping[str, float]
-    val: float
-    test: tuple[float, ...]
-    mean: float
-    std: float
+    model: str  # its id
+    options: Mapping[str, Any]  # of the model
+    numbers: Mapping[str, float]  # learning rate, weight decay, dropout rates and lambda
+    val: float  # mean validation score over the splits
+    test: tuple[float, ...]  # of each split
+    mean: float  # of the test scores
+    std: float  # their sample standard deviation (ddof=1); 0 for a single split
 
 
 @dataclass(frozen=True)
@@ -45,21 +35,20 @@ class FitReport:
     """How a classifier was made, and how good it is on nodes that it has not seen.
 
     Attributes:
-        nodes: Of the graph.
-        arcs: Of the graph.
+        nodes, arcs: Of the graph.
         labelled: Nodes with a label.
         class_sizes: Labelled nodes of each class.
-        metric: What the scores are.
-        scores: Of `gcn+mmp`, `mlp` and `gcn`, as far as time allowed.
-        differences: Of `gcn+mmp` to each of the others: mean test score and interval.
+        metric: The id of the score.
+        scores: Of ``gcn+mmp``, ``mlp`` and ``gcn``; a model that there was no time for is left out.
+        differences: From ``gcn+mmp`` to each of the others: mean test score and interval.
         trials: How many settings of each model were tried.
         splits: How many splits of the labelled nodes, and networks of each model.
         train, val, test: Nodes in each part of a split.
         epochs: The most epochs of a trial.
-        stopped: Whether all `trials` were made, the `time` was over, or it was `interrupted`.
+        stopped: Why the search ended: all ``trials`` made, ``time`` up, or ``interrupted``.
         seconds: How long the search took.
-        epochs_cut: How many more epochs were asked for than `epochs`, where time was short.
-        own_test: Whether the graph came with the test nodes, which are those of every network.
+        epochs_cut: How many more epochs were asked for than ``epochs``, if time was short.
+        own_test: Whether the graph came with its test nodes, which are those of every network.
         notes: How tables were read, in plain words.
         diverged: How many settings, of all models, were not chosen since a network diverged.
     """
@@ -93,7 +82,7 @@ class FitReport:
         return " ".join(filter(None, (self._of_the_graph(), self._against_gcn(), self.short_of())))
 
     def short_of(self) -> str:
-        """What time was too short for, in a sentence; empty if for nothing."""
+        """A sentence on the epochs that were cut; empty if none were."""
         if not self.epochs_cut:
             return ""
         return (
@@ -104,31 +93,24 @@ class FitReport:
     def _of_the_graph(self) -> str:
         if self.arcs == 0:
             return "There are no arcs, so the features alone decide."
-        if "mlp" not in self.differences:
+        against = self.differences.get("mlp")
+        if against is None:
             return "There was no time to compare with mlp: whether the graph helps is not known."
-        against = self.differences["mlp"]
         if against.says_nothing:
             return (
                 f"Whether the graph helps is not known: {self.splits} splits with {self.test} test "
                 "node(s) are too few to say anything; raise splits, or label more nodes."
             )
+        gap = f"{MODEL} is {_apart(against)} mlp, which does not see it"
         if against.above_zero:
-            return f"The graph helps: {MODEL} is {_apart(against)} mlp, which does not see it."
+            return f"The graph helps: {gap}."
         if against.below_zero:
-            return (
-                f"The graph hurts: {MODEL} is {_apart(against)} mlp, which does not see it; use "
-                "the features alone."
-            )
-        return (
-            f"It is not clear that the graph helps: {MODEL} is {_apart(against)} mlp, which does "
-            "not see it, and that may be chance."
-        )
+            return f"The graph hurts: {gap}; use the features alone."
+        return f"It is not clear that the graph helps: {gap}, and that may be chance."
 
     def _against_gcn(self) -> str:
-        if self.arcs == 0 or "gcn" not in self.differences:
-            return ""
-        against = self.differences["gcn"]
-        if against.says_nothing:
+        against = self.differences.get("gcn")
+        if self.arcs == 0 or against is None or against.says_nothing:
             return ""
         sure = against.above_zero or against.below_zero
         tail = "." if sure else "; that may be chance."
@@ -156,9 +138,9 @@ class FitReport:
 
     def rows(self) -> list[dict[str, Any]]:
         """Flat objects for JSON, one for each model, scores in the unit of the metric."""
-        metric = METRICS[self.metric]
-        return [
-            {
+        metric, rows = METRICS[self.metric], []
+        for score in self.scores:
+            row = {
                 "model": score.model,
                 "metric": self.metric,
                 "unit": metric.unit,
@@ -173,48 +155,54 @@ class FitReport:
                 "stopped": self.stopped,
                 **score.numbers,
                 **score.options,
-                **self._difference_row(score.model),
             }
-            for score in self.scores
-        ]
+            if gap := self.differences.get(score.model):
+                ends = {"difference": gap.mean, "low": gap.low, "high": gap.high}
+                row |= {name: metric.in_unit(value) for name, value in ends.items()}
+            rows.append(row)
+        return rows
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dictionary, from which `msgspec.convert` makes the same report."""
+        """A plain dictionary, from which ``msgspec.convert`` makes the same report."""
         return asdict(self)
-
-    def _difference_row(self, model: str) -> dict[str, float | None]:
-        if model not in self.differences:
-            return {}
-        found = self.differences[model]
-        ends = {"difference": found.mean, "low": found.low, "high": found.high}
-        metric = METRICS[self.metric]
-        return {name: metric.in_unit(value) for name, value in ends.items()}
 
 
 def make_report(
     search: Search, graph: Data, classes: NDArray[Any], notes: tuple[str, ...] = ()
 ) -> FitReport:
-    """What a search says of the models and of the graph that it was made on.
+    """The report of a search.
 
     Args:
         search: The search.
-        graph: With class numbers, masks and metric.
-        classes: What the class numbers stand for.
+        graph: The graph that it was made on, with class numbers, masks and metric.
+        classes: The names of the classes.
         notes: How tables were read.
     """
-    scores = make_scores(search)
+    best = {model: search.best(model) for model in search.tried}
+    scores = tuple(
+        ModelScore(
+            model=model,
+            options=one.trial.options,
+            numbers=one.trial.numbers,
+            val=one.selection.val,
+            test=tuple(result.test for result in one.selection.results),
+            mean=one.selection.mean,
+            std=one.selection.std,
+        )
+        for model, one in best.items()
+    )
     sizes = torch.bincount(graph.y[graph.y >= 0], minlength=len(classes)).tolist()
     masks = (graph.train_mask, graph.val_mask, graph.test_mask)
     train, val, test = (int(mask[:, 0].sum()) for mask in masks)
-    names = [str(name) for name in classes.tolist()]
+    own_test = bool((graph.test_mask == graph.test_mask[:, :1]).all())
     return FitReport(
         nodes=len(graph.y),
         arcs=graph.num_edges,
         labelled=sum(sizes),
-        class_sizes=dict(zip(names, sizes, strict=True)),
+        class_sizes=dict(zip(map(str, classes.tolist()), sizes, strict=True)),
         metric=graph.metric,
         scores=scores,
-        differences=make_differences(search, scores, graph),
+        differences=_differences(search, scores, graph, own_test=own_test),
         trials=len(search.tried[MODEL]),
         splits=graph.train_mask.shape[1],
         train=train,
@@ -224,45 +212,23 @@ def make_report(
         stopped=search.stopped,
         seconds=search.seconds,
         epochs_cut=search.epochs_asked - search.epochs,
-        own_test=_has_one_test_set(graph),
+        own_test=own_test,
         notes=notes,
-        diverged=sum(
-            one.selection.diverged > 0 for tried in search.tried.values() for one in tried
-        ),
+        diverged=sum(one.selection.diverged > 0 for many in search.tried.values() for one in many),
     )
 
 
-def make_scores(search: Search) -> tuple[ModelScore, ...]:
-    """The score of what validation chose, for each model that was tried."""
-    found = []
-    for model in search.tried:
-        best = search.best(model)
-        found.append(
-            ModelScore(
-                model=model,
-                options=best.trial.options,
-                numbers=best.trial.numbers,
-                val=best.selection.val,
-                test=tuple(result.test for result in best.selection.results),
-                mean=best.selection.mean,
-                std=best.selection.std,
-            )
-        )
-    return tuple(found)
-
-
-def make_differences(
-    search: Search, scores: tuple[ModelScore, ...], graph: Data
+def _differences(
+    search: Search, scores: tuple[ModelScore, ...], graph: Data, *, own_test: bool
 ) -> dict[str, Interval]:
-    """How far the first model is from each of the others, on the same splits.
+    """Intervals of the differences from the first model to the others, on the same splits.
 
-    Nadeau and Bengio's correction is for test sets that are drawn anew in each split. Where all
-    networks have the same test nodes, the spread of their scores says how much chance in training
-    matters and needs no correction; the rest is for the test nodes to say.
+    Nadeau and Bengio's correction is for test sets that are drawn anew in each split. If all
+    networks have the same test nodes, the spread of their scores shows the chance in training alone
+    and needs no correction; :func:`node_reach` accounts for the choice of test nodes.
     """
     first, *others = scores
-    drawn = graph.test_mask.sum() / graph.train_mask.sum()
-    ratio = 0.0 if _has_one_test_set(graph) else float(drawn)
+    ratio = 0.0 if own_test else float(graph.test_mask.sum() / graph.train_mask.sum())
     return {
         other.model: corrected_interval(
             [one - two for one, two in zip(first.test, other.test, strict=True)],
@@ -271,10 +237,6 @@ def make_differences(
         )
         for other in others
     }
-
-
-def _has_one_test_set(graph: Data) -> bool:
-    return bool((graph.test_mask == graph.test_mask[:, :1]).all())
 
 
 def _apart(interval: Interval) -> str:

@@ -1,11 +1,11 @@
-"""What a search tries: settings that have served well, and then changes of the best of them.
+"""The settings that a search tries: first those of a fixed list, then variations of the best one.
 
 A trial is a structure (options of the model) with numbers (learning rate and so on). The first
-trials are the same for every graph: settings that did well, by validation, on published graphs of
-different kinds (small and large, alike and unlike neighbours, words and numbers as features), with
-the same numbers for every model. From then on each group of trials starts from the best one so far:
-its structure with one part changed, or none, and numbers near its own. Trials of one structure can
-be trained as one population, which is why they come in groups.
+trials are the same for every graph: settings with good validation scores on published graphs of
+different kinds (small and large, like and unlike neighbours, words and numbers as features), with
+the same numbers for every model. Each later group of trials starts from the best trial so far: its
+structure with at most one part changed, and numbers near its own. Trials come in groups because
+those of one structure are trained as one population.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from typing import Any
 
 import numpy as np
 
-MODELS = ("gcn+mmp", "mlp", "gcn")
-"""What is fitted, and what it is compared with at the same number of trials."""
+MODEL = "gcn+mmp"
+"""The model that is kept."""
+
+MODELS = (MODEL, "mlp", "gcn")
+"""The same, and those it is compared with at the same number of trials."""
 
 GROUP = 3
 """How many trials share a structure, after the first ones."""
@@ -84,14 +87,14 @@ _FIRST: dict[str, tuple[tuple[str, ...], ...]] = {
         ("undirected", "others", "2", "layer", "128"),
     ),
 }
-# Of the numbers of a member, those that are drawn from a range and those from a list.
+# The numbers of a member: some are drawn from a range, the others from a list.
 _RANGES = {"lr": (0.001, 0.1), "weight_decay": (1e-6, 0.05)}
 _LISTS = {
     "dropout": (0.0, 0.2, 0.3, 0.5, 0.7),
     "input_dropout": (0.0, 0.1, 0.3, 0.5, 0.8),
     "lam": (0.0, 0.0, 0.05, 0.2),
 }
-# In the order of both.
+# In the order of both tables above.
 _FIRST_NUMBERS = (
     (0.01, 1e-3, 0.5, 0.3, 0.0),
     (0.01, 0.01, 0.5, 0.5, 0.0),
@@ -105,27 +108,21 @@ _FIRST_NUMBERS = (
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting to try.
+    """One setting to try."""
 
-    Attributes:
-        structure: For each axis of the space, the name of the value taken.
-        options: The options of the model that this means.
-        numbers: Learning rate, weight decay, dropout rates and lambda, as for a `Member`.
-    """
-
-    structure: Mapping[str, str]
-    options: Mapping[str, Any]
-    numbers: Mapping[str, float]
+    structure: Mapping[str, str]  # the value chosen on each axis of the space, by name
+    options: Mapping[str, Any]  # of the model, which follow from the structure
+    numbers: Mapping[str, float]  # of a Member: learning rate, decay, dropout rates and lambda
 
 
 class Space:
     """The settings of one model.
 
     Args:
-        model: One of `MODELS`.
-        directed: Whether the graph has arcs whose opposite is missing; if not, all directions
+        model: One of :data:`MODELS`.
+        directed: Whether some arc of the graph has no opposite; if none lacks it, all directions
             are the same and there is no choice between them.
-        seed: Decides the changes.
+        seed: Decides the variations.
     """
 
     def __init__(self, model: str, *, directed: bool, seed: int) -> None:
@@ -133,38 +130,37 @@ class Space:
         self._has_memory = model.endswith("+mmp")
         self._generator = np.random.default_rng([seed, MODELS.index(model)])
         self.first = [
-            self._trial(dict(zip(self._axes, names, strict=True)), self._numbers(numbers))
+            self._trial(
+                dict(zip(self._axes, names, strict=True)),
+                dict(zip((*_RANGES, *_LISTS), numbers, strict=True)),
+            )
             for names, numbers in zip(_FIRST[model], _FIRST_NUMBERS, strict=True)
         ]
 
     def near(self, best: Trial, count: int) -> list[Trial]:
-        """Trials of one structure that has one part changed, or none, and numbers close by."""
+        """Trials of one structure, with at most one part changed, and of similar numbers."""
         structure = dict(best.structure)
         axis = str(self._generator.choice([*self._axes, "none", "none"]))
         if axis != "none":
             others = [name for name in self._axes[axis] if name != structure[axis]]
             structure[axis] = str(self._generator.choice(others))
-        return [self._trial(structure, self._change(best.numbers)) for _ in range(count)]
+        return [self._trial(structure, self._vary(best.numbers)) for _ in range(count)]
 
-    def _trial(self, structure: Mapping[str, str], numbers: Mapping[str, float]) -> Trial:
+    def _trial(self, structure: Mapping[str, str], numbers: dict[str, float]) -> Trial:
         options: dict[str, Any] = {}
         for axis, name in structure.items():
             options |= self._axes[axis][name]
         if "direction" in options and not self._directed:
             options["direction"] = "undirected"
-        return Trial(dict(structure), options, numbers)
+        return Trial(structure, options, numbers if self._has_memory else numbers | {"lam": 0.0})
 
-    def _numbers(self, values: tuple[float, ...]) -> dict[str, float]:
-        numbers = dict(zip((*_RANGES, *_LISTS), values, strict=True))
-        return numbers if self._has_memory else numbers | {"lam": 0.0}
-
-    def _change(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Learning rate and decay times a factor of about two, other numbers drawn at times."""
-        changed, draw = dict(numbers), self._generator
+    def _vary(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """Multiply learning rate and decay by about two or a half; redraw some other numbers."""
+        varied, draw = dict(numbers), self._generator
         for name, (low, high) in _RANGES.items():
             factor = np.exp(draw.normal(scale=0.6))
-            changed[name] = float(np.clip(numbers[name] * factor, low, high))
+            varied[name] = float(np.clip(numbers[name] * factor, low, high))
         for name, values in _LISTS.items():
             if draw.random() < 0.4:
-                changed[name] = float(draw.choice(values))
-        return changed if self._has_memory else changed | {"lam": 0.0}
+                varied[name] = float(draw.choice(values))
+        return varied

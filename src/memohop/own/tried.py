@@ -1,60 +1,40 @@
-"""A trial that was made, and what is kept of it."""
+"""A trial with its results, and the choice between trials."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from torch import Tensor
 
 from memohop.own.space import Trial
-from memohop.training import MemberResult, Selection
+from memohop.training import Selection
 from memohop.training.choice import best, first_best
+
+State = dict[str, Tensor] | None
+"""Parameters and buffers of a network, if they are kept."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial on every split, with its scores; the best one of each model has its networks."""
+    """A trial with its scores on every split; the best one of a model has its networks as well."""
 
     trial: Trial
     selection: Selection
 
 
 def leading(tried: Sequence[Tried]) -> Tried:
-    """The trial with the best mean validation score so far; the first of all if each diverged."""
+    """The trial with the best mean validation score so far; the first trial if all diverged."""
     return first_best(tried, lambda one: one.selection.score) or tried[0]
 
 
 def best_of(tried: Sequence[Tried]) -> Tried:
-    """The same at the end; a `UsageError` if of every trial a network diverged."""
+    """The same at the end; a ``UsageError`` if all diverged."""
     best([one.selection for one in tried])
     return leading(tried)
 
 
-def without_networks(tried: Tried) -> Tried:
-    """The same scores alone."""
-    return _with_results(tried, (replace(one, state=None) for one in tried.selection.results))
-
-
-def feature_scale(x: Tensor) -> float:
-    """The root mean square of the features that are not 0."""
-    stored = int((x != 0).sum())
-    norm = float(torch.linalg.vector_norm(x, dtype=torch.float64))
-    return norm / stored**0.5 if stored else 1.0
-
-
-def for_unscaled(tried: Tried, scale: float) -> Tried:
-    """The same networks, with the division of all features by a number inside their first layer."""
-
-    def unscaled(result: MemberResult) -> MemberResult:
-        if result.state is None:
-            return result
-        weight = result.state["input.weight"] / scale
-        return replace(result, state={**result.state, "input.weight": weight})
-
-    return _with_results(tried, map(unscaled, tried.selection.results))
-
-
-def _with_results(tried: Tried, results: Iterable[MemberResult]) -> Tried:
-    return replace(tried, selection=replace(tried.selection, results=tuple(results)))
+def with_states(tried: Tried, change: Callable[[State], State]) -> Tried:
+    """The same scores, with the parameters of the networks changed, or None to drop them."""
+    results = tuple(replace(one, state=change(one.state)) for one in tried.selection.results)
+    return replace(tried, selection=replace(tried.selection, results=results))

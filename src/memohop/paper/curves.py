@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import starmap
 from statistics import fmean
 from typing import Any
 
-from memohop.bench.measured import Measured, sample_std
+from memohop.bench.measured import MeanAndStd, Measured
 from memohop.bench.statistics import corrected_t_test, holm
 from memohop.errors import DataError
 
@@ -15,39 +16,16 @@ _REPEATED = "draw"  # an axis that only repeats: another draw of the same noise
 
 
 @dataclass(frozen=True)
-class Point:
-    """One place on a curve, in percent.
-
-    Attributes:
-        x: The value of the axis that the curve follows.
-        scores: Test scores, by the draw of the noise and the split.
-    """
+class Point(MeanAndStd):
+    """A value of the axis, and the test scores there, by the draw of the noise and the split."""
 
     x: float
     scores: Mapping[tuple[int, int], float]
 
-    @property
-    def mean(self) -> float:
-        """Mean test score over draws and splits."""
-        return fmean(self.scores.values())
-
-    @property
-    def std(self) -> float | None:
-        """Sample standard deviation over draws and splits (ddof=1); a single score has none."""
-        return sample_std(self.scores.values())
-
 
 @dataclass(frozen=True)
 class Curve:
-    """One model on one dataset along an axis of the experiment.
-
-    Attributes:
-        protocol: How it was trained and chosen.
-        dataset: Its id.
-        model: Its id.
-        axes: The other axes of the experiment.
-        points: By rising `x`.
-    """
+    """One model on one dataset along an axis of the experiment; ``axes`` has the other axes."""
 
     protocol: str
     dataset: str
@@ -56,10 +34,10 @@ class Curve:
     points: tuple[Point, ...]
 
     def against(self, x: float) -> dict[float, tuple[float, float]]:
-        """How far each further point is from that at `x`, in points, and the p-value of that.
+        """The difference of each later point to the one at ``x``, and its p-value.
 
-        p-values of the corrected resampled t-test after Holm's correction for the number of points.
-        A point counts by the draws and splits that it shares with that at `x`.
+        p-values of the corrected resampled t-test after Holm's correction for the number of points,
+        over the draws and splits that a point shares with the one at ``x``.
         """
         first = next((point.scores for point in self.points if point.x == x), {})
         shared = {
@@ -67,16 +45,16 @@ class Curve:
             for point in self.points
             if point.x > x
         }
-        found = {further: each for further, each in shared.items() if each}
+        found = {later: each for later, each in shared.items() if each}
         p = holm([corrected_t_test(each) if len(each) > 1 else 1.0 for each in found.values()])
         return {
-            further: (fmean(each), value)
-            for (further, each), value in zip(found.items(), p, strict=True)
+            later: (fmean(each), value)
+            for (later, each), value in zip(found.items(), p, strict=True)
         }
 
 
 def curves(cells: Iterable[Measured], along: str) -> list[Curve]:
-    """The cells that differ in the axis `along` alone, as curves; draws of the noise are pooled."""
+    """One curve for cells that differ only in the axis ``along``; draws of noise are pooled."""
     groups: dict[tuple[Any, ...], dict[float, dict[tuple[int, int], float]]] = {}
     for cell in cells:
         if along not in cell.axes:
@@ -87,7 +65,7 @@ def curves(cells: Iterable[Measured], along: str) -> list[Curve]:
         x = cell.axes[along]
         if isinstance(x, (bool, str)) or x < 0:
             raise DataError(
-                f"the results of {cell.model} on {cell.dataset} have {along}={x!r}, which is no "
+                f"the results of {cell.model} on {cell.dataset} have {along}={x!r}, which is not a "
                 "number from 0; write them anew with memohop store export"
             )
         rest = {k: v for k, v in cell.axes.items() if k not in (along, _REPEATED)}
@@ -96,12 +74,6 @@ def curves(cells: Iterable[Measured], along: str) -> list[Curve]:
         draw = cell.axes.get(_REPEATED, 0)
         scores |= {(draw, split): score for split, score in cell.scores.items()}
     return [
-        Curve(
-            protocol,
-            dataset,
-            model,
-            axes=dict(axes),
-            points=tuple(Point(x, scores) for x, scores in sorted(by_x.items())),
-        )
+        Curve(protocol, dataset, model, dict(axes), tuple(starmap(Point, sorted(by_x.items()))))
         for (protocol, dataset, model, axes), by_x in groups.items()
     ]

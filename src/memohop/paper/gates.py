@@ -1,7 +1,6 @@
 """What the gates of a memory network do where neighbours agree, and where they do not.
 
-The measured means are one small file beside the results of the experiments. Reading it needs no
-PyTorch; measuring does.
+The measured means are a small file beside the results. Reading it needs no PyTorch.
 """
 
 from __future__ import annotations
@@ -27,19 +26,16 @@ _Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class GateBin(msgspec.Struct, frozen=True):
-    """Nodes of a like local homophily: the share of a node's neighbours that are of its class.
+    """Nodes of similar local homophily: the share of a node's neighbours that are of its class.
 
     Attributes:
-        low: The least local homophily of the bin.
-        high: The greatest.
+        low, high: The range of local homophily.
         nodes: How many nodes there are.
         kept: Mean over rounds, nodes and splits of the gate on a node's own state.
         absorbed: The same of the gate on the message into the state.
-        passed_on: The same of the gate on the message into the memory that neighbours read; what
-            is passed on after the last round is read by nobody and does not count.
-        kept_std: Sample standard deviation of the mean over the splits (ddof=1).
-        absorbed_std: The same.
-        passed_on_std: The same.
+        passed_on: The same of the gate on the message into the memory that neighbours read, without
+            the last round, after which nothing is read.
+        kept_std, absorbed_std, passed_on_std: Sample standard deviation over the splits (ddof=1).
     """
 
     low: _Share
@@ -54,15 +50,9 @@ class GateBin(msgspec.Struct, frozen=True):
 
 
 class GateCurve(msgspec.Struct, frozen=True):
-    """The bins of one model on one dataset; bins without nodes are left out.
+    """One model on one dataset, trained with weight ``lam`` of the decoupling loss on each split.
 
-    Attributes:
-        protocol: How it was trained.
-        dataset: Its id.
-        model: Its id.
-        lam: The weight of the decoupling loss.
-        splits: How many networks were trained, one for each split.
-        bins: By rising local homophily.
+    The bins rise in local homophily; those without nodes are left out.
     """
 
     protocol: Name
@@ -93,7 +83,7 @@ class Gates(msgspec.Struct, frozen=True):
             ) from error
 
     def continuing(self, before: Gates) -> Gates:
-        """With what an interrupted run of the same command, code and device has measured."""
+        """The curves of an interrupted run, if its command, code and device were the same."""
         same = (before.command, before.source) == (self.command, self.source)
         return before if same else self
 
@@ -113,9 +103,9 @@ def measure_gates(
 
     Args:
         recipe: A model with memory, a dataset, and how to train.
-        protocol: What to call that.
+        protocol: The name of the protocol that trains so.
         root: A local folder with the data files.
-        device: `cpu` or `cuda`.
+        device: ``cpu`` or ``cuda``.
     """
     import torch
 
@@ -159,10 +149,7 @@ def measure_gates(
 
 
 def local_homophily(graph: Graph, classes: Tensor) -> Tensor:
-    """The share of the nodes that a node receives from, itself apart, which are of its class.
-
-    NaN for a node that receives from no other.
-    """
+    """The share of the other nodes a node receives from that are of its class; NaN without any."""
     row, col = graph.pattern.row, graph.pattern.col
     other = row != col
     row, col = row[other], col[other]
@@ -172,7 +159,7 @@ def local_homophily(graph: Graph, classes: Tensor) -> Tensor:
 
 
 def by_homophily(gates: Tensor, homophily: Tensor) -> tuple[GateBin, ...]:
-    """Gates `[splits, rounds, nodes, 3]` in bins of local homophily."""
+    """Gates ``[splits, rounds, nodes, 3]`` in bins of local homophily."""
     import torch
 
     kept, absorbed, passed_on = gates.unbind(-1)

@@ -1,4 +1,4 @@
-"""What the paper printed: Table 1, cell by cell. Needs no PyTorch."""
+"""Table 1 as the paper printed it, cell by cell. Needs no PyTorch."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ _OUR_NAMES = {"cornell": "cornell-legacy"}
 
 @dataclass(frozen=True)
 class Printed:
-    """One cell of Table 1, in percent.
+    """Mean and standard deviation over ten splits, in percent; some cells have no deviation.
 
-    Attributes:
-        mean: Mean test accuracy over ten splits.
-        std: Its standard deviation over the splits; None where none is printed.
-        source: `ours`, `rerun` (by the paper's authors) or `copied` (from another paper).
+    The source is ``ours``, ``rerun`` (by the paper's authors) or ``copied`` (from another paper).
     """
 
     mean: float

@@ -1,10 +1,10 @@
-"""Table 1: what was measured beside what the paper printed."""
+"""Table 1: measured scores beside the printed ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from memohop.bench.measured import Measured
@@ -18,12 +18,8 @@ class Table1:
     """All cells of one protocol.
 
     Attributes:
-        protocol: Its name.
-        models: The rows, in the order of the paper, others after them.
-        datasets: The columns, in the order of the paper, others after them.
-        cells: What was measured, by model and dataset.
-        p_best: By model and dataset, the p-value of the distance to the best mean of the dataset
-            (`against_the_best`); without the cells for which it cannot be computed.
+        models, datasets: Rows and columns, in the order of the paper, others after them.
+        cells: The measured scores, by model and dataset.
         ranked: The paper's datasets that have a score of every model; ranks are over these.
         comparison: Of the models over those; None with fewer than three models or two datasets.
     """
@@ -32,29 +28,40 @@ class Table1:
     models: tuple[str, ...]
     datasets: tuple[str, ...]
     cells: dict[tuple[str, str], Measured]
-    p_best: dict[tuple[str, str], float]
     ranked: tuple[str, ...]
     comparison: Comparison | None
 
+    @cached_property
+    def p_best(self) -> dict[tuple[str, str], float]:
+        """The p-value of the distance to the best mean of the dataset, where it can be computed."""
+        columns = {dataset: self.column(dataset) for dataset in self.datasets}
+        return {
+            (model, dataset): p
+            for dataset, scores in columns.items()
+            if scores
+            for model, p in against_the_best(scores).items()
+        }
+
     @property
     def ranks(self) -> dict[str, float]:
-        """The average rank of each model; empty where there is no comparison."""
+        """The average rank of each model; empty without a comparison."""
         return ranks_of(self.comparison) if self.comparison else {}
 
     def column(self, dataset: str) -> dict[str, tuple[float, ...]]:
-        """The scores of each model on a dataset, split by split.
-
-        Empty where the models do not share two splits or more.
-        """
+        """The scores of each model; empty unless all have the same splits, two or more."""
         keys = [(model, dataset) for model in self.models]
-        return _paired([self.cells[key] for key in keys if key in self.cells])
+        cells = [self.cells[key] for key in keys if key in self.cells]
+        splits = {tuple(cell.scores) for cell in cells}
+        if len(splits) != 1 or len(next(iter(splits))) < 2:
+            return {}
+        return {cell.model: tuple(cell.scores.values()) for cell in cells}
 
     def among_the_best(self, model: str, dataset: str) -> bool:
-        """Whether a cell is the best of its dataset, or not significantly worse."""
+        """Whether a cell is the best of its dataset or not significantly worse."""
         return self.p_best.get((model, dataset), 0.0) >= ALPHA
 
     def against(self, reference: str, dataset: str) -> dict[str, tuple[float, float]]:
-        """How far a model is ahead of each other one on a dataset: points, and their p-value."""
+        """The lead of a model over each other one on a dataset, in points, and its p-value."""
         scores = self.column(dataset)
         if reference not in scores:
             return {}
@@ -107,12 +114,7 @@ class Table1:
 
 
 def table1(cells: Iterable[Measured], *, protocol: str | None = None) -> list[Table1]:
-    """One table for each protocol, or for the one that is asked for.
-
-    Args:
-        cells: Of the experiment `table1`.
-        protocol: The only protocol to look at; all of them if None.
-    """
+    """One table for each protocol of the cells, or for the given one alone."""
     groups: dict[str, list[Measured]] = {}
     for cell in cells:
         groups.setdefault(cell.protocol, []).append(cell)
@@ -126,10 +128,7 @@ def table1(cells: Iterable[Measured], *, protocol: str | None = None) -> list[Ta
 
 
 def difference(cell: Measured) -> tuple[float | None, float | None]:
-    """Measured less printed mean: in points, and in printed standard deviations.
-
-    None where the paper prints nothing to compare with.
-    """
+    """Measured less printed mean, in points and in printed standard deviations, if printed."""
     printed = printed_table1().get((cell.model, cell.dataset))
     if printed is None:
         return None, None
@@ -144,7 +143,7 @@ def ranks_of(found: Comparison) -> dict[str, float]:
 
 @cache
 def printed_comparison() -> Comparison:
-    """The paper's own means, compared as the measured ones are."""
+    """The paper's own means, compared like the measured ones."""
     return compare(
         {
             model: [printed_table1()[model, dataset].mean for dataset in table1_datasets()]
@@ -162,11 +161,6 @@ def _table(protocol: str, group: list[Measured]) -> Table1:
         )
     models = _in_order(table1_models(), [cell.model for cell in group])
     datasets = _in_order(table1_datasets(), [cell.dataset for cell in group])
-    p_best: dict[tuple[str, str], float] = {}
-    for dataset in datasets:
-        column = [found[model, dataset] for model in models if (model, dataset) in found]
-        if scores := _paired(column):
-            p_best |= {(model, dataset): p for model, p in against_the_best(scores).items()}
     ranked = [
         dataset
         for dataset in table1_datasets()
@@ -179,21 +173,11 @@ def _table(protocol: str, group: list[Measured]) -> Table1:
         models=tuple(models),
         datasets=tuple(datasets),
         cells=found,
-        p_best=p_best,
         ranked=tuple(ranked),
         comparison=compare(means) if enough else None,
     )
 
 
-def _paired(cells: list[Measured]) -> dict[str, tuple[float, ...]]:
-    """The scores of each model, where all have the same splits and these are two or more."""
-    splits = {tuple(cell.scores) for cell in cells}
-    if len(splits) != 1 or len(next(iter(splits))) < 2:
-        return {}
-    return {cell.model: tuple(cell.scores.values()) for cell in cells}
-
-
 def _in_order(first: list[str], names: list[str]) -> list[str]:
-    """The names without repetition: those of `first` in its order, then the others."""
-    there = dict.fromkeys(names)
-    return [name for name in first if name in there] + [name for name in there if name not in first]
+    """The names without repetition: those of ``first`` in its order, then the others."""
+    return [name for name in dict.fromkeys((*first, *names)) if name in names]

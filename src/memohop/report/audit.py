@@ -1,15 +1,14 @@
-"""What an audit found, for people and for programs."""
+"""The result of an audit, as a table for people and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from memohop.printable import printable
+from memohop.report.terminal import fact_table
 
 if TYPE_CHECKING:
     from memohop.data.audit import Audit
@@ -30,52 +29,34 @@ def audit_row(audit: Audit, name: str) -> dict[str, Any]:
 def audit_sheet(audit: Audit, name: str) -> Table:
     """A row for each fact, the advice last."""
     advice = audit.advice
-    gap = ("", "")
-    facts = [
-        ("graph", printable(name)),
-        ("nodes", _nodes(audit)),
-        ("arcs", _arcs(audit)),
-        ("features", str(audit.features)),
-        ("classes", _classes(audit)),
-        gap,
-        ("edge homophily", _number(audit.edge_homophily, "share of edges within a class")),
-        ("node homophily", _number(audit.node_homophily, "mean over nodes")),
-        ("class homophily", _number(audit.class_homophily, "beyond the size of the class")),
-        ("adjusted homophily", _number(audit.adjusted_homophily, "0: chance, 1: all agree")),
-        ("label informativeness", _number(audit.label_informativeness, "of one neighbour")),
-        gap,
-        ("features say", _number(audit.features_say, "0: chance, 1: every label")),
-        ("neighbours say", _neighbours(audit)),
-        ("together", _number(audit.together_say)),
-        gap,
-        ("twins", _twins(audit)),
-        ("duplicates", str(audit.duplicates)),
-        gap,
-        ("advice", _lines(advice.reasons)),
-        ("distrust", _lines(advice.distrust) or "nothing in particular"),
-    ]
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for title, value in facts:
-        table.add_row(title, escape(value))
-    return table
-
-
-def _lines(texts: Iterable[str]) -> str:
-    return "\n".join(map(printable, texts))
-
-
-def _nodes(audit: Audit) -> str:
-    remarks = [f"{audit.unlabelled} without a label", f"{audit.isolated} without a neighbour"]
-    return f"{audit.nodes} ({', '.join(remarks)})"
-
-
-def _arcs(audit: Audit) -> str:
     kind = "directed" if audit.directed else "each edge both ways"
-    return (
-        f"{audit.arcs} ({kind}, {audit.self_loops} from a node to itself, {audit.multi_arcs} "
-        "repeated)"
+    return fact_table(
+        {
+            "graph": printable(name),
+            "nodes": f"{audit.nodes} ({audit.unlabelled} without a label, {audit.isolated} without "
+            "a neighbour)",
+            "arcs": f"{audit.arcs} ({kind}, {audit.self_loops} from a node to itself, "
+            f"{audit.multi_arcs} repeated)",
+            "features": str(audit.features),
+            "classes": _classes(audit),
+        },
+        {
+            "edge homophily": _number(audit.edge_homophily, "share of edges within a class"),
+            "node homophily": _number(audit.node_homophily, "mean over nodes"),
+            "class homophily": _number(audit.class_homophily, "beyond the size of the class"),
+            "adjusted homophily": _number(audit.adjusted_homophily, "0: chance, 1: all agree"),
+            "label informativeness": _number(audit.label_informativeness, "of one neighbour"),
+        },
+        {
+            "features say": _number(audit.features_say, "0: chance, 1: every label"),
+            "neighbours say": _neighbours(audit),
+            "together": _number(audit.together_say),
+        },
+        {"twins": _twins(audit), "duplicates": str(audit.duplicates)},
+        {
+            "advice": "\n".join(map(printable, advice.reasons)),
+            "distrust": "\n".join(map(printable, advice.distrust)) or "nothing in particular",
+        },
     )
 
 
@@ -100,15 +81,15 @@ def _neighbours(audit: Audit) -> str:
 def _twins(audit: Audit) -> str:
     if audit.split is None:
         return "not counted, as there are no splits"
-    agreement = ""
-    if audit.twin_agreement is not None:
-        agreement = (
-            f"; {audit.close_twins} with two links or more, and {audit.twin_agreement:.0%} of such "
-            "validation nodes have its class"
-        )
-    return (
+    found = (
         f"{audit.twins} of {audit.test_nodes} test nodes of split {audit.split} point to the same "
-        f"nodes as a training node{agreement}"
+        "nodes as a training node"
+    )
+    if audit.twin_agreement is None:
+        return found
+    return (
+        f"{found}; {audit.close_twins} have two links or more, and {audit.twin_agreement:.0%} of "
+        "such validation nodes are of the same class as their twin"
     )
 
 

@@ -2,74 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from rich.table import Table
 
 from memohop.data.check import as_columns
 from memohop.data.datasets.registry import DatasetInfo
 from memohop.pyg import Data
+from memohop.report.terminal import fact_table
 
 
-@dataclass(frozen=True)
-class DatasetFacts:
-    """What the graph itself has, beside what the registry says about it.
-
-    Attributes:
-        info: What the registry says.
-        nodes: Number of nodes.
-        arcs: Number of columns of `edge_index`.
-        features: Number of feature columns.
-        homophily: Share of the arcs whose two ends have the same class.
-        class_sizes: Number of nodes of each class.
-        train: Number of training nodes of each split.
-        val: Number of validation nodes of each split.
-        test: Number of test nodes of each split.
-    """
-
-    info: DatasetInfo
-    nodes: int
-    arcs: int
-    features: int
-    homophily: float
-    class_sizes: tuple[int, ...]
-    train: tuple[int, ...]
-    val: tuple[int, ...]
-    test: tuple[int, ...]
-
-    def row(self) -> dict[str, Any]:
-        """A flat object for JSON."""
-        return {
-            "dataset": self.info.id,
-            "description": self.info.description,
-            "nodes": self.nodes,
-            "arcs": self.arcs,
-            "directed": self.info.directed,
-            "features": self.features,
-            "classes": len(self.class_sizes),
-            "class_sizes": self.class_sizes,
-            "homophily": self.homophily,
-            "splits": len(self.train),
-            "train_sizes": self.train,
-            "val_sizes": self.val,
-            "test_sizes": self.test,
-            "metric": self.info.metric,
-            "source": self.info.source,
-            "note": self.info.note,
-        }
-
-
-def dataset_facts(data: Data, info: DatasetInfo) -> DatasetFacts:
-    """Count them."""
+def dataset_row(data: Data, info: DatasetInfo) -> dict[str, Any]:
+    """A flat object for JSON: what the graph has, beside what the registry says about it."""
     source, target = data.edge_index
-    train, val, test = (tuple(mask.sum(dim=0).tolist()) for mask in as_columns(data))
-    return DatasetFacts(
-        info=info,
-        nodes=data.num_nodes,
-        arcs=data.num_edges,
-        features=data.num_features,
-        homophily=float((data.y[source] == data.y[target]).double().mean()),
-        class_sizes=tuple(data.y[data.y >= 0].bincount().tolist()),
-        train=train,
-        val=val,
-        test=test,
+    train, val, test = (mask.sum(dim=0).tolist() for mask in as_columns(data))
+    class_sizes = data.y[data.y >= 0].bincount().tolist()
+    return {
+        "dataset": info.id,
+        "description": info.description,
+        "nodes": data.num_nodes,
+        "arcs": data.num_edges,
+        "directed": info.directed,
+        "features": data.num_features,
+        "classes": len(class_sizes),
+        "class_sizes": class_sizes,
+        "homophily": float((data.y[source] == data.y[target]).double().mean()),
+        "splits": len(train),
+        "train_sizes": train,
+        "val_sizes": val,
+        "test_sizes": test,
+        "metric": info.metric,
+        "source": info.source,
+        "note": info.note,
+    }
+
+
+def dataset_sheet(row: dict[str, Any]) -> Table:
+    """The same for people, a line for each fact."""
+    arcs = "directed, as published" if row["directed"] else "undirected, each edge both ways"
+    return fact_table(
+        {
+            "dataset": f"{row['dataset']}: {row['description']}",
+            "nodes": str(row["nodes"]),
+            "arcs": f"{row['arcs']} ({arcs})",
+            "features": str(row["features"]),
+            "homophily": f"{row['homophily']:.3f} (measured: share of arcs within one class)",
+            "classes": f"{row['classes']}, with {_listed(row['class_sizes'])} nodes",
+            "splits": str(row["splits"]),
+            "  train": _sizes(row["train_sizes"]),
+            "  validation": _sizes(row["val_sizes"]),
+            "  test": _sizes(row["test_sizes"]),
+            "metric": row["metric"],
+            "source": row["source"],
+            "note": row["note"] or "none",
+        }
     )
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _sizes(sizes: list[int]) -> str:
+    """A single size if all splits have the same."""
+    return f"{sizes[0]} nodes in each" if len(set(sizes)) == 1 else f"{_listed(sizes)} nodes"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
-from memohop.report.environment import on_page, render
+from memohop.report.environment import both_widths, render
 from memohop.report.palette import GATES, RIGHT
-from memohop.report.svg import Axis, Series, line_chart, round_ticks
+from memohop.report.svg import Axis, Dot, Series, line_chart
 
 if TYPE_CHECKING:
     from memohop.explain import GateReadout, NodeExplanation
@@ -24,21 +23,16 @@ _SHOWN_NODES = 8
 
 
 def explain_page(report: FitReport, gates: GateReadout, node: NodeExplanation) -> str:
-    """The whole page as text.
-
-    Args:
-        report: How the model was made.
-        gates: The gates of every node.
-        node: One node and what decided it.
-    """
+    """The whole page as text: how the model was made, the gates of all nodes, and one node."""
     by_homophily = gates.by_homophily()
+    drawn = [group for group in by_homophily if group.nodes >= LEAST]
     return render(
         "explain.html",
         report=report,
         overall=gates.overall(),
         by_correctness=[group for group in gates.by_correctness() if group.nodes],
         by_homophily=by_homophily,
-        charts=_charts([group for group in by_homophily if group.nodes >= LEAST]),
+        charts=both_widths(partial(_chart, drawn), wide=340, narrow=320) if drawn[1:] else None,
         least=LEAST,
         by_degree=gates.by_degree(),
         node=node,
@@ -47,39 +41,26 @@ def explain_page(report: FitReport, gates: GateReadout, node: NodeExplanation) -
     )
 
 
-def _charts(groups: Sequence[Group]) -> dict[str, Markup] | None:
-    """A drawing for screens and paper, and one for phones, whose text would shrink otherwise."""
-    if len(groups) < 2:
-        return None
-    sizes = {"wide": (720, 340), "narrow": (360, 320)}
-    return {name: on_page(_chart(groups, *size), name) for name, size in sizes.items()}
-
-
 def _chart(groups: Sequence[Group], width: int, height: int) -> str:
     series = []
-    for name, label, (colour, symbol) in (*GATES, RIGHT):
+    for name, label, look in (*GATES, RIGHT):
         points = [(group, getattr(group, name)) for group in groups]
-        points = [(group, value) for group, value in points if not math.isnan(value)]
-        if points:
-            series.append(
-                Series(
-                    label=label,
-                    colour=colour,
-                    x=tuple(group.middle for group, _ in points),
-                    y=tuple(value for _, value in points),
-                    titles=tuple(
-                        f"{label}, like neighbours {group.name}: {value:.2f} ({group.nodes} nodes)"
-                        for group, value in points
-                    ),
-                    symbol=symbol,
-                    dashed=name == "right",
-                )
+        dots = [
+            Dot(
+                group.middle,
+                value,
+                f"{label}, like neighbours {group.name}: {value:.2f} ({group.nodes} nodes)",
             )
+            for group, value in points
+            if not math.isnan(value)
+        ]
+        if dots:
+            series.append(Series(label, look, dots, dashed=name == "right"))
     return line_chart(
         series,
         title="Gates and share of right answers against local homophily",
-        x=Axis("share of like neighbours", 0, 1, round_ticks(0, 1, step=0.2)),
-        y=Axis("mean", 0, 1, round_ticks(0, 1, step=0.2)),
+        x=Axis("share of like neighbours"),
+        y=Axis("mean"),
         width=width,
         height=height,
     )

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 from memohop.bench.measured import measured, with_setting
 from memohop.bench.results import Results
 from memohop.errors import DataError
-from memohop.paper.curves import Curve, Point, curves
+from memohop.paper.curves import Curve, curves
 from memohop.report.palette import INK_FOR_ANY_BACKGROUND, look_of
-from memohop.report.svg import Axis, Series, line_chart, panels, round_ticks
+from memohop.report.svg import Axis, Dot, Series, line_chart, panels
 from memohop.report.table import score
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A curve with its name in the figure, and whether it is dashed."""
 
     label: str
@@ -25,12 +23,11 @@ class Line:
     dashed: bool = False
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """One chart of a figure."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: list[Line]
 
 
 def noise_panels(results: Results) -> list[Panel]:
@@ -45,8 +42,7 @@ def noise_panels(results: Results) -> list[Panel]:
     ]
     several = len({line.curve.protocol for line in found}) > 1
     return _grouped(
-        found,
-        lambda curve: _panel(curve) + (f" ({curve.protocol})" if several else ""),
+        found, lambda curve: _panel(curve) + (f" ({curve.protocol})" if several else "")
     )
 
 
@@ -54,30 +50,33 @@ def lambda_panels(results: Results) -> list[Panel]:
     """A panel for each dataset."""
     found = curves(measured(results), "lam")
     protocols = list(dict.fromkeys(curve.protocol for curve in found))
+    several = len(protocols) > 1
+    lines = [
+        Line(
+            _name(curve) + (f", {curve.protocol}" if several else ""),
+            curve,
+            dashed=curve.protocol != protocols[0],
+        )
+        for curve in found
+    ]
+    return _grouped(lines, _panel)
 
-    def line(curve: Curve) -> Line:
-        name = _name(curve) + (f", {curve.protocol}" if len(protocols) > 1 else "")
-        return Line(name, curve, dashed=curve.protocol != protocols[0])
 
-    return _grouped([line(curve) for curve in found], _panel)
-
-
-def noise_chart(panel: Panel, *, width: int = 480, height: int = 400) -> str:
-    """One panel of the noise figure as an `<svg>` element."""
+def noise_chart(panel: Panel) -> str:
+    """One panel of the noise figure as an ``<svg>`` element."""
     most = max(line.curve.points[-1].x for line in panel.lines) or 100
     step = 100 * max(1, math.ceil(most / 1000))
-    x = Axis("added edges, %", 0, most, round_ticks(0, most, step=step))
-    return _chart(panel, x, width=width, height=height)
+    return _chart(panel, Axis("added edges, %", 0, most, step), height=400)
 
 
-def lambda_chart(panel: Panel, *, width: int = 480, height: int = 300) -> str:
-    """One panel of the lambda figure as an `<svg>` element."""
+def lambda_chart(panel: Panel) -> str:
+    """One panel of the lambda figure as an ``<svg>`` element."""
     most = max(1, *(line.curve.points[-1].x for line in panel.lines))
-    x = Axis("λ, weight of the decoupling loss", 0, most, round_ticks(0, most, step=most / 5))
-    return _chart(panel, x, width=width, height=height)
+    x = Axis("λ, weight of the decoupling loss", 0, most, most / 5)
+    return _chart(panel, x, height=300)
 
 
-FIGURES: dict[str, tuple[Callable[[Results], list[Panel]], Callable[..., str], str]] = {
+FIGURES: dict[str, tuple[Callable[[Results], list[Panel]], Callable[[Panel], str], str]] = {
     "noise": (noise_panels, noise_chart, "Test accuracy against added edges"),
     "lambda": (lambda_panels, lambda_chart, "Test accuracy against lambda"),
 }
@@ -107,52 +106,42 @@ def _name(curve: Curve) -> str:
     return ", ".join([curve.model, *numbers])
 
 
-def _grouped(lines: Iterable[Line], title: Callable[[Curve], str]) -> list[Panel]:
-    groups: dict[str, list[Line]] = {}
-    for line in lines:
-        groups.setdefault(title(line.curve), []).append(line)
-    return [Panel(name, tuple(group)) for name, group in groups.items()]
+def _grouped(lines: list[Line], title: Callable[[Curve], str]) -> list[Panel]:
+    titles = dict.fromkeys(title(line.curve) for line in lines)
+    return [Panel(name, [line for line in lines if title(line.curve) == name]) for name in titles]
 
 
-def _chart(panel: Panel, x: Axis, **size: Any) -> str:
+def _chart(panel: Panel, x: Axis, *, height: int) -> str:
     points = [point for line in panel.lines for point in line.curve.points]
     low = min(point.mean - (point.std or 0) for point in points)
     high = max(point.mean + (point.std or 0) for point in points)
     return line_chart(
-        [_series(line, x.label) for line in panel.lines],
+        [_series(line, x.label.partition(",")[0]) for line in panel.lines],
         title=f"{panel.title}: test accuracy against {x.label}",
         x=x,
         y=_accuracy_axis(f"{panel.title}: test accuracy, %", low, high),
-        **size,
+        width=480,
+        height=height,
     )
 
 
 def _series(line: Line, along: str) -> Series:
-    colour, symbol = look_of(line.curve.model)
-    points = line.curve.points
-    return Series(
-        label=line.label,
-        colour=colour,
-        symbol=symbol,
-        dashed=line.dashed,
-        x=tuple(point.x for point in points),
-        y=tuple(point.mean for point in points),
-        spread=tuple(point.std or 0.0 for point in points),
-        titles=tuple(_tooltip(line.label, point, along) for point in points),
-    )
-
-
-def _tooltip(label: str, point: Point, along: str) -> str:
-    name = along.split(",")[0]
-    return (
-        f"{label}, {name} {point.x:g}: {score(point.mean, point.std)} % (n = {len(point.scores)})"
-    )
+    dots = [
+        Dot(
+            point.x,
+            point.mean,
+            f"{line.label}, {along} {point.x:g}: {score(point)} % (n = {len(point.scores)})",
+            point.std or 0.0,
+        )
+        for point in line.curve.points
+    ]
+    return Series(line.label, look_of(line.curve.model), dots, line.dashed)
 
 
 def _accuracy_axis(label: str, low: float, high: float) -> Axis:
-    """An axis with round numbers and room for all points and bands."""
+    """An axis with round numbers that has room for all points and bands."""
     step = next((s for s in (1, 2, 5, 10) if (high - low) / s <= 7), 20)
     low, high = max(0, math.floor(low / step) * step), min(100, math.ceil(high / step) * step)
     if low >= high:  # all scores are equal, and at a tick
         low, high = (low, low + step) if low < 100 else (100 - step, 100)
-    return Axis(label, low, high, round_ticks(low, high, step=step))
+    return Axis(label, low, high, step)

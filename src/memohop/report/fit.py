@@ -1,4 +1,4 @@
-"""The result of `memohop fit`, for the terminal."""
+"""The result of ``memohop fit``, for the terminal."""
 
 from __future__ import annotations
 
@@ -6,32 +6,30 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from memohop.report.terminal import plain_table
+
 if TYPE_CHECKING:
-    from memohop.intervals import Interval
     from memohop.own.report import FitReport
 
-_WHY = {
-    "trials": "",
-    "time": " (no time for more)",
-    "interrupted": " (interrupted)",
-}
+_WHY = {"trials": "", "time": " (no time for more)", "interrupted": " (interrupted)"}
 
 
 def fit_table(report: FitReport) -> Table:
-    """A row for each model, the one that is kept first."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("model", no_wrap=True)
-    for name in ("validation", "test", "ahead of it"):
-        table.add_column(name, justify="right")
-    table.add_column("95 % interval", justify="right")
+    """A row for each model, first the one that is kept."""
+    table = plain_table("model", numbers=("validation", "test", "ahead of it", "95 % interval"))
     for score in report.scores:
         gap = report.differences.get(score.model)
+        lead, ends = "", ""
+        if gap is not None:
+            lead, ends = f"{100 * gap.mean:+.1f}", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"
+        if gap is not None and gap.says_nothing:
+            ends = "too few splits"
         table.add_row(
             score.model,
             f"{100 * score.val:.1f}",
             f"{100 * score.mean:.1f} ± {100 * score.std:.1f}",
-            "" if gap is None else f"{100 * gap.mean:+.1f}",
-            "" if gap is None else _ends(gap),
+            lead,
+            ends,
             style="bold" if gap is None else None,
         )
     if report.epochs_cut:
@@ -39,12 +37,6 @@ def fit_table(report: FitReport) -> Table:
         table.caption = f"{report.epochs} of {asked} epochs: time was short"
         table.caption_justify = "left"
     return table
-
-
-def _ends(gap: Interval) -> str:
-    return (
-        "too few splits" if gap.says_nothing else f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"
-    )
 
 
 def fit_remark(report: FitReport) -> str:

@@ -40,7 +40,7 @@ _REFERENCES = ("gcn+mmp", "gat+mmp")
 
 @dataclass(frozen=True)
 class Findings:
-    """What there is to report; None for what has not been measured yet."""
+    """The results to report; None for those that have not been measured yet."""
 
     table1: Results | None = None
     noise: Results | None = None
@@ -49,17 +49,12 @@ class Findings:
 
     @classmethod
     def load(cls, folder: Path | None = None) -> Findings:
-        """Read what lies in a folder, by default the results that come with the package."""
+        """Read the files of a folder, by default the results that come with the package."""
         folder = folder or Path(str(resources.files("memohop"))) / "results"
-        files = {name: folder / f"{name}.json" for name in ("table1", "noise", "lambda", "gates")}
-        found = {name: path for name, path in files.items() if path.is_file()}
-        results = {name: Results.load(path) for name, path in found.items() if name != "gates"}
-        return cls(
-            table1=results.get("table1"),
-            noise=results.get("noise"),
-            lambda_=results.get("lambda"),
-            gates=Gates.load(found["gates"]) if "gates" in found else None,
-        )
+        files = (folder / f"{name}.json" for name in ("table1", "noise", "lambda"))
+        table1, noise, lambda_ = (Results.load(p) if p.is_file() else None for p in files)
+        gates = folder / "gates.json"
+        return cls(table1, noise, lambda_, Gates.load(gates) if gates.is_file() else None)
 
     @property
     def results(self) -> list[Results]:
@@ -79,11 +74,16 @@ def report_page(findings: Findings) -> str:
         percent=f"{100 * ALPHA:g}\N{NO-BREAK SPACE}%",
         words={"cliques": page_tables.cliques_in_words, "pairs": page_tables.pairs_in_words},
         summary=[_summary(table) for table in tables],
-        commands=_commands(),
+        commands={
+            "table1": _from_the_start("table1", "table table1"),
+            "noise": _from_the_start("noise", "figure noise"),
+            "lambda": _from_the_start("lambda", "figure lambda"),
+            "gates": ["memohop bench gates --output results/gates.json"],
+        },
         table1=[_table1_part(table) for table in tables],
         printed={"comparison": printed, "diagram": _diagram(printed, "the printed means")},
-        noise=_noise_part(findings.noise),
-        lambda_=_lambda_part(findings.lambda_),
+        noise=_figure_part("noise", findings.noise),
+        lambda_=_figure_part("lambda", findings.lambda_),
         gates=_gates_part(findings.gates),
         timings=page_tables.timing_table(findings.results) if findings.results else None,
         data=page_tables.data_table(findings.results) if findings.results else None,
@@ -92,17 +92,8 @@ def report_page(findings: Findings) -> str:
     )
 
 
-def _commands() -> dict[str, list[str]]:
-    """The commands that make the results of each experiment, and its table or figure."""
-    return {
-        "table1": _from_the_start("table1", "table table1"),
-        "noise": _from_the_start("noise", "figure noise"),
-        "lambda": _from_the_start("lambda", "figure lambda"),
-        "gates": ["memohop bench gates --output results/gates.json"],
-    }
-
-
 def _from_the_start(experiment: str, command: str, protocol: str = "") -> list[str]:
+    """The commands that make the results of an experiment, and its table or figure."""
     return [
         f"memohop run {experiment}{protocol}",
         f"memohop store export memohop-runs.sqlite {experiment}",
@@ -148,26 +139,15 @@ def _diagram(found: Comparison, whose: str) -> dict[str, Markup]:
     }
 
 
-def _noise_part(results: Results | None) -> dict[str, Any] | None:
-    find, chart, _ = FIGURES["noise"]
+def _figure_part(name: str, results: Results | None) -> dict[str, Any] | None:
+    find, chart, _ = FIGURES[name]
     panels = find(results) if results else []
     if not panels:
         return None
-    return {
-        "charts": [on_page(chart(panel)) for panel in panels],
-        "tables": [page_tables.noise_table(panel) for panel in panels],
-    }
-
-
-def _lambda_part(results: Results | None) -> dict[str, Any] | None:
-    find, chart, _ = FIGURES["lambda"]
-    panels = find(results) if results else []
-    if not panels:
-        return None
-    return {
-        "charts": [on_page(chart(panel)) for panel in panels],
-        "table": page_tables.lambda_table(panels),
-    }
+    charts = [on_page(chart(panel)) for panel in panels]
+    if name == "lambda":
+        return {"charts": charts, "table": page_tables.lambda_table(panels)}
+    return {"charts": charts, "tables": [page_tables.noise_table(panel) for panel in panels]}
 
 
 def _gates_part(gates: Gates | None) -> dict[str, Any] | None:

@@ -24,10 +24,9 @@ class HtmlCell:
     """One cell.
 
     Attributes:
-        text: Its text.
         notes: Smaller lines below the text.
-        value: What the column is sorted by; the text if None.
-        strong: Whether it is bold.
+        value: Sorts the column; the text does if None.
+        strong: Whether the text is bold.
         beside: Smaller text beside it.
     """
 
@@ -60,7 +59,7 @@ def scores_table(table: Table1) -> HtmlTable:
             (
                 HtmlCell(model),
                 *(_score(table, model, dataset) for dataset in table.datasets),
-                _rank_beside_printed(table.ranks.get(model), model),
+                replace(_rank(table.ranks.get(model)), notes=(printed_rank(model),)),
             )
             for model in table.models
         ),
@@ -70,32 +69,29 @@ def scores_table(table: Table1) -> HtmlTable:
 
 def lead_table(table: Table1, reference: str) -> HtmlTable:
     """How far a model is ahead of every other one, a column for each dataset."""
-    leads = {dataset: table.against(reference, dataset) for dataset in table.datasets}
-    rows = []
-    for model in table.models:
-        if model == reference:
-            continue
-        cells = [HtmlCell(model)]
-        for dataset in table.datasets:
-            found = leads[dataset].get(model)
-            cells.append(_lead(*found) if found else HtmlCell(_NOTHING))
-        rows.append(tuple(cells))
-    return HtmlTable(("model", *table.datasets), tuple(rows), f"lead-{reference}-{table.protocol}")
+    leads = [table.against(reference, dataset) for dataset in table.datasets]
+    rows = tuple(
+        (HtmlCell(model), *(_lead(found.get(model)) for found in leads))
+        for model in table.models
+        if model != reference
+    )
+    return HtmlTable(("model", *table.datasets), rows, f"lead-{reference}-{table.protocol}")
 
 
 def ranks_table(table: Table1) -> HtmlTable:
     """Average ranks: measured, recomputed from the printed means, and printed; the best first."""
-    rows = [
+    recomputed = ranks_of(printed_comparison())
+    rows = tuple(
         (
             HtmlCell(model),
             _rank(rank),
-            _rank(ranks_of(printed_comparison()).get(model)),
+            _rank(recomputed.get(model)),
             _rank(printed_ranks().get(model), digits=1),
         )
         for model, rank in sorted(table.ranks.items(), key=lambda pair: pair[1])
-    ]
+    )
     head = ("model", "measured", "recomputed", "printed")
-    return HtmlTable(head, tuple(rows), f"ranks-{table.protocol}")
+    return HtmlTable(head, rows, f"ranks-{table.protocol}")
 
 
 def noise_table(panel: Panel) -> HtmlTable:
@@ -104,8 +100,7 @@ def noise_table(panel: Panel) -> HtmlTable:
     rows = []
     for line in panel.lines:
         points = {point.x: point for point in line.curve.points}
-        cells = [_mean(p) if (p := points.get(level)) else HtmlCell(_NOTHING) for level in levels]
-        rows.append((HtmlCell(line.label), *cells))
+        rows.append((HtmlCell(line.label), *(_mean(points.get(level)) for level in levels)))
     head = (panel.title, *(f"+{level:g} %" for level in levels))
     return HtmlTable(head, tuple(rows), "noise-" + re.sub(r"\W+", "-", panel.title))
 
@@ -117,13 +112,10 @@ def lambda_table(panels: Sequence[Panel]) -> HtmlTable:
     rows = []
     for dataset, line in lines:
         first, changes = line.curve.points[0], line.curve.against(levels[0])
-        cells = [
-            _lead(*changes[level]) if level in changes else HtmlCell(_NOTHING)
-            for level in levels[1:]
-        ]
-        least = _mean(first) if first.x == levels[0] else HtmlCell(_NOTHING)
+        least = _mean(first if first.x == levels[0] else None)
+        cells = (_lead(changes.get(level)) for level in levels[1:])
         rows.append((HtmlCell(dataset, (line.label,)), least, *cells))
-    head = ("dataset", f"λ {levels[0]:g}", *(f"λ {level:g}" for level in levels[1:]))
+    head = ("dataset", *(f"λ {level:g}" for level in levels))
     return HtmlTable(head, tuple(rows), "lambda-changes")
 
 
@@ -139,13 +131,12 @@ def timing_table(results: Iterable[Results]) -> HtmlTable:
             total[2] += row.seconds
     rows = tuple(
         (
-            HtmlCell(experiment),
-            *(HtmlCell(text) for text in (protocol, dataset, device)),
+            *map(HtmlCell, key),
             *(HtmlCell(f"{value:,.0f}", value=value) for value in (networks, epochs)),
             HtmlCell(_duration(seconds), value=seconds),
             HtmlCell(f"{1000 * seconds / epochs:.3f}", value=seconds / epochs),
         )
-        for (experiment, protocol, dataset, device), (networks, epochs, seconds) in sums.items()
+        for key, (networks, epochs, seconds) in sums.items()
     )
     head = ("experiment", "protocol", "dataset", "device", "networks", "epochs", "time", "ms each")
     return HtmlTable(head, rows, "timing-list")
@@ -156,10 +147,8 @@ def data_table(results: Iterable[Results]) -> HtmlTable:
     digests: dict[tuple[str, str], None] = {}
     for found in results:
         for dataset in dict.fromkeys(row.dataset for row in found.rows):
-            of_sources = {source.datasets.get(dataset, "") for source in found.sources}
-            digests |= dict.fromkeys((dataset, digest) for digest in sorted(of_sources - {""}))
-            if of_sources == {""}:
-                digests[dataset, ""] = None
+            known = {source.datasets.get(dataset, "") for source in found.sources} - {""}
+            digests |= dict.fromkeys((dataset, digest) for digest in sorted(known) or [""])
     rows = []
     for dataset, digest in digests:
         info = describe(dataset)
@@ -198,7 +187,7 @@ def cliques_in_words(found: Comparison) -> str:
 
 def _score(table: Table1, model: str, dataset: str) -> HtmlCell:
     printed = printed_table1().get((model, dataset))
-    was = score(printed.mean, printed.std) if printed else "not printed"
+    was = score(printed) if printed else "not printed"
     cell = table.cells.get((model, dataset))
     if cell is None:
         return HtmlCell(_NOTHING, (was,))
@@ -212,21 +201,22 @@ def _score(table: Table1, model: str, dataset: str) -> HtmlCell:
     )
 
 
-def _lead(points: float, p: float) -> HtmlCell:
+def _lead(found: tuple[float, float] | None) -> HtmlCell:
+    if found is None:
+        return HtmlCell(_NOTHING)
+    points, p = found
     text = f"{points:+.1f}".replace("-", _MINUS)
     return HtmlCell(text, (f"p {p:.2g}" if p >= 0.001 else "p < 0.001",), points, strong=p < ALPHA)
 
 
-def _mean(point: Point) -> HtmlCell:
+def _mean(point: Point | None) -> HtmlCell:
+    if point is None:
+        return HtmlCell(_NOTHING)
     return HtmlCell(f"{point.mean:.1f}", value=point.mean, beside=_plus_minus(point.std))
 
 
 def _rank(rank: float | None, digits: int = 2) -> HtmlCell:
     return HtmlCell(_NOTHING) if rank is None else HtmlCell(f"{rank:.{digits}f}", value=rank)
-
-
-def _rank_beside_printed(rank: float | None, model: str) -> HtmlCell:
-    return replace(_rank(rank), notes=(printed_rank(model),))
 
 
 def _plus_minus(std: float | None) -> str:

@@ -1,66 +1,37 @@
 """Every colour and symbol of the charts and pages.
 
 Most colour-blind people can tell the hues apart (after Okabe and Ito); symbols tell the lines apart
-for everybody. A chart is drawn in the hues of `HUES`, which suit a file that may be shown on white
-or on dark. On a page `themed` replaces them with the page's variables of the same name, whose
-shades follow its theme; `templates/palette.css` writes these variables from `THEMES`.
+for everybody. Charts are drawn in ``HUES``, which suit a file shown on white or on dark. On a page,
+:func:`themed` replaces them with the page's variables of the same name, whose shades follow its
+theme; ``templates/palette.css`` writes these variables from ``THEMES``.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-HUES = {
-    "grey": "#797979",
-    "orange": "#d55e00",
-    "blue": "#0072b2",
-    "green": "#009e73",
-    "amber": "#b07a00",
-    "pink": "#b0548a",
-    "purple": "#7a5195",
+_SHADES = {  # on any background, on white, on dark
+    "grey": ("#797979", "#797979", "#a0a0a0"),
+    "orange": ("#d55e00", "#c05200", "#f0803c"),
+    "blue": ("#0072b2", "#0072b2", "#4fb0ea"),
+    "green": ("#009e73", "#00805d", "#2fc79b"),
+    "amber": ("#b07a00", "#946600", "#e0b040"),
+    "pink": ("#b0548a", "#a8437e", "#e58ec2"),
+    "purple": ("#7a5195", "#7a5195", "#bb96dd"),
 }
+_PAGES = {  # light, dark, print
+    "ink": ("#1d2126", "#e8eaed", "#000"),
+    "paper": ("#fff", "#14171a", "#fff"),
+    "soft": ("#5b6470", "#a3acb7", "#444"),
+    "rule": ("#d7dce2", "#363c43", "#bbb"),
+    "tint": ("#f3f5f8", "#1f2429", "#fff"),
+}
+HUES = {name: shades[0] for name, shades in _SHADES.items()}
 INK_FOR_ANY_BACKGROUND = HUES["grey"]  # as far from white as from a dark page
-
-_ON_WHITE = {
-    "grey": "#797979",
-    "orange": "#c05200",
-    "blue": "#0072b2",
-    "green": "#00805d",
-    "amber": "#946600",
-    "pink": "#a8437e",
-    "purple": "#7a5195",
-}
 THEMES = {
-    "light": {
-        "ink": "#1d2126",
-        "paper": "#fff",
-        "soft": "#5b6470",
-        "rule": "#d7dce2",
-        "tint": "#f3f5f8",
-        **_ON_WHITE,
-    },
-    "dark": {
-        "ink": "#e8eaed",
-        "paper": "#14171a",
-        "soft": "#a3acb7",
-        "rule": "#363c43",
-        "tint": "#1f2429",
-        "grey": "#a0a0a0",
-        "orange": "#f0803c",
-        "blue": "#4fb0ea",
-        "green": "#2fc79b",
-        "amber": "#e0b040",
-        "pink": "#e58ec2",
-        "purple": "#bb96dd",
-    },
-    "print": {
-        "ink": "#000",
-        "paper": "#fff",
-        "soft": "#444",
-        "rule": "#bbb",
-        "tint": "#fff",
-        **_ON_WHITE,
-    },
+    theme: {name: colours[page] for name, colours in _PAGES.items()}
+    | {name: shades[hue] for name, shades in _SHADES.items()}
+    for theme, page, hue in (("light", 0, 1), ("dark", 1, 2), ("print", 2, 1))
 }
 
 
@@ -99,7 +70,7 @@ def look_of(model: str) -> Look:
 
 
 def themed(chart: str) -> str:
-    """A chart in the colours of the page that it stands on."""
+    """A chart in the colours of the page around it."""
     for name, colour in HUES.items():
         chart = chart.replace(colour, f"var(--{name})")
     return chart

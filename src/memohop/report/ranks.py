@@ -14,7 +14,7 @@ _NARROW = 500  # drawings below this width have smaller letters
 
 
 def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | None = None) -> str:
-    """The diagram as one `<svg>` element, which is also a whole file; the best is on the left.
+    """The diagram as one ``<svg>`` element, which is also a whole file; the best is on the left.
 
     The bars join models between which the comparison finds no difference. The line above the axis
     is as long as Nemenyi's critical difference.

@@ -1,29 +1,29 @@
-"""The speed table for the terminal, and the figure of how a step grows."""
+"""The table of speeds, and the figure of how the time of a step grows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from itertools import groupby
+from statistics import geometric_mean
 
 from rich.table import Table
 
 from memohop.bench.speed import Growth, Speed
 from memohop.report.palette import GROWTH
-from memohop.report.svg import Axis, Series, line_chart
+from memohop.report.svg import Axis, Dot, Series, line_chart
+from memohop.report.terminal import plain_table
 
 
 def speed_table(rows: Sequence[Speed]) -> Table:
-    """One row per dataset and model, and the geometric mean of each model's ratios."""
-    table = Table(box=None, header_style="bold")
-    table.add_column("dataset")
+    """A row for each dataset and model, and the geometric mean of each model's ratios."""
+    table = plain_table("dataset", numbers=())
     table.add_column("model")
     for name in ("stock ms", "ms", "ratio", "peak MB", "floor"):
         table.add_column(name, justify="right")
     for model, group in groupby(rows, key=lambda row: row.model):
         listed = list(group)
         for row in listed:
-            floor = "" if row.floor_share is None else f"{row.floor_share:.0%}"
             table.add_row(
                 row.dataset,
                 model,
@@ -31,9 +31,9 @@ def speed_table(rows: Sequence[Speed]) -> Table:
                 f"{row.ms:.3f}",
                 f"{row.ratio:.1f}x",
                 f"{row.peak_mb:.0f}",
-                floor,
+                "" if row.floor_share is None else f"{row.floor_share:.0%}",
             )
-        mean = math.exp(math.fsum(math.log(row.ratio) for row in listed) / len(listed))
+        mean = geometric_mean(row.ratio for row in listed)
         table.add_row("geometric mean", model, "", "", f"{mean:.1f}x", style="bold")
     return table
 
@@ -43,23 +43,22 @@ def growth_chart(points: Sequence[Growth]) -> str:
     lines = []
     for axis, group in groupby(points, key=lambda point: point.axis):
         listed = list(group)
-        colour, symbol = GROWTH[axis]
-        lines.append(
-            Series(
-                label=axis,
-                colour=colour,
-                symbol=symbol,
-                x=tuple(math.log2(point.value / listed[0].value) for point in listed),
-                y=tuple(math.log2(point.step_ms / listed[0].step_ms) for point in listed),
-                titles=tuple(f"{p.value} {axis}: {p.step_ms:.2f} ms" for p in listed),
+        dots = [
+            Dot(
+                math.log2(point.value / listed[0].value),
+                math.log2(point.step_ms / listed[0].step_ms),
+                f"{point.value} {axis}: {point.step_ms:.2f} ms",
             )
-        )
-    widest = math.ceil(max(max(line.x) for line in lines))
-    highest = max(1, math.ceil(max(max(line.y) for line in lines)))
-    lowest = min(0, math.floor(min(min(line.y) for line in lines)))
+            for point in listed
+        ]
+        lines.append(Series(axis, GROWTH[axis], dots))
+    dots = [dot for line in lines for dot in line.dots]
+    widest = math.ceil(max(dot.x for dot in dots))
+    highest = max(1, math.ceil(max(dot.y for dot in dots)))
+    lowest = min(0, math.floor(min(dot.y for dot in dots)))
     return line_chart(
         lines,
         title="How the time of a step grows with members, arcs and width",
-        x=Axis("doublings of the quantity", 0, widest, tuple(range(widest + 1))),
-        y=Axis("doublings of the time", lowest, highest, tuple(range(lowest, highest + 1))),
+        x=Axis("doublings of the quantity", 0, widest, 1),
+        y=Axis("doublings of the time", lowest, highest, 1),
     )

@@ -14,17 +14,9 @@ def summary(cells: Iterable[StoredCell]) -> list[dict[str, Any]]:
     """One flat object for each experiment and protocol."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for cell in cells:
-        row = rows.setdefault(
-            (cell.experiment, cell.protocol),
-            {
-                "experiment": cell.experiment,
-                "protocol": cell.protocol,
-                "cells": 0,
-                "failed": 0,
-                "runs": 0,
-                "finished": "",
-            },
-        )
+        name = {"experiment": cell.experiment, "protocol": cell.protocol}
+        new = name | {"cells": 0, "failed": 0, "runs": 0, "finished": ""}
+        row = rows.setdefault((cell.experiment, cell.protocol), new)
         row["cells"] += cell.failure is None
         row["failed"] += cell.failure is not None
         row["runs"] += cell.runs

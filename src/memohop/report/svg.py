@@ -1,7 +1,6 @@
-"""Writes small line charts: numbers in, one SVG element out, in plain Python.
+"""Small line charts, each written as one SVG element.
 
-Colours are any CSS colour. What has no colour of its own is drawn in `currentColor`, the colour of
-the text around the chart.
+Whatever has no colour of its own is drawn in ``currentColor``, the colour of the surrounding text.
 """
 
 from __future__ import annotations
@@ -10,8 +9,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape as escape_html
+from typing import NamedTuple
 
 from memohop.printable import printable
+from memohop.report.palette import Look
 
 _SYMBOLS = {  # drawn round the origin; shapes tell the lines apart where colours do not
     "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -23,52 +24,49 @@ _FONT = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, 
 _LETTER, _LINE = 9.8, 15  # width of a bold letter and height of a line, in wide fonts
 
 
-@dataclass(frozen=True)
-class Series:
-    """One line of a chart.
+class Dot(NamedTuple):
+    """A point of a line, its tooltip, and half the height of the band round it, if there is one."""
 
-    Attributes:
-        label: Its name, written beside its last point.
-        colour: Any CSS colour.
-        x: Where the points are, in rising order.
-        y: What they show.
-        titles: What a tooltip says of each point.
-        spread: Half the height of the band round each point; empty for no band.
-        symbol: `circle`, `square`, `triangle` or `diamond`.
-        dashed: Whether the line is dashed.
-    """
+    x: float
+    y: float
+    title: str
+    spread: float | None = None
+
+
+class Series(NamedTuple):
+    """One line of a chart: its name, its colour and symbol, and its points from left to right."""
 
     label: str
-    colour: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    titles: tuple[str, ...]
-    spread: tuple[float, ...] = ()
-    symbol: str = "circle"
+    look: Look
+    dots: Sequence[Dot]
     dashed: bool = False
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis is called, where it begins and ends, and where it has numbers."""
+    """An axis: its name, its two ends, and the distance between its numbers."""
 
     label: str
-    low: float
-    high: float
-    ticks: tuple[float, ...]
+    low: float = 0
+    high: float = 1
+    step: float = 0.2
+
+    @property
+    def ticks(self) -> list[float]:
+        """The multiples of the step."""
+        first, last = round(self.low / self.step), round(self.high / self.step)
+        return [round(i * self.step, 10) for i in range(first, last + 1)]
 
 
-@dataclass(frozen=True)
-class VerticalMark:
-    """A value on the horizontal axis that is marked, and the text above the mark."""
+class VerticalMark(NamedTuple):
+    """A vertical line at a value of the horizontal axis, and the text above it."""
 
     x: float
     text: str
 
 
-@dataclass(frozen=True)
-class _Plot:
-    """The rectangle of the lines, and the coordinates of numbers in it."""
+class _Plot(NamedTuple):
+    """The rectangle that holds the lines, and the coordinates of numbers in it."""
 
     x: Axis
     y: Axis
@@ -101,17 +99,10 @@ def line_chart(
     height: int = 420,
     ink: str | None = None,
 ) -> str:
-    """A chart as one `<svg>` element, which is also a whole file.
+    """A chart as one ``<svg>`` element, which is also a whole file and scales to any size.
 
-    Args:
-        series: The lines; a later one is drawn over an earlier one.
-        title: What the chart shows, for people who cannot see it.
-        x: The horizontal axis.
-        y: The vertical axis.
-        mark: A vertical line with a text above it.
-        width: Width of the drawing; it scales to the space it is given.
-        height: Height of the drawing.
-        ink: Colour of axes and text; that of the text around the chart if None.
+    Later lines are drawn over earlier ones. The title is for people who cannot see the chart. Axes
+    and text are drawn in ``ink``, by default the colour of the surrounding text.
     """
     names = max(len(line.label) for line in series)
     plot = _Plot(x, y, left=40, right=width - names * _LETTER - 24, top=48, bottom=height - 46)
@@ -119,7 +110,7 @@ def line_chart(
         opening(title, width=width, height=height, ink=ink),
         *_axes(plot),
         *(_mark(plot, mark) if mark else ()),
-        *(_band(plot, line) for line in series if line.spread),
+        *(_band(plot, line) for line in series if line.dots[0].spread is not None),
         *(part for line in series for part in _line(plot, line)),
         *_labels(plot, series),
         "</svg>",
@@ -157,52 +148,50 @@ def _mark(plot: _Plot, mark: VerticalMark) -> Iterable[str]:
 
 
 def _band(plot: _Plot, line: Series) -> str:
-    """The band round a line, cut off where the axis ends."""
-    points = list(zip(line.x, line.y, line.spread, strict=True))
-    above = [(x, min(y + spread, plot.y.high)) for x, y, spread in points]
-    below = [(x, max(y - spread, plot.y.low)) for x, y, spread in points]
+    """The band round a line, cut off at the ends of the axis."""
+    above = [(dot.x, min(dot.y + (dot.spread or 0), plot.y.high)) for dot in line.dots]
+    below = [(dot.x, max(dot.y - (dot.spread or 0), plot.y.low)) for dot in line.dots]
     return (
-        f'<path d="{plot.path(above + below[::-1])}z" style="fill:{escape(line.colour)}" '
+        f'<path d="{plot.path(above + below[::-1])}z" style="fill:{escape(line.look.colour)}" '
         'fill-opacity="0.15"/>'
     )
 
 
 def _line(plot: _Plot, line: Series) -> Iterable[str]:
-    points = list(zip(line.x, line.y, strict=True))
     dashes = ' stroke-dasharray="6 4"' if line.dashed else ""
-    yield f'<g style="color:{escape(line.colour)}" fill="currentColor">'
+    yield f'<g style="color:{escape(line.look.colour)}" fill="currentColor">'
     yield (
-        f'<path d="{plot.path(points)}" fill="none" stroke="currentColor" stroke-width="2.2" '
-        f'stroke-linejoin="round"{dashes}/>'
+        f'<path d="{plot.path((dot.x, dot.y) for dot in line.dots)}" fill="none" '
+        f'stroke="currentColor" stroke-width="2.2" stroke-linejoin="round"{dashes}/>'
     )
-    for (x, y), title in zip(points, line.titles, strict=True):
-        # The circle cannot be seen; it makes the point easier to hit with a mouse.
+    for dot in line.dots:
+        x, y = plot.across(dot.x), plot.up(dot.y)
+        # The circle is invisible; it makes the point easier to hit with a mouse.
         yield (
-            f'<g class="point" transform="translate({plot.across(x):.2f} {plot.up(y):.2f})">'
-            f'<path d="{_SYMBOLS[line.symbol]}"/><circle r="10" fill-opacity="0"/>'
-            f"<title>{escape(title)}</title></g>"
+            f'<g class="point" transform="translate({x:.2f} {y:.2f})">'
+            f'<path d="{_SYMBOLS[line.look.symbol]}"/><circle r="10" fill-opacity="0"/>'
+            f"<title>{escape(dot.title)}</title></g>"
         )
     yield "</g>"
 
 
 def _labels(plot: _Plot, series: Sequence[Series]) -> Iterable[str]:
     """The names, beside the last points and never over one another."""
-    ends = [plot.up(line.y[-1]) for line in series]
-    order = sorted(range(len(series)), key=ends.__getitem__)
-    heights = spread_out([ends[i] for i in order], gap=_LINE, high=plot.bottom)
-    for i, height in zip(order, heights, strict=True):
-        line, end = series[i], plot.across(series[i].x[-1])
-        yield f'<g style="color:{escape(line.colour)}" fill="currentColor" font-weight="600">'
+    ordered = sorted(series, key=lambda line: plot.up(line.dots[-1].y))
+    ends = [plot.up(line.dots[-1].y) for line in ordered]
+    heights = spread_out(ends, gap=_LINE, high=plot.bottom)
+    for line, end, height in zip(ordered, ends, heights, strict=True):
+        yield f'<g style="color:{escape(line.look.colour)}" fill="currentColor" font-weight="600">'
         yield (
-            f'<path d="M{end + 7:.2f} {ends[i]:.2f}L{plot.right + 14:.2f} {height:.2f}" '
-            'stroke="currentColor" stroke-opacity="0.5"/>'
+            f'<path d="M{plot.across(line.dots[-1].x) + 7:.2f} {end:.2f}'
+            f'L{plot.right + 14:.2f} {height:.2f}" stroke="currentColor" stroke-opacity="0.5"/>'
         )
         yield text_at(plot.right + 18, height + 4.5, line.label)
         yield "</g>"
 
 
 def spread_out(values: Sequence[float], *, gap: float, high: float) -> list[float]:
-    """Rising values moved so that neighbours are `gap` apart and none is beyond `high`."""
+    """Rising values moved so that neighbours are ``gap`` apart and none is beyond ``high``."""
     moved = list(values)
     for i in range(1, len(moved)):
         moved[i] = max(moved[i], moved[i - 1] + gap)
@@ -213,14 +202,8 @@ def spread_out(values: Sequence[float], *, gap: float, high: float) -> list[floa
     return moved
 
 
-def round_ticks(low: float, high: float, *, step: float) -> tuple[float, ...]:
-    """The multiples of `step` from `low` to `high`."""
-    first, last = round(low / step), round(high / step)
-    return tuple(round(i * step, 10) for i in range(first, last + 1))
-
-
 def panels(charts: Sequence[str], *, title: str, columns: int, ink: str | None = None) -> str:
-    """Charts of one size beside and below one another, as one `<svg>` element."""
+    """Charts of one size beside and below one another, as one ``<svg>`` element."""
     found = re.search(r'viewBox="0 0 (\d+) (\d+)"', charts[0])
     assert found
     width, height = int(found[1]), int(found[2])
@@ -234,7 +217,7 @@ def panels(charts: Sequence[str], *, title: str, columns: int, ink: str | None =
 
 
 def escape(text: str) -> str:
-    """A text between tags or in an attribute."""
+    """A text made safe to stand between tags or in an attribute."""
     return escape_html(printable(text))
 
 
@@ -248,5 +231,5 @@ def opening(title: str, *, width: int, height: int, ink: str | None = None) -> s
 
 
 def text_at(x: float, y: float, text: str, *, anchor: str = "start", more: str = "") -> str:
-    """A text; `anchor` is the part of it at that point: `start`, `middle` or `end`."""
+    """A text with its ``start``, ``middle`` or ``end`` (the ``anchor``) at a point."""
     return f'<text x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}" {more}>{escape(text)}</text>'

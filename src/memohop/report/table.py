@@ -1,58 +1,38 @@
-"""Table 1 as text: Markdown, LaTeX and CSV, measured and printed in one."""
+"""Table 1 as text: Markdown, LaTeX and CSV, with measured and printed scores."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from memohop.bench.measured import MeanAndStd
 from memohop.bench.statistics import ALPHA
-from memohop.paper.printed import printed_ranks, printed_table1
+from memohop.paper.printed import Printed, printed_ranks, printed_table1
 from memohop.paper.table1 import Table1, difference, printed_comparison, ranks_of
 
 _NOTHING = "-"
 
 
-@dataclass(frozen=True)
-class TextLine:
-    """One line of the table as text.
+def lines(table: Table1, bold: Callable[[str], str]) -> Iterator[list[str]]:
+    """Three lines for each model: measured, printed, and their difference.
 
-    Attributes:
-        model: Its id.
-        kind: `measured`, `printed` or `difference`.
-        texts: One for each dataset, and the average rank.
-        best: Which of them are among the best of their column.
+    A line has the model (in the first of its lines alone), the kind of line, a text for each
+    dataset, and the average rank; measured scores among the best of their column are bold.
     """
-
-    model: str
-    kind: str
-    texts: tuple[str, ...]
-    best: tuple[bool, ...]
-
-
-def lines(table: Table1) -> list[TextLine]:
-    """Three lines for each model."""
-    found = []
     for model in table.models:
-        cells = [table.cells.get((model, dataset)) for dataset in table.datasets]
-        shown = [printed_table1().get((model, dataset)) for dataset in table.datasets]
-        ranks = {
-            "measured": f"{table.ranks[model]:.2f}" if table.ranks else _NOTHING,
-            "printed": printed_rank(model),
-            "difference": "",
-        }
-        texts = {
-            "measured": [score(cell.mean, cell.std) if cell else _NOTHING for cell in cells],
-            "printed": [score(p.mean, p.std) if p else _NOTHING for p in shown],
-            "difference": [distance(*difference(cell)) if cell else _NOTHING for cell in cells],
-        }
-        best = tuple(table.among_the_best(model, dataset) for dataset in table.datasets)
-        for kind, row in texts.items():
-            marks = best if kind == "measured" else (False,) * len(best)
-            found.append(TextLine(model, kind, (*row, ranks[kind]), (*marks, False)))
-    return found
+        measured, printed, differences = [], [], []
+        for key in ((model, dataset) for dataset in table.datasets):
+            cell, was = table.cells.get(key), printed_table1().get(key)
+            text = score(cell) if cell else _NOTHING
+            measured.append(bold(text) if table.among_the_best(*key) else text)
+            printed.append(score(was) if was else _NOTHING)
+            differences.append(distance(*difference(cell)) if cell else _NOTHING)
+        rank = f"{table.ranks[model]:.2f}" if table.ranks else _NOTHING
+        yield [model, "measured", *measured, rank]
+        yield ["", "printed", *printed, printed_rank(model)]
+        yield ["", "difference", *differences, ""]
 
 
 def printed_rank(model: str) -> str:
@@ -62,9 +42,9 @@ def printed_rank(model: str) -> str:
     return f"{printed_ranks()[model]:.1f} ({ranks_of(printed_comparison())[model]:.2f})"
 
 
-def score(mean: float, std: float | None) -> str:
-    """Mean and standard deviation."""
-    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+def score(found: MeanAndStd | Printed) -> str:
+    """Mean and standard deviation, where there is one."""
+    return f"{found.mean:.2f}" if found.std is None else f"{found.mean:.2f} ± {found.std:.2f}"
 
 
 def distance(points: float | None, stds: float | None) -> str:
@@ -75,7 +55,7 @@ def distance(points: float | None, stds: float | None) -> str:
 
 
 def legend(table: Table1) -> list[str]:
-    """How to read the table, a sentence or two in each text."""
+    """How to read the table, in paragraphs of a sentence or two."""
     splits = {len(cell.scores) for cell in table.cells.values()}
     seeds = {cell.seeds for cell in table.cells.values()}
     texts = [
@@ -99,27 +79,17 @@ def markdown(tables: Sequence[Table1]) -> str:
     """A Markdown table for each protocol."""
     parts = []
     for table in tables:
-        rows = [["model", "", *table.datasets, "average rank"]]
-        for line in lines(table):
-            texts = [
-                f"**{text}**" if best else text
-                for text, best in zip(line.texts, line.best, strict=True)
-            ]
-            first = line.model if line.kind == "measured" else ""
-            rows.append([first, line.kind, *texts])
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        head = ["model", "", *table.datasets, "average rank"]
+        rows = [head, *lines(table, lambda text: f"**{text}**")]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         rows.insert(1, ["-" * width for width in widths])
-        body = (
-            "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
-            for row in rows
-        )
-        parts.append("\n".join(f"{row} |" for row in body))
-        parts += legend(table)
+        body = (" | ".join(map(str.ljust, row, widths)) for row in rows)
+        parts += ["\n".join(f"| {row} |" for row in body), *legend(table)]
     return "\n\n".join(parts) + "\n"
 
 
 def latex(tables: Sequence[Table1]) -> str:
-    """A LaTeX table for each protocol; it needs the package `booktabs`."""
+    """A LaTeX table for each protocol; it needs the package ``booktabs``."""
     parts = []
     for table in tables:
         names = " & ".join(_escaped(dataset) for dataset in table.datasets)
@@ -131,15 +101,10 @@ def latex(tables: Sequence[Table1]) -> str:
             r"\toprule",
             rf"model & & {names} & average rank \\",
         ]
-        for line in lines(table):
-            first = line.model if line.kind == "measured" else ""
-            texts = [
-                rf"\textbf{{{_escaped(text)}}}" if best else _escaped(text)
-                for text, best in zip(line.texts, line.best, strict=True)
-            ]
-            if first:
+        for line in lines(table, lambda text: rf"\textbf{{{text}}}"):
+            if line[0]:
                 parts.append(r"\midrule")
-            parts.append(rf"{_escaped(first)} & {line.kind} & {' & '.join(texts)} \\")
+            parts.append(rf"{' & '.join(map(_escaped, line))} \\")
         parts += [r"\bottomrule", r"\end{tabular}", r"\end{table*}"]
     return "\n".join(parts) + "\n"
 
@@ -161,6 +126,6 @@ def _escaped(text: str) -> str:
 
 
 def _count(numbers: set[int], name: str) -> str:
-    """`10 splits`, or `8 or 10 splits` where not all cells have the same."""
-    listed = " or ".join(str(number) for number in sorted(numbers))
+    """``10 splits``, or ``8 or 10 splits`` where not all cells have the same."""
+    listed = " or ".join(map(str, sorted(numbers)))
     return f"{listed} {name}" if numbers == {1} else f"{listed} {name}s"

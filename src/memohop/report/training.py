@@ -1,4 +1,4 @@
-"""The result of `memohop train`, ready to be printed."""
+"""The result of ``memohop train``, ready to be printed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from memohop.bench.cell import Run
-from memohop.bench.execute import Outcome
-from memohop.training import Rules, Selection
+from memohop.training import MemberResult, Rules, Selection
 from memohop.training.choice import best, selections_of
 from memohop.training.metrics import METRICS
 from memohop.training.numbers import NUMBERS
@@ -17,18 +16,9 @@ from memohop.version import __version__
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """A choice between settings, and how it was made.
+    """The choice between settings, in the order of training, and everything needed to repeat it.
 
-    Attributes:
-        dataset: Its id.
-        model: Its id.
-        metric: The id of the metric.
-        settings: Each setting with its scores, in the order of training.
-        chosen: The one with the best mean validation score.
-        options: Options of the model in force, its defaults included.
-        rules: Optimiser, schedule, stop, and which epoch counts.
-        protocol: What else is needed to repeat the training.
-        seconds: How long the training took.
+    The options are those of the model, its defaults included.
     """
 
     dataset: str
@@ -54,9 +44,8 @@ class TrainingReport:
     @property
     def std(self) -> float | None:
         """Sample standard deviation of the test score, in its unit; a single run has none."""
-        return (
-            METRICS[self.metric].in_unit(self.chosen.std) if len(self.chosen.results) > 1 else None
-        )
+        several = len(self.chosen.results) > 1
+        return METRICS[self.metric].in_unit(self.chosen.std) if several else None
 
     def score(self) -> str:
         """The test score of the chosen setting."""
@@ -78,17 +67,16 @@ class TrainingReport:
         )
 
     def in_force(self) -> str:
-        """The options of the model, those of the graph first, and rules that are not ours."""
+        """The options of the model, those of the graph first, and the rules that are not ours."""
         options = self._fixed_options()
         first = [name for name in ("direction", "self_loops", "norm") if name in options]
-        names = dict.fromkeys([*first, *options])
-        lines = ["options: " + ", ".join(f"{name}={options[name]}" for name in names)]
-        default = asdict(Rules())
-        unlike = {name: v for name, v in asdict(self.rules).items() if v != default[name]}
+        lines = [_settings("options", {name: options[name] for name in [*first, *options]})]
+        ours = asdict(Rules())
+        unlike = {name: value for name, value in asdict(self.rules).items() if value != ours[name]}
         if unlike:
-            lines.append("rules: " + ", ".join(f"{name}={v}" for name, v in unlike.items()))
+            lines.append(_settings("rules", unlike))
         if self.rules.leaks:
-            lines.append("beware: the test score takes part in the choice of the epoch")
+            lines.append("beware: test scores take part in the choice of the epoch")
         return "\n".join(lines)
 
     def _fixed_options(self) -> dict[str, Any]:
@@ -123,12 +111,19 @@ class TrainingReport:
         }
 
 
-def by_setting(outcomes: Sequence[Outcome]) -> tuple[tuple[Selection, ...], Selection]:
+def by_setting(
+    runs: Sequence[Run], results: Sequence[MemberResult]
+) -> tuple[tuple[Selection, ...], Selection]:
     """The scores of each setting, and the setting with the best mean validation score."""
 
     def setting(run: Run) -> dict[str, Any]:
-        """What is in force: a rate that is not given is the model's own."""
+        """The numbers of a run; a dropout rate that is not given is the model's own."""
         return {name: run.recipe.content[name] for name in NUMBERS} | run.setting
 
-    settings = tuple(selections_of((setting(one.run), one.result) for one in outcomes))
+    pairs = zip(map(setting, runs), results, strict=True)
+    settings = tuple(selections_of(pairs))
     return settings, best(settings)
+
+
+def _settings(title: str, values: Mapping[str, Any]) -> str:
+    return f"{title}: " + ", ".join(f"{name}={value}" for name, value in values.items())

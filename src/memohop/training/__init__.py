@@ -1,7 +1,7 @@
 """The population trainer: one function from (data, model, members) to results.
 
-The names below are imported when they are first used: the command line reads the names of metrics
-and numbers, and the rule by which validation chooses, without PyTorch.
+The names below are imported when they are first used: the command line reads metrics, numbers and
+the choice on validation without PyTorch.
 """
 
 from __future__ import annotations

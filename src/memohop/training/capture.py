@@ -7,18 +7,25 @@ from collections.abc import Callable
 
 import torch
 
-_WARM_UP = 3  # steps before capture, in which kernels are compiled and libraries set up
+from memohop.training.device import traits_of
+
+_WARM_UP = 3  # steps before the capture, in which kernels are compiled and libraries set up
 
 
 class EagerWarning(UserWarning):
-    """A step that could not be captured runs eagerly instead, which is slower."""
+    """A step could not be captured and runs eagerly instead, which is slower."""
+
+
+def captured(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """The step as a :class:`CapturedStep`, where the device can capture."""
+    return CapturedStep(step) if traits_of(device).captures else step
 
 
 class CapturedStep:
     """Calls a step; after a few calls, replays its capture instead.
 
-    The step must work in place on tensors that stay where they are, and must not read anything
-    back from the device. Where capture fails, the step goes on running eagerly.
+    The step must work in place on tensors that are never reallocated, and must not read anything
+    back from the device. If the capture fails, the step continues to run eagerly.
 
     Args:
         step: the function.
@@ -36,7 +43,7 @@ class CapturedStep:
             self._graph = self._capture()
         if self._graph is not None:
             self._graph.replay()
-        elif self._calls <= _WARM_UP:  # off the default stream, as capture wants it
+        elif self._calls <= _WARM_UP:  # off the default stream, which a capture requires
             self._stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self._stream):
                 self._step()

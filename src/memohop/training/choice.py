@@ -18,9 +18,10 @@ _Candidate = TypeVar("_Candidate")
 def first_best(
     candidates: Iterable[_Candidate], score: Callable[[_Candidate], float]
 ) -> _Candidate | None:
-    """The rule of every choice: the candidate with the highest score, the first of equals.
+    """The rule of every choice: the candidate with the highest score, the first among equals.
 
-    A candidate without a score (NaN), such as one that diverged, is never chosen: None if all are.
+    A candidate without a score (NaN), such as one that diverged, is never chosen; None if no
+    candidate has one.
     """
     scored = [(candidate, score(candidate)) for candidate in candidates]
     sound = [pair for pair in scored if not math.isnan(pair[1])]
@@ -29,12 +30,12 @@ def first_best(
 
 @dataclass(frozen=True)
 class Selection:
-    """The setting with the best mean validation score, and what it gives on test.
+    """A setting with its results and their mean scores.
 
     Attributes:
         setting: learning rate, lambda and so on, shared by the results.
-        results: those of this setting, one per split and seed.
-        val: mean validation score; NaN where a result diverged, as are the next two.
+        results: one per split and seed.
+        val: mean validation score; NaN if a result diverged, as are the next two.
         mean: mean test score.
         std: sample standard deviation of the test score (ddof=1); 0 for a single result.
     """
@@ -52,20 +53,17 @@ class Selection:
 
     @property
     def score(self) -> float:
-        """What a choice goes by: the validation score; NaN where a result diverged."""
+        """The score that a choice compares: the validation score; NaN if a result diverged."""
         return math.nan if self.diverged else self.val
 
 
 def select(results: Sequence[MemberResult]) -> Selection:
-    """The setting whose mean validation score is best; the first of equals.
-
-    A setting of which a result diverged is not chosen.
-    """
+    """The setting with the best mean validation score, among those of which no result diverged."""
     return best(selections_of((dict(result.member.setting), result) for result in results))
 
 
 def selections_of(results: Iterable[tuple[Mapping[str, Any], MemberResult]]) -> list[Selection]:
-    """Each setting with its results, in the order in which settings come first."""
+    """Each setting with its results, in order of first appearance."""
     groups: dict[tuple[tuple[str, Any], ...], list[MemberResult]] = {}
     for setting, result in results:
         groups.setdefault(tuple(setting.items()), []).append(result)
@@ -73,13 +71,13 @@ def selections_of(results: Iterable[tuple[Mapping[str, Any], MemberResult]]) -> 
 
 
 def best(selections: Sequence[Selection]) -> Selection:
-    """The one with the best mean validation score of which no result diverged."""
+    """The first of those with the best mean validation score, leaving out diverged ones."""
     found = first_best(selections, lambda selection: selection.score)
     if found is None:
         first = selections[0]
         raise UsageError(
-            f"nothing can be chosen: of each of the {len(selections)} setting(s) a run diverged "
-            f"(of the first one, lr={first.setting.get('lr')}, {first.diverged} of "
+            f"nothing can be chosen: each of the {len(selections)} setting(s) has a run that "
+            f"diverged (the first one, lr={first.setting.get('lr')}, has {first.diverged} of "
             f"{len(first.results)}); give a lower lr, or features of a smaller scale"
         )
     return found

@@ -1,4 +1,4 @@
-"""One training run of a population, and what came of it."""
+"""One training run of a population, and its result."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class _Draw:
 
 
 @dataclass(frozen=True)
-class Member(Numbers, _Draw):  # of two bases, the fields of the last come first
+class Member(Numbers, _Draw):  # dataclass fields of the last base come first
     """One training run: its data split, its seed and its numbers.
 
     Attributes:
         split: column of the masks.
-        seed: decides initial weights and dropout, together with nothing else; from 0 to
-            2**32 - 1, as many as PyTorch's generator tells apart.
+        seed: alone decides initial weights and dropout; from 0 to 2**32 - 1, the seeds that
+            PyTorch's generator distinguishes.
         lr, weight_decay, lam, dropout, input_dropout: see :class:`Numbers`.
     """
 
@@ -41,14 +41,14 @@ class Member(Numbers, _Draw):  # of two bases, the fields of the last come first
 
     @property
     def setting(self) -> tuple[tuple[str, Any], ...]:
-        """Everything but split and seed: what a search chooses between."""
+        """Everything but split and seed, for a search to choose from."""
         return tuple(self.numbers.items())
 
 
 def grid(**axes: Iterable[Any] | Any) -> list[Member]:
     """All combinations, for example ``grid(split=range(10), lam=(0, 0.1), lr=0.05)``.
 
-    The last axis changes fastest; an axis that is one value stays at it.
+    The last axis changes fastest; an axis may also be a single value.
     """
     lists = [list(values) if isinstance(values, Iterable) else [values] for values in axes.values()]
     return [Member(**dict(zip(axes, values, strict=True))) for values in product(*lists)]
@@ -56,19 +56,20 @@ def grid(**axes: Iterable[Any] | Any) -> list[Member]:
 
 @dataclass(frozen=True, eq=False)
 class MemberResult:
-    """What one member reached, at the first epoch of its best validation score.
+    """The result of one member, at the epoch that counts (by default the best on validation).
 
     Attributes:
         member: the run.
-        best_epoch: counted from 0.
+        best_epoch: the epoch that counts, from 0.
         epochs: how many were run.
-        train, val, test: scores at that epoch, in [0, 1]; NaN where the member diverged, and
-            where a score cannot be computed.
+        train, val, test: scores at that epoch, in [0, 1]; NaN if the member diverged or the score
+            is undefined.
         loss_curve: training loss of each epoch.
         val_curve: validation score of each epoch.
-        state: parameters and buffers at that epoch, where they were asked for.
-        diverged: whether a loss or an output of the network was not finite in some epoch. Such a
-            member is never chosen.
+        state: parameters and buffers at that epoch, if requested.
+        diverged: whether a loss or an output was not finite in some epoch. Such a member is never
+            chosen.
+        seconds: its share of the time that its population took, if that was measured.
     """
 
     member: Member
@@ -81,3 +82,4 @@ class MemberResult:
     val_curve: NDArray[np.float32] = field(repr=False)
     state: dict[str, Tensor] | None = field(default=None, repr=False)
     diverged: bool = False
+    seconds: float = field(default=0.0, repr=False)

@@ -1,8 +1,8 @@
-"""The metrics: what predictions are judged by, each of them one object.
+"""The metrics by which predictions are judged, each of them one object.
 
 A new metric is a function of the outputs of a population and an entry of :data:`METRICS`. PyTorch
-and scikit-learn are imported when a score is computed, for the command line offers the names of
-the metrics, and starts at once.
+and scikit-learn are imported only when a score is computed: the command line needs the names of
+the metrics and has to start fast.
 """
 
 from __future__ import annotations
@@ -15,26 +15,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-_FACTOR, _DIGITS = 100, 4  # of percent; single precision has no more digits than that
+_FACTOR, _DIGITS = 100, 4  # for percent; single precision has no more digits
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A score between 0 and 1, of which more is better.
+    """A score between 0 and 1; higher is better.
 
     Attributes:
-        id: what it is called in arguments, files and JSON.
-        words: what it is called in a sentence.
+        id: its name in arguments, files and JSON.
+        words: its name in a sentence.
         score: from logits ``[B, N, C]``, labels ``[N]`` and masks ``[B, parts, N]``, which are 1
-            for the nodes of a part and 0 elsewhere, to scores ``[B, parts]``; NaN where there is
-            none.
-        weighted: the same score of one prediction from true labels, predictions and the weights of
-            the nodes. A ranking is given whether each node is of the second class, and the
-            probability that it is; other scores are given names of classes.
-        is_ranking: whether it is a score of two classes that ranks the nodes by how much the
-            second class is favoured, and needs nodes of both.
-        is_mean: whether it is a mean over nodes that all count alike.
-        unit: what scores are shown in.
+            for the nodes of a part and 0 elsewhere, to scores ``[B, parts]``; NaN if undefined.
+        weighted: the same score of one prediction, from true labels, predictions and weights of
+            the nodes: names of classes, or for a ranking, whether each node is of the second class
+            and the predicted probability of that.
+        is_ranking: whether it scores how well the second of two classes ranks above the first,
+            and so needs nodes of both.
+        is_mean: whether it is an unweighted mean over nodes.
+        unit: the unit in which scores are shown.
     """
 
     id: str
@@ -46,7 +45,7 @@ class Metric:
     unit: str = "percent"
 
     def in_unit(self, score: float) -> float | None:
-        """The number for JSON; None for a score that does not exist."""
+        """The number for JSON; None for an undefined score."""
         return None if math.isnan(score) else round(_FACTOR * score, _DIGITS)
 
     def text(self, score: float) -> str:
@@ -66,7 +65,7 @@ def in_sklearn(name: str, **options: Any) -> Callable[[Any, Any, Any], float]:
 
 
 def accuracy(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
-    """Share of nodes whose largest logit is that of their class."""
+    """Share of nodes for which the logit of their class is the largest."""
     import torch
 
     correct = (logits.argmax(-1) == y).to(logits.dtype)
@@ -74,7 +73,7 @@ def accuracy(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
 
 
 def balanced_accuracy(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
-    """Mean over the classes of a part of the share of their nodes that are right."""
+    """Share of correct nodes in each class, mean over the classes that the part has."""
     import torch.nn.functional as F
 
     correct = (logits.argmax(-1) == y).to(logits.dtype)
@@ -100,7 +99,7 @@ def roc_auc(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
 
 
 def average_precision(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
-    """Mean precision at the nodes of class 1, going down the ranking; ties stand together.
+    """Mean precision at the nodes of class 1, from the top of the ranking; ties share a rank.
 
     NaN for a part that lacks one of the classes.
     """
@@ -109,7 +108,7 @@ def average_precision(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
     margin, positive, negative = _ranking(logits, y, masks)
 
     def at_least(part: Tensor) -> Tensor:
-        """How many nodes of the part are ranked no lower, for every node."""
+        """For every node, the number of nodes of the part that are ranked no lower."""
         ranked = torch.where(part > 0, margin, -torch.inf).sort(-1).values
         return margin.shape[-1] - torch.searchsorted(ranked, margin)
 
@@ -119,7 +118,7 @@ def average_precision(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
 
 
 def _ranking(logits: Tensor, y: Tensor, masks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """What nodes are ranked by, and those of class 1 and of class 0, all ``[B, parts, N]``."""
+    """The margins that rank nodes, and masks of class 1 and class 0, all ``[B, parts, N]``."""
     margin = (logits[..., 1] - logits[..., 0]).nan_to_num()[:, None].expand_as(masks).contiguous()
     return margin, masks * (y == 1), masks * (y == 0)
 
@@ -127,13 +126,7 @@ def _ranking(logits: Tensor, y: Tensor, masks: Tensor) -> tuple[Tensor, Tensor, 
 METRICS = {
     metric.id: metric
     for metric in (
-        Metric(
-            "accuracy",
-            "accuracy",
-            accuracy,
-            in_sklearn("accuracy_score"),
-            is_mean=True,
-        ),
+        Metric("accuracy", "accuracy", accuracy, in_sklearn("accuracy_score"), is_mean=True),
         Metric(
             "balanced_accuracy",
             "balanced accuracy",
@@ -159,5 +152,5 @@ METRICS = {
 
 
 def of_any_classes() -> str:
-    """The metrics for any number of classes, as a remedy names them."""
+    """The metrics for any number of classes, for error messages."""
     return " or ".join(name for name, metric in METRICS.items() if not metric.is_ranking)

@@ -1,6 +1,6 @@
-"""The numbers of a member, declared once: settings, flags, tables and run ids take them from here.
+"""The numbers of a member, declared once for settings, flags, tables and run ids.
 
-Needs no PyTorch, so that a command is parsed before it is imported.
+Does not import PyTorch: commands are parsed without it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _LARGEST = 1e38  # of single precision, roughly
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a search may choose between, apart from options of the model.
+    r"""The numbers that a search may vary, apart from options of the model.
 
     Attributes:
         lr: learning rate of the optimiser.
         weight_decay: L2 penalty of the optimiser.
-        lam: weight of the model's penalty, the paper's lambda.
+        lam: weight of the model's penalty, the paper's :math:`\lambda`.
         dropout: rate on hidden layers; None for the model's own.
         input_dropout: rate on the features; None for the model's own.
     """
@@ -40,7 +40,7 @@ class Numbers:
         return {name: getattr(self, name) for name in NUMBERS}
 
     def check_numbers(self) -> None:
-        """Refuse a number that nothing can be trained with."""
+        """Refuse numbers that cannot be trained with."""
         for name, value in self.numbers.items():
             if name not in RATES:
                 real_number(name, value, least=0, most=_LARGEST)
@@ -51,7 +51,7 @@ class Numbers:
 
 
 NUMBERS = {one.name: one.metadata.get("words", one.name) for one in fields(Numbers)}
-"""The names, and what each is called in a table."""
+"""The numbers, and the name of each in a table."""
 
 RATES = {one.name: one.metadata["role"] for one in fields(Numbers) if "role" in one.metadata}
-"""The dropout rates, and the role of the layers that have them: the model has its own."""
+"""The dropout rates, and the role of the layers to which each applies."""

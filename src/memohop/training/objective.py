@@ -1,4 +1,4 @@
-"""What networks are trained for: the loss, the score, the kind of target, and the outputs."""
+"""The objective of training: loss, score, targets and number of outputs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _PARTS = ("training", "validation", "test")
 
 
 class UndefinedScoreWarning(UserWarning):
-    """The test nodes of some split have one class, so that their ranking has no score."""
+    """The test nodes of some split are all of one class, so their ranking has no score."""
 
 
 @dataclass(frozen=True)
 class Classification:
-    """To tell classes apart: one logit for each class, trained by the cross-entropy.
+    """Classification: one logit for each class, trained by the cross-entropy.
 
-    The trainer knows nothing else of it than the attribute and the methods below: another objective
-    is another class that has them.
+    The trainer uses only the attribute and the methods below: another objective is another class
+    with the same interface.
 
     Attributes:
         metric: the score.
@@ -35,15 +35,15 @@ class Classification:
     metric: Metric
 
     def outputs(self, y: Tensor) -> int:
-        """How many numbers a network puts out for a node: as many as there are classes."""
+        """The number of outputs of a network for each node: the number of classes."""
         return int(y.max()) + 1
 
     def targets(self, y: Tensor) -> Tensor:
-        """Class numbers that the loss can look up; -1 stands for no label, in no mask."""
+        """Class numbers that the loss can look up; -1, no label, is in no mask and becomes 0."""
         return y.clamp(min=0)
 
     def weights(self, labelled: Tensor, y: Tensor, class_weight: str) -> Tensor:
-        """Of the labelled nodes in the loss, ``[B, N]``; see :attr:`Rules.class_weight`."""
+        """Weights of labelled nodes in the loss, ``[B, N]``; see :attr:`Rules.class_weight`."""
         return balanced(labelled, y) if class_weight == "balanced" else labelled
 
     def loss(self, logits: Tensor, y: Tensor, weights: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ class Classification:
         Returns:
             A scalar, or ``[B]``.
         """
-        # Classes first: the softmax of a few numbers in a row is slow, of long columns fast.
+        # Classes first: a softmax over short rows is slow, over long columns fast.
         classes_first = logits.transpose(-1, -2).contiguous()
         index = y.expand(*logits.shape[:-2], 1, -1)
         per_node = F.log_softmax(classes_first, dim=-2).gather(-2, index).squeeze(-2)
@@ -74,14 +74,13 @@ class Classification:
     def check(self, y: Tensor, masks: Tensor, splits: Iterable[int]) -> None:
         """Refuse splits on which the metric cannot be computed.
 
-        Without both classes a network can neither be trained nor its epoch be chosen by a ranking.
-        Where the test nodes alone lack one, the test score will be NaN, of which a
-        :class:`UndefinedScoreWarning` tells.
+        A ranking needs training and validation nodes of both classes. If only the test nodes lack
+        a class, the test score will be NaN, and an :class:`UndefinedScoreWarning` is given.
 
         Args:
             y: ``[N]``.
             masks: ``[splits, 3, N]``: train, validation, test.
-            splits: those that are used.
+            splits: the splits in use.
         """
         if not self.metric.is_ranking:
             return
@@ -93,8 +92,8 @@ class Classification:
             )
         used = sorted(set(splits))
         there = torch.stack([(masks[used] * (y == label)).any(-1) for label in range(2)], dim=-1)
-        for place, part in enumerate(_PARTS):
-            lacking = (~there[:, place]).nonzero().tolist()
+        for index, part in enumerate(_PARTS):
+            lacking = (~there[:, index]).nonzero().tolist()
             if not lacking:
                 continue
             first, label = used[lacking[0][0]], lacking[0][1]
@@ -105,7 +104,7 @@ class Classification:
                     "both classes, or set data.metric to accuracy"
                 )
             warnings.warn(
-                f"{fact}, so that {metric} cannot be computed: the test score is NaN in "
+                f"{fact}, so {metric} cannot be computed: the test score is NaN in "
                 f"{len(lacking)} of the {len(used)} split(s)",
                 UndefinedScoreWarning,
                 stacklevel=3,
@@ -113,7 +112,7 @@ class Classification:
 
 
 def objective_of(data: Data) -> Classification:
-    """What networks on this data are for: ``data.metric`` says it, accuracy by default."""
+    """The objective on this data, scored by ``data.metric``; accuracy by default."""
     metric = data.metric if "metric" in data else "accuracy"
     if metric not in METRICS:
         raise UsageError(f"data.metric must be one of {', '.join(METRICS)}, not {metric!r}")
@@ -121,7 +120,7 @@ def objective_of(data: Data) -> Classification:
 
 
 def balanced(labelled: Tensor, y: Tensor) -> Tensor:
-    """Weights of labelled nodes ``[B, N]`` under which every class counts alike."""
+    """Weights of labelled nodes ``[B, N]`` that give every class the same total."""
     members = F.one_hot(y).to(labelled.dtype)
     counts = labelled @ members
     present = (counts > 0).sum(1, keepdim=True)
@@ -130,5 +129,5 @@ def balanced(labelled: Tensor, y: Tensor) -> Tensor:
 
 
 def finite_members(logits: Tensor) -> Tensor:
-    """Whose logits ``[B, N, C]`` are all numbers, ``[B]``."""
-    return logits.abs().amax((1, 2)).isfinite()  # the largest of numbers with a NaN is NaN
+    """Whether all logits ``[B, N, C]`` of a member are finite, ``[B]``."""
+    return logits.abs().amax((1, 2)).isfinite()  # amax is NaN if any of them is

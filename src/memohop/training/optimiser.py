@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # as everybody has them
+from memohop.nn._backends.table import serve
+
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # the usual values
 
 
 class Optimiser(ABC):
@@ -21,6 +24,8 @@ class Optimiser(ABC):
         decayed: ``[P]``, 1 for parameters that are decayed and 0 for the others; None for all.
     """
 
+    per_member: tuple[str, ...] = ("lr", "weight_decay")
+
     def __init__(
         self, params: Tensor, lr: Tensor, weight_decay: Tensor, decayed: Tensor | None = None
     ) -> None:
@@ -28,24 +33,23 @@ class Optimiser(ABC):
 
     @abstractmethod
     def step(self, grad: Tensor, epoch: Tensor) -> None:
-        """One update; ``epoch`` counts from 0. The gradient is used up."""
+        """One update; ``epoch`` counts from 0. The gradient is overwritten."""
 
     def select(self, params: Tensor, index: Tensor) -> None:
-        """Go on with some members, whose parameters are given."""
+        """Continue with some members, given their parameters."""
         self.params = params
-        self.lr, self.weight_decay = self.lr[index], self.weight_decay[index]
+        for name in self.per_member:
+            setattr(self, name, getattr(self, name)[index])
 
     def penalty(self) -> Tensor:
-        """Half the weight decay times the sum of squares, whose gradient the decay is, ``[B]``."""
+        """Half the weight decay times the sum of squares, ``[B]``: its gradient is the decay."""
         squares = self.params**2 if self.decayed is None else self.params**2 * self.decayed
         return squares.sum(1) * self.weight_decay / 2
 
     def _decay(self, grad: Tensor) -> None:
         """Add the gradient of :meth:`penalty`."""
-        if self.decayed is None:
-            grad.addcmul_(self.params, self.weight_decay[:, None])
-        else:
-            grad.addcmul_(self.params, self.weight_decay[:, None] * self.decayed)
+        factor = self.weight_decay[:, None]
+        grad.addcmul_(self.params, factor if self.decayed is None else factor * self.decayed)
 
 
 class SGD(Optimiser):
@@ -61,52 +65,31 @@ class SGD(Optimiser):
 class Adam(Optimiser):
     """Adam (Kingma and Ba, 2015) with L2 weight decay, as in ``torch.optim.Adam``."""
 
-    def __init__(
-        self, params: Tensor, lr: Tensor, weight_decay: Tensor, decayed: Tensor | None = None
-    ) -> None:
-        super().__init__(params, lr, weight_decay, decayed)
+    per_member = (*Optimiser.per_member, "first", "second")
+
+    def __init__(self, params: Tensor, *others: Any) -> None:
+        super().__init__(params, *others)
         self.first, self.second = torch.zeros_like(params), torch.zeros_like(params)
 
     @torch.no_grad()
     def step(self, grad: Tensor, epoch: Tensor) -> None:
-        """One update; ``epoch`` counts from 0. The gradient is used up."""
+        """One update."""
         count = (epoch + 1).to(torch.float32)
-        if not grad.is_cuda:
-            self._step_each(grad, count)
-        else:
+        kernel = serve("adam", grad)
+        if kernel is None:
             self._decay(grad)
             self._step_together(grad, count)
-
-    def select(self, params: Tensor, index: Tensor) -> None:
-        """Go on with some members, whose parameters are given."""
-        super().select(params, index)
-        self.first, self.second = self.first[index], self.second[index]
-
-    def _step_each(self, grad: Tensor, count: Tensor) -> None:
-        """One fused pass per member: on a CPU this is several times faster than whole stacks."""
-        in_pass = self.decayed is None
-        if not in_pass:
+            return
+        weight_decay = self.weight_decay
+        if self.decayed is not None:
             self._decay(grad)
-        rates = zip(self.lr.tolist(), self.weight_decay.tolist(), strict=True)
-        for member, (lr, weight_decay) in enumerate(rates):
-            torch._fused_adam_(
-                [self.params[member]],
-                [grad[member]],
-                [self.first[member]],
-                [self.second[member]],
-                [],
-                [count],
-                lr=lr,
-                beta1=_BETA1,
-                beta2=_BETA2,
-                weight_decay=weight_decay if in_pass else 0.0,
-                eps=_EPSILON,
-                amsgrad=False,
-                maximize=False,
-            )
+            weight_decay = torch.zeros_like(weight_decay)
+        moments = self.first, self.second
+        rates = self.lr, weight_decay, (_BETA1, _BETA2), _EPSILON
+        kernel(self.params, grad, *moments, count, *rates)
 
     def _step_together(self, grad: Tensor, count: Tensor) -> None:
-        """The whole stack, without a look at the host: this is what a CUDA graph can replay."""
+        """The whole stack without reading from the host, so that a CUDA graph can replay it."""
         root = (1 - _BETA2**count).sqrt()
         rate = self.lr * root / (1 - _BETA1**count)
         self.first.lerp_(grad, 1 - _BETA1)
@@ -118,6 +101,8 @@ class Adam(Optimiser):
 class AdamW(Adam):
     """Adam with decay apart from the gradient (Loshchilov and Hutter, 2019)."""
 
+    per_member = (*Adam.per_member, "shrinkage")
+
     def __init__(
         self, params: Tensor, lr: Tensor, weight_decay: Tensor, decayed: Tensor | None = None
     ) -> None:
@@ -126,15 +111,10 @@ class AdamW(Adam):
 
     @torch.no_grad()
     def step(self, grad: Tensor, epoch: Tensor) -> None:
-        """One update; ``epoch`` counts from 0. The gradient is used up."""
+        """One update."""
         share = (self.lr * self.shrinkage)[:, None]
         self.params.sub_(self.params * (share if self.decayed is None else share * self.decayed))
         super().step(grad, epoch)
-
-    def select(self, params: Tensor, index: Tensor) -> None:
-        """Go on with some members, whose parameters are given."""
-        super().select(params, index)
-        self.shrinkage = self.shrinkage[index]
 
 
 OPTIMISERS: dict[str, Callable[..., Optimiser]] = {"adam": Adam, "adamw": AdamW, "sgd": SGD}

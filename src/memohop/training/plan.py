@@ -1,28 +1,24 @@
-"""How many members are trained at once: as many as the memory allows."""
+"""How many members are trained at once: as many as fit into the RAM."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 
 from memohop.errors import UsageError
 from memohop.out_of_memory import in_units
+from memohop.training.device import traits_of
 from memohop.training.member import Member
-from memohop.training.memory import (
-    available_bytes,
-    held_bytes,
-    peak_bytes,
-    resident_growth,
-)
 from memohop.training.numbers import RATES
+from memohop.training.room import available_bytes, held_bytes, peak_bytes, resident_growth
 
-_CPU_CHUNK = 16  # more members at once only push each other out of the cache
-_SLACK = 1.3  # of a process's memory, for what lies between tensors: measured, 1.0 to 1.2
-_SLACK_UNSEEN = 4.0  # where the system does not tell the height: tensors are a part of it
+_SLACK = 1.3  # over the measured growth, for gaps between tensors: 1.0 to 1.2 were seen
+_SLACK_UNSEEN = 4.0  # over the tensors alone, where the system does not report the growth
 _PER_EPOCH = 64  # bytes of a member's keys and curves, while they are made
-_STEPS = 2  # of a measurement: the second finds what the first has left behind
+_STEPS = 2  # of a measurement: the second step runs beside the leftovers of the first
 
 Step = Callable[[Sequence[Member], int], None]
 
@@ -37,23 +33,24 @@ def members_at_once(
     device: torch.device,
     most: int | None = None,
 ) -> int:
-    """The size of the chunks, which are as equal as can be.
+    """The size of the chunks, which are as equal as possible.
 
-    One member is trained for a few steps, and what it takes is what each will take. Members
-    differ in that: a penalty and dropout have their price, so one of each kind is measured.
+    One member is trained for a few steps, and its bytes are measured. Penalty and dropout cost
+    extra, so one member of each kind is measured, and the costliest counts.
 
     Args:
         steps: trains members for a number of steps, from their start.
-        members: all that are to be trained.
-        memory: the most bytes that the process may hold: its resident memory on a CPU, what it
-            has on a GPU; None for as much as the device can spare.
-        for_results: bytes that will be held besides, until the end.
+        members: all members to train.
+        memory: the most bytes that the process may hold: its resident size on a CPU, its bytes on
+            a GPU; None for as many as the device can spare.
+        for_results: bytes of results that are held until the end.
         epochs: the most steps that members will take.
-        device: where to train.
-        most: the most members of a chunk, whatever the memory.
+        device: the device to train on.
+        most: the most members of a chunk; None for the limit of the device.
     """
-    most = most or (len(members) if device.type == "cuda" else _CPU_CHUNK)
-    most = min(most, len(members))
+    separate = traits_of(device).is_separate
+    cost = peak_bytes if memory is None or separate else _growth
+    most = min(most or traits_of(device).most_members or len(members), len(members))
     budget = available_bytes(device) if memory is None else memory - held_bytes(device)
     if epochs * _PER_EPOCH > budget:
         raise _too_little(memory, device, epochs * _PER_EPOCH, epochs)
@@ -62,11 +59,11 @@ def members_at_once(
     kinds = {(m.lam > 0, *(getattr(m, rate) == 0 for rate in RATES)): m for m in members}
     each = 0.0
     for member in kinds.values():
-        steps([member], 1)  # what is made once, at the first use, stays and is held from now on
-        each = max(each, _price(lambda one=member: steps([one], _STEPS), memory, device))  # type: ignore[misc]
+        steps([member], 1)  # makes everything that is made once, and then counts as held
+        each = max(each, cost(partial(steps, [member], _STEPS)))
     if memory is not None:
         budget = memory - held_bytes(device)
-    if device.type == "cpu":
+    if not separate:
         budget -= for_results
     fits = int(budget / max(each, 1))
     if fits < 1:
@@ -75,12 +72,9 @@ def members_at_once(
     return math.ceil(len(members) / parts)
 
 
-def _price(function: Callable[[], None], memory: int | None, device: torch.device) -> float:
-    """Bytes that the call takes: its tensors, or the growth of the process where that counts."""
-    if memory is None or device.type == "cuda":
-        return peak_bytes(function)
-    tensors = peak_bytes(function)
-    growth = resident_growth(function)
+def _growth(function: Callable[[], object]) -> float:
+    """Bytes by which the process will grow: measured, with slack, and no less than its tensors."""
+    tensors, growth = peak_bytes(function), resident_growth(function)
     return tensors * _SLACK_UNSEEN if growth is None else max(tensors, growth) * _SLACK
 
 

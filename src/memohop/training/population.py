@@ -1,8 +1,8 @@
 r"""Many networks trained as one: a single step for all members of a population.
 
-The networks are plain modules. Their parameters are stacked along a first axis and the loss of
-one member goes through ``vmap``; what differs between members (split, seed, rates, lambda) is a
-tensor with one entry each. The step reads nothing back from the device.
+The networks are plain modules. Their parameters are stacked along a first axis, and ``vmap`` maps
+the loss of one member over it. Each property in which members differ (split, seed, rates, lambda)
+is a tensor with one entry per member. The step reads nothing back from the device.
 """
 
 from __future__ import annotations
@@ -10,61 +10,46 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
+from torch.utils._pytree import tree_map
 
 from memohop.networks import NodeModel
 from memohop.nn import Dropout, FeatureLinear, epoch_key, randomness
+from memohop.training.device import traits_of
 from memohop.training.invariant import invariant_products
 from memohop.training.member import Member, MemberResult
 from memohop.training.numbers import RATES
-from memohop.training.objective import Classification, finite_members
+from memohop.training.objective import finite_members
 from memohop.training.optimiser import OPTIMISERS
 from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.schedule import Schedule
+from memohop.training.task import Task
 from memohop.training.watch import Watch
 
 _TRAIN, _VAL, _TEST = range(3)
-_PER_MEMBER = ("keys", "lam", "masks", "labelled", "curves")
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a population is trained on, on its device.
-
-    Attributes:
-        inputs: what the module is called with: features and graph.
-        y: labels ``[N]``.
-        masks: ``[splits, 3, N]``, 1 for the nodes of train, validation and test.
-        objective: what the networks are for.
-    """
-
-    inputs: tuple[Any, Any]
-    y: Tensor
-    masks: Tensor
-    objective: Classification
+_PER_MEMBER = ("params", "buffers", "keys", "lam", "masks", "labelled", "curves", "kept")
+_PARAMS = ""  # the key of all parameters beside buffers, which have names
 
 
 class Population:
     """The state of some members, and the step that trains them.
 
     Args:
-        task: what to train on.
+        task: the data.
         build: makes one network; it is called once per member, under the member's seed.
         members: the runs.
         epochs: how many steps will be taken, for the curves.
         patience: epochs without progress after which a member stops; None for never.
         rules: optimiser, stop and so on.
         keep_models: whether to keep the parameters of the best epoch.
-        vectorised: whether to go through ``vmap``. By default several members do, and on a GPU
-            also one of our networks: libraries round differently for one matrix and for a batch
-            of them. A single member on a CPU is up to twice as fast without, and modules that
-            ``vmap`` does not take can only go without. Once begun, the way stays the same
-            whoever is left.
+        vectorised: whether to use ``vmap``; modules that it cannot map need False. By default
+            several members do, and one of our networks on devices where members round alike in
+            any population (:class:`~memohop.training.device.Traits`). It never changes later,
+            even if a single member is left.
     """
 
     def __init__(
@@ -84,42 +69,40 @@ class Population:
         networks = [build_seeded(build, member.seed) for member in members]
         self.model = networks[0].train()
         self.eval_model = copy.deepcopy(self.model).eval()
-        params, self.buffers = _stack(networks, device)
+        self.is_ours = isinstance(self.model, NodeModel)
+        params, self.buffers = tree_map(
+            lambda value: value.detach().to(device), stack_module_state(networks)
+        )
         self._shapes = {name: value.shape[1:] for name, value in params.items()}
         self.params = torch.cat([value.reshape(len(value), -1) for value in params.values()], dim=1)
         self._leaves = self._views(self.params)
         self._set_rates()
 
-        def per_member(values: Sequence[float], dtype: torch.dtype | None = None) -> Tensor:
+        def per_member(name: str, dtype: torch.dtype | None = None) -> Tensor:
+            values = [getattr(member, name) for member in members]
             return torch.tensor(values, dtype=dtype, device=device)
 
-        seeds = per_member([member.seed for member in members], torch.int64)
+        seeds = per_member("seed", torch.int64)
         self.keys = epoch_key(seeds[:, None], torch.arange(epochs, device=device))
         self.optimiser = OPTIMISERS[rules.optimiser](
-            self.params,
-            per_member([member.lr for member in members]),
-            per_member([member.weight_decay for member in members]),
-            self._decayed(),
+            self.params, per_member("lr"), per_member("weight_decay"), self._decayed()
         )
         self.schedule = Schedule(rules, self.optimiser.lr)
-        self.lam = per_member([member.lam for member in members])
-        self.is_ours = isinstance(self.model, NodeModel)
+        self.lam = per_member("lam")
         if vectorised is None:
-            vectorised = len(members) > 1 or (self.is_ours and device.type == "cuda")
+            vectorised = len(members) > 1 or (self.is_ours and traits_of(device).rounds_alike)
         self.vectorised = vectorised
         if isinstance(self.model, NodeModel):
             self.model.penalised = any(member.lam > 0 for member in members)
-        self.looks_ahead = device.type == "cpu" and self._drops_nothing()
+        # A captured step cannot start from the tensors of the step before.
+        self.looks_ahead = not traits_of(device).captures and self._drops_nothing()
         self._ahead: tuple[Tensor, Tensor] | None = None  # losses and logits of the next step
-        self.masks = task.masks[per_member([m.split for m in members], torch.int64)]
+        self.masks = task.masks[per_member("split", torch.int64)]
         self.labelled = task.objective.weights(self.masks[:, _TRAIN], task.y, rules.class_weight)
         self.epoch = torch.zeros((), dtype=torch.int64, device=device)
         self.watch = Watch(rules, patience, len(members), epochs, device)
         self.curves = torch.full((len(members), 2, epochs), torch.nan, device=device)
-        self.kept_params = self.params.clone() if keep_models else None
-        self.kept_buffers = {
-            name: value.clone() for name, value in self.buffers.items() if keep_models
-        }
+        self.kept = tree_map(torch.clone, self._state()) if keep_models else {}
 
     def step(self) -> None:
         """One epoch of every member: gradient, update, evaluation, keeping the best."""
@@ -127,7 +110,7 @@ class Population:
         with invariant_products(self.params.device):
             loss, _ = self._ahead or self._losses_and_logits(key)
             self.optimiser.step(self._gradient(loss), self.epoch)
-            if self.looks_ahead:  # without dropout, evaluation is what the next step starts with
+            if self.looks_ahead:  # without dropout, the next step starts with this evaluation
                 self._ahead = self._losses_and_logits(key)
                 logits = self._ahead[1].detach()
             else:
@@ -137,40 +120,33 @@ class Population:
         sound = loss.detach().isfinite() & finite_members(logits)
         self.watch.mark_diverged(sound if val_loss is None else sound & val_loss.isfinite())
         keep = self.watch.look(self.epoch, scores, val_loss)
-        if self.kept_params is not None:
-            self._keep(keep)
+        state = self._state()
+        for name, kept in self.kept.items():
+            chosen = keep.view(-1, *[1] * (kept.dim() - 1))
+            kept.copy_(torch.where(chosen, state[name], kept))
         self.schedule.step(self.epoch, val_loss)
         point = torch.stack([loss.detach(), scores[:, _VAL]], dim=1)
         self.curves.index_copy_(2, self.epoch[None], point[:, :, None])
         self.epoch += 1
 
-    def running(self) -> Tensor:
-        """Which members have not stopped, ``[B]``."""
-        return self.watch.running
-
     def select(self, index: Tensor) -> None:
-        """Go on with these members alone."""
+        """Continue with these members alone."""
         self._ahead = None
         self.members = [self.members[i] for i in index.tolist()]
-        self.params = self.params[index]
+        for name in _PER_MEMBER:
+            setattr(self, name, tree_map(lambda value: value[index], getattr(self, name)))
         self._leaves = self._views(self.params)
-        self.buffers = {name: value[index] for name, value in self.buffers.items()}
         self.optimiser.select(self.params, index)
         self.schedule.select(self.optimiser.lr, index)
         self.watch.select(index)
-        if self.kept_params is not None:
-            self.kept_params = self.kept_params[index]
-            self.kept_buffers = {name: value[index] for name, value in self.kept_buffers.items()}
-        for name in _PER_MEMBER:
-            setattr(self, name, getattr(self, name)[index])
 
-    def results(self, places: Sequence[int]) -> list[MemberResult]:
-        """What the members at these places have reached."""
-        diverged, curves = self.watch.diverged.tolist(), self.curves.cpu().numpy()
-        scores = self.watch.kept_scores.masked_fill(
-            self.watch.diverged[:, None], torch.nan
-        ).tolist()
-        kept_epoch, ran = self.watch.kept_epoch.tolist(), self.watch.ran.tolist()
+    def results(self, indices: Sequence[int]) -> list[MemberResult]:
+        """The results of these members so far."""
+        watch, curves = self.watch, self.curves.cpu().numpy()
+        diverged, kept_epoch, ran = (
+            values.tolist() for values in (watch.diverged, watch.kept_epoch, watch.ran)
+        )
+        scores = watch.kept_scores.masked_fill(watch.diverged[:, None], torch.nan).tolist()
         return [
             MemberResult(
                 self.members[i],
@@ -182,25 +158,26 @@ class Population:
                 loss_curve=curves[i, 0, : ran[i]].copy(),
                 val_curve=curves[i, 1, : ran[i]].copy(),
                 diverged=diverged[i],
-                state=self._state(i),
+                state=self._kept_state(i) if self.kept else None,
             )
-            for i in places
+            for i in indices
         ]
 
-    def _keep(self, keep: Tensor) -> None:
-        """Remember the parameters and buffers of those for whom this is the best epoch."""
-        assert self.kept_params is not None
-        self.kept_params.copy_(torch.where(keep[:, None], self.params, self.kept_params))
-        for name, kept in self.kept_buffers.items():
-            chosen = keep.view(-1, *[1] * (kept.dim() - 1))
-            kept.copy_(torch.where(chosen, self.buffers[name], kept))
+    def _state(self) -> dict[str, Tensor]:
+        """Everything that is kept of the best epoch."""
+        return {_PARAMS: self.params, **self.buffers}
 
-    def _state(self, place: int) -> dict[str, Tensor] | None:
-        if self.kept_params is None:
-            return None
-        both = self._views(self.kept_params) | self.kept_buffers
-        state = {name: value[place].detach().cpu().clone() for name, value in both.items()}
-        return {name: state[first] for name, first in _first_names(self.model).items()}
+    def _kept_state(self, index: int) -> dict[str, Tensor]:
+        """The state dictionary of one member's best epoch."""
+        one = {
+            name: value[index].detach().cpu().clone()
+            for name, value in (self._views(self.kept[_PARAMS]) | self.kept).items()
+        }
+        first: dict[int, str] = {}  # the first name of each tensor: gates may be shared
+        return {
+            name: one[first.setdefault(id(value), name)]
+            for name, value in self.model.state_dict(keep_vars=True).items()
+        }
 
     def _decayed(self) -> Tensor | None:
         """Which parameters are decayed, ``[P]``; None for all."""
@@ -213,27 +190,23 @@ class Population:
             if isinstance(module, FeatureLinear)
             for part, _ in module.named_parameters(recurse=False)
         }
-        decayed = [
-            not name.startswith(spared) and (self.rules.decay == "all" or name in first)
-            for name in self._shapes
-        ]
-        flags = [
-            torch.full((shape.numel(),), float(flag))
-            for shape, flag in zip(self._shapes.values(), decayed, strict=True)
-        ]
+        flags = []
+        for name, shape in self._shapes.items():
+            decayed = not name.startswith(spared) and (self.rules.decay == "all" or name in first)
+            flags.append(torch.full((shape.numel(),), float(decayed)))
         return torch.cat(flags).to(self.params.device)
 
     def _set_rates(self) -> None:
-        """Put each member's dropout rates where the network's own stand."""
+        """Replace the network's dropout rates by those of each member."""
         number_of = {role: name for name, role in RATES.items()}
         for name, module in self.model.named_modules():
             if not isinstance(module, Dropout) or module.role not in number_of:
                 continue
             rates = self.buffers[f"{name}.rate"]
-            for place, member in enumerate(self.members):
+            for index, member in enumerate(self.members):
                 rate = getattr(member, number_of[module.role])
                 if rate is not None:
-                    rates[place] = rate
+                    rates[index] = rate
             module.set_rates(rates)
 
     def _drops_nothing(self) -> bool:
@@ -241,6 +214,14 @@ class Population:
         dropouts = [module for module in self.model.modules() if isinstance(module, Dropout)]
         stateless = len(self.buffers) == len(dropouts)
         return self.is_ours and stateless and not any(module.active for module in dropouts)
+
+    def _views(self, flat: Tensor) -> dict[str, Tensor]:
+        """Parameters by name, as views of the rows ``[B, P]`` that hold all of them."""
+        parts = flat.split([shape.numel() for shape in self._shapes.values()], dim=1)
+        return {
+            name: part.view(len(flat), *shape).detach().requires_grad_()
+            for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
+        }
 
     def _loss_and_logits(
         self,
@@ -252,38 +233,44 @@ class Population:
     ) -> tuple[Tensor, Tensor]:
         """Mean loss over the labelled nodes and the weighted penalty, Eq. (12)."""
         with randomness(key):
-            output = self._call(self.model, params, buffers)
-        logits, penalty = output if isinstance(output, tuple) else (output, None)
+            logits, penalty = self._call(self.model, params, buffers)
         loss = self.task.objective.loss(logits, self.task.y, labelled)
         if penalty is None:
             return loss, logits
         summed = getattr(self.model, "penalty_is_summed", False)
         return loss + lam * (penalty / labelled.sum() if summed else penalty), logits
 
-    def _call(self, model: nn.Module, params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Any:
+    def _call(
+        self, model: nn.Module, params: dict[str, Tensor], buffers: dict[str, Tensor]
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits and penalty of one network."""
         # Our networks share modules, not tensors, and swapping a shared module twice would not
-        # put its own tensors back.
-        return functional_call(
+        # restore its own tensors.
+        output = functional_call(
             model, (params, buffers), self.task.inputs, tie_weights=not self.is_ours
         )
-
-    def _views(self, flat: Tensor) -> dict[str, Tensor]:
-        """Parameters by name, as parts of rows that hold all of them: ``[B, P]``."""
-        sizes = [shape.numel() for shape in self._shapes.values()]
-        parts = flat.split(sizes, dim=1)
-        return {
-            name: part.view(len(flat), *shape).detach().requires_grad_()
-            for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
-        }
+        return output if isinstance(output, tuple) else (output, None)
 
     def _losses_and_logits(self, key: Tensor) -> tuple[Tensor, Tensor]:
         """Of every member, ``[B]`` and ``[B, N, C]``, ready for the gradient."""
-        arguments = (self._leaves, self.buffers, key, self.lam, self.labelled)
+        with nullcontext() if self.is_ours or self.vectorised else _torch_seed(key):
+            return self._map(
+                self._loss_and_logits, self._leaves, self.buffers, key, self.lam, self.labelled
+            )
+
+    @torch.no_grad()
+    def _logits(self) -> Tensor:
+        """The logits of every member in evaluation mode, ``[B, N, C]``."""
+        return self._map(
+            lambda *state: self._call(self.eval_model, *state)[0], self._leaves, self.buffers
+        )
+
+    def _map(self, function: Callable[..., Any], *stacked: Any) -> Any:
+        """The function of every member, or of the only one, from stacks to stacks."""
         if self.vectorised:
-            return vmap(self._loss_and_logits)(*arguments)
-        with nullcontext() if self.is_ours else _torch_seed(key):
-            loss, logits = self._loss_and_logits(*(_only(argument) for argument in arguments))
-        return loss[None], logits[None]
+            return vmap(function)(*stacked)
+        only = tree_map(lambda value: value[0], stacked)
+        return tree_map(lambda value: value[None], function(*only))
 
     def _gradient(self, loss: Tensor) -> Tensor:
         """Members share nothing, so the gradient of the sum is the gradient of each."""
@@ -296,16 +283,6 @@ class Population:
         loss = self.task.objective.loss(logits, self.task.y, self.masks[:, _VAL])
         return loss + self.optimiser.penalty() if self.rules.loss_with_decay else loss
 
-    @torch.no_grad()
-    def _logits(self) -> Tensor:
-        def one(params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
-            output = self._call(self.eval_model, params, buffers)
-            return output[0] if isinstance(output, tuple) else output
-
-        if self.vectorised:
-            return vmap(one)(self._leaves, self.buffers)
-        return one(_only(self._leaves), _only(self.buffers))[None]
-
 
 def build_seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
     """A network whose initial weights depend on the seed alone."""
@@ -314,35 +291,9 @@ def build_seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
         return build()
 
 
-def _stack(
-    networks: list[nn.Module], device: torch.device
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    params, buffers = stack_module_state(networks)
-    return (
-        {name: value.detach().to(device) for name, value in params.items()},
-        {name: value.detach().to(device) for name, value in buffers.items()},
-    )
-
-
-def _first_names(model: nn.Module) -> dict[str, str]:
-    """For each name of the state, the first name of the same tensor: gates may be shared."""
-    first: dict[int, str] = {}
-    return {
-        name: first.setdefault(id(value), name)
-        for name, value in model.state_dict(keep_vars=True).items()
-    }
-
-
 @contextmanager
 def _torch_seed(key: Tensor) -> Iterator[None]:
-    """Let what draws from PyTorch's generators depend on the key alone."""
-    with torch.random.fork_rng(devices=[key.device] if key.is_cuda else []):
+    """Make everything drawn from PyTorch's generators depend on the key alone."""
+    with torch.random.fork_rng(devices=[key.device] if traits_of(key.device).is_separate else []):
         torch.manual_seed(int(key.flatten()[0]))
         yield
-
-
-def _only(stacked: Any) -> Any:
-    """The single member of a stack."""
-    if isinstance(stacked, dict):
-        return {name: value[0] for name, value in stacked.items()}
-    return stacked[0]

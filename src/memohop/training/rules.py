@@ -1,4 +1,4 @@
-"""How a population is trained, apart from its members' numbers: rules that papers differ in."""
+"""The rules of training in which papers differ, apart from the members' numbers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from memohop.errors import UsageError
 class Rules:
     """Which optimiser, when to stop, and which epoch counts.
 
-    The defaults are those of this library. The others are what published tables were made
-    with: a row is only reproduced under its own rules.
+    The defaults are those of this library. Published tables were made with the others: a row is
+    reproduced only under its own rules.
 
     Attributes:
         optimiser: ``"adam"``, ``"adamw"`` (decay apart from the gradient) or ``"sgd"``
@@ -26,16 +26,16 @@ class Rules:
         schedule_amount: see ``schedule``.
         decay: weight decay touches ``"all"`` parameters, or those of the ``"first"`` layer,
             the one on the features (H2GCN's runs of GCN).
-        stop: what has to improve for a member to go on. The validation ``"score"``; the
-            validation ``"loss"``; ``"either"`` of them, a tie counting (GAT); or ``"window"``:
+        stop: a member continues while this improves: the validation ``"score"``; the
+            validation ``"loss"``; ``"either"`` of them, ties included (GAT); or ``"window"``:
             stop when the validation loss is above its mean over the last ``patience`` epochs
             (GCN, GPRGNN).
-        keep: the epoch whose weights and scores count. The ``"first"`` or the ``"latest"`` of
+        keep: the epoch that gives weights and scores. The ``"first"`` or the ``"latest"`` of
             the best validation score (MMP; H2GCN); that of the lowest validation ``"loss"``
             (GPRGNN); the latest at which score and loss are ``"both"`` at their best (GAT);
             the ``"last"`` epoch before the stop (GCN). ``"leak-test"`` is MixHop's rule: of
-            equal validation scores, the one with the better *test* score. It is here to show
-            what it is worth; figures made with it are not honest.
+            equal validation scores, the one with the better *test* score. It is here to
+            measure its effect; figures made with it are not honest.
         loss_with_decay: whether the validation loss includes the L2 penalty (GCN).
         class_weight: every labelled node counts alike (``"none"``), or every class
             (``"balanced"``).
@@ -62,12 +62,12 @@ class Rules:
 
     @property
     def leaks(self) -> bool:
-        """Whether the test score takes part in a choice."""
+        """Whether the test score influences a choice."""
         return self.keep == "leak-test"
 
     @property
     def needs_loss(self) -> bool:
-        """Whether the validation loss plays a part."""
+        """Whether a rule uses the validation loss."""
         return self.stop != "score" or self.keep in ("loss", "both") or self.schedule == "plateau"
 
 

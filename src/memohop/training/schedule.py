@@ -1,4 +1,4 @@
-"""How learning rates change in the course of a training, per member and on the device."""
+"""How learning rates change during training, per member and on the device."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from memohop.training.rules import Rules
 
 
 class Schedule:
-    """Changes the members' learning rates in place after each epoch.
+    """Changes the members' learning rates, in place, after each epoch.
 
     Args:
-        rules: which schedule, with its two numbers.
+        rules: the schedule and its two numbers.
         lr: ``[B]``, the rates.
     """
 
@@ -29,7 +29,7 @@ class Schedule:
             self.lr.sub_(due * rules.schedule_amount).clamp_(min=0)
         elif rules.schedule == "plateau":
             assert loss is not None
-            # The margin of torch's ReduceLROnPlateau: a fall by less than 1e-4 of it is none.
+            # As in torch's ReduceLROnPlateau, a fall by less than 1e-4 of the loss does not count.
             better = loss < self.best_loss * (1 - 1e-4)
             self.best_loss.copy_(torch.where(better, loss, self.best_loss))
             self.waited.add_(1).mul_(~better)
@@ -38,6 +38,6 @@ class Schedule:
             self.waited.mul_(~due)
 
     def select(self, lr: Tensor, index: Tensor) -> None:
-        """Go on with some members, whose rates are given."""
+        """Continue with some members, given their rates."""
         self.lr = lr
         self.best_loss, self.waited = self.best_loss[index], self.waited[index]

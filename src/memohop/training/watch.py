@@ -1,4 +1,4 @@
-"""Who goes on, and which epoch counts: the bookkeeping of a population, on its device."""
+"""Which members continue, and which epoch counts: bookkeeping on the population's device."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ _VAL, _TEST = 1, 2
 
 
 class Watch:
-    """Applies the stopping and keeping rules to each member, without a look at the host.
+    """Applies the stopping and keeping rules to each member, without reading from the host.
 
     Args:
         rules: the rules.
         patience: see :class:`Rules`; None for never stopping.
-        members: how many there are.
+        members: the number of members.
         epochs: the most steps that will be taken.
-        device: where the scores are.
+        device: the device of the scores.
 
     Attributes:
-        running: ``[B]``, who has not stopped.
+        running: ``[B]``, whether a member has not stopped.
         ran: ``[B]``, epochs taken.
         kept_epoch: ``[B]``, the epoch that counts so far, from 0.
         kept_scores: ``[B, 3]``, its scores: train, validation, test.
-        losses: ``[B, epochs]``, validation losses, where a rule needs them.
-        diverged: ``[B]``, who has had a loss or an output that is not finite.
+        losses: ``[B, epochs]``, validation losses, if a rule needs them.
+        diverged: ``[B]``, whether a loss or an output was not finite.
     """
 
     def __init__(
@@ -45,12 +45,9 @@ class Watch:
         self.losses = torch.full((members, width), torch.nan, device=device)
 
     def look(self, epoch: Tensor, scores: Tensor, loss: Tensor | None) -> Tensor:
-        """Take in an epoch, and say for whom it is the one to keep.
+        """Record an epoch (from 0), its scores ``[B, 3]`` and its validation losses ``[B]``.
 
-        Args:
-            epoch: a scalar, from 0.
-            scores: ``[B, 3]``.
-            loss: validation losses ``[B]``, where :attr:`Rules.needs_loss`.
+        Returns the members for which it is the epoch to keep, ``[B]``.
         """
         keep = self.running & self._is_to_keep(scores, loss)
         self.kept_scores.copy_(torch.where(keep[:, None], scores, self.kept_scores))
@@ -67,11 +64,11 @@ class Watch:
         return keep
 
     def mark_diverged(self, sound: Tensor) -> None:
-        """Mark who is still running and is not sound, ``[B]``, in this epoch; before its look."""
+        """Mark running members that are not ``sound``, ``[B]``; called before :meth:`look`."""
         self.diverged |= self.running & ~sound
 
     def select(self, index: Tensor) -> None:
-        """Go on with these members alone."""
+        """Continue with these members alone."""
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 setattr(self, name, value[index])

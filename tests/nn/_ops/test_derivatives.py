@@ -12,12 +12,11 @@ from torch.func import functional_call, grad
 
 from memohop import MMP, Graph
 from memohop.nn import SparseFeatures, epoch_key, randomness
-from memohop.nn._ops import fixed_matrix
+from memohop.nn._backends import table
 from memohop.nn._ops.attention import attend, row_softmax
 from memohop.nn._ops.dropped_linear import dropped_linear
 from memohop.nn._ops.dynamic_attention import attend_dynamically
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.fused import numba_kernels
 from memohop.nn._ops.masks import scaled_keep_mask
 from memohop.nn._ops.operation import Operation
 from memohop.nn._ops.pairs import Pairs, pair_product
@@ -98,7 +97,8 @@ class Cases:
         factors = [normal(NODES, seed=seed).to(self.device, self.dtype) for seed in (8, 9)]
         values = factors[0][self.row] * factors[1][self.col]
         matrix, full = FixedMatrix(self.pattern, values, (*factors,)), self.matrix(values.double())
-        assert matrix.packed is not None
+        kernel = table.serve("fixed_product", values, matrix)
+        assert kernel is table.load("numba.table_kernels.fixed_product")
         return Case(
             lambda dense: fixed_product(dense, matrix), lambda dense: full @ dense, [(2, NODES, 3)]
         )
@@ -172,6 +172,7 @@ class Cases:
             lambda mapped, vectors: attend_as_a_whole(
                 mapped, vectors, self.pattern, heads=HEADS, negative_slope=SLOPE,
                 keep=torch.tensor(KEEP), draws=draws, rates=(self.rate, self.rate),
+                kernel=table.load("numba.attention_kernels.attend"),
             ),
             dense,
             [(NODES, HEADS * WIDTH), (3, HEADS * WIDTH)],
@@ -221,7 +222,11 @@ class Cases:
             return (full @ given).unflatten(-1, (3, -1))[:, wanted[:, 0], wanted[:, 1]]
 
         return Case(
-            lambda given: pair_product(values, given, self.pattern, pairs), dense, [(2, NODES, 6)]
+            lambda given: pair_product(
+                values, given, self.pattern, pairs, table.load("numba.kernels.pair_product")
+            ),
+            dense,
+            [(2, NODES, 6)],
         )
 
     def gated_update(self, drops: bool = False, wants_memory: bool = True) -> Case:
@@ -297,17 +302,17 @@ def test_operations_on_a_gpu(name, check_derivatives):
 
 @pytest.fixture
 def small_tables(monkeypatch):
-    monkeypatch.setattr(fixed_matrix, "_LARGE_FOR_TABLES", 0)
-    monkeypatch.setattr(fixed_matrix, "_CROWDED_FOR_TABLES", -1)
+    monkeypatch.setattr(table, "LARGE_FOR_TABLES", 0)
+    monkeypatch.setattr(table, "CROWDED_FOR_TABLES", -1)
 
 
 @pytest.mark.parametrize("name", NUMBA_ALONE)
-@pytest.mark.skipif(numba_kernels() is None, reason="Numba is not installed")
+@pytest.mark.skipif(table.load("numba.kernels.inner") is None, reason="Numba is not installed")
 def test_operations_that_only_numba_serves(small_tables, name, check_derivatives):
     check_case(check_derivatives, NUMBA_ALONE[name](Cases("cpu", torch.float32)), torch.empty(0))
 
 
-@pytest.mark.skipif(numba_kernels() is None, reason="Numba is not installed")
+@pytest.mark.skipif(table.load("numba.kernels.inner") is None, reason="Numba is not installed")
 def test_these_are_all_operations(small_tables, monkeypatch):
     applied = set()
     plain = Operation.apply.__func__
@@ -323,7 +328,7 @@ def test_these_are_all_operations(small_tables, monkeypatch):
             case = make(Cases("cpu", dtype))
             inputs = [torch.ones(shape, dtype=dtype) for shape in case.shapes]
             grad(lambda *given, case=case: case.ours(*given).sum())(*inputs)
-    on_a_gpu_alone = {"_DroppedProduct"}
+    on_a_gpu_alone = {"_Dropped", "_DroppedProduct"}
     assert applied | on_a_gpu_alone == {one.__name__ for one in Operation.__subclasses__()}
 
 

@@ -100,7 +100,7 @@ def test_vectors_per_arc_stay_within_the_bound(bound, at_once, monkeypatch):
         return seen[-1]
 
     monkeypatch.setattr(dynamic_attention, "_sums", spy)
-    monkeypatch.setattr(dynamic_attention, "_AT_ONCE", bound)
+    monkeypatch.setitem(dynamic_attention.AT_ONCE, "cpu", bound)
     found = vmap(lambda h: conv(h, graph))(hidden)
     torch.testing.assert_close(found, expected)
     found.sum().backward()

@@ -52,7 +52,9 @@ def test_rows_of_parts_and_their_gradients(width, matrices):
 
     given = values, dense, slope
     assert_rounded(
-        rows_and_gradient(lambda v, d: pair_product(v, d, PATTERN, PAIRS), *given),
+        rows_and_gradient(
+            lambda v, d: pair_product(v, d, PATTERN, PAIRS, cpu_kernels.pair_product), *given
+        ),
         partial(rows_and_gradient, by_whole_products),
         *given,
         length=max(ROWS, COLUMNS),
@@ -64,10 +66,14 @@ def test_matrices_may_lie_among_other_numbers(width):
     values, dense = numbers(width)
     among = torch.full((COUNT, dense[0].numel() + 5), torch.nan)
     among[:, 2:-3] = dense.flatten(1)
-    found = pair_product(values, among[:, 2:-3].view_as(dense), PATTERN, PAIRS)
-    assert torch.equal(found, pair_product(values, dense, PATTERN, PAIRS))
+    found = pair_product(
+        values, among[:, 2:-3].view_as(dense), PATTERN, PAIRS, cpu_kernels.pair_product
+    )
+    assert torch.equal(found, pair_product(values, dense, PATTERN, PAIRS, cpu_kernels.pair_product))
     turned = dense.transpose(1, 2).contiguous().transpose(1, 2)
-    assert torch.equal(found, pair_product(values, turned, PATTERN, PAIRS))
+    assert torch.equal(
+        found, pair_product(values, turned, PATTERN, PAIRS, cpu_kernels.pair_product)
+    )
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -76,7 +82,10 @@ def test_gradients_inside_vmap_are_those_outside(shared):
     slope = normal(COUNT, len(WANTED), 16)
 
     def loss(value, one, weight):
-        return (pair_product(value[None], one[None], PATTERN, PAIRS)[0] * weight).sum() ** 2
+        return (
+            pair_product(value[None], one[None], PATTERN, PAIRS, cpu_kernels.pair_product)[0]
+            * weight
+        ).sum() ** 2
 
     value, dims = (values[0], (None, 0, 0)) if shared else (values, 0)
     inside = torch.func.vmap(torch.func.grad(loss, argnums=1), dims)(value, dense, slope)
@@ -102,7 +111,9 @@ def test_second_derivatives_are_those_of_whole_products():
         (first,) = torch.autograd.grad(cubes, dense, create_graph=True)
         return torch.autograd.grad((first**2).sum(), dense)[0]
 
-    found = slope_of_slope(lambda v, d: pair_product(v, d, PATTERN, PAIRS), *given)
+    found = slope_of_slope(
+        lambda v, d: pair_product(v, d, PATTERN, PAIRS, cpu_kernels.pair_product), *given
+    )
     exact = partial(slope_of_slope, by_whole_products)
     assert_rounded(found, exact, *given, length=2 * (ROWS + COLUMNS))
 
@@ -113,7 +124,7 @@ def test_results_depend_neither_on_the_company_nor_on_threads(monkeypatch):
 
     def results(part):
         leaf = dense[part].clone().requires_grad_()
-        out = pair_product(values[part], leaf, PATTERN, PAIRS)
+        out = pair_product(values[part], leaf, PATTERN, PAIRS, cpu_kernels.pair_product)
         return out, *torch.autograd.grad((out**2).sum(), leaf)
 
     one_thread = results(slice(None))

@@ -42,12 +42,6 @@ def test_products_of_several_matrices():
     )
 
 
-def test_block_diagonal_form_equals_one_by_one():
-    values, dense = random(3, 6), random(3, 5, 2)
-    block = pattern().block_csr(values) @ dense.reshape(15, 2)
-    torch.testing.assert_close(block.view(3, 4, 2), slow_product(values, dense))
-
-
 def test_inner_products():
     left, right = random(2, 4, 3), random(2, 5, 3)
     found = inner(left, right, pattern())

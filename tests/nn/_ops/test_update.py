@@ -7,8 +7,8 @@ from torch.func import functional_call, vmap
 
 from memohop import MMP
 from memohop.nn import epoch_key, randomness
+from memohop.nn._backends.table import serve
 from memohop.nn._ops import update
-from memohop.nn._ops.fused import gate_kernels_for
 from memohop.nn._ops.masks import scaled_keep_mask
 from memohop.nn.randomness import Draw
 from numerics import generator
@@ -137,7 +137,7 @@ def test_one_round_alone_is_the_same_per_node_and_per_channel(width):
 
 def test_who_does_not_ask_for_the_gates_gradient_does_not_pay_for_it(monkeypatch):
     like = torch.empty(0)
-    if gate_kernels_for(numbers(like)[0]) is None:
+    if serve("gated_update", numbers(like)[0]) is None:
         pytest.skip("Numba is not installed")
     expected = exact_gradients(on_states, 0.0, like, keys(like))
     monkeypatch.delattr(update, "_backward")  # what serves where the kernels do not

@@ -10,9 +10,9 @@ from numerics import assert_rounded, assert_same_sums, generator
 pytest.importorskip("numba", reason="Numba is not installed")
 
 from memohop.nn import Graph, GraphAttention, epoch_key, randomness
-from memohop.nn import graph_attention as layers
 from memohop.nn._backends.numba import attention_kernels as cpu_attention_kernels
 from memohop.nn._backends.numba import kernels as cpu_kernels
+from memohop.nn._backends.table import without
 from memohop.nn._ops.attention import attend
 from memohop.nn._ops.pattern import Pattern, weighted_product
 from memohop.nn._ops.whole_attention import attend_as_a_whole
@@ -67,7 +67,7 @@ def at_once(pattern, places, keep):
         draws = tuple(None if place is None else Draw(key, place) for place in places)
         return attend_as_a_whole(
             mapped, vectors, pattern, heads=HEADS, negative_slope=SLOPE, keep=keep,
-            draws=draws, rates=(value_rate, rate),
+            draws=draws, rates=(value_rate, rate), kernel=cpu_attention_kernels.attend,
         )  # fmt: skip
 
     dims = (0, 0, 0, 0, 0, None if keep is None else 0)
@@ -186,6 +186,7 @@ def test_gradients_inside_vmap_are_those_outside():
         out = attend_as_a_whole(
             mapped, vectors, pattern, heads=HEADS, negative_slope=SLOPE, keep=None,
             draws=(Draw(key, 5), Draw(key, 4)), rates=(value_rate, rate),
+            kernel=cpu_attention_kernels.attend,
         )  # fmt: skip
         return (out**2).sum()
 
@@ -209,7 +210,7 @@ def everything(members, pattern):
     drops = tuple(
         (KEYS[:members], rates[:members], place) for rates, place in zip(RATES, (5, 4), strict=True)
     )
-    arguments = pattern.csr_indices, mapped, vectors, keep, SLOPE, drops
+    arguments = pattern, mapped, vectors, keep, SLOPE, drops
     out, *kept = cpu_attention_kernels.attend(*arguments)
     return [out, *kept, *cpu_attention_kernels.attend_backward(*arguments, kept, out)]
 
@@ -262,8 +263,8 @@ def test_the_layer_draws_the_masks_it_draws_without_the_operation(dropped, monke
 
     fused = torch.vmap(one)(hidden, KEYS)
     assert torch.equal(fused[1], one(hidden[1], KEYS[1]))
-    monkeypatch.setattr(layers, "cpu_attention_kernels", lambda tensor, heads: None)
-    plain = torch.vmap(one)(hidden, KEYS)
+    with without("whole_attention"):
+        plain = torch.vmap(one)(hidden, KEYS)
     layer, graph = layer.double(), exact_graph
     for found in (fused, plain):
         assert_rounded(found, lambda h: torch.vmap(one)(h, KEYS), hidden, length=4 * (10 + 2 * 30))

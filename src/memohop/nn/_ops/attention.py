@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memohop.nn._ops.fused import cpu_kernels, cpu_kernels_backward
-from memohop.nn._ops.operation import Operation, batch_first
+from memohop.nn._backends.table import serve
+from memohop.nn._ops.operation import Operation
 from memohop.nn._ops.pattern import Pattern
 
 
@@ -46,17 +46,18 @@ def attend(
 class _Attention(Operation):
     """Weights ``[K, entries]`` from ``receive`` and ``send``; the signs are for the backward.
 
-    The CPU kernels find the signs anew and leave them empty.
+    Kernels find the signs anew and leave them empty.
     """
+
+    tensors = 3
 
     @staticmethod
     def forward(
         receive: Tensor, send: Tensor, keep: Tensor | None, negative_slope: float, pattern: Pattern
     ) -> tuple[Tensor, Tensor]:
-        if (served := cpu_kernels(receive)) is not None:
+        if (kernel := serve("attention", receive)) is not None:
             nothing = receive.new_empty(len(receive), 0, dtype=torch.bool)
-            indices = pattern.csr_indices
-            return served.attention(*indices, receive, send, keep, negative_slope), nothing
+            return kernel(receive, send, keep, negative_slope, pattern), nothing
         scores = receive.index_select(1, pattern.row)
         scores.add_(send.index_select(1, pattern.col))
         negative = scores < 0
@@ -75,10 +76,8 @@ class _Attention(Operation):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         receive, send, weights, negative = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
-        if (served := cpu_kernels_backward(receive)) is not None:
-            found = served.attention_backward(
-                *pattern.csr_indices, receive, send, weights, grads[0], ctx.negative_slope
-            )
+        if (kernel := serve("attention_backward", receive)) is not None:
+            found = kernel(receive, send, weights, grads[0], ctx.negative_slope, pattern)
             return *found, None, None, None
         if negative.shape != weights.shape:
             sums = receive.index_select(-1, pattern.row) + send.index_select(-1, pattern.col)
@@ -93,25 +92,6 @@ class _Attention(Operation):
         of_receive = _RowSums.apply((slope - first) * of_scores, pattern)
         return of_receive, _RowSums.apply(of_send, pattern.transpose), None, None, None
 
-    @staticmethod
-    def vmap(
-        info: Any,
-        in_dims: tuple[int | None, ...],
-        receive: Tensor,
-        send: Tensor,
-        keep: Tensor | None,
-        negative_slope: float,
-        pattern: Pattern,
-    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        receive = batch_first(receive, in_dims[0], info.batch_size)
-        send = batch_first(send, in_dims[1], info.batch_size)
-        if keep is not None:
-            keep = batch_first(keep, in_dims[2], info.batch_size).flatten(0, 1)
-        folded = (receive.flatten(0, 1), send.flatten(0, 1), keep)
-        weights, negative = _Attention.apply(*folded, negative_slope, pattern)
-        shape = receive.shape[:2]
-        return (weights.unflatten(0, shape), negative.unflatten(0, shape)), (0, 0)
-
 
 def row_softmax(scores: Tensor, pattern: Pattern) -> Tensor:
     """Softmax of scores ``[heads, entries]`` within rows; rows of -inf alone give 0."""
@@ -119,6 +99,8 @@ def row_softmax(scores: Tensor, pattern: Pattern) -> Tensor:
 
 
 class _RowSoftmax(Operation):
+    tensors = 1
+
     @staticmethod
     def forward(scores: Tensor, pattern: Pattern) -> Tensor:
         return pattern.row_softmax(scores)
@@ -133,25 +115,19 @@ class _RowSoftmax(Operation):
         (weights,) = ctx.saved_tensors
         return _softmax_backward(weights, grads[0], ctx.pattern), None
 
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], scores: Tensor, pattern: Pattern
-    ) -> tuple[Tensor, int]:
-        scores = batch_first(scores, in_dims[0], info.batch_size)
-        weights = _RowSoftmax.apply(scores.flatten(0, 1), pattern)
-        return weights.unflatten(0, scores.shape[:2]), 0
-
 
 def _softmax_backward(weights: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
     """The gradient in the scores, from that in the weights."""
-    if (served := cpu_kernels_backward(weights)) is not None:
-        return served.softmax_backward(pattern.csr_indices[0], weights, grad)
+    if (kernel := serve("row_softmax_backward", weights)) is not None:
+        return kernel(weights, grad, pattern)
     weighted = weights * grad
     sums = _RowSums.apply(weighted, pattern).index_select(-1, pattern.row)
     return weighted - weights * sums
 
 
 class _RowSums(Operation):
+    tensors = 1
+
     @staticmethod
     def forward(values: Tensor, pattern: Pattern) -> Tensor:
         return pattern.row_sums(values)
@@ -163,11 +139,3 @@ class _RowSums(Operation):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         return grads[0].index_select(-1, ctx.pattern.row), None
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], values: Tensor, pattern: Pattern
-    ) -> tuple[Tensor, int]:
-        values = batch_first(values, in_dims[0], info.batch_size)
-        sums = _RowSums.apply(values.flatten(0, 1), pattern)
-        return sums.unflatten(0, values.shape[:2]), 0

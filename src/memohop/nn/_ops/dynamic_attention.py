@@ -14,13 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from memohop.nn._backends.table import AT_ONCE
 from memohop.nn._ops.attention import row_softmax
-from memohop.nn._ops.fused import fold_members, unfold_members
 from memohop.nn._ops.operation import Operation, gradients
 from memohop.nn._ops.pattern import Pattern, weighted_product
-
-_AT_ONCE = 1 << 16  # numbers in the vectors of arcs at one time, a few times over: a CPU's cache
-_AT_ONCE_ON_GPU = 1 << 26
 
 
 def attend_dynamically(
@@ -54,6 +51,8 @@ def attend_dynamically(
 class _Scores(Operation):
     """Scores ``[K, entries]`` from ``[K, rows, D]``, ``[K, columns, D]`` and ``[K, D]``."""
 
+    tensors = 3
+
     @staticmethod
     def forward(
         receive: Tensor, send: Tensor, score: Tensor, negative_slope: float, pattern: Pattern
@@ -74,11 +73,6 @@ class _Scores(Operation):
         found = _ScoresBackward.apply(grads[0], *ctx.saved_tensors, ctx.negative_slope, ctx.pattern)
         return *found, None, None
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
-        out = _Scores.apply(*fold_members(info, in_dims, inputs[:3]), *inputs[3:])
-        return unfold_members(info, out), 0
-
 
 class _ScoresBackward(Operation):
     r"""Gradients in the two kinds of vectors and in the score.
@@ -90,6 +84,8 @@ class _ScoresBackward(Operation):
     row's first entry: exactly 0, and not a rounding error that Adam would magnify, where all
     entries of a row lie on one side of the kink.
     """
+
+    tensors = 4
 
     @staticmethod
     def forward(
@@ -136,13 +132,6 @@ class _ScoresBackward(Operation):
 
         return *gradients(first, ctx.saved_tensors, grads), None, None
 
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *inputs: Any
-    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        found = _ScoresBackward.apply(*fold_members(info, in_dims, inputs[:4]), *inputs[4:])
-        return tuple(unfold_members(info, one) for one in found), (0, 0, 0)
-
 
 def _sums(receive: Tensor, send: Tensor, pattern: Pattern) -> Tensor:
     """The sum of both ends' vectors for each entry: ``[K, entries, D]``."""
@@ -152,5 +141,5 @@ def _sums(receive: Tensor, send: Tensor, pattern: Pattern) -> Tensor:
 def _parts(receive: Tensor, pattern: Pattern) -> Iterator[slice]:
     """How many of the ``K`` to take at a time."""
     each = max(1, len(pattern) * receive.shape[-1])
-    step = max(1, (_AT_ONCE_ON_GPU if receive.is_cuda else _AT_ONCE) // each)
+    step = max(1, AT_ONCE[receive.device.type] // each)
     return (slice(start, start + step) for start in range(0, len(receive), step))

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn._ops.operation import Operation, batch_first
+from memohop.nn._ops.operation import Operation
 from memohop.nn.randomness import Draw, draw_masks
 
 
@@ -30,6 +30,8 @@ def keep_masks(
 class _KeepMasks(Operation):
     """:func:`draw_masks` cannot be mapped, since it works in place; this can."""
 
+    tensors = 2
+
     @staticmethod
     def forward(
         keys: Tensor, rates: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
@@ -43,18 +45,3 @@ class _KeepMasks(Operation):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:
         return None, None, None, None, None
-
-    @staticmethod
-    def vmap(
-        info: Any,
-        in_dims: tuple[int | None, ...],
-        keys: Tensor,
-        rates: Tensor,
-        place: int,
-        shape: tuple[int, ...],
-        dtype: torch.dtype,
-    ) -> tuple[Tensor, int]:
-        keys = batch_first(keys, in_dims[0], info.batch_size)
-        rates = batch_first(rates, in_dims[1], info.batch_size)
-        masks = _KeepMasks.apply(keys.flatten(0, 1), rates.flatten(0, 1), place, shape, dtype)
-        return masks.unflatten(0, keys.shape[:2]), 0

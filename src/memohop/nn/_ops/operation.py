@@ -1,9 +1,9 @@
-"""What the library's own differentiable operations have in common."""
+"""The base of the library's own differentiable operations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,11 +13,18 @@ from torch._functorch.utils import unwrap_dead_wrappers
 class Operation(torch.autograd.Function):
     """An autograd function with a ``vmap`` rule, without the cost of either where not needed.
 
+    The first ``tensors`` inputs and all results have a leading axis of members; an input may be
+    None. Under ``vmap`` the members are folded into that axis. For one member it comes and goes by
+    ``[None]`` and ``squeeze``: the backward pass of an index like ``[0]`` would fill a tensor with
+    zeros and copy into it.
+
     ``torch.autograd.Function.apply`` inspects the signature of ``forward`` on every call to fill
     in defaults. Ours have none, and on a small graph that inspection would be a tenth of a step.
-    Like that one, this takes tensors out of the wrappers of a transform that is over: what
-    ``torch.func.vjp`` saved arrives in them.
+    Like that one, this takes tensors out of the wrappers of a transform that is over, in which
+    ``torch.func.vjp`` saves them.
     """
+
+    tensors: ClassVar[int]
 
     @classmethod
     def apply(cls, *inputs: Any) -> Any:
@@ -26,16 +33,29 @@ class Operation(torch.autograd.Function):
             return super().apply(*inputs)
         return super(torch.autograd.Function, cls).apply(*unwrap_dead_wrappers(inputs))  # type: ignore[misc]
 
+    @classmethod
+    def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
+        """Fold the members into the leading axis, run, and unfold them again."""
+        size = info.batch_size
+        folded = [
+            None if tensor is None else batch_first(tensor, dim, size).flatten(0, 1)
+            for tensor, dim in zip(inputs[: cls.tensors], in_dims, strict=False)
+        ]
+        found = cls.apply(*folded, *inputs[cls.tensors :])
+        if isinstance(found, Tensor):
+            return found.unflatten(0, (size, -1)), 0
+        return tuple(part.unflatten(0, (size, -1)) for part in found), (0,) * len(found)
+
 
 def gradients(
     function: Callable[..., tuple[Tensor, ...]],
     inputs: Sequence[Tensor],
     grads: Sequence[Tensor | None],
 ) -> tuple[Tensor, ...]:
-    """The gradients in the inputs, from those in the results, as values to map or derive again.
+    """The gradients in the inputs, from those in the results, to be mapped or differentiated.
 
-    For the backward pass of an operation whose kernels give neither: ``function`` is the same
-    from PyTorch's operations. A gradient of None counts as zeros.
+    For the backward pass of an operation with kernels, which give neither: ``function`` is the
+    same from PyTorch's operations. A gradient of None counts as zeros.
     """
     plain = unwrap_dead_wrappers(tuple(inputs))
     outputs, pull_back = torch.func.vjp(function, *plain)  # type: ignore[misc]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from memohop.nn._ops.fused import cpu_kernels_backward, numba_kernels
+from memohop.nn._backends.table import serve
 from memohop.nn._ops.operation import Operation, batch_first
 from memohop.nn._ops.pattern import Pattern, weighted_product
 
@@ -25,47 +26,52 @@ class Pairs:
 
     def __init__(self, row: Tensor, part: Tensor, parts: int) -> None:
         self.row, self.part, self.parts = row.to(torch.int32), part.to(torch.int32), parts
-        self.place = row * parts + part
+        self.index = row * parts + part
 
 
-def pair_product(values: Tensor, dense: Tensor, pattern: Pattern, pairs: Pairs) -> Tensor:
-    """``K`` products of which only some rows of each part are computed, by the CPU kernels.
+def pair_product(
+    values: Tensor,
+    dense: Tensor,
+    pattern: Pattern,
+    pairs: Pairs,
+    kernel: Callable[..., Tensor],
+) -> Tensor:
+    """``K`` products of which only some rows of each part are computed, by a kernel.
 
     From values ``[K, entries]``, or ``[1, entries]`` for all, and dense
     ``[K, columns, parts * D]`` to ``[K, pairs, D]``. Gradients reach ``dense`` alone.
     """
-    return _PairProduct.apply(values, dense, pattern, pairs)
+    return _PairProduct.apply(values, dense, pattern, pairs, kernel)
 
 
 class _PairProduct(Operation):
     @staticmethod
-    def forward(values: Tensor, dense: Tensor, pattern: Pattern, pairs: Pairs) -> Tensor:
-        served = numba_kernels()
-        assert served is not None
-        apart = dense.unflatten(-1, (pairs.parts, -1))
-        return served.pair_product(*pattern.csr_indices, values, pairs.row, pairs.part, apart)
+    def forward(
+        values: Tensor,
+        dense: Tensor,
+        pattern: Pattern,
+        pairs: Pairs,
+        kernel: Callable[..., Tensor],
+    ) -> Tensor:
+        return kernel(values, dense, pattern, pairs)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        values, _, ctx.pattern, ctx.pairs = inputs
+        values, _, ctx.pattern, ctx.pairs, _ = inputs
         ctx.save_for_backward(values)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (values,) = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
         pairs: Pairs = ctx.pairs
-        if (served := cpu_kernels_backward(grads[0])) is not None:
-            shape = (pattern.shape[1], pairs.parts)
-            out = served.transposed_pair_product(
-                *pattern.csr_indices, values, pairs.row, pairs.part, grads[0], shape
-            )
-            return None, out.flatten(2), None, None
+        if (kernel := serve("pair_product_backward", grads[0])) is not None:
+            return None, kernel(values, grads[0], pattern, pairs), None, None, None
         count, _, width = grads[0].shape
         every = grads[0].new_zeros(count, pattern.shape[0] * pairs.parts, width)
-        every = every.index_copy(1, pairs.place, grads[0]).unflatten(1, (-1, pairs.parts))
+        every = every.index_copy(1, pairs.index, grads[0]).unflatten(1, (-1, pairs.parts))
         turned = values.expand(count, -1).index_select(-1, pattern.order)
-        return None, weighted_product(turned, every.flatten(2), pattern.transpose), None, None
+        return None, weighted_product(turned, every.flatten(2), pattern.transpose), *[None] * 3
 
     @staticmethod
     def vmap(
@@ -75,9 +81,10 @@ class _PairProduct(Operation):
         dense: Tensor,
         pattern: Pattern,
         pairs: Pairs,
+        kernel: Callable[..., Tensor],
     ) -> tuple[Tensor, int]:
         dense = batch_first(dense, in_dims[1], info.batch_size)
         if in_dims[0] is not None:
             values = values.movedim(in_dims[0], 0).expand(-1, dense.shape[1], -1).flatten(0, 1)
-        out = pair_product(values, dense.flatten(0, 1), pattern, pairs)
+        out = pair_product(values, dense.flatten(0, 1), pattern, pairs, kernel)
         return out.unflatten(0, dense.shape[:2]), 0

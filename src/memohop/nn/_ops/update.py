@@ -13,12 +13,7 @@ import torch
 from torch import Tensor
 from torch._functorch.utils import unwrap_dead_wrappers
 
-from memohop.nn._ops.fused import (
-    fold_members,
-    gate_kernels_for,
-    in_plain_backward,
-    unfold_members,
-)
+from memohop.nn._backends.table import in_plain_backward, serve
 from memohop.nn._ops.masks import keep_masks
 from memohop.nn._ops.operation import Operation, gradients
 from memohop.nn.randomness import Draw, draw_masks, place_words
@@ -62,10 +57,9 @@ def gated_update(
 
 
 class _GatedUpdate(Operation):
-    """Everything has a leading axis of members.
+    """Without kernels masks and masked inputs are outputs too, which the backward pass reads."""
 
-    Without kernels masks and masked inputs are outputs too, which the backward pass needs again.
-    """
+    tensors = 6
 
     @staticmethod
     def forward(
@@ -79,10 +73,9 @@ class _GatedUpdate(Operation):
         wants_memory: bool,
     ) -> tuple[Tensor, ...]:
         kept: tuple[Tensor, ...] = (hidden.new_empty(len(hidden), 0),) * 4
-        if (kernels := gate_kernels_for(hidden)) is not None:
+        if (kernel := serve("gated_update", hidden)) is not None:
             tensors = (t.contiguous() for t in (hidden, message, weight, bias))
-            drop = _drop(keys, rates, places)
-            return *kernels.gated_update(*tensors, drop, wants_memory), *kept
+            return *kernel(*tensors, _drop(keys, rates, places), wants_memory), *kept
         parts = (hidden, message)
         if places is not None:
             kept = _masked(hidden, message, keys, rates, places)
@@ -115,25 +108,17 @@ class _GatedUpdate(Operation):
 
             return *gradients(updated, (hidden, message, weight, bias), grads[:3]), *[None] * 4
         of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
-        kernels = gate_kernels_for(hidden)
-        if kernels is not None and grads[2] is None:
+        kernel = serve("gated_update_backward", hidden)
+        if kernel is not None and grads[2] is None:
             tensors = (t.contiguous() for t in (hidden, message, weight))
             drop = _drop(keys, rates, ctx.places)
-            found = kernels.gated_update_backward(*tensors, gates, of_hidden, grads[1], drop)
-            return *found, *[None] * 4
+            return *kernel(*tensors, gates, of_hidden, grads[1], drop), *[None] * 4
         if ctx.places is None:
             kept = [None, None, hidden, message]
         elif kept[0].numel() == 0:  # it was the kernels that went forward
             kept = [*_masked(hidden, message, keys, rates, ctx.places)]
         found = _backward(hidden, message, weight, gates, kept, of_hidden, *grads[1:3])
         return *found, *[None] * 4
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *inputs: Any
-    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        found = _GatedUpdate.apply(*fold_members(info, in_dims, inputs[:6]), *inputs[6:])
-        return tuple(unfold_members(info, part) for part in found), (0,) * len(found)
 
 
 def _equations(
@@ -169,7 +154,7 @@ def _backward(
     ``kept`` holds the masks of hidden and message, or None, and the two with masks applied.
     """
     gate_hidden, gate_message, gate_memory = gates.split(1, dim=-1)
-    work = torch.empty_like(hidden)  # one piece of memory that stays in the cache
+    work = torch.empty_like(hidden)  # one buffer that stays in the cache
     of_scores = torch.zeros_like(gates)
     torch.sum(torch.mul(of_hidden, hidden, out=work), -1, out=of_scores[..., 0])
     torch.sum(torch.mul(of_hidden, message, out=work), -1, out=of_scores[..., 1])

@@ -6,14 +6,14 @@ they write and read a number per entry and head some ten times. Here nothing is 
 
 from __future__ import annotations
 
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from memohop.nn._backends.table import serve
 from memohop.nn._ops.attention import attend
-from memohop.nn._ops.fused import fold_members, in_plain_backward, numba_kernels, unfold_members
 from memohop.nn._ops.masks import keep_masks
 from memohop.nn._ops.operation import Operation, gradients
 from memohop.nn._ops.pattern import Pattern, weighted_product
@@ -32,6 +32,7 @@ def attend_as_a_whole(
     keep: Tensor | None,
     draws: tuple[Draw | None, Draw | None],
     rates: tuple[Tensor, Tensor],
+    kernel: Callable[..., Any],
 ) -> Tensor:
     r"""The concatenated heads of :class:`~memohop.nn.GraphAttention`: ``[N, C]``.
 
@@ -45,20 +46,20 @@ def attend_as_a_whole(
         keep: ``[entries]``, 0 for entries to leave out.
         draws: the places of the masks of values and of weights; None for no dropout.
         rates: the two rates of dropout.
+        kernel: which computes it.
     """
     drawn = draws[0] or draws[1]
     key = torch.zeros(2, dtype=torch.int32) if drawn is None else drawn.key
     places = [None if draw is None else draw.place for draw in draws]
     tensors = (mapped, vectors, key, *(rate.reshape(()) for rate in rates))
     kept = None if keep is None else (keep != 0)[None]
-    out, _, _ = _WholeAttention.apply(
-        *(tensor[None] for tensor in tensors), kept, tuple(places), heads, negative_slope, pattern
-    )
+    constants = tuple(places), heads, negative_slope, pattern, kernel
+    out, _, _ = _WholeAttention.apply(*(tensor[None] for tensor in tensors), kept, *constants)
     return out.squeeze(0)
 
 
 class _WholeAttention(Operation):
-    """Everything has a leading axis of members."""
+    tensors = 6
 
     @staticmethod
     def forward(
@@ -72,16 +73,14 @@ class _WholeAttention(Operation):
         heads: int,
         negative_slope: float,
         pattern: Pattern,
+        kernel: Callable[..., tuple[Tensor, Tensor, Tensor]],
     ) -> tuple[Tensor, Tensor, Tensor]:
         drops = _drops(keys, (value_rates, rates), places)
-        found: tuple[Tensor, Tensor, Tensor] = _kernels().attend(
-            pattern.csr_indices, mapped, vectors, keep, negative_slope, drops
-        )
-        return found
+        return kernel(pattern, mapped, vectors, keep, negative_slope, drops)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        *tensors, ctx.places, ctx.heads, ctx.negative_slope, ctx.pattern = inputs
+        *tensors, ctx.places, ctx.heads, ctx.negative_slope, ctx.pattern, _ = inputs
         ctx.save_for_backward(*tensors, *output[1:])
         ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
@@ -90,25 +89,15 @@ class _WholeAttention(Operation):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         mapped, vectors, keys, value_rates, rates, keep, *kept = ctx.saved_tensors
         drops = _drops(keys, (value_rates, rates), ctx.places)
-        if in_plain_backward():
-            found = _kernels().attend_backward(
-                ctx.pattern.csr_indices, mapped, vectors, keep, ctx.negative_slope, drops, kept,
-                grads[0],
-            )  # fmt: skip
-            return *found, *[None] * 8
+        if (kernel := serve("whole_attention_backward", mapped)) is not None:
+            given = ctx.pattern, mapped, vectors, keep, ctx.negative_slope, drops
+            return *kernel(*given, kept, grads[0]), *[None] * 9
 
         def attended(mapped: Tensor, vectors: Tensor) -> tuple[Tensor]:
             constants = keep, drops, ctx.heads, ctx.negative_slope, ctx.pattern
             return (_plain(mapped, vectors, *constants),)
 
-        return *gradients(attended, (mapped, vectors), grads[:1]), *[None] * 8
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *inputs: Any
-    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        found = _WholeAttention.apply(*fold_members(info, in_dims, inputs[:6]), *inputs[6:])
-        return tuple(unfold_members(info, part) for part in found), (0,) * len(found)
+        return *gradients(attended, (mapped, vectors), grads[:1]), *[None] * 9
 
 
 def _plain(
@@ -149,9 +138,3 @@ def _drops(keys: Tensor, rates: tuple[Tensor, Tensor], places: Places) -> tuple[
         for rate, place in zip(rates, places, strict=True)
     )
     return values, weights
-
-
-def _kernels() -> ModuleType:
-    kernels = numba_kernels("attention_kernels")
-    assert kernels is not None
-    return kernels

@@ -62,7 +62,9 @@ import numba
 before = dict(vars(numba.config))
 import torch
 from memohop.nn._backends.numba.kernels import row_sums
-assert row_sums(torch.tensor([0, 2, 3], dtype=torch.int32), torch.ones(1, 3)).tolist() == [[2, 1]]
+from memohop.nn._ops.pattern import Pattern
+pattern = Pattern(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), (2, 2))
+assert row_sums(torch.ones(1, 3), pattern).tolist() == [[2, 1]]
 after = dict(vars(numba.config))
 assert after == before, {name for name in after if after[name] != before.get(name)}
 """

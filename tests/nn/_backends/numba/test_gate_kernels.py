@@ -11,7 +11,7 @@ from numerics import assert_rounded, generator
 pytest.importorskip("numba", reason="Numba is not installed")
 
 from memohop.nn import epoch_key
-from memohop.nn._ops.fused import cpu_gate_kernels
+from memohop.nn._backends.table import serve
 from memohop.nn._ops.update import gated_update
 from memohop.nn.decoupling import decoupling_loss
 from memohop.nn.randomness import Draw
@@ -62,13 +62,13 @@ def agree(tensors, rate, wants_memory):
 @pytest.mark.parametrize("width", [2, 6, 64])
 def test_the_gated_update_and_its_gradients(width, rate, wants_memory):
     tensors = inputs(width)
-    assert cpu_gate_kernels(tensors[0]) is not None
+    assert serve("gated_update", tensors[0]) is not None
     agree(tensors, rate, wants_memory)
 
 
 def test_an_odd_width_is_for_the_plain_update():
     tensors = inputs(5)
-    assert cpu_gate_kernels(tensors[0]) is None
+    assert serve("gated_update", tensors[0]) is None
     agree(tensors, 0.6, True)
 
 

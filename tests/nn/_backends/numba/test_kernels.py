@@ -13,7 +13,7 @@ from memohop.nn import Dropout, epoch_key, randomness
 from memohop.nn._backends.numba import kernels as cpu_kernels
 from memohop.nn._ops.attention import attend, row_softmax
 from memohop.nn._ops.pattern import Pattern, inner, weighted_product
-from memohop.nn.randomness import draw_masks, place_words
+from memohop.nn.randomness import draw_masks
 
 COUNT = 6
 
@@ -170,18 +170,6 @@ def test_gradients_inside_vmap_are_those_outside():
         assert_rounded(found, outside, receive, send, length=3 * sum(pattern.shape))
 
 
-RATES = torch.tensor([0.0, 0.2, 0.5, 0.6, 0.9, 1 - 1e-6])
-
-
-@pytest.mark.parametrize("shape", [(1,), (2,), (77,), (12, 34), (3, 5, 7)])
-def test_dropout_has_the_masks_of_the_plain_computation_bit_for_bit(shape):
-    keys = epoch_key(torch.arange(COUNT) + (1 << 40), torch.tensor(7))
-    masks = draw_masks(keys, RATES, (5,), shape, torch.float32)[0]
-    values = normal(COUNT, *shape)
-    found = cpu_kernels.dropout(values, keys, RATES, *place_words(5))
-    assert torch.equal(found, values * masks)
-
-
 def test_dropout_of_a_population_forwards_and_backwards():
     keys = epoch_key(torch.arange(COUNT), torch.tensor(1))
     layer = Dropout(0.3)
@@ -205,20 +193,17 @@ def everything(members, pattern):
     rows, columns = pattern.shape
     receive, send = (end[:members] for end in ends(pattern))
     dense, grad = normal(COUNT, columns, 5)[:members], normal(COUNT, rows, 5)[:members]
-    indices = pattern.csr_indices
-    weights = cpu_kernels.attention(*indices, receive, send, None, 0.2)
-    of_weights = cpu_kernels.inner(*indices, grad, dense)
-    keys = epoch_key(torch.arange(members), torch.tensor(1))
+    weights = cpu_kernels.attention(receive, send, None, 0.2, pattern)
+    of_weights = cpu_kernels.inner(grad, dense, pattern)
     return [
         weights,
-        *cpu_kernels.attention_backward(*indices, receive, send, weights, of_weights, 0.2),
-        cpu_kernels.product(*indices, weights, dense, rows),
-        cpu_kernels.transposed_product(*indices, weights, grad, columns),
+        *cpu_kernels.attention_backward(receive, send, weights, of_weights, 0.2, pattern),
+        cpu_kernels.weighted_product(weights, dense, pattern),
+        cpu_kernels.weighted_product_backward(weights, grad, pattern),
         of_weights,
-        cpu_kernels.row_softmax(indices[0], of_weights),
-        cpu_kernels.softmax_backward(indices[0], weights, of_weights),
-        cpu_kernels.row_sums(indices[0], of_weights),
-        cpu_kernels.dropout(weights, keys, RATES[:members], *place_words(3)),
+        cpu_kernels.row_softmax(of_weights, pattern),
+        cpu_kernels.row_softmax_backward(weights, of_weights, pattern),
+        cpu_kernels.row_sums(of_weights, pattern),
     ]
 
 

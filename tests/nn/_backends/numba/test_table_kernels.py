@@ -8,9 +8,10 @@ from numerics import assert_rounded, generator
 pytest.importorskip("numba", reason="Numba is not installed")
 
 from memohop import Graph
+from memohop.nn._backends import table
 from memohop.nn._backends.numba import kernels as cpu_kernels
+from memohop.nn._backends.numba import table_kernels
 from memohop.nn._backends.numba.table_kernels import PackedMatrix
-from memohop.nn._ops import fixed_matrix
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern
 
@@ -34,11 +35,16 @@ def matrix_with_factors(rows, columns, share=0.4):
     return FixedMatrix(made, factors[0][made.row] * factors[1][made.col], factors)
 
 
+def has_tables(matrix):
+    dense = matrix.values.new_empty(1, matrix.pattern.shape[1], 8)
+    return table.serve("fixed_product", dense, matrix) is table_kernels.fixed_product
+
+
 @pytest.fixture
 def any_size(monkeypatch):
     """Small matrices go through the tables as well, and those with few entries or none."""
-    monkeypatch.setattr(fixed_matrix, "_LARGE_FOR_TABLES", 0)
-    monkeypatch.setattr(fixed_matrix, "_CROWDED_FOR_TABLES", -1)
+    monkeypatch.setattr(table, "LARGE_FOR_TABLES", 0)
+    monkeypatch.setattr(table, "CROWDED_FOR_TABLES", -1)
 
 
 SHAPES = [(1, 1), (2, 2), (3, 2), (7, 31), (33, 32), (50, 67), (40, 128), (130, 30)]
@@ -52,7 +58,7 @@ def test_products_and_their_gradients(any_size, shape, width, count, share):
     matrix = matrix_with_factors(*shape, share)
     full = matrix.csr.to_dense().double()
     for of_matrix, of_full in ((matrix, full), (matrix.transpose, full.t())):
-        assert of_matrix.packed is not None
+        assert has_tables(of_matrix)
         rows, columns = of_full.shape
         dense = normal(count, columns, width).requires_grad_()
         bias = normal(count, width).requires_grad_()
@@ -78,8 +84,8 @@ def test_graphs_whose_arcs_count_once(any_size, norm, direction):
     plain = graph.to(dtype=torch.float64)
     hidden = normal(NODES, 20)
     for one, other in ((graph, plain), (graph.reversed, plain.reversed)):
-        assert one.matrix.packed is not None
-        assert other.matrix.packed is None
+        assert has_tables(one.matrix)
+        assert not has_tables(other.matrix)
         assert_rounded(one @ hidden, other.__matmul__, hidden, length=NODES)
 
 
@@ -87,7 +93,7 @@ def test_an_arc_that_counts_twice_needs_its_value(any_size):
     made = crowded_pattern(NODES, NODES)
     arcs = torch.stack([made.row, made.col])
     graph = Graph(torch.cat([arcs, arcs[:, :1]], 1), NODES, direction="out", norm="row")
-    assert graph.matrix.packed is None
+    assert not has_tables(graph.matrix)
     hidden = normal(NODES, 20)
     exact = graph.to(dtype=torch.float64)
     assert_rounded(graph @ hidden, exact.__matmul__, hidden, length=NODES)
@@ -129,16 +135,18 @@ def test_second_derivatives(any_size):
 
 
 def test_results_depend_neither_on_width_nor_on_threads(any_size, monkeypatch):
-    packed = matrix_with_factors(NODES, 70).packed
+    matrix = matrix_with_factors(NODES, 70)
     dense = normal(1, 70, 64)
-    whole = packed.product(dense, None)
+    whole = table_kernels.fixed_product(dense, None, matrix)
     for width in (1, 8, 33):
-        assert torch.equal(packed.product(dense[..., :width], None), whole[..., :width])
+        assert torch.equal(
+            table_kernels.fixed_product(dense[..., :width], None, matrix), whole[..., :width]
+        )
     monkeypatch.setattr(cpu_kernels, "_LARGE", 1)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        assert torch.equal(packed.product(dense, None), whole)
+        assert torch.equal(table_kernels.fixed_product(dense, None, matrix), whole)
     finally:
         torch.set_num_threads(before)
 

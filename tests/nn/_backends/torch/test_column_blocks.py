@@ -3,12 +3,9 @@
 import pytest
 import torch
 
+from memohop.nn._backends.table import serve
 from memohop.nn._backends.torch import column_blocks
-from memohop.nn._backends.torch.column_blocks import (
-    ColumnBlocks,
-    collects_from_afar,
-    product_by_blocks,
-)
+from memohop.nn._backends.torch.column_blocks import product_by_blocks
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern, weighted_product
 from numerics import assert_rounded
@@ -19,7 +16,8 @@ def test_the_blocks_of_a_small_matrix(height, monkeypatch):
     monkeypatch.setattr(column_blocks, "_BLOCK", 2 * height)
     matrix = torch.tensor([[0, 2, 0, 0, 6], [1, 0, 0, 4, 0], [0, 3, 0, 5, 0.0]])
     row, col = matrix.nonzero(as_tuple=True)
-    blocks = ColumnBlocks(row, col, (3, 5), 2).matrices(matrix[row, col])
+    fixed = FixedMatrix(Pattern(row, col, (3, 5)), matrix[row, col])
+    blocks = column_blocks.column_blocks(fixed, 2)
     assert [block.shape[1] for block in blocks[:-1]] == [height] * (len(blocks) - 1)
     assert torch.equal(torch.cat([block.to_dense() for block in blocks], dim=1), matrix)
     operand, out = torch.rand(5, 2), torch.full((3, 2), torch.nan)
@@ -39,11 +37,12 @@ def test_large_products_and_their_gradients_equal_dense_ones(shape, share, membe
     pattern, values = Pattern(row, col, shape), matrix[row, col]
     operand = torch.rand(members, columns, 300, requires_grad=True)
     upstream = torch.rand(members, rows, 300)
-    by_blocks = (
-        collects_from_afar(operand, rows, len(pattern)),
-        collects_from_afar(upstream, columns, len(pattern)),
-    )
-    assert by_blocks == (columns == 4000, rows == 4000)
+    matrix_and_transpose = FixedMatrix(pattern, values), FixedMatrix(pattern, values).transpose
+    by_blocks = [
+        serve("fixed_product", dense, one) is column_blocks.fixed_product
+        for dense, one in zip((operand, upstream), matrix_and_transpose, strict=True)
+    ]
+    assert by_blocks == [columns == 4000, rows == 4000]
     bias = torch.rand(members, 300)
     found = fixed_product(operand, FixedMatrix(pattern, values), bias)
     exact = matrix.double()

@@ -10,6 +10,8 @@ if not torch.cuda.is_available():
     pytest.skip("there is no GPU here", allow_module_level=True)
 
 from memohop.nn import Graph, SparseFeatures, epoch_key
+from memohop.nn._backends.table import serve
+from memohop.nn._backends.torch import side_by_side
 from memohop.nn._backends.triton import gate_kernels, kernels
 from memohop.nn._backends.triton.dense_kernels import batched_product
 from memohop.nn._ops.fixed_matrix import fixed_product
@@ -47,10 +49,10 @@ def test_products_with_dropout_forward_and_backward():
     drop = (keys(), RATES.cuda(), *place_words(4))
     dropped = dense.double().expand(MEMBERS, -1, -1).clone()
     dropped[:, dense != 0] *= masks((len(sparse.values),), 4)
-    found = sparse.pattern.product(sparse.values, weight, drop=drop)
+    found = kernels.dropped_product(sparse.values, weight, None, sparse.pattern, drop, False)
     assert_rounded(found, lambda weight: dropped @ weight, weight, length=WORDS)
     grad = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
-    found = sparse.pattern.transposed_product(sparse.values, grad, drop=drop)
+    found = kernels.dropped_product(sparse.values, grad, None, sparse.pattern, drop, True)
     assert_rounded(found, lambda grad: dropped.mT @ grad, grad, length=NODES)
 
 
@@ -73,9 +75,9 @@ def test_graph_products_and_inner_products(width):
     def row_softmax(values):
         return matrices(values, -torch.inf).softmax(-1)[:, pattern.row, pattern.col]
 
-    found = pattern.product(values, hidden)
+    found = kernels.weighted_product(values, hidden, pattern)
     assert_rounded(found, lambda v, h: matrices(v) @ h, values, hidden, length=NODES)
-    found = kernels.inner(pattern.row.int(), pattern.col.int(), other, hidden)
+    found = kernels.inner(other, hidden, pattern)
     assert_rounded(found, inner, other, hidden, length=width)
     found = pattern.row_sums(values)
     assert_rounded(found, lambda v: matrices(v).sum(-1), values, length=NODES)
@@ -156,7 +158,7 @@ def test_batched_products_do_not_depend_on_the_batch(rows, inner, columns):
 def test_a_crowded_graph_is_multiplied_with_its_zeros():
     arcs = torch.randint(NODES, (2, 600), generator=generator(2))
     graph = Graph(arcs.cuda(), NODES, direction="out", norm="row")
-    assert graph.matrix.crowded
+    assert serve("fixed_product", torch.empty(1, device="cuda"), graph.matrix) is side_by_side.full
     hidden = torch.randn(MEMBERS, NODES, WIDTH, device="cuda", requires_grad=True)
     bias = torch.randn(MEMBERS, WIDTH, device="cuda")
     full = graph.matrix.pattern.csr(graph.matrix.values).to_dense().double()

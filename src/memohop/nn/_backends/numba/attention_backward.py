@@ -28,15 +28,15 @@ def _weigh(pointers, begin, beyond, norms, weights):
     for i in range(Index(begin), Index(beyond)):
         largest = load(norms, i * Index(PAIR))
         for e in range(Index(pointers[i]), Index(pointers[i + Index(1)])):
-            place = (e - start) * Index(HEADS)
-            store(weights, place, plus(load(weights, place), Float(-1), largest))
+            slot = (e - start) * Index(HEADS)
+            store(weights, slot, plus(load(weights, slot), Float(-1), largest))
     for number in range((Index(pointers[beyond]) - start) * Index(HEADS)):
         weights[number] = exp(weights[number])
     for i in range(Index(begin), Index(beyond)):
         inverse = load(norms, i * Index(PAIR) + Index(HEADS))
         for e in range(Index(pointers[i]), Index(pointers[i + Index(1)])):
-            place = (e - start) * Index(HEADS)
-            store(weights, place, product(load(weights, place), inverse))
+            slot = (e - start) * Index(HEADS)
+            store(weights, slot, product(load(weights, slot), inverse))
 
 
 @jit
@@ -44,13 +44,13 @@ def _collect_backward(columns, first, last, weights, values, grad, of_values, of
     """A row's gradients in the weights, and in the values, where they are added."""
     channels = Index(len(grad))
     for e in range(first, last):
-        at, place = Index(columns[e]) * channels, (e - first) * Index(HEADS)
-        weight, total = load(weights, place), alike(Float(0))
+        at, slot = Index(columns[e]) * channels, (e - first) * Index(HEADS)
+        weight, total = load(weights, slot), alike(Float(0))
         for d in range(Index(0), channels, Index(HEADS)):
             above = load(grad, d)
             total = plus_product(total, above, load(values, at + d))
             store(of_values, at + d, plus_product(load(of_values, at + d), weight, above))
-        store(of_weights, place, total)
+        store(of_weights, slot, total)
 
 
 @jit
@@ -61,17 +61,17 @@ def _scores_backward(columns, weights, of_weights, slopes, first, last, i, of_en
     """
     count = (last - first) * Index(HEADS)
     mean = alike(Float(0))
-    for place in range(Index(0), count, Index(HEADS)):
-        mean = plus_product(mean, load(weights, place), load(of_weights, place))
+    for slot in range(Index(0), count, Index(HEADS)):
+        mean = plus_product(mean, load(weights, slot), load(of_weights, slot))
     total, slope_of_first = alike(Float(0)), alike(Float(0))
-    for place in range(Index(0), count, Index(HEADS)):
-        of_score = plus(load(of_weights, place), Float(-1), mean)
-        of_score = product(of_score, load(weights, place))
-        slope = load(slopes, place)
-        if place == 0:
+    for slot in range(Index(0), count, Index(HEADS)):
+        of_score = plus(load(of_weights, slot), Float(-1), mean)
+        of_score = product(of_score, load(weights, slot))
+        slope = load(slopes, slot)
+        if slot == 0:
             slope_of_first = slope
         total = plus_product(total, plus(slope, Float(-1), slope_of_first), of_score)
-        at = Index(columns[first + place // Index(HEADS)]) * Index(PAIR) + Index(HEADS)
+        at = Index(columns[first + slot // Index(HEADS)]) * Index(PAIR) + Index(HEADS)
         store(of_ends, at, plus_product(load(of_ends, at), slope, of_score))
     store(of_ends, i * Index(PAIR), total)
 
@@ -148,8 +148,8 @@ def attend_backward(
             turn(of_out, Index(begin), Index(beyond - begin), Index(channels), above, Index(0))
             if dropping:
                 draw(start, count, len(columns), drop, masks)
-            for place in range(count * Index(HEADS)):
-                dropped[place] = weights[place] * masks[place] if dropping else weights[place]
+            for slot in range(count * Index(HEADS)):
+                dropped[slot] = weights[slot] * masks[slot] if dropping else weights[slot]
             for i in range(Index(begin), Index(beyond)):
                 ours = Index(pointers[i]), Index(pointers[i + Index(1)])
                 here, row = (ours[0] - start) * Index(HEADS), (i - Index(begin)) * Index(channels)
@@ -158,8 +158,8 @@ def attend_backward(
                     of_values, of_weights[here:],
                 )  # fmt: skip
             if dropping:
-                for place in range(count * Index(HEADS)):
-                    of_weights[place] *= masks[place]
+                for slot in range(count * Index(HEADS)):
+                    of_weights[slot] *= masks[slot]
             for i in range(Index(begin), Index(beyond)):
                 ours = Index(pointers[i]), Index(pointers[i + Index(1)])
                 here = (ours[0] - start) * Index(HEADS)

@@ -76,12 +76,12 @@ def draw(start, count, total, drop, masks):
     """Part of the masks ``[heads, total]``, turned: ``[count, heads]``."""
     (key, middle), threshold, scale = drop
     least = Int(Int(threshold) << Int(16))
-    for place in range(Index(count) * Index(HEADS)):
-        head, there = Word(place % Index(HEADS)), Word(start) + Word(place // Index(HEADS))
+    for slot in range(Index(count) * Index(HEADS)):
+        head, there = Word(slot % Index(HEADS)), Word(start) + Word(slot // Index(HEADS))
         flat = Word(Word(head * Word(total)) + Word(there))
         bits = mix(Word(Word(flat >> Word(1)) ^ key), middle)
         upper = Int(bits) if flat & Word(1) else Int(Word(bits << Word(16)))
-        masks[place] = scale if upper >= least else Float(0)
+        masks[slot] = scale if upper >= least else Float(0)
 
 
 @jit
@@ -119,9 +119,9 @@ def score(pointers, columns, begin, beyond, ends, keep, slope, slopes, scores):
         for e in range(Index(pointers[i]), Index(pointers[i + Index(1)])):
             other = load(ends, Index(columns[e]) * Index(PAIR) + Index(HEADS))
             store(scores, (e - start) * Index(HEADS), plus(own, Float(1), other))
-    for place in range(count * Index(HEADS)):
-        slopes[place] = slope if scores[place] < 0 else Float(1)
-        scores[place] *= slopes[place]
+    for slot in range(count * Index(HEADS)):
+        slopes[slot] = slope if scores[slot] < 0 else Float(1)
+        scores[slot] *= slopes[slot]
     if len(keep):
         for e in range(count):
             if not keep[start + e]:
@@ -132,14 +132,14 @@ def score(pointers, columns, begin, beyond, ends, keep, slope, slopes, scores):
 def _subtract_largest(scores, first, last):
     """The largest scores of a row, 0 where it has none, are taken from its scores."""
     largest = alike(Float(-np.inf))
-    for place in range(first, last, Index(HEADS)):
-        largest = larger(load(scores, place), largest)
+    for slot in range(first, last, Index(HEADS)):
+        largest = larger(load(scores, slot), largest)
     largest = (
         top(largest[0]), top(largest[1]), top(largest[2]), top(largest[3]),
         top(largest[4]), top(largest[5]), top(largest[6]), top(largest[7]),
     )  # fmt: skip
-    for place in range(first, last, Index(HEADS)):
-        store(scores, place, plus(load(scores, place), Float(-1), largest))
+    for slot in range(first, last, Index(HEADS)):
+        store(scores, slot, plus(load(scores, slot), Float(-1), largest))
     return largest
 
 
@@ -151,8 +151,8 @@ def _inverse(value):
 @jit
 def _inverse_sums(weights, first, last):
     total = alike(Float(0))
-    for place in range(first, last, Index(HEADS)):
-        total = plus(load(weights, place), Float(1), total)
+    for slot in range(first, last, Index(HEADS)):
+        total = plus(load(weights, slot), Float(1), total)
     return (
         _inverse(total[0]), _inverse(total[1]), _inverse(total[2]), _inverse(total[3]),
         _inverse(total[4]), _inverse(total[5]), _inverse(total[6]), _inverse(total[7]),
@@ -216,8 +216,8 @@ def attend(
                 here = (Index(pointers[i]) - start) * Index(HEADS)
                 there = (Index(pointers[i + Index(1)]) - start) * Index(HEADS)
                 store(norm, i * Index(PAIR), _subtract_largest(weights, here, there))
-            for place in range(count * Index(HEADS)):
-                weights[place] = exp(weights[place])
+            for slot in range(count * Index(HEADS)):
+                weights[slot] = exp(weights[slot])
             if dropping:
                 draw(start, count, len(columns), drop, masks)
             for i in range(Index(begin), Index(beyond)):
@@ -225,11 +225,11 @@ def attend(
                 there = (Index(pointers[i + Index(1)]) - start) * Index(HEADS)
                 inverse = _inverse_sums(weights, here, there)
                 store(norm, i * Index(PAIR) + Index(HEADS), inverse)
-                for place in range(here, there, Index(HEADS)):
-                    weight = product(load(weights, place), inverse)
+                for slot in range(here, there, Index(HEADS)):
+                    weight = product(load(weights, slot), inverse)
                     if dropping:
-                        weight = product(weight, load(masks, place))
-                    store(weights, place, weight)
+                        weight = product(weight, load(masks, slot))
+                    store(weights, slot, weight)
                 _collect(
                     columns, Index(pointers[i]), Index(pointers[i + Index(1)]), weights[here:],
                     values, bias, rows, (i - Index(begin)) * Index(channels),

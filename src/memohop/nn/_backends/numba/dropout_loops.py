@@ -29,23 +29,3 @@ def draw(mask, row, words, threshold, scale):
         low, high = Int(bits << Word(16)), Int(bits)
         mask[pair + pair] = scale if low >= least else Float(0)
         mask[pair + pair + Index(1)] = scale if high >= least else Float(0)
-
-
-@jit
-def dropout(first, last, values, words, thresholds, scales, out):
-    """Members from ``first`` to ``last``, each in one row."""
-    size = Index(values.shape[1])
-    for k in range(first, last):
-        given, ours, scale = values[k], out[k], scales[k]
-        key, middle, least = words[k, 0], words[k, 1], Int(thresholds[k]) << Int(16)
-        for pair in range(size >> Index(1)):
-            bits = mix(Word(Word(pair) ^ key), middle)
-            low, high, even = Int(bits << Word(16)), Int(bits), pair + pair
-            ours[even] = given[even] * scale if low >= least else Float(0)
-            odd = even + Index(1)
-            ours[odd] = given[odd] * scale if high >= least else Float(0)
-        if size & Index(1):
-            bits = mix(Word(Word(size >> Index(1)) ^ key), middle)
-            last_one = size - Index(1)
-            left = Int(bits << Word(16)) >= least
-            ours[last_one] = given[last_one] * scale if left else Float(0)

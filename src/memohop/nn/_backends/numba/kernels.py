@@ -1,9 +1,16 @@
-"""The CPU kernels, in Numba: attention, sparse products, the row softmax and dropout.
+"""The CPU kernels, in Numba: attention, sparse products, the row softmax and a narrow linear map.
 
 As with :mod:`memohop.nn._backends.triton.kernels`, each has a plain PyTorch counterpart beside its
 caller, which runs where Numba is absent and in the tests as the second computation. The functions
 here take and give tensors; the loops are in files of their own. Each of the ``K`` matrices is
 computed by itself and in a fixed order: a result depends neither on its company nor on the threads.
+
+A step takes so many times as long without
+
+- narrow products: 1.2 with ``gat`` on Cora, 1.3 with ``gat+de`` on Chameleon;
+- attention and row softmax: 1.1 with ``gat+de`` on Chameleon and ``gatv2`` on Cora;
+- the narrow linear map with dropout: 1.3 with ``mlp`` on Cora and ``h2gcn`` on Actor;
+- products of pairs: 1.4 with ``geom-gcn`` on Texas and 1.3 on Cora.
 """
 
 from __future__ import annotations
@@ -11,177 +18,129 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memohop.nn._backends.numba import decision_loops, dropout_loops, product_loops, row_loops
+from memohop.nn._backends.numba import decision_loops, product_loops, row_loops
 from memohop.nn._backends.numba.lanes import LANES
 from memohop.nn.randomness import thresholds
+
+if TYPE_CHECKING:
+    from memohop.nn._ops.pairs import Pairs
+    from memohop.nn._ops.pattern import Pattern
 
 _LARGE = 1 << 18  # numbers to go through from which a second thread is worth its start
 _AT_ONCE = 1 << 12  # entries that stay in the cache between the passes over them
 
 
 def attention(
-    pointers: Tensor,
-    columns: Tensor,
-    receive: Tensor,
-    send: Tensor,
-    keep: Tensor | None,
-    negative_slope: float,
+    receive: Tensor, send: Tensor, keep: Tensor | None, negative_slope: float, pattern: Pattern
 ) -> Tensor:
     """The weights ``[K, entries]`` of :func:`memohop.nn._ops.attention.attend`."""
-    count, entries = len(receive), len(columns)
-    out = receive.new_empty(count, entries)
-    kept = np.empty((0, 0), np.bool_) if keep is None else as_array(keep != 0)
+    out = receive.new_empty(len(receive), len(pattern))
+    kept = np.empty((0, 0), np.bool_) if keep is None else keep != 0
     run_loop(
-        row_loops.attention, out.numel(), count, as_array(pointers), as_array(columns), as_array(receive),
-        as_array(send), kept, np.float32(negative_slope), _step(pointers, entries), as_array(out),
+        row_loops.attention, out.numel(), len(out), *pattern.csr_indices, receive, send, kept,
+        np.float32(negative_slope), _step(pattern), out,
     )  # fmt: skip
     return out
 
 
 def attention_backward(
-    pointers: Tensor,
-    columns: Tensor,
     receive: Tensor,
     send: Tensor,
     weights: Tensor,
     grad: Tensor,
     negative_slope: float,
+    pattern: Pattern,
 ) -> tuple[Tensor, Tensor]:
     """The gradients of :func:`attention` in ``receive`` and ``send``."""
-    of_receive = torch.empty(receive.shape, dtype=receive.dtype)
-    of_send = torch.zeros(send.shape, dtype=send.dtype)
+    of_receive, of_send = torch.empty(receive.shape), torch.zeros(send.shape)
     run_loop(
-        row_loops.attention_backward, weights.numel(), len(receive), as_array(pointers), as_array(columns),
-        as_array(receive), as_array(send), as_array(weights), as_array(grad), np.float32(negative_slope),
-        as_array(of_receive), as_array(of_send),
+        row_loops.attention_backward, weights.numel(), len(receive), *pattern.csr_indices, receive,
+        send, weights, grad, np.float32(negative_slope), of_receive, of_send,
     )  # fmt: skip
     return of_receive, of_send
 
 
-def product(pointers: Tensor, columns: Tensor, values: Tensor, dense: Tensor, rows: int) -> Tensor:
+def weighted_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
     """``K`` sparse products: values ``[K, entries]``, dense ``[K, columns, D]``."""
     padded, width = _padded(dense), dense.shape[-1]
-    out = dense.new_empty(len(dense), rows, padded.shape[-1])
+    out = dense.new_empty(len(dense), pattern.shape[0], padded.shape[-1])
+    work = values.numel() * width
+    run_loop(product_loops.product, work, len(dense), *pattern.csr_indices, values, padded, out)
+    return out[..., :width]
+
+
+def weighted_product_backward(values: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
+    """The same with the transposed matrices."""
+    padded, width = _padded(grad), grad.shape[-1]
+    out = grad.new_zeros(len(grad), pattern.shape[1], padded.shape[-1])
     run_loop(
-        product_loops.product, values.numel() * width, len(dense), as_array(pointers), as_array(columns),
-        as_array(values), as_array(padded), as_array(out),
+        product_loops.transposed_product, values.numel() * width, len(grad), *pattern.csr_indices,
+        values, padded, out,
     )  # fmt: skip
     return out[..., :width]
 
 
-def transposed_product(
-    pointers: Tensor, columns: Tensor, values: Tensor, dense: Tensor, rows: int
-) -> Tensor:
-    """The same with the transposed matrices, which have ``rows`` rows.
-
-    Values of one matrix, ``[1, entries]``, serve for all.
-    """
-    padded, width = _padded(dense), dense.shape[-1]
-    out = dense.new_zeros(len(dense), rows, padded.shape[-1])
-    run_loop(
-        product_loops.transposed_product, values.numel() * width, len(dense), as_array(pointers),
-        as_array(columns), as_array(values), as_array(padded), as_array(out),
-    )  # fmt: skip
-    return out[..., :width]
-
-
-def pair_product(
-    pointers: Tensor, columns: Tensor, values: Tensor, rows: Tensor, parts: Tensor, dense: Tensor
-) -> Tensor:
-    """For pairs (row, part), that row's product with that part of dense ``[K, columns, parts, D]``.
+def pair_product(values: Tensor, dense: Tensor, pattern: Pattern, pairs: Pairs) -> Tensor:
+    """For pairs (row, part), that row's product with that part of ``[K, columns, parts * D]``.
 
     Values of one matrix, ``[1, entries]``, serve for all. Those that are 0 cost next to nothing.
     """
-    padded, width = _padded(dense, product_loops.WIDE), dense.shape[-1]
+    apart = dense.unflatten(-1, (pairs.parts, -1))
+    padded, width = _padded(apart, product_loops.WIDE), apart.shape[-1]
     flat, each = _in_one_row(padded)
     step = padded.shape[-2] * padded.shape[-1]
-    out = dense.new_empty(len(dense), len(rows), padded.shape[-1])
+    out = dense.new_empty(len(dense), len(pairs.row), padded.shape[-1])
     run_loop(
-        product_loops.pair_product, out.numel(), len(dense), as_array(pointers), as_array(columns),
-        as_array(values), as_array(rows), as_array(parts), flat, each, step, as_array(out),
+        product_loops.pair_product, out.numel(), len(dense), *pattern.csr_indices, values,
+        pairs.row, pairs.part, flat, each, step, out,
     )  # fmt: skip
     return out[..., :width]
 
 
-def transposed_pair_product(
-    pointers: Tensor,
-    columns: Tensor,
-    values: Tensor,
-    rows: Tensor,
-    parts: Tensor,
-    dense: Tensor,
-    shape: tuple[int, int],
-) -> Tensor:
-    """The gradient of :func:`pair_product` in its ``[K, *shape, D]``, from one of its result."""
-    padded, width = _padded(dense, product_loops.WIDE), dense.shape[-1]
-    out = dense.new_zeros(len(dense), *shape, padded.shape[-1])
+def pair_product_backward(values: Tensor, grad: Tensor, pattern: Pattern, pairs: Pairs) -> Tensor:
+    """The gradient of :func:`pair_product` in its ``dense``, from one of its result."""
+    padded, width = _padded(grad, product_loops.WIDE), grad.shape[-1]
+    out = grad.new_zeros(len(grad), pattern.shape[1], pairs.parts, padded.shape[-1])
     run_loop(
-        product_loops.transposed_pair_product, padded.numel(), len(dense), as_array(pointers),
-        as_array(columns), as_array(values), as_array(rows), as_array(parts), as_array(padded),
-        as_array(out),
+        product_loops.transposed_pair_product, padded.numel(), len(grad), *pattern.csr_indices,
+        values, pairs.row, pairs.part, padded, out,
     )  # fmt: skip
-    return out[..., :width]
+    return out[..., :width].flatten(2)
 
 
-def inner(pointers: Tensor, columns: Tensor, left: Tensor, right: Tensor) -> Tensor:
+def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
     """For each entry the inner product of two rows: ``[K, entries]``."""
-    out = left.new_empty(len(left), len(columns))
-    run_loop(
-        product_loops.inner, out.numel() * left.shape[-1], len(left), as_array(pointers), as_array(columns),
-        as_array(left), as_array(right), as_array(out),
-    )  # fmt: skip
+    out = left.new_empty(len(left), len(pattern))
+    work = out.numel() * left.shape[-1]
+    run_loop(product_loops.inner, work, len(left), *pattern.csr_indices, left, right, out)
     return out
 
 
-def row_softmax(pointers: Tensor, scores: Tensor) -> Tensor:
+def row_softmax(scores: Tensor, pattern: Pattern) -> Tensor:
     """Softmax of ``[K, entries]`` within rows; rows of -inf alone give 0."""
-    out = torch.empty(scores.shape)
-    step = _step(pointers, scores.shape[1])
-    run_loop(
-        row_loops.row_softmax, out.numel(), len(out), as_array(pointers), as_array(scores), step,
-        as_array(out),
-    )  # fmt: skip
+    out, pointers = torch.empty(scores.shape), pattern.csr_indices[0]
+    run_loop(row_loops.row_softmax, out.numel(), len(out), pointers, scores, _step(pattern), out)
     return out
 
 
-def softmax_backward(pointers: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+def row_softmax_backward(weights: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
     """The gradient of :func:`row_softmax` in its scores."""
-    out = torch.empty(weights.shape)
-    run_loop(
-        row_loops.softmax_backward, out.numel(), len(out), as_array(pointers), as_array(weights),
-        as_array(grad), as_array(out),
-    )  # fmt: skip
+    out, pointers = torch.empty(weights.shape), pattern.csr_indices[0]
+    run_loop(row_loops.softmax_backward, out.numel(), len(out), pointers, weights, grad, out)
     return out
 
 
-def row_sums(pointers: Tensor, values: Tensor) -> Tensor:
+def row_sums(values: Tensor, pattern: Pattern) -> Tensor:
     """Sums of ``[K, entries]`` within rows."""
-    out = values.new_empty(len(values), len(pointers) - 1)
-    run_loop(
-        row_loops.row_sums,
-        values.numel(),
-        len(out),
-        as_array(pointers),
-        as_array(values),
-        as_array(out),
-    )
-    return out
-
-
-def dropout(values: Tensor, keys: Tensor, rates: Tensor, word1: int, word2: int) -> Tensor:
-    """Dropout of ``[B, ...]``, each member by its own key and rate."""
-    out = torch.empty(values.shape)
-    run_loop(
-        dropout_loops.dropout, out.numel(), len(out), as_array(values.flatten(1)),
-        *drop_arrays(keys, rates, word1, word2), as_array(out.view(len(out), -1)),
-    )  # fmt: skip
+    out = values.new_empty(len(values), pattern.shape[0])
+    run_loop(row_loops.row_sums, values.numel(), len(out), pattern.csr_indices[0], values, out)
     return out
 
 
@@ -191,8 +150,8 @@ def dropped_linear(
     """Dropout of ``[B, N, D]`` and products with weights ``[B, C, D]``: ``[B, N, C]``."""
     out = values.new_empty(*values.shape[:2], weight.shape[1])
     run_loop(
-        decision_loops.dropped_linear, values.numel(), len(out), as_array(values), as_array(weight),
-        *drop_arrays(keys, rates, word1, word2), as_array(out),
+        decision_loops.dropped_linear, values.numel(), len(out), values, weight,
+        *drop_arrays(keys, rates, word1, word2), out,
     )  # fmt: skip
     return out
 
@@ -209,9 +168,8 @@ def dropped_linear_backward(
     """The gradients of :func:`dropped_linear` in values and weight."""
     found = torch.empty(values.shape), torch.zeros(weight.shape)
     run_loop(
-        decision_loops.dropped_linear_backward, values.numel(), len(values), as_array(values),
-        as_array(weight), *drop_arrays(keys, rates, word1, word2), as_array(grad),
-        *map(as_array, found),
+        decision_loops.dropped_linear_backward, values.numel(), len(values), values, weight,
+        *drop_arrays(keys, rates, word1, word2), grad, *found,
     )  # fmt: skip
     return found
 
@@ -245,13 +203,17 @@ def _padded(dense: Tensor, lanes: int = LANES) -> Tensor:
     return F.pad(dense, (0, rest)) if rest else dense
 
 
-def _step(pointers: Tensor, entries: int) -> int:
+def _step(pattern: Pattern) -> int:
     """How many rows to take through all passes before the next ones."""
-    return max(1, _AT_ONCE * (len(pointers) - 1) // max(1, entries))
+    return max(1, _AT_ONCE * pattern.shape[0] // max(1, len(pattern)))
 
 
 def run_loop(loop: Callable[..., None], work: int, count: int, *arguments: Any) -> None:
-    """The loop for all of the ``K`` matrices, spread over PyTorch's number of threads."""
+    """The loop for all of the ``K`` matrices, spread over PyTorch's number of threads.
+
+    Tensors among the arguments become arrays; one that is written to must be contiguous.
+    """
+    arguments = tuple(as_array(one) if isinstance(one, Tensor) else one for one in arguments)
     threads = min(torch.get_num_threads(), count)
     if threads == 1 or work < _LARGE:
         loop(0, count, *arguments)

@@ -12,7 +12,7 @@ LANES = 8
 
 @jit
 def load(flat, at):
-    """The lanes from a place on."""
+    """The lanes from an index on."""
     return (
         flat[at], flat[at + Index(1)], flat[at + Index(2)], flat[at + Index(3)],
         flat[at + Index(4)], flat[at + Index(5)], flat[at + Index(6)], flat[at + Index(7)],

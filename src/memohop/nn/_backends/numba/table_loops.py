@@ -66,8 +66,8 @@ def _add(words, tables, width, flat):
     for i in range(len(words)):
         word, row = words[i], Index(i) * width
         at = (
-            _place(word, 0), _place(word, 1), _place(word, 2), _place(word, 3),
-            _place(word, 4), _place(word, 5), _place(word, 6), _place(word, 7),
+            _start(word, 0), _start(word, 1), _start(word, 2), _start(word, 3),
+            _start(word, 4), _start(word, 5), _start(word, 6), _start(word, 7),
         )  # fmt: skip
         for d in range(Index(0), width, Index(LANES)):
             lanes = (
@@ -80,7 +80,7 @@ def _add(words, tables, width, flat):
 
 
 @jit
-def _place(word, group):
+def _start(word, group):
     """Where the sum begins that the bits of a group choose."""
     chosen = (word >> Word(BITS * group)) & Word(_SUMS - 1)
     return Index(chosen) * Index(WIDE) + Index(group * _SUMS * WIDE)

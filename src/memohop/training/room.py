@@ -1,4 +1,4 @@
-"""How much memory a step needs, measured and not guessed."""
+"""How much RAM a step needs, measured and not guessed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from memohop.allocator import release_freed_memory
+from memohop.allocator import release_freed_ram
+from memohop.training.device import traits_of
 
 
 class _Meter(TorchDispatchMode):
@@ -38,21 +39,21 @@ class _Meter(TorchDispatchMode):
         return result
 
     def _count(self, storage: torch.UntypedStorage) -> None:
-        place, size = storage._cdata, storage.nbytes()
-        if place in self._seen:
+        address, size = storage._cdata, storage.nbytes()
+        if address in self._seen:
             return
-        self._seen.add(place)
+        self._seen.add(address)
         self.now += size
         self.peak = max(self.peak, self.now)
-        weakref.finalize(storage, self._forget, place, size)
+        weakref.finalize(storage, self._forget, address, size)
 
-    def _forget(self, place: int, size: int) -> None:
-        self._seen.discard(place)
+    def _forget(self, address: int, size: int) -> None:
+        self._seen.discard(address)
         self.now -= size
 
 
 def peak_bytes(function: Callable[[], object]) -> int:
-    """The most bytes of tensors that the call holds at once, on top of what was there."""
+    """The most bytes of new tensors that exist at the same time during the call."""
     with _interrupts_wait(), _Meter() as meter:
         function()
     return meter.peak
@@ -60,14 +61,14 @@ def peak_bytes(function: Callable[[], object]) -> int:
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Have Ctrl-C wait for the end of the block.
+    """Delay Ctrl-C until the end of the block.
 
-    Python ignores whatever is raised while it tells the meter of a freed tensor, a
-    ``KeyboardInterrupt`` too.
+    The meter counts freed tensors in finalizers, and Python ignores exceptions raised there,
+    ``KeyboardInterrupt`` included.
     """
     before = signal.getsignal(signal.SIGINT)
     in_main_thread = threading.current_thread() is threading.main_thread()
-    if before is None or not in_main_thread:  # not Python's to handle, or not this thread's
+    if before is None or not in_main_thread:  # no Python handler, or not ours to set
         yield
         return
     waiting: list[int] = []
@@ -81,33 +82,33 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def resident_bytes() -> int:
-    """The memory that this process holds."""
+    """The RAM that this process holds."""
     import psutil
 
     return int(psutil.Process().memory_info().rss)
 
 
 def resident_growth(function: Callable[[], object]) -> int | None:
-    """By how much the process is larger than before at the height of the call.
+    """How much larger the process is at the peak of the call than before it.
 
-    Freed memory that the C library keeps is given back first, so that nothing is taken from it
-    unseen. None where the system does not tell (it does on Linux).
+    Freed blocks that the C library keeps are returned first: the call could reuse them without
+    growing. None where the system does not report a peak (Linux does).
     """
     gc.collect()
-    release_freed_memory()
+    release_freed_ram()
     before = resident_bytes()
     try:
-        Path("/proc/self/clear_refs").write_text("5")  # the height is from here on
+        Path("/proc/self/clear_refs").write_text("5")  # starts a new peak
         function()
-        height = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     except OSError:
         return None
-    return None if height is None else max(0, int(height[1]) * 1024 - before)
+    return None if peak is None else max(0, int(peak[1]) * 1024 - before)
 
 
 def available_bytes(device: torch.device) -> int:
-    """What may be used: half of what a CPU has free, four fifths of what a GPU has."""
-    if device.type == "cuda":
+    """The bytes that may be used: half of a machine's free RAM, four fifths of a GPU's."""
+    if traits_of(device).is_separate:
         return int(torch.cuda.mem_get_info(device)[0] * 0.8)
     import psutil
 
@@ -115,5 +116,6 @@ def available_bytes(device: torch.device) -> int:
 
 
 def held_bytes(device: torch.device) -> int:
-    """What this process holds on the device: on a CPU, its resident memory."""
-    return torch.cuda.memory_allocated(device) if device.type == "cuda" else resident_bytes()
+    """The bytes that this process holds on the device; on a CPU, its resident size."""
+    separate = traits_of(device).is_separate
+    return torch.cuda.memory_allocated(device) if separate else resident_bytes()

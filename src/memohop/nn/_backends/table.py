@@ -1,0 +1,214 @@
+"""The one table that says which kernel serves which operation, and in which case.
+
+An operation asks :func:`serve` for a kernel and computes with PyTorch where there is none. A kernel
+has the arguments that its operation has in :mod:`memohop.nn._ops`. The first line that fits wins:
+the tensor lies on its device and has its type, its condition holds, its backend is installed and
+its group is not switched off by :func:`without`. Kernels cannot be mapped or differentiated, so
+those whose operation ends in ``_backward`` serve only where nothing will do so.
+
+A new kernel is a function in a module beside this one, and a line here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from memohop.nn._ops.fixed_matrix import FixedMatrix
+
+Condition = Callable[..., bool]
+
+CROWDED_FOR_TABLES = 1 / 6  # share of entries from which tables of sums are quicker ...
+LARGE_FOR_TABLES = 1 << 20  # ... in a matrix with so many, zeros included
+
+
+class Kernel(NamedTuple):
+    """A line of the table.
+
+    Attributes:
+        function: module and name, below this package.
+        device: ``"cpu"`` or ``"cuda"``.
+        group: what :func:`without` switches off together.
+        condition: of the tensor and the sizes that the operation gives.
+        any_type: whether it serves every floating type, or float32 alone.
+    """
+
+    function: str
+    device: str
+    group: str
+    condition: Condition = lambda *given: True
+    any_type: bool = False
+
+
+def keeps_threads_busy(tensor: Tensor, *sizes: Any) -> bool:
+    """Whether there is a member for each thread: loops share out members, PyTorch also rows."""
+    mapped = torch._C._are_functorch_transforms_active()
+    return len(tensor) >= torch.get_num_threads() or mapped
+
+
+def has_even_rows(tensor: Tensor, *sizes: Any) -> bool:
+    """The same for rows of which each hash decides two neighbours."""
+    return tensor.shape[-1] % 2 == 0 and keeps_threads_busy(tensor)
+
+
+def is_narrow(dense: Tensor, *sizes: Any) -> bool:
+    """The same for products with few columns, where PyTorch spends its time on the rest."""
+    return dense.shape[-1] <= 16 and keeps_threads_busy(dense)
+
+
+def decides_few(values: Tensor, columns: int) -> bool:
+    """The same for linear maps to few columns."""
+    return columns <= 16 and has_even_rows(values)
+
+
+def has_eight_heads(mapped: Tensor, heads: int) -> bool:
+    """The same for attention with eight heads, of a width that is a multiple of four."""
+    return heads == 8 and mapped.shape[-1] % (4 * heads) == 0 and keeps_threads_busy(mapped)
+
+
+def is_crowded(dense: Tensor, matrix: FixedMatrix) -> bool:
+    """Whether so much of a matrix is stored that it is quicker to keep its zeros."""
+    return matrix.share > 1 / 6
+
+
+def suits_tables(dense: Tensor, matrix: FixedMatrix) -> bool:
+    """Whether a matrix is large and crowded, and its values are products of two factors."""
+    large = math.prod(matrix.pattern.shape) >= LARGE_FOR_TABLES
+    return matrix.factors is not None and large and matrix.share > CROWDED_FOR_TABLES
+
+
+def is_far_flung(dense: Tensor, matrix: FixedMatrix) -> bool:
+    """Whether wide operands exceed a cache, and rows collect enough from each block of them."""
+    (rows, columns), (count, _, width) = matrix.pattern.shape, dense.shape
+    if columns * width <= 1 << 20 or (count > 1 and width <= 32):
+        return False
+    blocks = columns / max(1, (1 << 17) // max(width, 1))
+    return len(matrix.pattern) > 4 * rows * blocks
+
+
+TABLE: dict[str, list[Kernel]] = {
+    "dropout": [Kernel("triton.kernels.dropout", "cuda", "dropout")],
+    "dropped_product": [Kernel("triton.kernels.dropped_product", "cuda", "products")],
+    "dropped_linear": [Kernel("numba.kernels.dropped_linear", "cpu", "decision", decides_few)],
+    "dropped_linear_backward": [
+        Kernel("numba.kernels.dropped_linear_backward", "cpu", "decision", decides_few)
+    ],
+    "fixed_product": [
+        Kernel("torch.side_by_side.full", "cuda", "crowded", is_crowded, any_type=True),
+        Kernel("triton.kernels.fixed_product", "cuda", "products"),
+        Kernel("torch.side_by_side.sparse", "cuda", "sparse", any_type=True),
+        Kernel("numba.table_kernels.fixed_product", "cpu", "tables", suits_tables),
+        Kernel(
+            "torch.column_blocks.fixed_product", "cpu", "column_blocks", is_far_flung, any_type=True
+        ),
+    ],
+    "weighted_product": [
+        Kernel("triton.kernels.weighted_product", "cuda", "products"),
+        Kernel("numba.kernels.weighted_product", "cpu", "products", is_narrow),
+    ],
+    "weighted_product_backward": [
+        Kernel("numba.kernels.weighted_product_backward", "cpu", "products", is_narrow),
+    ],
+    "inner": [
+        Kernel("triton.kernels.inner", "cuda", "products"),
+        Kernel("numba.kernels.inner", "cpu", "products", keeps_threads_busy),
+    ],
+    "row_sums": [
+        Kernel("triton.kernels.row_sums", "cuda", "rows"),
+        Kernel("numba.kernels.row_sums", "cpu", "rows", keeps_threads_busy),
+    ],
+    "row_softmax": [
+        Kernel("triton.kernels.row_softmax", "cuda", "rows"),
+        Kernel("numba.kernels.row_softmax", "cpu", "rows", keeps_threads_busy),
+    ],
+    "row_softmax_backward": [
+        Kernel("numba.kernels.row_softmax_backward", "cpu", "rows", keeps_threads_busy)
+    ],
+    "attention": [Kernel("numba.kernels.attention", "cpu", "rows", keeps_threads_busy)],
+    "attention_backward": [
+        Kernel("numba.kernels.attention_backward", "cpu", "rows", keeps_threads_busy)
+    ],
+    "whole_attention": [
+        Kernel("numba.attention_kernels.attend", "cpu", "whole_attention", has_eight_heads)
+    ],
+    "whole_attention_backward": [
+        Kernel("numba.attention_kernels.attend_backward", "cpu", "whole_attention")
+    ],
+    "pair_product": [Kernel("numba.kernels.pair_product", "cpu", "pairs", keeps_threads_busy)],
+    "pair_product_backward": [
+        Kernel("numba.kernels.pair_product_backward", "cpu", "pairs", keeps_threads_busy)
+    ],
+    "gated_update": [
+        Kernel("triton.gate_kernels.gated_update", "cuda", "gates"),
+        Kernel("numba.gate_kernels.gated_update", "cpu", "gates", has_even_rows),
+    ],
+    "gated_update_backward": [
+        Kernel("triton.gate_kernels.gated_update_backward", "cuda", "gates"),
+        Kernel("numba.gate_kernels.gated_update_backward", "cpu", "gates", has_even_rows),
+    ],
+    "cosine": [Kernel("numba.gate_kernels.cosine", "cpu", "cosine", keeps_threads_busy)],
+    "cosine_backward": [Kernel("numba.gate_kernels.cosine_backward", "cpu", "cosine")],
+    "adam": [Kernel("torch.adam.step", "cpu", "adam", any_type=True)],
+    "batched_product": [Kernel("triton.dense_kernels.batched_product", "cuda", "dense")],
+}
+
+AT_ONCE = {"cpu": 1 << 16, "cuda": 1 << 26}
+"""How many numbers an operation holds at a time: on a CPU as many as its cache does."""
+
+_off: set[str] = set()
+
+
+def serve(operation: str, tensor: Tensor, *sizes: Any) -> Callable[..., Any] | None:
+    """The kernel of an operation for this tensor, or None for a computation with PyTorch.
+
+    Args:
+        operation: a key of the table.
+        tensor: what the kernel would work on; its leading axis is that of the members.
+        *sizes: what the conditions of this operation look at beside the tensor.
+    """
+    device, is_single = tensor.device.type, tensor.dtype == torch.float32
+    for kernel in TABLE[operation]:
+        fits = kernel.device == device and (is_single or kernel.any_type)
+        if not fits or kernel.group in _off or not kernel.condition(tensor, *sizes):
+            continue
+        if operation.endswith("_backward") and not in_plain_backward():
+            return None
+        if (function := load(kernel.function)) is not None:
+            return function
+    return None
+
+
+def in_plain_backward() -> bool:
+    """In a backward pass, whether nothing will map its gradients or differentiate them again."""
+    return not (torch.is_grad_enabled() or torch._C._are_functorch_transforms_active())
+
+
+@contextmanager
+def without(*groups: str) -> Iterator[None]:
+    """Switch groups of kernels off inside the block, for all threads."""
+    known = {kernel.group for kernels in TABLE.values() for kernel in kernels}
+    assert known.issuperset(groups), f"no such group among {sorted(known)}: {groups}"
+    new = set(groups) - _off
+    _off.update(new)
+    try:
+        yield
+    finally:
+        _off.difference_update(new)
+
+
+@cache
+def load(function: str) -> Callable[..., Any] | None:
+    """A kernel, at its first use since Numba takes its time; None where its backend is missing."""
+    module, name = function.rsplit(".", 1)
+    try:
+        return getattr(import_module(f"memohop.nn._backends.{module}"), name)
+    except (ImportError, RuntimeError):  # not installed, or no folder for what it compiles
+        return None

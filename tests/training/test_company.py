@@ -1,0 +1,157 @@
+"""A member alone, in company, in chunks, stopped early, and in a plain loop: one result."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import memohop
+from memohop import Member, grid, train
+from memohop.nn import epoch_key, randomness
+from memohop.training.population import Population
+from memohop.training.task import make_task
+from numerics import seeded
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def mixed_members():
+    return [
+        Member(split=0, seed=seeded(0), lr=0.01),
+        Member(split=1, seed=seeded(1), lr=0.05, weight_decay=0.0, lam=0.3),
+        Member(split=2, seed=seeded(2), dropout=0.0, input_dropout=0.0, lam=1.0),
+        Member(split=0, seed=seeded(3), dropout=0.8, input_dropout=0.2),
+        Member(split=3, seed=seeded(1), lr=0.03, dropout=0.3),
+    ]
+
+
+def assert_same(one, other, tolerance=1e-7):
+    assert one.member == other.member
+    np.testing.assert_allclose(one.loss_curve, other.loss_curve, atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "name", ["mlp", "gcn", "gat", "gcn+jk", "gat+jk", "gcn+de", "gat+de", "gcn+mmp", "gat+mmp"]
+)
+def test_a_member_alone_equals_the_member_in_company_and_in_chunks(name, words):
+    members = mixed_members()
+    together = train(words, name, members, epochs=15)
+    for member, result in zip(members, together, strict=True):
+        (alone,) = train(words, name, [member], epochs=15)
+        assert_same(alone, result)
+    reversed_order = train(words, name, members[::-1], epochs=15)[::-1]
+    for one, other in zip(together, reversed_order, strict=True):
+        assert_same(one, other)
+
+
+def test_chunks_follow_the_memory_budget_and_change_nothing(words, monkeypatch):
+    monkeypatch.setattr("memohop.training.plan.held_bytes", lambda device: 0)
+    monkeypatch.setattr("memohop.training.plan.resident_growth", lambda function: 0)
+    members = mixed_members()
+    whole = train(words, "gcn+mmp", members, epochs=30)
+    sizes = []
+    create = Population.__init__
+
+    def spy(self, task, build, members, **rest):
+        sizes.append(len(members))
+        create(self, task, build, members, **rest)
+
+    monkeypatch.setattr(Population, "__init__", spy)
+    cut = train(words, "gcn+mmp", members, epochs=30, memory=5_000_000)
+    first = next(index for index, size in enumerate(sizes) if size > 1)
+    chunks = sizes[first:]  # before them, each kind of member is measured by itself
+    assert set(sizes[:first]) == {1}
+    assert sum(chunks) == len(members)
+    assert len(chunks) > 1
+    for one, other in zip(whole, cut, strict=True):
+        assert_same(one, other)
+
+
+def test_running_out_of_memory_halves_the_chunk_and_loses_nothing(words, monkeypatch):
+    members, step, sizes, seen = mixed_members(), Population.step, [], []
+    whole = train(words, "gcn", members, epochs=12)
+
+    def limited(self):
+        sizes.append(len(self.members))
+        if len(self.members) > 2 and len(sizes) > 9:  # not in the measurement, but in the middle
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        step(self)
+
+    monkeypatch.setattr(Population, "step", limited)
+    halved = train(words, "gcn", members, epochs=12, progress=lambda *at: seen.append(at))
+    assert 5 in sizes
+    assert sizes[-1] == 1
+    assert seen[-1] == (60, 60)
+    for one, other in zip(whole, halved, strict=True):
+        assert_same(one, other)
+    monkeypatch.setattr(Population, "step", lambda self: (_ for _ in ()).throw(RuntimeError("no")))
+    with pytest.raises(RuntimeError, match="no"):
+        train(words, "gcn", members, epochs=2, memory=10**12)
+
+
+def test_a_population_equals_a_plain_loop_with_torch_adam(words):
+    """The second, slow computation: autograd, torch.optim.Adam and indexing, one member."""
+    member = Member(split=1, seed=seeded(7), lr=0.03, weight_decay=2e-3, lam=0.4)
+    result = train(
+        words, "gcn+mmp", [member, Member()], epochs=25, options={"decoupling": "paper"}
+    )[0]
+
+    torch.manual_seed(seeded(7))
+    model = memohop.build("gcn+mmp", 30, 5, decoupling="paper")
+    graph = model.prepare(words.edge_index, words.num_nodes)
+    sparse = make_task(words, model, torch.device("cpu"), "sparse").inputs[0]
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.03, weight_decay=2e-3)
+    train_nodes, val_nodes, test_nodes = (
+        words[f"{part}_mask"][:, 1].nonzero().flatten() for part in ("train", "val", "test")
+    )
+    best = (-1.0, -1, -1.0)
+    for epoch in range(25):
+        model.train()
+        with randomness(epoch_key(torch.tensor(seeded(7)), torch.tensor(epoch))):
+            logits, penalty = model(sparse, graph)
+        total = F.cross_entropy(logits[train_nodes], words.y[train_nodes], reduction="sum")
+        loss = (total + 0.4 * penalty) / len(train_nodes)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        assert loss.item() == pytest.approx(float(result.loss_curve[epoch]), abs=1e-7)
+        predicted = model.eval()(words.x, graph).logits.argmax(-1)
+        val = float((predicted[val_nodes] == words.y[val_nodes]).float().mean())
+        test = float((predicted[test_nodes] == words.y[test_nodes]).float().mean())
+        assert val == pytest.approx(float(result.val_curve[epoch]), abs=1e-6)
+        if val > best[0]:
+            best = (val, epoch, test)
+    assert result.best_epoch == best[1]
+    assert (result.val, result.test) == pytest.approx((best[0], best[2]), abs=1e-6)
+
+
+def test_early_stopping_per_member_and_compaction_change_no_result(data):
+    members = grid(split=range(4), seed=(seeded(0), seeded(1)), lr=(0.001, 0.1))
+    full = train(data, "gcn", members, epochs=80)
+    stopped = train(data, "gcn", members, epochs=80, patience=6)
+    assert len({result.epochs for result in stopped}) > 3
+    for whole, cut in zip(full, stopped, strict=True):
+        # Replay the rule on the full curve.
+        best, best_epoch = -1.0, 0
+        for epoch, val in enumerate(whole.val_curve):
+            if val > best:
+                best, best_epoch = val, epoch
+            if epoch - best_epoch >= 6:
+                break
+        assert (cut.epochs, cut.best_epoch) == (epoch + 1, best_epoch)
+        assert cut.val == pytest.approx(float(best), abs=1e-6)
+        np.testing.assert_allclose(cut.loss_curve, whole.loss_curve[: cut.epochs], atol=1e-7)
+
+
+def test_kept_models_give_the_reported_scores(words):
+    members = mixed_members()[:3]
+    for result in train(words, "gcn+mmp", members, epochs=20, keep_models=True):
+        model = memohop.build("gcn+mmp", 30, 5)
+        model.load_state_dict(result.state)
+        graph = model.prepare(words.edge_index, words.num_nodes)
+        correct = model.eval()(words.x, graph).logits.argmax(-1) == words.y
+        for part in ("train", "val", "test"):
+            mask = words[f"{part}_mask"][:, result.member.split]
+            assert float(correct[mask].float().mean()) == pytest.approx(
+                getattr(result, part), abs=1e-6
+            )

@@ -1,0 +1,106 @@
+"""A step of a population: what it computes, leaves alone and reports."""
+
+import numpy as np
+import pytest
+import torch
+
+import memohop
+from memohop import Member, grid, train
+from memohop.data.check import MissingClassWarning
+from memohop.training.population import Population
+from memohop.training.task import make_builder, make_task
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def test_a_step_leaves_the_network_itself_alone(words):
+    build = make_builder("gcn+mmp", words, {})
+    task = make_task(words, build(), torch.device("cpu"), "sparse")
+    population = Population(task, build, grid(seed=(0, 1)), epochs=2)
+    before = {name: value.clone() for name, value in population.model.state_dict().items()}
+    population.step()
+    for model in (population.model, population.eval_model):
+        assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+        assert "rate=0.5" in repr(model)
+
+
+@pytest.mark.parametrize(("name", "count"), [("gcn+mmp", 4), ("h2gcn", 4), ("mlp", 1)])
+def test_where_nothing_is_dropped_evaluation_is_the_start_of_the_next_step(name, count, words):
+    members = grid(split=range(count), dropout=(0.0,), input_dropout=(0.0,), lam=(0.3,))
+    build = make_builder(name, words, {})
+    task = make_task(words, build(), torch.device("cpu"), "sparse")
+    ahead, behind = (Population(task, build, members, epochs=9) for _ in range(2))
+    assert ahead.looks_ahead
+    behind.looks_ahead = False
+    for population in (ahead, behind):
+        for epoch in range(9):
+            if epoch == 5 and count > 1:
+                population.select(torch.tensor([0, 2, 3]))
+            population.step()
+    for one, other in zip(
+        *(p.results(range(len(p.members))) for p in (ahead, behind)), strict=True
+    ):
+        np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=1e-6)
+        np.testing.assert_array_equal(one.val_curve, other.val_curve)
+        assert (one.best_epoch, one.test) == (other.best_epoch, other.test)
+
+
+def test_where_something_is_dropped_evaluation_is_apart(words):
+    build = make_builder("mlp", words, {})
+    task = make_task(words, build(), torch.device("cpu"), "sparse")
+    some = [Member(dropout=0.0, input_dropout=0.0), Member(dropout=0.0, input_dropout=0.1)]
+    assert not Population(task, build, some, epochs=1).looks_ahead
+
+
+def test_progress_counts_up_to_the_total(data):
+    seen = []
+    train(
+        data,
+        "mlp",
+        grid(split=range(3)),
+        epochs=25,
+        patience=3,
+        progress=lambda *at: seen.append(at),
+    )
+    done, totals = zip(*seen, strict=True)
+    assert list(done) == sorted(done)
+    assert set(totals) == {75}
+    assert done[-1] == 75
+
+
+def test_roc_auc_where_the_data_says_so(data):
+    binary = data.clone()
+    binary.y, binary.metric = (data.y > 2).long(), "roc_auc"
+    (result,) = train(binary, "gcn", [Member()], epochs=30)
+    assert 0.7 < result.test <= 1
+
+
+def test_texas_with_its_class_of_one_node_warns_and_trains(data_root):
+    texas = memohop.load("texas", root=data_root)
+    texas.x = texas.x.double()
+    with pytest.warns(MissingClassWarning):
+        results = train(texas, "gcn+mmp", grid(split=range(2), lr=0.05), epochs=5)
+    assert len(results) == 2
+
+
+def test_unlabelled_nodes_count_as_class_0_which_nobody_asks_for(data):
+    partly = data.clone()
+    for part in ("train_mask", "val_mask", "test_mask"):
+        partly[part] = data[part].clone()
+        partly[part][:5] = False
+    expected = train(partly, "gcn", [Member()], epochs=3)[0]
+    partly.y = data.y.clone()
+    partly.y[:5] = -1
+    build = make_builder("gcn", partly, {})
+    assert make_task(partly, build(), torch.device("cpu"), "dense").y[:5].tolist() == [0] * 5
+    found = train(partly, "gcn", [Member()], epochs=3)[0]
+    assert found.loss_curve.tolist() == expected.loss_curve.tolist()
+    assert (found.val, found.test) == (expected.val, expected.test)
+
+
+def test_patience_beyond_the_epochs_is_none(words):
+    expected, found = (
+        train(words, "mlp", [Member()], epochs=3, patience=patience)[0]
+        for patience in (None, 10**30)
+    )
+    assert expected.loss_curve.tolist() == found.loss_curve.tolist()
