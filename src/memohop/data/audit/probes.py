@@ -75,9 +75,10 @@ def probe(
         nodes = nodes[np.bincount(y[nodes])[y[nodes]] >= FOLDS]
     classes = np.unique(y[nodes], return_inverse=True)[1]
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=_SEED).split(nodes, classes))
-    main = x
-    if x.shape[1] > _OF_FEATURES or sparse.issparse(x):
-        main = x @ _main_directions(x[nodes], min(_OF_FEATURES, x.shape[1]))
+    if x.shape[1] > _OF_FEATURES:
+        main = x @ _main_directions(x[nodes], _OF_FEATURES)
+    else:
+        main = x.toarray() if sparse.issparse(x) else x
     of_features = _predict([main[nodes]] * FOLDS, classes, folds)
     neighbours, together = {}, {}
     for name, matrix in links.items():

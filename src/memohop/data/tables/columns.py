@@ -86,11 +86,12 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
                 raise no_kind(field.name, field.type)
         wanted = readings or {}
         named = dict(zip(table.column_names, table.columns, strict=True))
-        texts = sum(is_text(column, wanted.get(name)) for name, column in named.items())
-        limit = min(WORDS, CELLS // max(1, texts * table.num_rows))
+        texts = {name for name, column in named.items() if is_text(column, wanted.get(name))}
+        limit = min(WORDS, CELLS // max(1, len(texts) * table.num_rows))
         columns, left_out = [], []
         for name, column in named.items():
-            fitted = fit_column(name, column, wanted.get(name), limit)
+            words = limit if name in texts else None
+            fitted = fit_column(name, column, wanted.get(name), words)
             if fitted is None:
                 left_out.append(name)
             else:
