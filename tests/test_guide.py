@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memohop import MMPClassifier
+import memohop
 from memohop.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -51,6 +51,7 @@ def test_the_guide_leaves_what_it_promises(walked):
     folder, names = walked
     assert len(rows(folder / "predictions.csv")) == 240
     assert [row["id"] for row in rows(folder / "new.csv")] == ["a", "b", "c"]
+    assert [row["id"] for row in rows(folder / "later.csv")] == ["new"]
     assert "<h2>Node shop-17</h2>" in (folder / "page.html").read_text(encoding="utf-8")
     assert (names["again"].predict() == names["labels"]).all()
     assert names["shares"].shape == (240, 3)
@@ -58,8 +59,9 @@ def test_the_guide_leaves_what_it_promises(walked):
 
 def test_the_graph_of_the_guide_helps_and_unlabelled_shops_are_mostly_right(walked):
     folder, names = walked
-    report = MMPClassifier.load(folder / "model").report_
-    assert report.differences["mlp"].mean > 0
+    report = memohop.load_model(folder / "model").report_
+    assert report.answers[0].question == "graph"
+    assert report.answers[0].gain.mean > 0
     known = {row["id"]: row["trade"] for row in rows(folder / "nodes.csv")}
     unknown = [row for row in rows(folder / "predictions.csv") if not known[row["id"]]]
     right = [row["predicted"] == names["shops"][row["id"]] for row in unknown]
@@ -82,7 +84,7 @@ def test_the_commands_of_the_readme_run(with_tables):
     ((_, block),) = blocks(section, "")
     for program, command, *rest in commands(block.replace("--label kind", "--label trade")):
         assert program == "memohop"
-        quick = ["--trials", "1", "--epochs", "5"] if command == "fit" else []
+        quick = ["--trials", "1", "--models", "linear,linear+rows"] if command == "fit" else []
         assert main([command, *rest, *quick]) == 0
     assert (with_tables / "audit.html").exists()
     assert len(rows(with_tables / "predictions.csv")) == 240
@@ -93,9 +95,9 @@ def test_the_readme_in_python_runs(with_tables, capsys):
     ((_, block),) = blocks(README, "py")
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
     quick = block.replace('label="kind"', 'label="trade"').replace(
-        "time=60", "trials=1, splits=2, epochs=5"
+        "time=60", "trials=1, splits=2, models=['linear', 'linear+rows']"
     )
     assert quick != block
     exec(compile(quick, "README.md", "exec"), {})
     assert "graph" in capsys.readouterr().out
-    assert MMPClassifier.load(with_tables / "model").predict().shape == (240,)
+    assert memohop.load_model(with_tables / "model").predict().shape == (240,)

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
+import memohop
 from memohop import MMPClassifier
 from memohop.cli import main
-from memohop.own import candidate
 
-FAST = ["--trials", "1", "--splits", "2", "--epochs", "4"]
+FAST = ["--models", "linear,lightgbm", "--trials", "1", "--splits", "2"]
 
 
 def write(path, rows):
@@ -46,6 +46,17 @@ def model(tables):
     return path
 
 
+@pytest.fixture(scope="module")
+def memory_model(tables):
+    """As earlier versions of `memohop fit` made them."""
+    reading = {"label": "kind", "id": None, "source": None, "target": None, "directed": True}
+    graph = memohop.read_graph(tables / "nodes.csv", tables / "edges.csv", **reading)
+    found = MMPClassifier(trials=1, splits=2, epochs=4).fit(graph)
+    found.reading_ = reading
+    found.save(tables / "memory")
+    return tables / "memory"
+
+
 def at(tables):
     return ["--nodes", str(tables / "nodes.csv"), "--edges", str(tables / "edges.csv")]
 
@@ -61,7 +72,7 @@ def test_fit_prints_scores_verdict_and_where_the_model_is(tables, tmp_path, caps
     output = str(tmp_path / "model")
     assert main(["fit", *at(tables), "--label", "kind", *FAST, "-o", output]) == 0
     out, err = capsys.readouterr()
-    for words in ("gcn+mmp", "mlp", "gcn", "95 % interval", "graph", "accuracy in percent"):
+    for words in ("kept", "linear", "lightgbm", "95 % interval", "Kept: ", "accuracy in percent"):
         assert words in out
     assert err.splitlines() == [err.strip()]  # nothing that needs no action
     assert f"wrote {output}" in err
@@ -94,13 +105,68 @@ def test_what_needs_action_is_told_unasked(tables, tmp_path, capsys, monkeypatch
     monkeypatch.setattr(reading, "read_graph", suspicious)
     output = str(tmp_path / "model")
     assert main(["fit", *at(tables), "--label", "kind", *FAST, "-o", output]) == 0
-    assert capsys.readouterr().err.startswith("memohop: look here\nmemohop: 1 setting(s)")
+    assert capsys.readouterr().err.startswith("memohop: look here\nmemohop: 2 setting(s)")
 
 
-def test_a_label_column_of_measurements_is_refused(tables, tmp_path, capsys):
-    err = fails(capsys, "fit", *at(tables), "--label", "size", "-o", str(tmp_path / "m"), code=1)
-    assert "the label column 'size' holds 60 different numbers on 60 nodes" in err
-    assert "group them into classes" in err
+def test_a_label_column_of_measurements_is_predicted_as_numbers(tables, tmp_path, capsys):
+    model, output = tmp_path / "model", tmp_path / "out.csv"
+    assert main(["fit", *at(tables), "--label", "size", *FAST, "-o", str(model)]) == 0
+    out, err = capsys.readouterr()
+    assert "column 'size' holds numbers to predict" in err
+    assert "R2 in percent" in out
+    assert "nine of ten numbers are within" in out
+    assert main(["predict", str(model), "-o", str(output)]) == 0
+    with output.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["id", "predicted", "low", "high"]
+    found = memohop.load_model(model).predict()
+    assert [float(row["predicted"]) for row in rows] == pytest.approx(found.tolist())
+    reach = memohop.load_model(model).report_.residual
+    low, high = ([float(row[name]) for row in rows] for name in ("low", "high"))
+    assert np.subtract(high, low) == pytest.approx([2 * reach] * 60, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--task", "classes"], "too few for splits=2"),
+        (["--task", "numbers", "--metric", "roc_auc"], "metric must be one of r2, mae, rmse"),
+        (["--task", "numbers", "--class-weight", "balanced"], "is for classes; leave it out"),
+        (["--models", "linear,oracle"], "no model named 'oracle'"),
+        (["--time", "-1"], "time=-1.0 is out of range"),
+    ],
+)
+def test_what_cannot_be_right_is_refused(tables, tmp_path, capsys, words, told):
+    command = ["fit", *at(tables), "--label", "size", *FAST, "-o", str(tmp_path / "m")]
+    assert main([*command, *words]) in (1, 2)
+    assert told in capsys.readouterr().err
+
+
+def test_columns_for_splits_weights_and_several_tables_of_edges(tables, tmp_path, capsys):
+    with (tables / "nodes.csv").open(encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    parts = ("train", "val", "test")
+    write(
+        tmp_path / "nodes.csv",
+        [(*head, "part", "team")]
+        + [(*row, parts[number % 3], number // 6) for number, row in enumerate(rows)],
+    )
+    ends = [(f"n{i}", f"n{(i + 1) % 60}", 1 + i % 3) for i in range(60)]
+    for name, some in (("edges.csv", ends[:30]), ("more.csv", ends[30:])):
+        write(tmp_path / name, [("source", "target", "strength"), *some])
+    command = ["fit", *at(tmp_path), "--edges", str(tmp_path / "more.csv"), "--label", "kind"]
+    how = ["--weight", "strength", "--split", "part", "--drop", "team", "--models"]
+    model = tmp_path / "model"
+    kinds = ["linear+neighbours", "--trials", "1", "--splits", "2"]
+    assert main([*command, *how, *kinds, "-o", str(model)]) == 0
+    found = memohop.load_model(model)
+    assert found.report_.own_test
+    assert found.graph_.weights.max() == 3
+    assert found.graph_.arcs.shape == (2, 120)
+    assert [column.name for column in found.encoder_.columns] == ["size"]
+    capsys.readouterr()
+    again = ["predict", str(model), *at(tmp_path), "--edges", str(tmp_path / "more.csv")]
+    assert main([*again, "-o", str(tmp_path / "out.csv")]) == 0
 
 
 def test_fit_prints_json_alone(tables, tmp_path, capsys):
@@ -116,9 +182,10 @@ def test_fit_prints_json_alone(tables, tmp_path, capsys):
     ]
     assert main(command) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["model"] for row in rows] == ["gcn+mmp", "mlp", "gcn"]
-    assert rows[0].keys() >= {"metric", "val", "mean", "std", "lr", "direction"}
-    assert rows[1].keys() >= {"difference", "low", "high"}
+    assert rows[0]["model"] == "kept"
+    assert {row["model"] for row in rows[1:]} == {"linear", "lightgbm"}
+    assert rows[0].keys() >= {"metric", "unit", "val", "test", "parts"}
+    assert rows[1].keys() >= {"behind", "low", "high", "tried", "seconds"}
 
 
 def test_predict_writes_a_row_for_each_node(model, tmp_path, capsys):
@@ -126,7 +193,7 @@ def test_predict_writes_a_row_for_each_node(model, tmp_path, capsys):
     assert "60 nodes" in capsys.readouterr().err
     with (tmp_path / "out.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    found = MMPClassifier.load(model)
+    found = memohop.load_model(model)
     assert [row["id"] for row in rows] == [f"n{i}" for i in range(60)]
     assert [row["predicted"] for row in rows] == found.predict().tolist()
     expected = found.predict_proba()
@@ -186,7 +253,8 @@ def test_predict_on_other_columns_is_refused(model, tables, tmp_path, capsys):
     assert "both --nodes and --edges" in fails(capsys, "predict", str(model), "--nodes", nodes)
 
 
-def test_explain_writes_a_page_on_the_node_asked_for(model, tmp_path, capsys):
+def test_explain_writes_a_page_on_the_node_asked_for(memory_model, tmp_path, capsys):
+    model = memory_model
     capsys.readouterr()
     page = tmp_path / "page.html"
     assert main(["explain", str(model), "--node", "n7", "-o", str(page)]) == 0
@@ -204,7 +272,7 @@ def test_a_model_that_is_not_there_or_was_changed(model, tmp_path, capsys):
     (weights,) = model.glob("weights-*.safetensors")
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    err = fails(capsys, "explain", str(model), code=1)
+    err = fails(capsys, "predict", str(model), code=1)
     weights.write_bytes(whole)
     assert "SHA-256" in err
 
@@ -217,21 +285,70 @@ def test_a_folder_that_is_no_model_is_refused_before_the_work(tables, tmp_path, 
 
 
 def test_ctrl_c_during_fit_saves_the_best_so_far(tables, tmp_path, capsys, monkeypatch):
-    calls, train = [], candidate.train
+    from memohop.own.candidates import trees
 
     def interrupted(*arguments, **more):
-        calls.append(arguments)
-        if len(calls) == 8:  # three to compile, a round of three models, one of the next round
-            raise KeyboardInterrupt
-        return train(*arguments, **more)
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(candidate, "train", interrupted)
+    monkeypatch.setattr(trees.lightgbm, "train", interrupted)
     output = tmp_path / "model"
-    slow = ["--trials", "9", "--splits", "2", "--epochs", "4"]
-    assert main(["fit", *at(tables), "--label", "kind", *slow, "-o", str(output)]) == 130
+    assert main(["fit", *at(tables), "--label", "kind", *FAST, "-o", str(output)]) == 130
     out, err = capsys.readouterr()
-    assert "gcn+mmp" in out
+    assert "Kept: linear" in out
     assert "(interrupted); wrote" in err
-    found = MMPClassifier.load(output)
-    assert (found.report_.stopped, found.report_.trials) == ("interrupted", 1)
+    found = memohop.load_model(output)
+    assert (found.report_.stopped, found.report_.candidates) == ("interrupted", 1)
     assert len(found.predict()) == 60
+
+
+def test_a_model_of_an_earlier_version_predicts_and_cannot_be_appended_to(
+    memory_model, tables, tmp_path, capsys
+):
+    output = str(tmp_path / "out.csv")
+    assert main(["predict", str(memory_model), *at(tables), "-o", output]) == 0
+    capsys.readouterr()
+    err = fails(capsys, "predict", str(memory_model), "--append", *at(tables), "-o", output)
+    assert "made by an earlier version" in err
+
+
+@pytest.fixture(scope="module")
+def rows_model(tables):
+    """Rows of the graph decide: new nodes have the neighbours of old ones."""
+    path = tables / "rows"
+    how = ["--models", "linear+rows,lightgbm+neighbours", "--trials", "1", "--splits", "2"]
+    assert main(["fit", *at(tables), "--label", "kind", *how, "-o", str(path)]) == 0
+    return path
+
+
+class TestAppended:
+    def test_new_nodes_are_predicted_and_old_ones_stay(self, rows_model, tmp_path, capsys):
+        write(tmp_path / "nodes.csv", [("id", "size"), ("new", 0.5), ("newer", "")])
+        write(tmp_path / "edges.csv", [("source", "target"), ("new", "n3"), ("newer", "new")])
+        output = tmp_path / "out.csv"
+        command = ["predict", str(rows_model), "--append", *at(tmp_path), "-o", str(output)]
+        assert main(command) == 0
+        assert "2 nodes" in capsys.readouterr().err
+        with output.open(encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["id"] for row in rows] == ["new", "newer"]
+        found = memohop.load_model(rows_model)
+        table = {"id": ["new", "newer"], "size": [0.5, None]}
+        loop = {"source": ["new"], "target": ["new"]}
+        new = memohop.read_graph(table, loop, label=None, encoder=found.encoder_)
+        expected = found.predict_proba(new.data.x, [[60, 3, 61, 60], [3, 60, 60, 61]], append=True)
+        shares = [float(row["probability of even"]) for row in rows]
+        assert shares == pytest.approx(expected[:, 0].tolist(), abs=1e-6)
+
+    def test_ids_that_exist_are_an_error(self, rows_model, tmp_path, capsys):
+        write(tmp_path / "nodes.csv", [("id", "size"), ("n7", 0.5), ("new", 1)])
+        write(tmp_path / "edges.csv", [("source", "target"), ("new", "n3")])
+        err = fails(capsys, "predict", str(rows_model), "--append", *at(tmp_path))
+        assert "1 of the 2 nodes" in err
+        assert "'n7'" in err
+
+    def test_ends_that_nobody_knows_are_an_error(self, rows_model, tmp_path, capsys):
+        write(tmp_path / "nodes.csv", [("id", "size"), ("new", 1)])
+        write(tmp_path / "edges.csv", [("source", "target"), ("new", "n99")])
+        assert "n99" in fails(capsys, "predict", str(rows_model), "--append", *at(tmp_path), code=1)
+        err = fails(capsys, "predict", str(rows_model), "--append")
+        assert "--append goes with --nodes and --edges" in err

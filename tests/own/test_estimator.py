@@ -202,7 +202,7 @@ class TestLabels:
                 MMPClassifier(**FAST).fit(x, y)
         data = graph()
         data.y = data.y.float()
-        with pytest.raises(UsageError, match=r"y has shape .* and type torch.float32"):
+        with pytest.raises(UsageError, match="y holds numbers to predict"):
             MMPClassifier(**FAST).fit(data)
 
     @pytest.mark.parametrize("missing", [None, float("nan")])
@@ -324,13 +324,9 @@ class TestScores:
     def test_epochs_that_time_was_too_short_for_are_told(self, fitted):
         from dataclasses import replace
 
-        from memohop.report.fit import fit_table
-
         report = replace(fitted[1].report_, epochs=9, epochs_cut=191)
         assert "every network got 9 epoch(s) at most instead of 200" in report.verdict()
-        assert fit_table(report).caption == "9 of 200 epochs: time was short"
         assert "Time was short" not in fitted[1].report_.verdict()
-        assert fit_table(fitted[1].report_).caption is None
 
 
 INTERRUPTED = """

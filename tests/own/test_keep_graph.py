@@ -21,9 +21,11 @@ from memohop import DataError, GraphClassifier, GraphRegressor, MMPClassifier, U
 from memohop.own import folder as files
 from memohop.own import keep_graph
 from memohop.own.candidates import networks
+from memohop.own.candidates.spaces import SPACES
 from memohop.own.candidates.tree_text import END, check_trees
 from memohop.own.ensemble import Component, Ensemble
 from memohop.own.record import FitRecord
+from memohop.own.saved import checked_options
 from tiny_problem import ring, tiny_problem
 
 PARTS = ("linear", "lightgbm", "linear+rows", "lightgbm+neighbours", "linkx", "gcn+mmp")
@@ -312,3 +314,11 @@ def test_trees_for_something_else_are_refused(trees):
     ):
         with pytest.raises(UsageError):
             check_trees(text, {"objective": goal})
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_every_option_that_a_search_may_choose_can_be_read_again(name):
+    for axis in SPACES[name].axes.values():
+        for options in axis.values():
+            again = json.loads(json.dumps(options))
+            assert checked_options(name, again).items() >= options.items()

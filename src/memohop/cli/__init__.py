@@ -7,6 +7,7 @@ from memohop.cli import audit as audit
 from memohop.cli import bench as bench
 from memohop.cli import data as data
 from memohop.cli import demo as demo
+from memohop.cli import fit as fit
 from memohop.cli import gates as gates
 from memohop.cli import own as own
 from memohop.cli import report as report

@@ -27,7 +27,7 @@ def audit(
     dataset: Dataset | None = None,
     *,
     nodes: Path | None = None,
-    edges: Path | None = None,
+    edges: list[Path] | None = None,
     label: str | None = None,
     reading: Reading = BY_DEFAULT,
     split: int = 0,
@@ -43,7 +43,7 @@ def audit(
 
     Args:
         nodes: The table of nodes: an id, a label, and columns that become features.
-        edges: The table of edges: the ids of both ends.
+        edges: The table of edges: the ids of both ends; give it several times for several tables.
         label: The column of the node table with the classes, empty where unknown.
         split: The split whose test nodes are examined.
         output: Also write a page, which needs no network; its name ends in .html.

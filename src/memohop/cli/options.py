@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -52,7 +53,8 @@ class Reading:
         id: The column with the ids; by default id, node or node_id, or else the first.
         source: The column where an edge starts; by default source, src or from, or else the first.
         target: The column where it ends; by default target, dst or to, or else the second.
-        directed: Keep the direction of the edges.
+        weight: The column of the edge table with weights; by default all edges count alike.
+        directed: Whether edges have a direction; by default as they look.
         drop_unknown: Leave out edges that name a node missing from the node table.
         verbose: Show how the tables were read and what became of each column.
     """
@@ -60,20 +62,32 @@ class Reading:
     id: str | None = None
     source: str | None = None
     target: str | None = None
-    directed: bool = False
+    weight: str | None = None
+    directed: Annotated[bool | None, Parameter(negative="--undirected")] = None
     drop_unknown: bool = False
     verbose: bool = False
 
-    def columns(self, label: str) -> dict[str, Any]:
-        """The columns and the direction, which a model remembers."""
+    def columns(self, label: str, graph: OwnGraph) -> dict[str, Any]:
+        """How the graph was read, which a model remembers for other tables."""
         names = {"label": label, "id": self.id, "source": self.source, "target": self.target}
-        return {**names, "directed": self.directed}
+        return {**names, "weight": self.weight, "directed": graph.directed, "task": graph.task}
 
-    def read(self, nodes: Path, edges: Path, label: str) -> OwnGraph:
+    def read(self, nodes: Path, edges: Sequence[Path], label: str, **more: Any) -> OwnGraph:
         """The graph; its warnings, or all notes on it, go to standard error."""
         from memohop.data.tables import read_graph
 
-        graph = read_graph(nodes, edges, drop_unknown=self.drop_unknown, **self.columns(label))
+        graph = read_graph(
+            nodes,
+            edges,
+            label=label,
+            id=self.id,
+            source=self.source,
+            target=self.target,
+            weight=self.weight,
+            directed=self.directed,
+            drop_unknown=self.drop_unknown,
+            **more,
+        )
         for note in graph.notes if self.verbose else graph.warnings:
             remark(note)
         return graph

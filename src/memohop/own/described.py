@@ -7,7 +7,6 @@ is built, so that no number in the file decides how many bytes are asked for.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
@@ -19,7 +18,6 @@ from msgspec import Meta
 from torch import Tensor
 
 from memohop.data.check import as_columns, check_graph
-from memohop.data.tables import read_graph
 from memohop.data.tables.column_kinds import Number
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import UsageError, check_choice
@@ -38,7 +36,7 @@ Ids: TypeAlias = list[Whole | str]
 GRAPH = ("x", "y", "edge_index", "train_mask", "val_mask", "test_mask")
 """The tensors of a graph that are saved."""
 
-_NOT_READING = ("nodes", "edges", "drop_unknown", "encoder", "classes")  # arguments of read_graph
+_READING = ("label", "id", "source", "target", "weight", "directed", "task")  # for later tables
 
 
 class Described(msgspec.Struct, frozen=True):
@@ -87,10 +85,9 @@ def check_columns(features: int, names: list[str] | None, encoder: ColumnEncoder
 
 
 def check_reading(reading: Mapping[str, Any]) -> None:
-    """Refuse names that are no arguments of ``read_graph``, and values of another type."""
-    known = [name for name in inspect.signature(read_graph).parameters if name not in _NOT_READING]
+    """Refuse what is no argument of ``read_graph`` for later tables, and other types."""
     for name, value in reading.items():
-        check_choice("reading", name, known)
+        check_choice("reading", name, _READING)
         if isinstance(value, bool) != (name == "directed"):
             raise UsageError(f"reading has {name}={value!r}")
     if "label" not in reading:

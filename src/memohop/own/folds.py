@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from torch import Tensor
 
+from memohop.data.tables.node_sets import NodeSets
+
 TESTED = 5
 """One of so many labelled nodes is a test node."""
 _FEWEST = 3  # nodes of a class that is validated and tested
@@ -48,6 +50,13 @@ class OwnSplit(NamedTuple):
     train: Mask
     val: Mask | None
     test: Mask
+
+    @classmethod
+    def of_sets(cls, sets: NodeSets | None) -> OwnSplit | None:
+        """Those that a column of a table names; None if there are none."""
+        if sets is None:
+            return None
+        return cls(sets.train, sets.val if sets.val.any() else None, sets.test)
 
     @classmethod
     def of(cls, given: Mapping[str, Tensor]) -> OwnSplit | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from torch import Tensor
 
 from memohop.data.arguments import real_number, whole_number
+from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError, check_choice
 from memohop.own import keep_graph
 from memohop.own.candidates.catalogue import families
@@ -99,7 +101,10 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(x, given.labels.known)
         target = self._targets(given.labels)
         objective = self._objective(target)
-        own = OwnSplit.of(given_masks(X, split)) if isinstance(X, Data) else None
+        own = OwnSplit.of_sets(X.masks) if isinstance(X, OwnGraph) else None
+        if isinstance(X, Data):
+            own = OwnSplit.of(given_masks(X, split))
+        groups = given.groups if groups is None else np.asarray(groups)
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         try:
             masks = make_masks(
@@ -107,7 +112,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 splits=self.splits,
                 seed=seed,
                 own=own,
-                groups=None if groups is None else np.asarray(groups),
+                groups=groups,
                 both_classes=objective.metric.is_ranking,
             )
         except ValueError as error:
@@ -121,6 +126,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             y=target,
             objective=objective,
             masks=masks,
+            weights=given.weights,
         )
         self._check_parts(problem)
         kinds = families(
@@ -158,9 +164,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.graph_ = problem.with_all_labels()
         self.directed_ = problem.neighbourhood.directed
         self.overall_ = self.graph_.overall_shares(problem.classes)
-        self.model_: Ensemble = fit_to_all(
-            problem, by_name, chosen, seconds=left, progress=progress
-        )
+        model: Ensemble = fit_to_all(problem, by_name, chosen, seconds=left, progress=progress)
+        self.report_ = replace(self.report_, seconds=clock.monotonic() - begin)
+        self.model_ = model
         return self
 
     def outputs(
@@ -197,18 +203,32 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         nothing = np.full(x.shape[0], np.nan if self._predicts_numbers else -1)
         if not append:
             arcs = given.arcs(x.shape[0]).numpy()
-            return self.model_.outputs(
-                Inputs(x, arcs, nothing, directed=self.directed_, overall=self.overall_)
+            other = Inputs(
+                x,
+                arcs,
+                nothing,
+                directed=self.directed_,
+                overall=self.overall_,
+                weights=given.weights,
             )
+            return self.model_.outputs(other)
         old = self.own_graph()
-        new_arcs = given.arcs(old.nodes + x.shape[0]).numpy()
+        arcs = np.hstack([old.arcs, given.arcs(old.nodes + x.shape[0]).numpy()])
+        weights = old.weights
+        if weights is not None:
+            added = (
+                np.ones(arcs.shape[1] - len(weights)) if given.weights is None else given.weights
+            )
+            weights = np.concatenate([weights, added]).astype(np.float32)
+        arcs, first = np.unique(arcs, axis=1, return_index=True)
         stack = sparse.vstack if sparse.issparse(x) or sparse.issparse(old.x) else np.vstack
         joined = Inputs(
             stack([old.x, x]),
-            np.unique(np.hstack([old.arcs, new_arcs]), axis=1),
+            arcs,
             np.concatenate([old.y, nothing]),
             of_fit=old.nodes,
             directed=self.directed_,
+            weights=None if weights is None else weights[first],
         )
         return self.model_.outputs(joined)[old.nodes :]
 
@@ -343,6 +363,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     """
 
     _predicts_numbers = False
+    score = GraphEstimator.score  # not scikit-learn's, which knows no arcs
 
     def predict_proba(
         self,
@@ -365,7 +386,8 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         append: bool = False,
     ) -> NDArray[Any]:
         """The most probable class of each node; arguments as for :meth:`outputs`."""
-        return self.classes_[self.outputs(X, edges, append=append).argmax(axis=1)]
+        found = self.outputs(X, edges, append=append)
+        return self.classes_[found.argmax(axis=1)]
 
     def _targets(self, labels: GivenLabels) -> NDArray[np.int64]:
         codes, self.classes_ = number_classes(labels)
@@ -416,6 +438,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     """
 
     _predicts_numbers = True
+    score = GraphEstimator.score
 
     def __init__(
         self,

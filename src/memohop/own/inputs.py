@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ class GivenLabels(NamedTuple):
 
     known: NDArray[np.bool_]
     names: NDArray[Any]
+    kind: Literal["classes", "numbers"] | None = None  # if a reader or a type decided
 
 
 class Given(NamedTuple):
@@ -40,6 +41,8 @@ class Given(NamedTuple):
     ids: NDArray[Any] | None = None
     encoder: ColumnEncoder | None = None  # how the columns of tables became features
     notes: tuple[str, ...] = ()  # how tables were read, in plain words
+    weights: NDArray[np.float32] | None = None  # of the arcs
+    groups: NDArray[np.int64] | None = None  # of nodes that no split tears apart
 
     def arcs(self, nodes: int) -> Tensor:
         """The arcs, none if none were given; a ``UsageError`` if one points elsewhere."""
@@ -60,8 +63,11 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
         )
     if isinstance(x, OwnGraph):
         data = x.data
-        labels = _from_tensor(data.y, x.classes) if labels is None else labels
-        return Given(data.x, labels, data.edge_index, x.ids, x.encoder, x.notes)
+        if labels is None:
+            labels = _from_tensor(data.y, x.classes)._replace(kind=x.task)
+        weights = data.edge_weight.numpy() if "edge_weight" in data else None
+        rest = (x.ids, x.encoder, x.notes, weights, x.groups)
+        return Given(x.x, labels, data.edge_index, *rest)
     if not isinstance(x.x, Tensor) or not isinstance(x.edge_index, Tensor):
         raise UsageError("X is a Data without x or without edge_index; give it both")
     if labels is None and isinstance(x.y, Tensor) and x.y.numel():
@@ -79,6 +85,11 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
     """Class numbers ``[nodes]``, -1 for nodes without a label, and the sorted classes."""
     if not labels.known.any():
         raise UsageError("y has no label at all; give some nodes their label")
+    if labels.kind == "numbers":
+        raise UsageError(
+            "y holds numbers to predict, not classes; give whole numbers or words, or use "
+            "GraphRegressor"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about many classes, which are checked below
@@ -88,12 +99,16 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
         raise UsageError(
             f"y has labels of kinds that cannot be sorted ({error}); make them all strings"
         ) from error
+    except ValueError as error:
+        raise UsageError(
+            f"y holds numbers and no classes ({error}); group them into classes"
+        ) from error
     if len(classes) < 2:
         raise UsageError(
             f"y has one class, {classes.tolist()[0]!r}, so that there is nothing to tell apart; "
             "give labels of at least two classes"
         )
-    if reason := why_no_classes(classes, sizes):
+    if labels.kind is None and (reason := why_no_classes(classes, sizes)):
         raise UsageError(f"y {reason}")
     codes = np.full(len(labels.known), -1, dtype=np.int64)
     codes[labels.known] = numbers
@@ -139,7 +154,7 @@ def _from_tensor(y: Tensor, classes: Sequence[Any]) -> GivenLabels:
     """Labels from class numbers, negative for unknown; or from numbers, NaN for unknown."""
     numbers = y.cpu().numpy()
     if y.is_floating_point():
-        return _labels(numbers)
+        return _labels(numbers)._replace(kind="numbers")
     known = numbers >= 0
     return GivenLabels(known, np.array(list(classes))[numbers[known]])
 

@@ -87,7 +87,7 @@ class DescribedGraphModel(msgspec.Struct, frozen=True):
     directed: bool  # whether directions count
     has_arcs: bool  # whether fit was given arcs
     encoder: ColumnEncoder | None
-    reading: dict[str, bool | str | list[str] | None] | None  # how the tables were read
+    reading: dict[str, bool | str | None] | None  # how the tables were read
     views: list[dict[str, Scalar]]
     components: Annotated[tuple[DescribedComponent, ...], Meta(min_length=1)]
     temperature: Positive
@@ -285,6 +285,8 @@ def _graph_tensors(estimator: GraphEstimator) -> dict[str, Tensor]:
     else:
         parts = {"x": x}
     parts |= {"arcs": graph.arcs, "y": graph.y}
+    if graph.weights is not None:
+        parts["weights"] = graph.weights
     tensors = {name: torch.from_numpy(np.ascontiguousarray(one)) for name, one in parts.items()}
     return tensors | {"ids": ids_as_tensor(estimator.ids_)}
 
@@ -292,7 +294,7 @@ def _graph_tensors(estimator: GraphEstimator) -> dict[str, Tensor]:
 def _checked_graph(tensors: dict[str, Tensor], sizes: Sizes) -> tuple[Inputs, Ids]:
     """The graph of ``fit`` and its ids; a ``UsageError`` if it does not fit the model."""
     columns = {"x"} if "x" in tensors else {"x.data", "x.indices", "x.indptr"}
-    if tensors.keys() != {*columns, "arcs", "y", "ids"}:
+    if tensors.keys() - {"weights"} != {*columns, "arcs", "y", "ids"}:
         raise UsageError(f"it holds {', '.join(sorted(tensors))}")
     ids = msgspec.json.decode(tensors["ids"].numpy().tobytes(), type=Ids)
     x = Saved({}, tensors).array("x", (sizes.nodes, sizes.features)) if "x" in tensors else None
@@ -306,6 +308,11 @@ def _checked_graph(tensors: dict[str, Tensor], sizes: Sizes) -> tuple[Inputs, Id
         if x.dtype != np.float32 or not np.isfinite(x.data).all():
             raise UsageError(f"x is of type {x.dtype}, or not finite")
     check_arcs(tensors["arcs"], sizes.nodes)
+    weights = None
+    if "weights" in tensors:
+        weights = Saved({}, tensors).array("weights", (tensors["arcs"].shape[1],))
+        if (weights < 0).any():
+            raise UsageError("there are arcs with a negative weight")
     y = tensors["y"]
     if list(y.shape) != [sizes.nodes] or y.dtype != (
         torch.int64 if sizes.classes else torch.float64
@@ -319,7 +326,12 @@ def _checked_graph(tensors: dict[str, Tensor], sizes: Sizes) -> tuple[Inputs, Id
     if len(ids) != sizes.nodes:
         raise UsageError(f"there are {sizes.nodes} nodes and {len(ids)} ids")
     graph = Inputs(
-        x, tensors["arcs"].numpy(), y.numpy(), of_fit=sizes.nodes, directed=sizes.directed
+        x,
+        tensors["arcs"].numpy(),
+        y.numpy(),
+        of_fit=sizes.nodes,
+        directed=sizes.directed,
+        weights=weights,
     )
     return graph, ids
 

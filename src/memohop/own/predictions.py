@@ -1,4 +1,4 @@
-"""Predictions as a table: the id of a node, its label, and the probability of each class."""
+"""Predictions as a table: the id of a node, its label, and how sure that is."""
 
 from __future__ import annotations
 
@@ -49,7 +49,37 @@ def write_predictions(
     columns = {"id": pa.array(ids.tolist()), "predicted": pa.array(found.tolist())}
     for name, shares in zip(classes.tolist(), probabilities.T, strict=True):
         columns[f"probability of {name}"] = pa.array(shares.astype(np.float64).round(_DIGITS))
-    table = pa.table(columns)
+    return _write(path, pa.table(columns), raw=raw)
+
+
+def write_numbers(
+    path: Path,
+    ids: NDArray[Any],
+    predicted: NDArray[np.float32],
+    ends: NDArray[np.float32],
+    *,
+    raw: bool = False,
+) -> int:
+    """The same for numbers: the id of a node, the number, and the ends of its interval.
+
+    Args:
+        path: The file; an older one is replaced once everything is written.
+        ids: The names of the nodes.
+        predicted: ``[nodes]``.
+        ends: ``[nodes, 2]``.
+        raw: Write all ids as they are.
+
+    Returns:
+        How many cells got a ``'``.
+    """
+    columns = {"predicted": predicted, "low": ends[:, 0], "high": ends[:, 1]}
+    numbers = {
+        name: pa.array([float(str(one)) for one in values]) for name, values in columns.items()
+    }
+    return _write(path, pa.table({"id": pa.array(ids.tolist()), **numbers}), raw=raw)
+
+
+def _write(path: Path, table: pa.Table, *, raw: bool) -> int:
     with whole_file(path) as part:
         if path.suffix in (".parquet", ".pq"):
             pa.parquet.write_table(table, part)

@@ -36,6 +36,7 @@ class Inputs:
         directed: Whether directions count; by default, if some arc lacks its opposite.
         overall: The class shares, or the mean, to assume of nodes without labelled neighbours; by
             default those of ``y``.
+        weights: Of the arcs, ``[arcs]``; by default all count alike.
     """
 
     x: Matrix
@@ -44,6 +45,7 @@ class Inputs:
     of_fit: int = field(default=0, kw_only=True)
     directed: bool | None = field(default=None, kw_only=True)
     overall: NDArray[Any] | None = field(default=None, kw_only=True)
+    weights: NDArray[np.float32] | None = field(default=None, kw_only=True)
 
     @property
     def nodes(self) -> int:
@@ -59,7 +61,7 @@ class Inputs:
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
         """The adjacency matrix and what is computed with it, once for all candidates."""
-        return Neighbourhood(self.arcs, self.nodes, directed=self.directed)
+        return Neighbourhood(self.arcs, self.nodes, self.weights, self.directed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +126,14 @@ class Problem(Inputs):
     def with_all_labels(self) -> Inputs:
         """The graph to predict on, with the targets of all nodes that were learned from."""
         learned = (self.masks.end_train | self.masks.end_val).any(axis=1)
-        shown = self._shown(learned)
-        return Inputs(self.x, self.arcs, shown, of_fit=self.nodes, directed=self.directed)
+        return Inputs(
+            self.x,
+            self.arcs,
+            self._shown(learned),
+            of_fit=self.nodes,
+            directed=self.directed,
+            weights=self.weights,
+        )
 
     def _shown(self, nodes: Any) -> NDArray[Any]:
         return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)

@@ -148,7 +148,18 @@ class FitRecord:
 
     def verdict(self) -> str:
         """What was kept, what the graph adds and what memory adds, in a few sentences."""
-        return " ".join(filter(None, (self._what_was_kept(), *map(self._answer, self.answers))))
+        return " ".join((self._what_was_kept(), *map(self._answer, self.answers), *self._open()))
+
+    def _open(self) -> list[str]:
+        """The question of memory, if it was tried and there was no time for an answer."""
+        tried = any(one.family.endswith("+mmp") for one in self.families)
+        if (
+            not tried
+            or len(self.families) == 1
+            or "memory" in {one.question for one in self.answers}
+        ):
+            return []
+        return ["There was no time to see what memory adds."]
 
     def _what_was_kept(self) -> str:
         metric = METRICS[self.metric]

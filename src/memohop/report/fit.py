@@ -7,41 +7,56 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from memohop.report.terminal import plain_table
+from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
-    from memohop.own.report import FitReport
+    from memohop.own.record import FitRecord
 
 _WHY = {"trials": "", "time": " (no time for more)", "interrupted": " (interrupted)"}
 
 
-def fit_table(report: FitReport) -> Table:
-    """A row for each model, first the one that is kept."""
-    table = plain_table("model", numbers=("validation", "test", "ahead of it", "95 % interval"))
-    for score in report.scores:
-        gap = report.differences.get(score.model)
-        lead, ends = "", ""
-        if gap is not None:
-            lead, ends = f"{100 * gap.mean:+.1f}", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"
-        if gap is not None and gap.says_nothing:
-            ends = "too few splits"
+def fit_table(record: FitRecord) -> Table:
+    """What was kept, and below it each kind of model, the best by validation first."""
+    metric = METRICS[record.metric]
+    numbers = ("validation", "test", "behind", "95 % interval", "tried", "seconds")
+    table = plain_table("model", numbers=numbers)
+    table.add_row("kept", metric.text(record.val), metric.text(record.test), style="bold")
+    for one in record.families:
+        gap = one.behind
         table.add_row(
-            score.model,
-            f"{100 * score.val:.1f}",
-            f"{100 * score.mean:.1f} ± {100 * score.std:.1f}",
-            lead,
-            ends,
-            style="bold" if gap is None else None,
+            one.family,
+            metric.text(one.val),
+            "no time" if one.test is None else metric.text(one.test),
+            "" if gap is None else metric.signed_text(gap.mean),
+            ""
+            if gap is None
+            else f"{metric.signed_text(gap.low)} to {metric.signed_text(gap.high)}",
+            f"{one.tried}",
+            f"{one.seconds:.1f}",
         )
-    if report.epochs_cut:
-        asked = report.epochs + report.epochs_cut
-        table.caption = f"{report.epochs} of {asked} epochs: time was short"
-        table.caption_justify = "left"
     return table
 
 
-def fit_remark(report: FitReport) -> str:
-    """How many settings were tried, and how long that took."""
+def rare_text(record: FitRecord) -> str:
+    """What the top of the ranking is worth, where one of two classes is rare; else nothing."""
+    rare = record.rare
+    if rare is None:
+        return ""
+    positive = list(record.class_sizes)[1]
+    tops = ", ".join(
+        f"{precision:.0%} of the top {top:.0%}"
+        for top, precision in zip(rare.tops, rare.precision, strict=True)
+    )
     return (
-        f"{report.trials} setting(s) of each model in {report.seconds:.0f} seconds"
-        f"{_WHY[report.stopped]}"
+        f"{positive} is rare ({rare.share:.1%} of the labelled nodes). Of the test nodes by their "
+        f"probability, {tops} are {positive}; by the F1 score, call a node so from a probability "
+        f"of {rare.threshold:.3f} on."
+    )
+
+
+def fit_remark(record: FitRecord) -> str:
+    """How many settings were tried, and how long everything took."""
+    return (
+        f"{record.candidates} setting(s) of {len(record.families)} kind(s) of model in "
+        f"{record.seconds:.0f} seconds{_WHY[record.stopped]}"
     )

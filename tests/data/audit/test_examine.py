@@ -272,6 +272,20 @@ def test_classes_have_the_names_of_the_table():
     assert found.advice.model == "gcn+mmp"
 
 
+@pytest.mark.parametrize("width", [60, 70])
+def test_sparse_features_are_audited_as_dense_ones_are(width):
+    data = csbm(nodes=90, classes=3, degree=4)
+    words = np.zeros((90, width), dtype=np.float32)
+    words[np.arange(90), np.arange(90) % width] = 1
+    words[np.arange(90), 20 * data.y.numpy()] += 1
+    data.x = torch.from_numpy(words)
+    expected = audit(data)
+    data.x = data.x.to_sparse_csr()
+    found = audit(data)
+    assert found.duplicates == expected.duplicates
+    assert found.features_say == pytest.approx(expected.features_say, abs=1e-3)
+
+
 @pytest.mark.parametrize("change", ["no arcs", "wide features", "one class", "many nodes"])
 def test_odd_graphs_are_audited_too(change, monkeypatch):
     data = csbm(nodes=60, classes=3, degree=4)

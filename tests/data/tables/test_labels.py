@@ -1,11 +1,16 @@
-"""Which labels are classes."""
+"""Which labels are classes, and which are numbers to predict."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from memohop.data.tables.labels import encode_labels, why_no_classes
-from memohop.errors import DataError
+from memohop import audit
+from memohop.data.tables import from_arrays, read_graph
+from memohop.data.tables.labels import encode_labels, read_labels, why_no_classes
+from memohop.errors import DataError, UsageError
 
 
 def judged(labels):
@@ -56,3 +61,71 @@ def test_the_remedy_works():
         encode_labels(pa.chunked_array([[str(number) for number in numbers]]), "age")
     words = pa.chunked_array([[f"class {number}" for number in numbers]])
     assert len(encode_labels(words, "age").classes) == 95
+
+
+class TestNumbersToPredict:
+    MARGINS = ("-0.25", "0.5", "1e-3", None, "0.75", "0.125")
+
+    @pytest.mark.parametrize("form", [list, lambda cells: [c and float(c) for c in cells]])
+    def test_many_different_fractions_are_numbers_which_is_told(self, form):
+        nodes = {"id": list("abcdef"), "v": [1, 2, 3, 4, 5, 6], "margin": form(self.MARGINS)}
+        graph = read_graph(nodes, {"s": ["a"], "t": ["b"]}, label="margin")
+        assert (graph.task, graph.classes) == ("numbers", [])
+        assert graph.data.y.dtype == torch.float64
+        np.testing.assert_array_equal(graph.data.y, [-0.25, 0.5, 0.001, np.nan, 0.75, 0.125])
+        (told,) = (note for note in graph.notes if "a number to predict" in note)
+        assert "from -0.25 to 0.75, 5 nodes with a label and 1 without (task=classes" in told
+
+    def test_the_user_decides(self):
+        ages = pa.chunked_array([[str(n % 95) for n in range(300)]])
+        assert len(read_labels(ages, "age", "classes").classes) == 95
+        found = read_labels(ages, "age", "numbers")
+        assert (found.y.dtype, found.y[94]) == (np.float64, 94)
+        halves = pa.chunked_array([[0.5, 1.0, 0.5, None]])
+        assert read_labels(halves, "v", "classes").classes == ["0.5", "1"]
+        with pytest.raises(DataError, match=r"few numbers, not all of them whole.* task=numbers"):
+            read_labels(halves, "v")
+
+    @pytest.mark.parametrize(
+        ("cells", "complaint"),
+        [
+            (["1", "2", "three"], r"'v' holds 'three' in row 3, which is not a number \(1 such"),
+            (["1", "1"], "holds 1 in every row"),
+            ([None, ""], "'v' is empty in every row"),
+            (["1", "1e99"], r"holds 1e\+99 in row 2"),
+        ],
+    )
+    def test_that_are_none(self, cells, complaint):
+        with pytest.raises(DataError, match=complaint):
+            read_labels(pa.chunked_array([cells]), "v", "numbers")
+
+    def test_an_unknown_task(self):
+        with pytest.raises(UsageError, match="task must be one of auto, classes, numbers"):
+            read_graph({"id": ["a"]}, {"s": ["a"]}, label="k", task="ranking")
+
+    def test_of_arrays_may_be_negative_and_of_a_later_graph_unknown(self):
+        graph = from_arrays(np.eye(3), np.eye(3), [-1, 2, 7], task="numbers")
+        assert graph.data.y.tolist() == [-1, 2, 7]
+        later = from_arrays(np.eye(3), np.eye(3), task="numbers")
+        assert later.data.y.isnan().all()
+
+    def test_an_audit_says_that_it_is_for_classes(self):
+        graph = from_arrays(np.eye(3), np.eye(3), [-1, 2, 7], task="numbers")
+        with pytest.raises(UsageError, match="an audit is for classes"):
+            audit(graph)
+
+
+@pytest.mark.fuzz
+@given(st.lists(st.none() | st.floats(-1e6, 1e6) | st.integers(-9, 9), min_size=1, max_size=40))
+def test_numbers_are_read_as_they_are_or_refused(values):
+    cells = [None if value is None else str(value) for value in values]
+    for task in ("auto", "numbers", "classes"):
+        try:
+            found = read_labels(pa.chunked_array([pa.array(cells, pa.string())]), "v", task)
+        except DataError:
+            continue
+        if found.task == "numbers":
+            expected = [np.nan if value is None else value for value in values]
+            np.testing.assert_array_equal(found.y, np.array(expected, dtype=float))
+        else:
+            assert [k < 0 for k in found.y] == [value is None for value in values]

@@ -50,12 +50,25 @@ def damaged(draw, content):
     return bytes(changed[: draw(st.sampled_from([None, None, None, len(changed) // 2]))])
 
 
-def read_or_refuse(folder, suffix, nodes, edges):
+OPTIONS = st.sampled_from(
+    [
+        *({}, {}, {"weight": "weight"}, {"split": "age"}, {"time_column": "age"}, {"group": "age"}),
+        *(
+            {"label": "age", "task": "numbers"},
+            {"label": "age"},
+            {"label": "age", "task": "classes"},
+        ),
+        *({"categorical": ["age"]}, {"numeric": ["age"]}, {"text": ["age"]}, {"drop": ["age"]}),
+    ]
+)
+
+
+def read_or_refuse(folder, suffix, nodes, edges, options):
     paths = folder / f"nodes{suffix}", folder / f"edges{suffix}"
     for path, content in zip(paths, (nodes, edges), strict=True):
         path.write_bytes(content)
     try:
-        graph = read_graph(*paths, label="kind", drop_unknown=True)
+        graph = read_graph(*paths, **{"label": "kind", "drop_unknown": True} | options)
     except MemohopError:
         return
     assert len(graph.ids) == len(graph.data.x) == len(graph.data.y)
@@ -64,12 +77,13 @@ def read_or_refuse(folder, suffix, nodes, edges):
 
 
 @pytest.mark.fuzz
-@given(st.sampled_from(list(FILES)), st.binary(max_size=60), st.booleans())
-def test_any_bytes_are_read_or_refused(tmp_path, suffix, content, as_nodes):
+@given(st.sampled_from(list(FILES)), st.binary(max_size=60), st.booleans(), OPTIONS)
+def test_any_bytes_are_read_or_refused(tmp_path, suffix, content, as_nodes, options):
     nodes, edges = FILES[suffix]
     if suffix == ".csv.gz":
         content = gzip.compress(content, compresslevel=1)
-    read_or_refuse(tmp_path, suffix, *((content, edges) if as_nodes else (nodes, content)))
+    files = (content, edges) if as_nodes else (nodes, content)
+    read_or_refuse(tmp_path, suffix, *files, options)
 
 
 @pytest.mark.fuzz
@@ -81,7 +95,7 @@ def test_damaged_files_are_read_or_refused(tmp_path, suffix, data):
         nodes = data.draw(damaged(nodes))
     else:
         edges = data.draw(damaged(edges))
-    read_or_refuse(tmp_path, suffix, nodes, edges)
+    read_or_refuse(tmp_path, suffix, nodes, edges, data.draw(OPTIONS))
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
@@ -129,16 +143,26 @@ def typed_tables(draw):
     return pa.table(nodes), pa.table(edges)
 
 
+TYPED_OPTIONS = st.sampled_from(
+    [
+        *({}, {}, {"split": "v"}, {"time_column": "v"}, {"group": "v"}, {"task": "numbers"}),
+        *({"task": "classes"}, {"categorical": ["v"]}, {"numeric": ["v"]}, {"text": ["v"]}),
+    ]
+)
+
+
 @pytest.mark.fuzz
-@given(typed_tables())
-def test_a_table_object_and_its_parquet_file_are_the_same_graph_or_refused(tmp_path, tables):
+@given(typed_tables(), TYPED_OPTIONS)
+def test_a_table_object_and_its_parquet_file_are_the_same_graph_or_refused(
+    tmp_path, tables, options
+):
     paths = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
     for path, table in zip(paths, tables, strict=True):
         pa.parquet.write_table(table, path)
     found = []
     for given_tables in (tables, paths):
         try:
-            graph = read_graph(*given_tables, label="kind", id="id", source="source")
+            graph = read_graph(*given_tables, label="kind", id="id", source="source", **options)
         except MemohopError as error:
             found.append(type(error))
         else:
@@ -149,4 +173,5 @@ def test_a_table_object_and_its_parquet_file_are_the_same_graph_or_refused(tmp_p
         assert first is second
     else:
         assert first[:2] == second[:2]
-        assert all(map(torch.equal, first[2:], second[2:]))
+        for one, other in zip(first[2:], second[2:], strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -14,6 +15,7 @@ from memohop.data.audit.homophily import homophily, informativeness_of_a_neighbo
 from memohop.data.audit.probes import FOLDS, probe
 from memohop.data.audit.twins import duplicates, link_keys, twin_agreement, twins
 from memohop.data.check import as_columns, check_graph
+from memohop.data.sparse_features import as_matrix, is_sparse
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError
 from memohop.pyg import Data
@@ -122,9 +124,14 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
             "or a graph from memohop.data.tables"
         )
     if isinstance(data, OwnGraph):
+        if data.task == "numbers":
+            raise UsageError(
+                "the labels are numbers, and an audit is for classes; say task=classes"
+            )
         data, names = data.data, tuple(str(name) for name in data.classes)
     check_graph(data)
-    x, y, arcs = (tensor.cpu().numpy() for tensor in (data.x, data.y, data.edge_index))
+    x = as_matrix(data.x, torch.float32) if is_sparse(data.x) else data.x.cpu().numpy()
+    y, arcs = (tensor.cpu().numpy() for tensor in (data.y, data.edge_index))
     if (y < 0).all():
         raise UsageError("data.y has no label; an audit needs some")
     train, val, test = _sets(data, split)

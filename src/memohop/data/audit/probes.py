@@ -52,7 +52,7 @@ class Probes(NamedTuple):
 
 
 def probe(
-    x: NDArray[np.float32],
+    x: Any,
     links: Mapping[str, sparse.csr_array],
     y: NDArray[np.int64],
     usable: NDArray[np.bool_],
@@ -60,7 +60,7 @@ def probe(
     """Probe features and neighbours; None if fewer than two classes have three usable nodes.
 
     Args:
-        x: Features.
+        x: Features, a dense array or a ``csr_array``.
         links: For each direction, the neighbours of each node as a matrix of 0 and 1.
         y: The class of every node.
         usable: The nodes with a class that may be used.
@@ -75,7 +75,10 @@ def probe(
         nodes = nodes[np.bincount(y[nodes])[y[nodes]] >= FOLDS]
     classes = np.unique(y[nodes], return_inverse=True)[1]
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=_SEED).split(nodes, classes))
-    main = x @ _main_directions(x[nodes], _OF_FEATURES) if x.shape[1] > _OF_FEATURES else x
+    if x.shape[1] > _OF_FEATURES:
+        main = x @ _main_directions(x[nodes], _OF_FEATURES)
+    else:
+        main = x.toarray() if sparse.issparse(x) else x
     of_features = _predict([main[nodes]] * FOLDS, classes, folds)
     neighbours, together = {}, {}
     for name, matrix in links.items():

@@ -73,7 +73,15 @@ def twin_agreement(
     return float((learnt[groups[close], y[close]] / known[close]).mean())
 
 
-def duplicates(keys: NDArray[np.int64], x: NDArray[Any]) -> int:
+def duplicates(keys: NDArray[np.int64], x: Any) -> int:
     """How many nodes have the links and features of an earlier one."""
-    features = np.fromiter((hash((row + 0.0).tobytes()) for row in x), np.int64, len(x))  # -0 is 0
-    return len(x) - len(distinct(keys ^ features))
+    nodes = x.shape[0]
+    if sparse.issparse(x):
+        rows = (
+            x.indices[start:end].tobytes() + x.data[start:end].tobytes()
+            for start, end in pairwise(x.indptr)
+        )
+    else:
+        rows = ((row + 0.0).tobytes() for row in x)  # -0 is 0
+    features = np.fromiter(map(hash, rows), np.int64, nodes)
+    return nodes - len(distinct(keys ^ features))

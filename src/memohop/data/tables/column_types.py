@@ -35,6 +35,11 @@ def column_kind(kind: pa.DataType) -> Kind | None:
     return None
 
 
+def is_time(kind: pa.DataType) -> bool:
+    """Whether it is the type of a date or time."""
+    return types.is_date(kind) or types.is_timestamp(kind) or types.is_time(kind)
+
+
 def plain_table(table: pa.Table, name: str) -> pa.Table:
     """The table, if :func:`column_kind` knows all its columns and its strings are valid UTF-8.
 

@@ -2,50 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias, get_args
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from memohop.data.tables.column_kinds import Flag, Number, listed
-from memohop.data.tables.column_types import as_text, column_kind, no_kind
-from memohop.data.tables.text_columns import Category, Words
+from memohop.data.tables.column_kinds import listed
+from memohop.data.tables.column_types import column_kind, no_kind
+from memohop.data.tables.feature_matrix import FeatureMatrix, Matrix
+from memohop.data.tables.fitting import ColumnKind, Reading, fit_column, is_text
 from memohop.errors import DataError, UsageError
 
-ColumnKind: TypeAlias = Flag | Number | Words | Category
-"""All kinds of columns. A column becomes the first kind that reads it."""
 WORDS = 1000
 """The most words of a text column that get a feature of their own."""
 CELLS = 250_000_000
-"""The most numbers that all text columns fill together (1 GB): features are a dense matrix."""
+"""The most numbers that all text columns fill together: 1 GB if the features are dense."""
 
 
 class Encoded(NamedTuple):
-    """Features, one row for each row of the table, and notes on values that did not fit."""
+    """Features, one row for each row of the table, and notes on values that did not fit.
 
-    x: NDArray[np.float32]
+    The features are a ``csr_array`` if there are more than 50 and fewer than a fifth of their
+    values are not 0, and a dense array otherwise.
+    """
+
+    x: Matrix
     notes: tuple[str, ...]
 
 
 class ColumnEncoder(msgspec.Struct, frozen=True):
     """Turns the columns of a table into numbers, as fitted once on some table.
 
-    ==========  ====================================================================================
-    a column    becomes
-    ==========  ====================================================================================
-    of numbers  one feature: minus the mean, divided by the standard deviation, cut off at ±10; a
-                missing value is the mean. Dates and times are numbers of seconds. A value that is
-                infinite or beyond 1e30 is an error. Strings are numbers if nearly all are spelled
-                with thousands separators or per cent signs: 36,200 or 1 234 or 5 %.
-    of flags    one feature: 1 for true, 0 for false or missing.
-    of strings  a *category*, one feature for each of the 50 most frequent values that occur at
-                least twice, and one for all others; or, if it has more than 50 values and two words
-                or more on average, a *bag of words*, one feature of 0 or 1 for each of the 1000
-                most frequent words (fewer if a million nodes would not fit) that are in at least
-                two texts.
-    ==========  ====================================================================================
+    ===========  ===================================================================================
+    a column     becomes
+    ===========  ===================================================================================
+    of flags     one feature: 1 for true, 0 for false or missing. Flags are booleans, the numbers 0
+                 and 1, and pairs of words: yes and no, true and false, y and n, t and f.
+    of numbers   one feature: minus the mean, divided by the standard deviation, cut off at ±10; a
+                 missing value is the mean. Dates and times are numbers of seconds. A value that is
+                 infinite or beyond 1e30 is an error. Strings are numbers if nearly all are spelled
+                 with thousands separators or per cent signs (36,200 or 1 234 or 5 %), or as dates
+                 and times (2024-05-31 18:30). Numbers from 0 on with a skewness above 2 are taken
+                 as log(1 + v / s), where s is the lowest tenth of those that are not 0.
+    mostly of 0  and never negative, such as counts of words: one feature, log2(1 + v / s), where s
+                 is the median of the values that are not 0. It is not centred, so 0 stays 0.
+    of codes     the number and a category. Codes are whole numbers in a column that is named so
+                 (dorm, zip_code), or that come five times each on average and are at most 20, or
+                 begin further from 0 than they go on, or have gaps all over.
+    of strings   a *category*, one feature for each of the 200 most frequent values that occur at
+                 least twice, and one for all others; or, if it has more than 50 values and two
+                 words or more on average, a *bag of words*, one feature of 0 or 1 for each of the
+                 1000 most frequent words (fewer if a million nodes would not fit) that are in at
+                 least two texts.
+    ===========  ===================================================================================
 
     A column with missing values gets one more feature that says where. A column that carries no
     information (all values equal, or all strings different) is left out. If no column is left, the
@@ -63,16 +74,24 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def fit(cls, table: pa.Table) -> ColumnEncoder:
-        """Fit every column of a table."""
+    def fit(cls, table: pa.Table, readings: Mapping[str, Reading] | None = None) -> ColumnEncoder:
+        """Fit every column of a table.
+
+        Args:
+            table: One row for each node.
+            readings: How to read columns, by name, if the guess is wrong.
+        """
         for field in table.schema:
             if column_kind(field.type) is None:
                 raise no_kind(field.name, field.type)
-        kinds = [_kind(_values(column)) for column in table.columns]
-        limit = min(WORDS, CELLS // max(1, kinds.count(Words) * table.num_rows))
+        wanted = readings or {}
+        named = dict(zip(table.column_names, table.columns, strict=True))
+        texts = {name for name, column in named.items() if is_text(column, wanted.get(name))}
+        limit = min(WORDS, CELLS // max(1, len(texts) * table.num_rows))
         columns, left_out = [], []
-        for name, column, kind in zip(table.column_names, table.columns, kinds, strict=True):
-            fitted = None if kind is None else kind.fit(name, _values(column), limit)
+        for name, column in named.items():
+            words = limit if name in texts else None
+            fitted = fit_column(name, column, wanted.get(name), words)
             if fitted is None:
                 left_out.append(name)
             else:
@@ -90,14 +109,12 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
             )
         if not self.columns:
             return Encoded(np.ones((table.num_rows, 1), dtype=np.float32), ())
-        # Each column writes into its part, so no second matrix of this size is made.
-        x = np.zeros((table.num_rows, len(self.feature_names)), dtype=np.float32)
-        notes, start = [], 0
+        matrix = FeatureMatrix(table.num_rows, len(self.feature_names))
+        notes = []
         for column in self.columns:
-            end = start + len(column.names())
-            notes += column.fill(table[column.name], x[:, start:end])
-            start = end
-        return Encoded(x, tuple(notes))
+            notes += column.fill(table[column.name], matrix)
+            matrix.offset += len(column.names())
+        return Encoded(matrix.finish(), tuple(notes))
 
     @property
     def feature_names(self) -> list[str]:
@@ -133,13 +150,3 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
             return msgspec.convert(value, cls)
         except msgspec.ValidationError as error:
             raise DataError(f"this describes no columns: {error}; save the model again") from error
-
-
-def _values(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column as its kind sees it: strings with missing values set to null."""
-    return as_text(column) if column_kind(column.type) == "text" else column
-
-
-def _kind(column: pa.ChunkedArray) -> type[ColumnKind] | None:
-    """The kind of a column, None if it is empty."""
-    return next((kind for kind in get_args(ColumnKind) if kind.reads(column)), None)

@@ -1,41 +1,139 @@
-"""From a column of labels to class numbers, and back."""
+"""From a column of labels to class numbers, or to the numbers that are to be predicted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow.types import is_floating
 
-from memohop.data.tables.column_kinds import first_few
+from memohop.data.tables.column_kinds import first_few, numbers
 from memohop.data.tables.column_types import (
     as_text,
     column_kind,
+    is_time,
     no_kind,
     spelled_whole,
     whole_as_text,
 )
+from memohop.data.tables.spelled_numbers import spelled_numbers
 from memohop.errors import DataError
 
 Class: TypeAlias = str | int
+Task: TypeAlias = Literal["classes", "numbers"]
 _FEW_CLASSES = 20  # up to this many whole numbers are taken for classes, however small
 _NODES_OF_A_CLASS = 10  # with a fifth of the nodes for testing, two of them
+_FEWEST_NUMBERS = 5  # different ones that are predicted as numbers without being asked
+_EMPTY = "the label column {name!r} is empty in every row; give some nodes their label"
+_OVERRULE = (
+    "to predict numbers, say task=numbers (or use GraphRegressor); if each is a class of its own, "
+    "say task=classes or spell it as a word, such as class {}; or group them into classes such as "
+    "low and high"
+)
 
 
 class Labels(NamedTuple):
-    """Class numbers of the nodes, -1 without a label, the names of the classes, and remarks."""
+    """The labels of the nodes, and remarks.
 
-    y: NDArray[np.int64]
+    Attributes:
+        y: Class numbers (``int64``, -1 without a label), or numbers (``float64``, NaN without one).
+        classes: The names of the classes; empty if numbers are to be predicted.
+        notes: How they were read.
+        warnings: Likely mistakes.
+        task: Whether classes or numbers are to be predicted.
+    """
+
+    y: NDArray[Any]
     classes: list[Class]
     notes: list[str]
     warnings: list[str]
+    task: Task = "classes"
+
+
+def read_labels(
+    column: pa.ChunkedArray,
+    name: str,
+    task: Literal["auto"] | Task = "auto",
+    classes: Sequence[Class] | None = None,
+) -> Labels:
+    """Labels as classes or as numbers.
+
+    By itself, a column of numbers that are not all whole, with at least five different ones, and
+    more than 20 or half as many as there are labelled nodes, is one of numbers to be predicted.
+
+    Args:
+        column: The labels; missing ones are to be predicted.
+        name: The name of the column, for errors and notes.
+        task: What they are, if the guess is wrong.
+        classes: The classes of an earlier table.
+    """
+    if column_kind(column.type) is None:
+        raise no_kind(name, column.type, "the label ")
+    if classes is None and (task == "numbers" or (task == "auto" and _are_real(column))):
+        return _number_labels(column, name)
+    return encode_labels(column, name, classes, checked=task == "auto")
+
+
+def _are_real(column: pa.ChunkedArray) -> bool:
+    """Whether a column holds many different numbers that are not all whole."""
+    kind = column_kind(column.type)
+    if kind == "text":
+        text = as_text(pc.utf8_trim_whitespace(column.cast(pa.string())))
+        column = spelled_numbers(text)
+        if column.null_count > text.null_count:
+            return False
+    elif kind != "number" or is_time(column.type):
+        return False
+    values = column.cast(pa.float64(), safe=False).drop_null().to_numpy()
+    values = values[np.isfinite(values)]
+    different = np.unique(values).size
+    return bool(
+        (values != np.floor(values)).any()
+        and different >= _FEWEST_NUMBERS
+        and different > min(_FEW_CLASSES, values.size / 2)
+    )
+
+
+def _number_labels(column: pa.ChunkedArray, name: str) -> Labels:
+    """The labels as numbers to be predicted; anything else is a :class:`DataError`."""
+    if column_kind(column.type) == "text":
+        text = as_text(pc.utf8_trim_whitespace(column.cast(pa.string())))
+        column = spelled_numbers(text)
+        words = np.flatnonzero(pc.and_(text.is_valid(), column.is_null()).to_numpy())
+        if words.size:
+            row = int(words[0])
+            raise DataError(
+                f"the label column {name!r} holds {text[row].as_py()!r} in row {row + 1}, which is "
+                f"not a number ({words.size} such row(s) in all); correct it, leave it empty, or "
+                "predict classes (task=classes)"
+            )
+    y = numbers(name, column).copy()  # PyTorch takes no read-only arrays
+    known = y[~np.isnan(y)]
+    if not known.size:
+        raise DataError(_EMPTY.format(name=name))
+    if known.min() == known.max():
+        raise DataError(
+            f"the label column {name!r} holds {known[0]:g} in every row; there is nothing to "
+            "predict: give labels that differ"
+        )
+    note = (
+        f"label {name!r}: a number to predict, from {known.min():g} to {known.max():g}, "
+        f"{known.size} nodes with a label and {y.size - known.size} without (task=classes predicts "
+        "classes instead)"
+    )
+    return Labels(y, [], [note], [], "numbers")
 
 
 def encode_labels(
-    column: pa.ChunkedArray, name: str, classes: Sequence[Class] | None = None
+    column: pa.ChunkedArray,
+    name: str,
+    classes: Sequence[Class] | None = None,
+    *,
+    checked: bool = True,
 ) -> Labels:
     """Number the classes: whole numbers by size, other labels in alphabetical order.
 
@@ -47,14 +145,15 @@ def encode_labels(
         name: The name of the column, for errors and notes.
         classes: The classes of an earlier table. Without them there must be two classes, one of
             them with two nodes; with them, any other label counts as missing.
+        checked: Refuse labels that look like measurements or ids.
     """
-    if column_kind(column.type) is None:
-        raise no_kind(name, column.type, "the label ")
-    spelled = whole_as_text(
-        column,
-        f"the label column {name!r} holds numbers that are not whole",
-        "a class is a string or a whole number: group the values into classes first",
-    )
+    if checked or not is_floating(column.type):
+        column = whole_as_text(
+            column,
+            f"the label column {name!r} holds few numbers, not all of them whole",
+            _OVERRULE.format(7),
+        )
+    spelled = column.cast(pa.string())
     trimmed = pc.utf8_trim_whitespace(spelled)
     warnings = []
     padded = spelled.filter(pc.not_equal(spelled, trimmed))
@@ -68,7 +167,7 @@ def encode_labels(
     if classes is None:
         values = known.unique()
         classes = sorted((values.cast(pa.int64()) if spelled_whole(values) else values).to_pylist())
-        _check_classes(known, classes, name)
+        _check_classes(known, classes, name, checked=checked)
         warnings += _spelled_alike(classes, name)
     values = pc.utf8_trim_whitespace(pa.array([str(label) for label in classes], pa.string()))
     y = pc.fill_null(pc.index_in(text, value_set=values), -1).to_numpy().astype(np.int64)
@@ -89,11 +188,11 @@ def encode_labels(
     return Labels(y, list(classes), [note], warnings)
 
 
-def _check_classes(known: pa.ChunkedArray, classes: Sequence[Class], name: str) -> None:
+def _check_classes(
+    known: pa.ChunkedArray, classes: Sequence[Class], name: str, *, checked: bool
+) -> None:
     if not classes:
-        raise DataError(
-            f"the label column {name!r} is empty in every row; give some nodes their label"
-        )
+        raise DataError(_EMPTY.format(name=name))
     if len(classes) == 1:
         raise DataError(
             f"the label column {name!r} has one class, {classes[0]!r}; there is nothing to tell "
@@ -102,7 +201,8 @@ def _check_classes(known: pa.ChunkedArray, classes: Sequence[Class], name: str) 
     values, sizes = (
         part.to_numpy(zero_copy_only=False) for part in pc.value_counts(known).flatten()
     )
-    if reason := why_no_classes(values, sizes):
+    reason = why_no_classes(values, sizes) if checked else None
+    if reason:
         raise DataError(f"the label column {name!r} {reason}")
 
 
@@ -121,15 +221,13 @@ def why_no_classes(values: NDArray[Any], sizes: NDArray[np.int64]) -> str | None
     labelled = int(sizes.sum())
     if _are_measured(values, labelled):
         return (
-            f"holds {len(values)} different numbers on {labelled} nodes, such as {values[0]}: they "
-            "look like measurements, and only classes can be predicted; group them into classes "
-            "such as low and high, or, if each number is a class of its own, spell it as a word, "
-            f"such as class {values[0]}"
+            f"holds {len(values)} different numbers on {labelled} nodes, such as {values[0]}: are "
+            f"they measurements or codes? {_OVERRULE.format(values[0])}"
         )
     if len(values) == labelled or len(values) > max(_FEW_CLASSES, labelled / 2):
         return (
-            f"has {len(values)} different labels on {labelled} nodes, as an id would; name the "
-            "column with the classes, or merge labels"
+            f"has {len(values)} different labels on {labelled} nodes, as an id would (is it one?); "
+            "name the column with the classes, or merge labels"
         )
     return None
 

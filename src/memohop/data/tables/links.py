@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,18 +13,37 @@ from numpy.typing import NDArray
 
 from memohop.data.assemble import merge_arcs
 from memohop.data.tables.column_kinds import first_few
-from memohop.data.tables.column_types import spelled_whole, whole_as_text
+from memohop.data.tables.column_types import as_text, column_kind, spelled_whole, whole_as_text
+from memohop.data.tables.spelled_numbers import spelled_numbers
 from memohop.errors import DataError
 
 _SHOWN = 5  # ids that an error names
+_FEW = 0.05  # share of edges that may be listed both ways, or not, by accident
+
+
+class Listed(NamedTuple):
+    """The edges of one table: positions of both ends, weights, and a warning on dropped ones."""
+
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    weight: NDArray[np.float64] | None
+    warnings: list[str]
 
 
 class Links(NamedTuple):
-    """Arcs between positions, how they were found, and warnings about what was left out."""
+    """Arcs between positions, and how they were found.
+
+    Attributes:
+        arcs: ``[2, arcs]``.
+        weight: ``float32`` for each arc, or None.
+        directed: Whether an edge is one arc, or one each way.
+        notes: What was done.
+    """
 
     arcs: NDArray[np.int64]
+    weight: NDArray[np.float32] | None
+    directed: bool
     notes: list[str]
-    warnings: list[str]
 
 
 def node_ids(column: pa.ChunkedArray, name: str, table: str) -> pa.Array:
@@ -63,52 +83,138 @@ def id_array(ids: Iterable[Hashable]) -> NDArray[Any]:
     return np.fromiter(names, dtype=np.int64 if whole else object, count=len(names))
 
 
-def link(
-    source: pa.ChunkedArray,
-    target: pa.ChunkedArray,
-    ids: pa.Array,
-    *,
-    directed: bool,
-    drop_unknown: bool,
-    table: str,
-) -> Links:
-    """Arcs between the positions of the ids, every arc once.
+def locate(
+    table: pa.Table, ids: pa.Array, *, drop_unknown: bool, weight: str | None, name: str
+) -> Listed:
+    """The edges of a table between the positions of the ids.
 
     Args:
-        source: The id at which each edge begins.
-        target: The id at which it ends.
+        table: The ids at which each edge begins and ends in the first two columns.
         ids: All known ids.
-        directed: Whether an edge is one arc, or one each way.
         drop_unknown: Leave out edges that name an unknown id, instead of a :class:`DataError`.
-        table: What errors call the table of edges.
+        weight: The column with the weights.
+        name: What errors call the table.
     """
-    ends = [_spelled(column, table) for column in (source, target)]
+    ends = [_spelled(column, name) for column in table.columns[:2]]
     positions = [pc.fill_null(pc.index_in(end, value_set=ids), -1).to_numpy() for end in ends]
     known = (positions[0] >= 0) & (positions[1] >= 0)
-    notes, warnings = [], []
+    warnings = []
     unknown = len(known) - int(known.sum())
     if unknown:
         named = _unknown(ends, positions)
         if not drop_unknown or unknown == len(known):
             raise DataError(
-                f"{table}: {unknown} of {len(known)} edges name a node that is not in the node "
+                f"{name}: {unknown} of {len(known)} edges name a node that is not in the node "
                 f"table, such as {named}; correct the ids, or drop these edges "
                 "(drop_unknown=True, --drop-unknown)"
             )
         warnings.append(f"{unknown} edge(s) dropped that name unknown nodes, such as {named}")
     begin, end = (position[known].astype(np.int64) for position in positions)
-    del ends, positions  # a few hundred megabytes where there are ten million edges
-    arcs = merge_arcs(begin, end, nodes=len(ids), both_ways=not directed, origin=table)
+    weights = None if weight is None else _weights(table[weight], weight, name)[known]
+    return Listed(begin, end, weights, warnings)
+
+
+def join(listed: Sequence[Listed], *, nodes: int, directed: bool | None, origin: str) -> Links:
+    """All edges as arcs, every arc once; the weights of repeated edges add up.
+
+    If ``directed`` is None, the edges decide: they have a direction if some, but not nearly all,
+    are listed the other way round too. Without a direction, an edge that is listed both ways has
+    the sum of the weights, unless all are listed so with equal weights, as in a symmetric matrix.
+
+    Args:
+        listed: The edges of each table.
+        nodes: The number of nodes.
+        directed: Whether an edge is one arc, or one each way.
+        origin: The table, for errors.
+    """
+    begin, end = (
+        np.concatenate([getattr(part, key) for part in listed]) for key in Listed._fields[:2]
+    )
+    notes = []
+    merged = partial(merge_arcs, begin, end, nodes=nodes, origin=origin)
+    if directed is None:
+        directed, note = _direction(merged(both_ways=False), merged(both_ways=True))
+        notes.append(note)
+    arcs = merged(both_ways=not directed)
     loops = int((arcs[0] == arcs[1]).sum())
-    distinct = arcs.shape[1] if directed else (arcs.shape[1] + loops) // 2
-    if repeated := len(begin) - distinct:
+    edges = arcs.shape[1] if directed else (arcs.shape[1] + loops) // 2
+    weight = None
+    if listed[0].weight is not None:
+        listed_weight = np.concatenate([part.weight for part in listed])
+        weight = _sums(arcs, begin, end, listed_weight, nodes=nodes, directed=directed)
+        notes.append(f"weights of edges from {listed_weight.min():g} to {listed_weight.max():g}")
+    if repeated := len(begin) - edges:
         again = "" if directed else ", the other way round included"
-        notes.append(f"{repeated} edge(s) come again{again}; each counts once")
+        effect = "each counts once" if weight is None else "their weights add up"
+        notes.append(f"{repeated} edge(s) come again{again}; {effect}")
     if loops:
         notes.append(f"{loops} edge(s) from a node to itself, kept")
     ways = "one arc for each" if directed else "one arc each way"
-    notes.append(f"{distinct} edges, {ways}")
-    return Links(arcs, notes, warnings)
+    notes.append(f"{edges} edges, {ways}")
+    return Links(arcs, weight, directed, notes)
+
+
+def _direction(one_way: NDArray[np.int64], both_ways: NDArray[np.int64]) -> tuple[bool, str]:
+    """Whether edges have a direction, from the arcs as listed and with all opposites, and why."""
+    listed, either = (int((arcs[0] != arcs[1]).sum()) for arcs in (one_way, both_ways))
+    share = (2 * listed - either) / max(listed, 1)  # that is listed both ways
+    if share >= 1 - _FEW:
+        return False, "edges are listed both ways, so they have no direction"
+    if share > _FEW:
+        return True, (
+            f"{share:.0%} of the edges are listed the other way round too, so edges have a "
+            "direction; directed=False ignores it"
+        )
+    return False, (
+        "edges are listed once, and taken to have no direction; if they have one, directed=True "
+        "keeps it, and models can tell the neighbours on either side apart"
+    )
+
+
+def _weights(column: pa.ChunkedArray, name: str, table: str) -> NDArray[np.float64]:
+    """The weights of a table's edges; one that is no number from 0 on is a :class:`DataError`."""
+    given = column
+    if column_kind(column.type) == "text":
+        column = spelled_numbers(as_text(column))
+    elif column_kind(column.type) != "number":
+        raise DataError(
+            f"{table}: column {name!r} holds no weights, but {column.type}; give numbers"
+        )
+    values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+    wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
+    if wrong.size:
+        row = int(wrong[0])
+        found = as_text(given.slice(row, 1))[0].as_py()
+        what = "no weight" if found is None else f"the weight {found!r}"
+        raise DataError(
+            f"{table}: column {name!r} has {what} in row {row + 1} ({wrong.size} such row(s) in "
+            "all); give every edge a finite number that is not negative"
+        )
+    return values
+
+
+def _sums(
+    arcs: NDArray[np.int64],
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    *,
+    nodes: int,
+    directed: bool,
+) -> NDArray[np.float32]:
+    """The weight of each arc."""
+    keys = arcs[0] * nodes + arcs[1]
+
+    def total(keys_of_edges: NDArray[np.int64]) -> NDArray[np.float64]:
+        index = np.searchsorted(keys, keys_of_edges)
+        return np.bincount(index, weight, minlength=len(keys)).astype(np.float64)
+
+    found = total(begin * nodes + end)
+    if not directed:
+        back = total(end * nodes + begin)
+        if not np.array_equal(found, back):
+            found += np.where(arcs[0] == arcs[1], 0, back)
+    return found.astype(np.float32)
 
 
 def _spelled(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,99 +11,176 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from memohop.data.assemble import merge_arcs
+from memohop.data.tables.column_kinds import listed as listed_names
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.labels import Class, encode_labels
-from memohop.data.tables.links import id_array, link, node_ids, plain_ids
+from memohop.data.tables.feature_matrix import as_features
+from memohop.data.tables.labels import Class, Task, read_labels
+from memohop.data.tables.links import id_array, join, locate, node_ids, plain_ids
 from memohop.data.tables.own_graph import Described, OwnGraph, describe_nodes, no_labels, own_graph
 from memohop.data.tables.roles import (
     check_header,
     check_options,
+    column_readings,
     end_columns,
     id_column,
     label_column,
+    node_roles,
     unused,
+    weight_column,
 )
-from memohop.data.tables.sources import TableLike, open_table
+from memohop.data.tables.sources import TableLike, UnreadTable, open_table
 from memohop.errors import DataError, UsageError, unknown_name
 
 
 def read_graph(
     nodes: TableLike,
-    edges: TableLike,
+    edges: TableLike | Sequence[TableLike],
     *,
     label: str | None,
     id: str | None = None,
     source: str | None = None,
     target: str | None = None,
-    directed: bool = False,
+    weight: str | None = None,
+    directed: bool | None = None,
     drop_unknown: bool = False,
+    task: Literal["auto"] | Task = "auto",
+    split: str | None = None,
+    time_column: str | None = None,
+    group: str | None = None,
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    text: Sequence[str] = (),
+    drop: Sequence[str] = (),
     encoder: ColumnEncoder | None = None,
     classes: Sequence[Class] | None = None,
 ) -> OwnGraph:
-    """A graph from a table of nodes and a table of edges.
+    """A graph from a table of nodes and one or more tables of edges.
 
     A table is the path of a CSV or TSV file (in UTF-8, also compressed as ``.gz``, with a first
     line of column names, separated by comma, tab, semicolon or bar) or of a Parquet file, or a
     table of pyarrow, pandas or polars. :class:`ColumnEncoder` turns columns into features. In a
-    text file a value that is empty, NA, N/A, NaN or null is missing. Repeated edges count once, and
-    edges from a node to itself are kept.
+    text file a value that is empty, NA, N/A, NaN or null is missing. Repeated edges count once, or
+    add up their weights, and edges from a node to itself are kept.
 
     Args:
         nodes: One row for each node: its id, its label, and columns that become features.
-        edges: One row for each edge. Columns beside the two ids are not used; a warning names them.
-        label: The column of ``nodes`` with the classes, empty where they are to be predicted. With
+        edges: One row for each edge; a list of tables with the same columns is read as one. Columns
+            that are not used are named in a warning.
+        label: The column of ``nodes`` with the labels, empty where they are to be predicted. With
             an ``encoder`` it may be None or a column that is not there: no node has a label then.
         id: The column of ``nodes`` with the ids. By default the one named id, node or node_id, or
             else the first.
         source: The column of ``edges`` where an edge begins. By default source, src or from, or
             else the first.
         target: The column where it ends. By default target, dst or to, or else the second.
-        directed: Keep the direction of the edges; otherwise there is an arc each way.
+        weight: The column with the weights, numbers from 0 on.
+        directed: Keep the direction of the edges; if False, there is an arc each way. By default
+            they have one if some edges, but not nearly all, are listed the other way round too.
         drop_unknown: Leave out edges that name an id that is not in ``nodes``.
-        encoder: The encoder of an earlier graph, for a table with the same columns.
+        task: Whether the labels are classes or numbers to predict. By default a column of many
+            different numbers that are not all whole is one of numbers.
+        split: The column of ``nodes`` that says train, val or test; nodes without are not scored.
+        time_column: The column with times: the latest fifth of the labelled nodes is for testing,
+            and the fifth before it for validation.
+        group: The column with groups of nodes that a split must not tear apart.
+        categorical: Columns to read as categories.
+        numeric: Columns to read as numbers.
+        text: Columns to read as bags of words.
+        drop: Columns to leave out.
+        encoder: The encoder of an earlier graph, for a table with the same columns. It decides how
+            columns are read; ``split``, ``time_column``, ``group`` and the four lists are ignored.
         classes: The classes of that earlier graph, to keep their numbers.
     """
-    check_options(directed=directed, drop_unknown=drop_unknown, encoder=encoder, classes=classes)
-    node_table, edge_table = open_table(nodes, "nodes"), open_table(edges, "edges")
+    check_options(
+        directed=directed, drop_unknown=drop_unknown, encoder=encoder, classes=classes, task=task
+    )
+    node_table = open_table(nodes, "nodes")
     id = id_column(node_table, id)
     label = label_column(node_table, label, id, optional=encoder is not None)
-    ends = end_columns(edge_table, source, target)
+    roles: dict[str, str] = {}
+    readings: dict[str, Any] = {}
+    if encoder is None:
+        sets = {"split": split, "time_column": time_column, "group": group}
+        roles = node_roles(node_table, [id, label], **sets)
+        lists = {"categorical": categorical, "numeric": numeric, "text": text, "drop": drop}
+        readings = column_readings(node_table, [id, label, *roles.values()], **lists)
+    edge_tables, ends, weight = _open_edges(edges, source, target, weight)
 
     spelled = [id, *([] if label is None else [label])]
+    spelled += [name for role, name in roles.items() if role != "time_column"]
+    spelled += [name for name, reading in readings.items() if reading in ("categorical", "text")]
     spelled += [] if encoder is None else encoder.text_names
-    table = node_table.read(node_table.columns, text=spelled)
+    kept = [name for name in node_table.columns if readings.get(name) != "drop"]
+    table = node_table.read(kept, text=spelled)
     ids = node_ids(table[id], id, node_table.name)
-    found = describe_nodes(table.drop_columns([id]), label, encoder, classes)
-    del table  # to make room for the edges
-    table = edge_table.read(ends, text=ends)
-    check_header(ends, ids, edge_table)
-    links = link(
-        table[ends[0]],
-        table[ends[1]],
-        ids,
-        directed=directed,
-        drop_unknown=drop_unknown,
-        table=edge_table.name,
+    found = describe_nodes(
+        table.drop_columns([id]), label, encoder, classes, task=task, readings=readings, roles=roles
     )
-    more = [name for name in edge_table.columns if name not in ends]
+    del table  # to make room for the edges
+    pa.default_memory_pool().release_unused()
+    listed, warnings = [], []
+    read = [*ends, *([] if weight is None else [weight])]
+    for edge_table in edge_tables:
+        table = edge_table.read(read, text=ends)
+        check_header(ends, ids, edge_table)
+        listed.append(
+            locate(table, ids, drop_unknown=drop_unknown, weight=weight, name=edge_table.name)
+        )
+        del table
+        more = [name for name in edge_table.columns if name not in read]
+        prefix = f"{edge_table.name}: "
+        warnings += unused(more, "column", prefix, weighted=weight is not None)
+        warnings += listed[-1].warnings
+    links = join(listed, nodes=len(ids), directed=directed, origin=edge_tables[0].name)
+    dropped = [name for name, reading in readings.items() if reading == "drop"]
     return own_graph(
         found,
         links.arcs,
         plain_ids(ids),
+        directed=links.directed,
+        weight=links.weight,
         notes=(
             *node_table.notes,
-            *edge_table.notes,
+            *(note for edge_table in edge_tables for note in edge_table.notes),
             f"{len(ids)} nodes, column {id!r} is their id",
+            *([f"dropped as asked: {listed_names(dropped)}"] if dropped else []),
             *links.notes,
         ),
-        warnings=(*unused(more, "column", f"{edge_table.name}: "), *links.warnings),
+        warnings=warnings,
     )
+
+
+def _open_edges(
+    edges: TableLike | Sequence[TableLike],
+    source: str | None,
+    target: str | None,
+    weight: str | None,
+) -> tuple[list[UnreadTable], list[str], str | None]:
+    """The tables of edges, their columns of ends, and that of weights."""
+    several = isinstance(edges, list | tuple)
+    if several and not edges:
+        raise UsageError("edges is an empty list; give at least one table")
+    tables = [
+        open_table(table, f"edges[{index}]" if several else "edges")
+        for index, table in enumerate(edges if several else [edges])
+    ]
+    ends = end_columns(tables[0], source, target)
+    weight = weight_column(tables[0], weight, ends)
+    for table in tables[1:]:
+        absent = [name for name in (*ends, weight) if name and name not in table.columns]
+        if absent:
+            raise DataError(
+                f"{table.name} has no column {absent[0]!r}, which {tables[0].name} has; give "
+                "tables of edges with the same columns"
+            )
+    return tables, ends, weight
 
 
 def from_networkx(
     graph: Any,
     *,
     label: str | None,
+    task: Literal["auto"] | Task = "auto",
     encoder: ColumnEncoder | None = None,
     classes: Sequence[Class] | None = None,
 ) -> OwnGraph:
@@ -111,7 +188,8 @@ def from_networkx(
 
     Args:
         graph: A ``Graph`` or ``DiGraph``; its direction is kept, and parallel edges count once.
-        label: The attribute with the classes; nodes without it are to be predicted.
+        label: The attribute with the labels; nodes without it are to be predicted.
+        task: Whether the labels are classes or numbers, as for :func:`read_graph`.
         encoder: The encoder of an earlier graph with the same attributes.
         classes: The classes of that earlier graph.
     """
@@ -126,7 +204,7 @@ def from_networkx(
     columns = {name: _attribute(graph, name) for name in attributes}
     # A table without columns would have no rows.
     table = pa.table(columns or {"": pa.nulls(len(nodes))})
-    found = describe_nodes(table, label, encoder, classes)
+    found = describe_nodes(table, label, encoder, classes, task=task)
     position = {node: row for row, node in enumerate(nodes)}
     pairs = np.array([(position[u], position[v]) for u, v in graph.edges()], dtype=np.int64)
     arcs = merge_arcs(
@@ -136,7 +214,13 @@ def from_networkx(
         origin="graph",
     )
     more = sorted({str(name) for *_, edge in graph.edges(data=True) for name in edge})
-    return own_graph(found, arcs, id_array(nodes), warnings=unused(more, "attribute"))
+    return own_graph(
+        found,
+        arcs,
+        id_array(nodes),
+        directed=graph.is_directed(),
+        warnings=unused(more, "attribute"),
+    )
 
 
 def from_arrays(
@@ -145,6 +229,7 @@ def from_arrays(
     labels: Any = None,
     *,
     directed: bool = False,
+    task: Literal["auto"] | Task = "auto",
     ids: Sequence[Hashable] | None = None,
     classes: Sequence[Class] | None = None,
 ) -> OwnGraph:
@@ -154,20 +239,21 @@ def from_arrays(
         adjacency: A sparse or dense matrix; an entry that is not 0 in row ``u`` and column ``v`` is
             an edge from ``u`` to ``v``. Weights are not used.
         features: One row of numbers for each node, sparse or dense, used as they are.
-        labels: One label for each node. Nodes with a negative number, NaN or None are to be
+        labels: One label for each node. Nodes with a negative class, NaN or None are to be
             predicted; without labels, all nodes are.
         directed: Keep the direction of the edges; otherwise there is an arc each way.
+        task: Whether the labels are classes or numbers, as for :func:`read_graph`.
         ids: The ids of the nodes; their numbers by default.
         classes: The classes of an earlier graph, to keep their numbers.
     """
     matrix = sparse.coo_array(adjacency)
-    x = features.toarray() if sparse.issparse(features) else np.asarray(features)
+    x = sparse.csr_array(features) if sparse.issparse(features) else np.asarray(features)
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise UsageError(
             f"features has shape {list(x.shape)} and type {x.dtype}; give numbers of shape "
             "[nodes, features]"
         )
-    nodes = len(x)
+    nodes = x.shape[0]
     for name, length in {"labels": labels, "ids": ids}.items():
         if length is not None and len(length) != nodes:
             raise UsageError(
@@ -180,13 +266,15 @@ def from_arrays(
         )
     matrix.eliminate_zeros()
     source, target = (index.astype(np.int64) for index in matrix.coords)
-    found = no_labels(nodes, classes)
+    found = no_labels(nodes, classes, task)
     if labels is not None:
-        found = encode_labels(_label_column(labels), "labels", classes)
+        column = _label_column(labels, negative=task == "numbers")
+        found = read_labels(column, "labels", task, classes)
     return own_graph(
-        Described(np.ascontiguousarray(x, dtype=np.float32), found),
+        Described(as_features(x), found),
         merge_arcs(source, target, nodes=nodes, both_ways=not directed, origin="adjacency"),
         np.arange(nodes) if ids is None else id_array(ids),
+        directed=directed,
         warnings=["the weights of the edges are not used"] * (np.unique(matrix.data).size > 1),
     )
 
@@ -200,7 +288,8 @@ def _attribute(graph: Any, name: str) -> pa.Array:
         ) from error
 
 
-def _label_column(labels: Any) -> pa.ChunkedArray:
+def _label_column(labels: Any, *, negative: bool) -> pa.ChunkedArray:
+    """Labels as a column; a negative whole number is missing unless it may be one to predict."""
     try:
         column = pa.chunked_array([pa.array(np.asarray(labels), from_pandas=True)])
     except (pa.ArrowException, ValueError) as error:
@@ -208,6 +297,6 @@ def _label_column(labels: Any) -> pa.ChunkedArray:
             f"labels is not a list of labels of one type ({error}); give one string or whole "
             "number for each node"
         ) from error
-    if pa.types.is_signed_integer(column.type):
+    if pa.types.is_signed_integer(column.type) and not negative:
         column = pc.if_else(pc.less(column, 0), pa.scalar(None, column.type), column)
     return column

@@ -1,4 +1,4 @@
-"""Which columns hold the ids, the labels and the ends of an edge, from a reader's arguments."""
+"""Which column is for what, from the arguments of a reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from memohop.data.tables.column_kinds import listed
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.sources import UnreadTable
-from memohop.errors import DataError, UsageError, unknown_name
+from memohop.errors import DataError, UsageError, check_choice, unknown_name
 
 _ID_NAMES = ("id", "node", "node_id")
 _SOURCE_NAMES = ("source", "src", "from")
@@ -18,12 +18,17 @@ _TARGET_NAMES = ("target", "dst", "to")
 
 
 def check_options(
-    *, directed: object, drop_unknown: object, encoder: object, classes: object
+    *, directed: object, drop_unknown: object, encoder: object, classes: object, task: object
 ) -> None:
     """Refuse arguments of a reader that cannot be right."""
-    for name, flag in (("directed", directed), ("drop_unknown", drop_unknown)):
-        if not isinstance(flag, bool):
-            raise UsageError(f"{name}={flag!r} is neither True nor False; give one of these")
+    if directed is not None and not isinstance(directed, bool):
+        raise UsageError(
+            f"directed={directed!r} is neither True nor False; give one of these, or None to have "
+            "the edges decide"
+        )
+    if not isinstance(drop_unknown, bool):
+        raise UsageError(f"drop_unknown={drop_unknown!r} is neither True nor False; give one")
+    check_choice("task", task, ("auto", "classes", "numbers"))
     if encoder is not None and not isinstance(encoder, ColumnEncoder):
         raise UsageError(f"encoder={encoder!r} is no ColumnEncoder; give the one of an OwnGraph")
     if classes is not None and not (
@@ -53,6 +58,52 @@ def label_column(nodes: UnreadTable, label: str | None, id: str, *, optional: bo
     return label
 
 
+def node_roles(
+    nodes: UnreadTable, taken: Sequence[str | None], **names: str | None
+) -> dict[str, str]:
+    """The columns for ``split``, ``time_column`` and ``group``, by argument."""
+    found = {
+        argument: _column(nodes, argument, name, (), 0)
+        for argument, name in names.items()
+        if name is not None
+    }
+    if {"split", "time_column"} <= found.keys():
+        raise UsageError(
+            f"split={found['split']!r} and time_column={found['time_column']!r} each say which "
+            "nodes are for testing; give one of them"
+        )
+    for argument, name in found.items():
+        if name in taken or list(found.values()).count(name) > 1:
+            raise UsageError(
+                f"{argument}={name!r}: this column of {nodes.name} is already the id, the label or "
+                "another part of the split; name another one"
+            )
+    return found
+
+
+def column_readings(
+    nodes: UnreadTable, taken: Sequence[str | None], **lists: Sequence[str]
+) -> dict[str, str]:
+    """By column, the list that names it: ``categorical``, ``numeric``, ``text`` or ``drop``."""
+    found: dict[str, str] = {}
+    for argument, names in lists.items():
+        if isinstance(names, str) or not isinstance(names, Sequence):
+            raise UsageError(f"{argument}={names!r} is no list of columns; give a list of names")
+        for name in names:
+            _column(nodes, argument, name, (), 0)
+            if name in taken:
+                raise UsageError(
+                    f"{argument}={name!r}: this column of {nodes.name} is the id, the label or "
+                    "part of the split, and no feature; leave it out of the list"
+                )
+            if found.setdefault(name, argument) != argument:
+                raise UsageError(
+                    f"column {name!r} of {nodes.name} is in {found[name]} and in {argument}; name "
+                    "it in one of them"
+                )
+    return found
+
+
 def end_columns(edges: UnreadTable, source: str | None, target: str | None) -> list[str]:
     """The columns where an edge begins and ends."""
     if len(edges.columns) == 1:
@@ -70,9 +121,23 @@ def end_columns(edges: UnreadTable, source: str | None, target: str | None) -> l
     return [begin, end]
 
 
-def unused(names: list[str], noun: str, prefix: str = "") -> list[str]:
-    """A warning if edges have more columns or attributes than the nodes they join."""
-    return [f"{prefix}every edge counts alike; not used: {listed(names, noun)}"] if names else []
+def weight_column(edges: UnreadTable, weight: str | None, ends: Sequence[str]) -> str | None:
+    """The column of the weights, or None."""
+    if weight is None:
+        return None
+    weight = _column(edges, "weight", weight, (), 0)
+    if weight in ends:
+        raise UsageError(
+            f"column {weight!r} of {edges.name} cannot be both weight and end of an edge; name "
+            "another one as weight"
+        )
+    return weight
+
+
+def unused(names: list[str], noun: str, prefix: str = "", *, weighted: bool = False) -> list[str]:
+    """A warning if edges have more columns or attributes than are read."""
+    alike = "" if weighted else "every edge counts alike; "
+    return [f"{prefix}{alike}not used: {listed(names, noun)}"] if names else []
 
 
 def check_header(ends: list[str], ids: pa.Array, edges: UnreadTable) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -30,6 +31,8 @@ TableLike: TypeAlias = Any
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _INDEX = "__index_level_"  # how pandas stores an index without a name
 _SAMPLE = 1 << 20  # bytes looked at before a file is read
+_WIDE = 500  # columns of a table whose numbers are read as small ones where they are
+_SMALL = 255
 _COMMA = re.compile(r"[;\n]-?\d+,\d+[;\r\n]")  # a number with a decimal comma between semicolons
 _POINT = re.compile(r"[;\n]-?\d+\.\d+[;\r\n]")
 _NO_ROWS = "{name} has column names and no rows; give at least one row"
@@ -132,22 +135,30 @@ def _text(path: Path) -> UnreadTable:
     if not names:
         raise DataError(f"{path} has no first line of column names; add one")
     decimal_comma = separator == ";" and _COMMA.search(sample) and not _POINT.search(sample)
-    # A row must fit in a block, and is longer than the names where these are short.
-    block = max(_SAMPLE, 32 * sum(map(len, names)))
+    # A row must fit in a block, and is longer than the names where these are short. Each block
+    # becomes a piece of each column, which costs more than small numbers do.
+    block = max(_SAMPLE, 256 * sum(map(len, names)))
 
-    def load(columns: list[str], text: Collection[str]) -> pa.Table:
-        with _as_data_errors(path), pa.input_stream(str(path), compression="detect") as stream:
-            table = pa.csv.read_csv(
+    def parse(reader: Callable[..., Any], columns: list[str], types: dict[str, Any]) -> Any:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            return reader(
                 stream,
                 read_options=pa.csv.ReadOptions(block_size=block),
                 parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(
                     include_columns=columns,
-                    column_types={name: pa.string() for name in text},
+                    column_types=types,
                     null_values=list(MISSING),
                     decimal_point="," if decimal_comma else ".",
                 ),
             )
+
+    def load(columns: list[str], text: Collection[str]) -> pa.Table:
+        types = {name: pa.string() for name in text}
+        with _as_data_errors(path):
+            table = _narrow(parse, columns, types) if len(columns) > _WIDE else None
+            if table is None:
+                table = parse(pa.csv.read_csv, columns, types)
         if any(pa.types.is_binary(field.type) for field in table.schema):  # bytes that are no text
             raise _complaint(path, "invalid UTF8")
         return table
@@ -157,6 +168,35 @@ def _text(path: Path) -> UnreadTable:
         comma = ", and the decimal point is a comma" if decimal_comma else ""
         notes = (f"{path}: columns are separated by a {_SEPARATORS[separator]}{comma}",)
     return UnreadTable(str(path), names, load, notes)
+
+
+def _narrow(
+    parse: Callable[..., Any], columns: list[str], types: dict[str, pa.DataType]
+) -> pa.Table | None:
+    """A wide table in a fraction of the bytes; None if it does not hold what its first rows do.
+
+    Thousands of columns are mostly flags and counts. Those that are small in the first rows are
+    read as small numbers, and rows one block at a time.
+    """
+
+    def first_rows(*arguments: Any, **options: Any) -> pa.RecordBatch:
+        return pa.csv.open_csv(*arguments, **options).read_next_batch()
+
+    def all_rows(*arguments: Any, **options: Any) -> pa.Table:
+        return pa.csv.open_csv(*arguments, **options).read_all()
+
+    small = {pa.int64(): pa.int16(), pa.float64(): pa.float32()}
+    try:
+        small_types = dict(types)
+        batch = parse(first_rows, columns, types)
+        for field, column in zip(batch.schema, batch.columns, strict=True):
+            if field.type in small:
+                least, most = pc.min_max(column).as_py().values()
+                if least is not None and least >= -_SMALL and most <= _SMALL:
+                    small_types[field.name] = small[field.type]
+        return parse(all_rows, columns, small_types)
+    except (pa.ArrowInvalid, StopIteration):
+        return None
 
 
 def _first_bytes(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""How a column of strings becomes features: as categories or as words."""
+"""How a column of strings or codes becomes features: as categories or as words."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.assemble import distinct
-from memohop.data.tables.column_kinds import Absent, Block, Column, count
-from memohop.data.tables.column_types import as_text, column_kind
+from memohop.data.tables.column_kinds import Absent, Column, Number, count, numbers
+from memohop.data.tables.column_types import as_text
+from memohop.data.tables.feature_matrix import FeatureMatrix
 
-CATEGORIES = 50
+CATEGORIES = 200
 """The most values of a category that get a feature of their own."""
+_FEW_TEXTS = 50  # up to so many different texts are a category
 _ROWS = 1 << 16  # texts that are cut into words at a time
 
 
@@ -31,15 +33,21 @@ class Words(Column, frozen=True, tag="words"):
 
     @classmethod
     def reads(cls, column: pa.ChunkedArray) -> bool:
-        """Strings with many values and, in the first of them, two words or more on average."""
-        if column_kind(column.type) != "text" or pc.count_distinct(column).as_py() <= CATEGORIES:
+        """Whether strings have many values and, in the first, two words or more on average."""
+        if pc.count_distinct(column).as_py() <= _FEW_TEXTS:
             return False
         texts = column.slice(0, _ROWS).drop_null()
         return sum(len(words) for _, words in _cut(texts)) >= 2 * max(len(texts), 1)
 
     @classmethod
     def fit(cls, name: str, column: pa.ChunkedArray, limit: int) -> Self | None:
-        """None if no word occurs in two texts."""
+        """The fitted column of strings, None if no word occurs in two texts.
+
+        Args:
+            name: Its name.
+            column: Its values, after :func:`as_text`.
+            limit: The most words.
+        """
         frequency: Counter[str] = Counter()
         for rows, words in _cut(column):
             encoded = words.dictionary_encode()
@@ -63,13 +71,14 @@ class Words(Column, frozen=True, tag="words"):
         """How many words have a feature."""
         return f"one feature for each of {count(len(self.vocabulary), 'word')}"
 
-    def own_fill(self, column: pa.ChunkedArray, block: Block) -> tuple[Absent, list[str]]:
+    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Words outside the vocabulary leave no trace."""
         column = as_text(column)
         for rows, words in _cut(column):
             position = _position(words, self.vocabulary)
             known = position >= 0
-            block[rows[known], position[known]] = 1
+            pairs = distinct(rows[known] * len(self.vocabulary) + position[known])
+            matrix.put(*np.divmod(pairs, len(self.vocabulary)), 1)
         return column.is_null().to_numpy(), []
 
 
@@ -84,13 +93,8 @@ class Category(Column, frozen=True, tag="category"):
     other: bool
 
     @classmethod
-    def reads(cls, column: pa.ChunkedArray) -> bool:
-        """Any strings."""
-        return column_kind(column.type) == "text"
-
-    @classmethod
-    def fit(cls, name: str, column: pa.ChunkedArray, limit: int) -> Self | None:
-        """None if no value occurs twice, or all rows have the same."""
+    def fit(cls, name: str, column: pa.ChunkedArray) -> Self | None:
+        """The fitted column of strings, None if no value occurs twice or all rows have the same."""
         counts = pc.value_counts(column.drop_null())
         frequency = dict(zip(*(part.to_pylist() for part in counts.flatten()), strict=True))
         kept = _most_frequent(frequency, CATEGORIES)
@@ -112,24 +116,55 @@ class Category(Column, frozen=True, tag="category"):
         tail = " and one for all other values" if self.other else ""
         return f"one feature for each of {count(len(self.values), 'value')}{tail}"
 
-    def own_fill(self, column: pa.ChunkedArray, block: Block) -> tuple[Absent, list[str]]:
+    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Set at most one feature in each row."""
         column = as_text(column)
         absent = column.is_null().to_numpy()
         position = _position(column, self.values)
         known = np.flatnonzero(position >= 0)
-        block[known, position[known]] = 1
+        matrix.put(known, position[known], 1)
         unknown = np.flatnonzero((position < 0) & ~absent)
         if not unknown.size:
             return absent, []
         if self.other:
-            block[unknown, len(self.values)] = 1
+            matrix.put(unknown, len(self.values), 1)
         effect = "counted as other" if self.other else "all features of the column are 0 there"
         note = (
             f"column {self.name!r}: {count(unknown.size, 'row')} with a value that has no "
             f"feature, such as {column[int(unknown[0])].as_py()!r}: {effect}"
         )
         return absent, [note]
+
+
+class Code(Column, frozen=True, tag="code"):
+    """Whole numbers that may be names: the number, and a category of them.
+
+    Trees split the number well, and linear models and networks learn from the category.
+    """
+
+    number: Number
+    category: Category
+
+    def own_names(self) -> list[str]:
+        """The number, then the features of the category."""
+        return self.number.own_names() + self.category.own_names()
+
+    def own_text(self) -> str:
+        """Both readings."""
+        return f"one feature for the number, standardised, and {self.category.own_text()}"
+
+    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+        """Both readings; a code without a feature is not told, since the number says it."""
+        absent, notes = self.number.own_fill(column, matrix)
+        matrix.offset += len(self.number.own_names())
+        self.category.own_fill(spelled_codes(self.name, column), matrix)
+        matrix.offset -= len(self.number.own_names())
+        return absent, notes
+
+
+def spelled_codes(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers as strings: 2.0 is 2, since tables with gaps store 2 as 2.0."""
+    return pa.chunked_array([pa.array(numbers(name, column), from_pandas=True).cast(pa.string())])
 
 
 def _cut(texts: pa.ChunkedArray) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:

@@ -21,12 +21,19 @@ _HEADER = re.compile(
     r"label_index=0\nmax_feature_idx=(?P<last>\d{1,9})\nobjective=(?P<objective>\w+)[ \w:.]*\n"
     r"feature_names=(?P<names>.*)\nfeature_infos=(?P<infos>.*)\ntree_sizes=(?P<sizes>[\d ]*)\n\n"
 )
-_OF_NODES = (
-    *("split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child"),
-    *("internal_value", "internal_weight", "internal_count"),
-)
-_OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
+_WHOLE = r"-?\d{1,9}"
+_REAL = r"-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|inf|nan)"
+_ARRAYS = {
+    **dict.fromkeys(("num_leaves", "num_cat", "is_linear"), _WHOLE),
+    **dict.fromkeys(("split_feature", "decision_type", "left_child", "right_child"), _WHOLE),
+    **dict.fromkeys(("leaf_count", "internal_count"), _WHOLE),
+    **dict.fromkeys(("split_gain", "threshold", "leaf_value", "leaf_weight"), _REAL),
+    **dict.fromkeys(("internal_value", "internal_weight", "shrinkage"), _REAL),
+}
+_SPELLED = {name: re.compile(f"(?:{one}(?: {one})*)?") for name, one in _ARRAYS.items()}
 _ONE = ("num_leaves", "num_cat", "is_linear", "shrinkage")
+_OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
+_OF_NODES = tuple(name for name in _ARRAYS if name not in (*_ONE, *_OF_LEAVES))
 _DECISIONS = {0, 2, 4, 6, 8, 10}  # comparisons with a threshold, by where missing values go
 _MOST_LEAVES = 1024
 
@@ -61,23 +68,23 @@ def check_trees(text: str, goal: Mapping[str, Any]) -> int:
 def _is_sound(lines: list[str], number: int, features: int) -> bool:
     """Whether a tree has all its arrays, and no index leads out of them or back."""
     title, *rest = lines
-    arrays = {name: values.split() for name, _, values in (line.partition("=") for line in rest)}
-    if title != f"Tree={number}" or arrays.keys() != {*_OF_NODES, *_OF_LEAVES, *_ONE}:
+    pairs = [line.partition("=")[::2] for line in rest]
+    if title != f"Tree={number}" or sorted(name for name, _ in pairs) != sorted(_ARRAYS):
         return False
+    if not all(_SPELLED[name].fullmatch(values) for name, values in pairs):
+        return False
+    arrays = {name: values.split() for name, values in pairs}
     if any(len(arrays[name]) != 1 for name in _ONE):
         return False
-    try:
-        leaves, categories, linear = (int(arrays[name][0]) for name in _ONE[:3])
-        children = [
-            (node, int(child))
-            for side in ("left_child", "right_child")
-            for node, child in enumerate(arrays[side])
-        ]
-        looked_at = [int(feature) for feature in arrays["split_feature"]]
-        decisions = {int(kind) for kind in arrays["decision_type"]}
-        values = [float(value) for value in arrays["leaf_value"]]
-    except ValueError:
-        return False
+    leaves, categories, linear = (int(arrays[name][0]) for name in _ONE[:3])
+    children = [
+        (node, int(child))
+        for side in ("left_child", "right_child")
+        for node, child in enumerate(arrays[side])
+    ]
+    looked_at = [int(feature) for feature in arrays["split_feature"]]
+    decisions = {int(kind) for kind in arrays["decision_type"]}
+    values = [float(value) for value in arrays["leaf_value"]]
     lengths = dict.fromkeys(_OF_NODES, leaves - 1) | dict.fromkeys(_OF_LEAVES, leaves)
     if leaves == 1:  # a single leaf has no weight, and in some versions no count
         lengths = {name: lengths[name] for name in (*_OF_NODES, "leaf_value")}

@@ -1,0 +1,128 @@
+"""Training, validation and test nodes that the user names, by a column of words or of times."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from memohop.data.tables.column_kinds import first_few, numbers
+from memohop.data.tables.column_types import as_text, column_kind
+from memohop.data.tables.spelled_numbers import spelled_numbers
+from memohop.errors import DataError
+
+_WORDS = {
+    "train": ("train", "training"),
+    "val": ("val", "valid", "validation", "dev"),
+    "test": ("test", "testing"),
+    "unused": ("none", "unused", "other"),
+}
+_LATEST = 0.2  # share of the labelled nodes that is for testing, and that before it for validation
+
+Mask = NDArray[np.bool_]
+
+
+class NodeSets(NamedTuple):
+    """Which labelled nodes are for training, validation and test, ``[nodes]`` each.
+
+    ``val`` may be all False: then some of the training nodes are for validation.
+    """
+
+    train: Mask
+    val: Mask
+    test: Mask
+
+
+def sets_by_word(column: pa.ChunkedArray, name: str, labelled: Mask) -> NodeSets:
+    """The sets that a column names, in any case; empty cells are nodes that are in none.
+
+    Args:
+        column: Train, val, valid, validation or test, in any case; none, unused, other or nothing.
+        name: Its name.
+        labelled: The nodes with a label.
+    """
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(as_text(column)))
+    of_set = {word: kind for kind, alike in _WORDS.items() for word in alike}
+    unknown = pc.and_(words.is_valid(), pc.invert(pc.is_in(words, value_set=pa.array(of_set))))
+    rows = np.flatnonzero(pc.fill_null(unknown, False).to_numpy())
+    if rows.size:
+        different = [repr(word) for word in as_text(column).filter(unknown).unique().to_pylist()]
+        raise DataError(
+            f"split column {name!r}: row {rows[0] + 1} says {first_few(different)}; write train, "
+            "val or test, or leave it empty for nodes that are not used for scoring"
+        )
+    found = {
+        kind: labelled & pc.is_in(words, value_set=pa.array(alike)).to_numpy()
+        for kind, alike in _WORDS.items()
+    }
+    for kind in ("train", "test"):
+        if not found[kind].any():
+            raise DataError(
+                f"split column {name!r} names no labelled node for {kind}; write {kind} for some"
+            )
+    return NodeSets(found["train"], found["val"], found["test"])
+
+
+def sets_by_time(column: pa.ChunkedArray, name: str, labelled: Mask) -> NodeSets:
+    """The latest fifth of the labelled nodes for test, and the fifth before it for validation.
+
+    Nodes of one time stay together, so the sets are as near to a fifth as times allow. A node
+    without a time is in none.
+
+    Args:
+        column: Dates, times or numbers.
+        name: Its name.
+        labelled: The nodes with a label.
+    """
+    if column_kind(column.type) == "text":
+        text = as_text(column)
+        column = spelled_numbers(text)
+        wrong = np.flatnonzero(pc.and_(text.is_valid(), column.is_null()).to_numpy())
+        if wrong.size:
+            row = int(wrong[0])
+            raise DataError(
+                f"time column {name!r} holds {text[row].as_py()!r} in row {row + 1}, which is "
+                "neither a time such as 2024-05-31 18:30 nor a number; correct it or leave it empty"
+            )
+    elif column_kind(column.type) == "flag":
+        raise DataError(f"time column {name!r} holds true and false; name one with times")
+    times = numbers(name, column)
+    known = labelled & ~np.isnan(times)
+    moments, sizes = np.unique(times[known], return_counts=True)
+    if len(moments) < 3:
+        raise DataError(
+            f"time column {name!r} has {len(moments)} different time(s) on labelled nodes; "
+            "training, validation and test need at least one each"
+        )
+    earlier = np.concatenate(([0], np.cumsum(sizes)[:-1])) / sizes.sum()
+    test = 2 + int(np.abs(earlier[2:] - (1 - _LATEST)).argmin())
+    val = 1 + int(np.abs(earlier[1:test] - (1 - 2 * _LATEST)).argmin())
+    is_test, is_train = times >= moments[test], times < moments[val]
+    return NodeSets(known & is_train, known & ~is_train & ~is_test, known & is_test)
+
+
+def describe_sets(sets: NodeSets, name: str, labelled: Mask) -> str:
+    """How many nodes are in each set."""
+    train, val, test = (int(found.sum()) for found in sets)
+    left = int(labelled.sum()) - train - val - test
+    rest = f"; {left} labelled node(s) are in none of them" if left else ""
+    return f"column {name!r}: {train} training, {val} validation and {test} test nodes{rest}"
+
+
+def group_codes(column: pa.ChunkedArray, name: str) -> NDArray[np.int64]:
+    """The number of each node's group; a node without one is a group of its own."""
+    text = as_text(column)
+    codes: NDArray[Any] = pc.fill_null(
+        pc.index_in(text, value_set=text.drop_null().unique()), -1
+    ).to_numpy()
+    codes = codes.astype(np.int64)
+    alone = codes < 0
+    codes[alone] = codes.max() + 1 + np.arange(alone.sum())
+    if codes.max() == 0:
+        raise DataError(
+            f"group column {name!r} has one group, {text[0].as_py()!r}; name one with several"
+        )
+    return codes

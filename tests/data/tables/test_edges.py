@@ -1,0 +1,137 @@
+"""Weights of edges, several files of edges, and whether edges have a direction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memohop.data.tables import read_graph
+from memohop.errors import DataError, UsageError
+
+NODES = {"id": list("abcd"), "v": [1, 2, 3, 5], "kind": ["x", "y", "x", "y"]}
+
+
+def read(edges, **options):
+    return read_graph(NODES, edges, label="kind", **options)
+
+
+def weights(graph):
+    arcs = map(tuple, graph.data.edge_index.T.tolist())
+    return dict(zip(arcs, graph.data.edge_weight.tolist(), strict=True))
+
+
+def edges(pairs, *weight):
+    ends = {"source": [pair[0] for pair in pairs], "target": [pair[1] for pair in pairs]}
+    return ends | ({"w": list(weight)} if weight else {})
+
+
+class TestWeights:
+    def test_of_repeated_edges_add_up(self):
+        table = edges(["ab", "ab", "bc", "dd"], 1, 2.5, 0, 4)
+        graph = read(table, weight="w")
+        expected = {(0, 1): 3.5, (1, 0): 3.5, (1, 2): 0, (2, 1): 0, (3, 3): 4}
+        assert weights(graph) == expected
+        assert graph.data.edge_weight.dtype == graph.data.x.dtype
+        assert "1 edge(s) come again, the other way round included; their weights add up" in (
+            graph.notes
+        )
+        assert not any("not used" in note for note in graph.notes)
+        directed = read(table, weight="w", directed=True)
+        assert weights(directed) == {(0, 1): 3.5, (1, 2): 0, (3, 3): 4}
+
+    def test_of_both_ways_add_up_unless_they_say_the_same(self):
+        graph = read(edges(["ab", "ba", "bc"], 1, 2, 5), weight="w", directed=False)
+        assert weights(graph) == {(0, 1): 3, (1, 0): 3, (1, 2): 5, (2, 1): 5}
+        mirrored = read(edges(["ab", "ba"], 2, 2), weight="w")
+        assert weights(mirrored) == {(0, 1): 2, (1, 0): 2}
+
+    @pytest.mark.parametrize(
+        ("cells", "complaint"),
+        [
+            (["1", "-2"], r"e\.csv: column 'w' has the weight '-2' in row 2 \(1 such row"),
+            (["", "2"], r"e\.csv: column 'w' has no weight in row 1"),
+            (["1", "heavy"], r"e\.csv: column 'w' has the weight 'heavy' in row 2"),
+            (["1", "inf"], r"e\.csv: column 'w' has the weight 'inf' in row 2"),
+            (["true", "false"], r"e\.csv: column 'w' holds no weights, but bool"),
+        ],
+    )
+    def test_that_are_none(self, cells, complaint, tmp_path):
+        text = f"source,target,w\na,b,{cells[0]}\nb,c,{cells[1]}\n"
+        (tmp_path / "e.csv").write_text(text)
+        with pytest.raises(DataError, match=complaint):
+            read(tmp_path / "e.csv", weight="w")
+
+    def test_with_thousands_separators(self):
+        assert weights(read(edges(["ab"], "1,500"), weight="w"))[0, 1] == 1500
+
+    def test_mistakes(self):
+        with pytest.raises(UsageError, match="no column of edges for weight named 'x'"):
+            read(edges(["ab"], 1), weight="x")
+        with pytest.raises(UsageError, match="'source' of edges cannot be both weight and end"):
+            read(edges(["ab"]), weight="source")
+
+
+class TestSeveralTables:
+    def test_are_one(self, tmp_path):
+        (tmp_path / "one.csv").write_text("source,target,w\na,b,1\n")
+        (tmp_path / "two.csv").write_text("w,more,target,source\n2,?,c,b\n3,?,b,a\n")
+        graph = read([tmp_path / "one.csv", tmp_path / "two.csv"], weight="w", directed=True)
+        assert weights(graph) == {(0, 1): 4, (1, 2): 2}
+        assert any("two.csv: not used: column 'more'" in text for text in graph.warnings)
+
+    def test_mistakes_name_the_table(self):
+        with pytest.raises(UsageError, match="edges is an empty list"):
+            read([])
+        with pytest.raises(DataError, match=r"edges\[1\] has no column 'target', which edges\[0\]"):
+            read([edges(["ab"]), {"source": ["a"], "to": ["b"]}])
+        with pytest.raises(DataError, match=r"edges\[1\]: 1 of 1 edges name a node"):
+            read([edges(["ab"]), edges(["aq"])])
+
+
+class TestDirection:
+    def test_edges_listed_once_have_none_which_is_told(self):
+        graph = read(edges(["ab", "bc"]))
+        assert not graph.directed
+        assert graph.data.num_edges == 4
+        assert any(
+            "listed once" in note and "directed=True keeps it" in note for note in graph.notes
+        )
+
+    def test_edges_listed_both_ways_have_none(self):
+        graph = read(edges(["ab", "ba", "bc", "cb", "dd"]))
+        assert not graph.directed
+        assert "edges are listed both ways, so they have no direction" in graph.notes
+
+    def test_if_some_are_mutual_they_have_one(self):
+        graph = read(edges(["ab", "ba", "bc", "cd"]))
+        assert graph.directed
+        assert graph.data.num_edges == 4
+        assert any(note.startswith("50% of the edges are listed the other") for note in graph.notes)
+        assert not read(edges(["ab", "ba", "bc", "cd"]), directed=False).directed
+
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd"), st.integers(0, 9)), min_size=1
+)
+
+
+@pytest.mark.fuzz
+@given(ROWS, st.sampled_from([None, True, False]), st.integers(0, 5))
+def test_arcs_and_weights_are_those_of_the_sum_of_all_rows(rows, directed, cut):
+    parts = [part for part in (rows[:cut], rows[cut:]) if part]
+    tables = [
+        pa.table(edges([row[:2] for row in part], *(row[2] for row in part))) for part in parts
+    ]
+    graph = read(tables, weight="w", directed=directed)
+    listed, there = np.zeros((4, 4)), np.zeros((4, 4), dtype=bool)
+    for begin, end, weight in rows:
+        listed["abcd".index(begin), "abcd".index(end)] += weight
+        there["abcd".index(begin), "abcd".index(end)] = True
+    if not graph.directed:
+        there |= there.T
+        if not np.array_equal(listed, listed.T):
+            listed = listed + listed.T - np.diag(np.diag(listed))
+    assert weights(graph) == {(u, v): listed[u, v] for u, v in np.argwhere(there).tolist()}
