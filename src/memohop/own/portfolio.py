@@ -137,6 +137,7 @@ class _Run:
         self.families = {family.id: family for family in families if firsts[family.id]}
         self.waiting = firsts
         self.candidates: list[Candidate] = []
+        self.usual: dict[int, float] = {}  # the mean score of all candidates on each split
         self.all_splits = list(range(problem.splits))
 
     # The steps of the search
@@ -190,17 +191,16 @@ class _Run:
                 one.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
             if one not in self.candidates:
                 self.candidates.append(one)
+        for split in splits:
+            scores = [one.scores[split] for one in self.candidates if split in one.scores]
+            self.usual[split] = float(np.mean(scores)) if scores else 0.0
         return group
 
     # What to do next
 
     def lead(self, one: Candidate) -> float:
         """How far it is above the mean of all candidates, on the splits that it was fitted on."""
-        found = [
-            score
-            - np.mean([other.scores[split] for other in self.candidates if split in other.scores])
-            for split, score in one.scores.items()
-        ]
+        found = [score - self.usual[split] for split, score in one.scores.items()]
         return float(np.mean(found)) if found else -math.inf
 
     def ranked(self) -> list[Candidate]:
@@ -258,8 +258,18 @@ class _Run:
         return one.mean(self.all_splits) > -math.inf
 
     def splits(self) -> list[int]:
-        """All splits if some candidate has them; otherwise those of the one that has most."""
-        return max((sorted(one.scores) for one in self.candidates), key=len, default=[])
+        """The splits by which candidates are compared in the end.
+
+        They are those of the candidate that was fitted on most; but if one that there was no time
+        to fit on all of them leads by more than its scores vary, those of that one.
+        """
+        ranked = [one for one in self.ranked() if one.scores]
+        if not ranked:
+            return []
+        most = max(ranked, key=lambda one: len(one.scores))  # the first, so the best, of these
+        margin = float(np.std([*most.scores.values()]))
+        leads = self.lead(ranked[0]) > self.lead(most) + margin
+        return sorted((ranked[0] if leads else most).scores)
 
     # The clock
 
