@@ -224,16 +224,19 @@ class _Run:
         open_ = [name for name in ranked if self.trials is None or self.count(name) < self.trials]
         if not open_:
             return None
-        open_ = [name for name in open_ if self.best(name).seconds <= self.left()] or open_
+        open_ = [name for name in open_ if self.splits_at_first(name)] or open_
         odds = _FALLING ** np.arange(len(open_))
         return str(self.generator.choice(open_, p=odds / odds.sum()))
 
     def splits_at_first(self, name: str) -> list[int]:
-        """All splits for a kind that takes little of what is left; one, or none, for another."""
-        left, each = self.left(), self.best(name).seconds
-        if each * self.problem.splits <= _LITTLE * left:
+        """All splits for a kind that takes little of what is left, and one for another.
+
+        None if there were no time to go on with all splits where one has shown promise.
+        """
+        left, on_all = self.left(), self.best(name).seconds * self.problem.splits
+        if on_all <= _LITTLE * left:
             return self.all_splits
-        return self.all_splits[:1] if each <= left else []
+        return self.all_splits[:1] if on_all <= left else []
 
     def next_settings(self, name: str, splits: int) -> list[Setting]:
         """The next of the first settings of a kind, or a group of variations of its best."""
