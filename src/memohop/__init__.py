@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memohop.nn import decoupling_loss as decoupling_loss
     from memohop.own.estimator import MMPClassifier as MMPClassifier
     from memohop.own.graph_estimator import GraphClassifier as GraphClassifier
-    from memohop.own.graph_estimator import GraphRegressor as GraphRegressor
+    from memohop.own.graph_regressor import GraphRegressor as GraphRegressor
     from memohop.own.load import load_model as load_model
     from memohop.training import Member as Member
     from memohop.training import MemberResult as MemberResult
@@ -44,7 +44,8 @@ _NAMES = {
     "memohop.networks": ["build", "models"],
     "memohop.nn": ["MMP", "Graph", "MemoryGate", "decoupling_loss"],
     "memohop.own.estimator": ["MMPClassifier"],
-    "memohop.own.graph_estimator": ["GraphClassifier", "GraphRegressor"],
+    "memohop.own.graph_estimator": ["GraphClassifier"],
+    "memohop.own.graph_regressor": ["GraphRegressor"],
     "memohop.own.load": ["load_model"],
     "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select", "train"],
 }

@@ -101,7 +101,8 @@ def fit(
     limit = byte_count(memory)
 
     from memohop.own.folder import check_target
-    from memohop.own.graph_estimator import GraphClassifier, GraphEstimator, GraphRegressor
+    from memohop.own.graph_estimator import GraphClassifier, GraphEstimator
+    from memohop.own.graph_regressor import GraphRegressor
     from memohop.report.fit import fit_remark, fit_table, rare_text
     from memohop.report.terminal import output_console, progress_bar
 

@@ -60,7 +60,8 @@ def predict(
         raise UsageError("--append goes with --nodes and --edges, the tables of the new nodes")
     check_output(output, inputs=(nodes, *(edges or ()), *_files_of(model)))
 
-    from memohop.own.graph_estimator import GraphEstimator, GraphRegressor
+    from memohop.own.graph_estimator import GraphEstimator
+    from memohop.own.graph_regressor import GraphRegressor
     from memohop.own.load import load_model
     from memohop.own.predictions import write_numbers, write_predictions
 

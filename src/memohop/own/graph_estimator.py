@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
@@ -25,7 +25,7 @@ from memohop.own.ensemble import Ensemble
 from memohop.own.finish import choose, fit_to_all
 from memohop.own.folder import SavedModel
 from memohop.own.folds import OwnSplit, make_masks
-from memohop.own.inputs import Given, GivenLabels, as_given, as_numbers, number_classes
+from memohop.own.inputs import Given, GivenLabels, as_given, number_classes
 from memohop.own.partition import given_masks
 from memohop.own.portfolio import Progress, search
 from memohop.own.problem import Inputs, Outputs, Problem
@@ -33,7 +33,7 @@ from memohop.own.record import FitRecord, make_record
 from memohop.pyg import Data
 from memohop.training import Rules
 from memohop.training.metrics import METRICS, metrics_for
-from memohop.training.objective import Classification, Objective, Regression
+from memohop.training.objective import Classification, Objective
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
@@ -213,23 +213,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             )
             return self.model_.outputs(other)
         old = self.own_graph()
-        arcs = np.hstack([old.arcs, given.arcs(old.nodes + x.shape[0]).numpy()])
-        weights = old.weights
-        if weights is not None:
-            added = (
-                np.ones(arcs.shape[1] - len(weights)) if given.weights is None else given.weights
-            )
-            weights = np.concatenate([weights, added]).astype(np.float32)
-        arcs, first = np.unique(arcs, axis=1, return_index=True)
-        stack = sparse.vstack if sparse.issparse(x) or sparse.issparse(old.x) else np.vstack
-        joined = Inputs(
-            stack([old.x, x]),
-            arcs,
-            np.concatenate([old.y, nothing]),
-            of_fit=old.nodes,
-            directed=self.directed_,
-            weights=None if weights is None else weights[first],
-        )
+        arcs = given.arcs(old.nodes + x.shape[0]).numpy()
+        joined = old.with_new_nodes(x, arcs, nothing, given.weights)
         return self.model_.outputs(joined)[old.nodes :]
 
     def score(
@@ -408,88 +393,3 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
                 f"metric={metric!r} is for two classes and there are {len(self.classes_)}"
             )
         return Classification(METRICS[metric])
-
-
-class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
-    """Predicts a number for the nodes of a graph by whatever does it best.
-
-    As :class:`GraphClassifier`, for targets that are numbers: a node with the target None or NaN is
-    to be predicted.
-
-    Args:
-        models: Names of the kinds to choose from, see :data:`memohop.own.candidates.catalogue.
-            NAMES`; None for all.
-        time: Seconds for everything; None for no limit.
-        trials: The most settings of each kind; None for as many as time allows.
-        splits: How many splits the labelled nodes are put to, and models that are averaged.
-        metric: The score to choose by: ``r2`` (the default), ``mae`` or ``rmse``.
-        ensemble: Whether several candidates may be kept together.
-        random_state: Decides splits, settings, weights and dropout.
-        device: ``cpu`` or ``cuda``, where networks are trained.
-        memory: The most bytes that the process may hold; by default what the device can spare.
-
-    Attributes:
-        report_: Scores, comparisons and verdict, a :class:`~memohop.own.record.FitRecord`.
-        model_: What was kept, an :class:`~memohop.own.ensemble.Ensemble`.
-        graph_: The graph of ``fit``.
-        ids_: The names of its nodes; their numbers where they have none.
-        encoder_: How the columns of tables became features; None for arrays.
-        n_features_in_: How many features a node has.
-    """
-
-    _predicts_numbers = True
-    score = GraphEstimator.score
-
-    def __init__(
-        self,
-        *,
-        models: Sequence[str] | None = None,
-        time: float | None = 300,
-        trials: int | None = None,
-        splits: int = 5,
-        metric: str | None = None,
-        ensemble: bool = True,
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "cpu",
-        memory: int | None = None,
-    ) -> None:
-        self.models, self.time, self.trials, self.splits = models, time, trials, splits
-        self.metric, self.ensemble = metric, ensemble
-        self.random_state, self.device, self.memory = random_state, device, memory
-
-    def predict(
-        self,
-        X: Any = None,  # noqa: N803
-        edges: Any = None,
-        *,
-        append: bool = False,
-    ) -> NDArray[np.float32]:
-        """The number of each node; arguments as for :meth:`outputs`."""
-        return self.outputs(X, edges, append=append)[:, 0]
-
-    def predict_interval(
-        self,
-        X: Any = None,  # noqa: N803
-        edges: Any = None,
-        *,
-        append: bool = False,
-    ) -> NDArray[np.float32]:
-        """The lower and the upper end of a 90 % interval, ``[nodes, 2]``.
-
-        It is as wide for every node (split-conformal, see ``report_.residual``), and meant for
-        nodes like those of ``fit`` that have no target.
-        """
-        found = self.predict(X, edges, append=append)
-        reach = self.report_.residual or 0.0
-        return np.stack([found - reach, found + reach], axis=1)
-
-    def _targets(self, labels: GivenLabels) -> NDArray[np.float64]:
-        return as_numbers(labels)
-
-    def _class_names(self) -> list[str]:
-        return []
-
-    def _objective(self, target: NDArray[np.float64]) -> Objective:
-        metric = self.metric or "r2"
-        check_choice("metric", metric, metrics_for(regression=True))
-        return Regression(METRICS[metric])

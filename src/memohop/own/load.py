@@ -7,7 +7,8 @@ import os
 from memohop.own import keep, keep_graph
 from memohop.own.estimator import MMPClassifier
 from memohop.own.folder import SavedModel
-from memohop.own.graph_estimator import GraphClassifier, GraphEstimator, GraphRegressor
+from memohop.own.graph_estimator import GraphClassifier, GraphEstimator
+from memohop.own.graph_regressor import GraphRegressor
 
 
 def load_model(path: str | os.PathLike[str]) -> MMPClassifier | GraphEstimator:

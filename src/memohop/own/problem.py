@@ -58,6 +58,29 @@ class Inputs:
             return np.bincount(self.y[self.y >= 0], minlength=classes) / (self.y >= 0).sum()
         return np.array([np.nanmean(self.y)])
 
+    def with_new_nodes(
+        self,
+        x: Matrix,
+        arcs: NDArray[np.int64],
+        y: NDArray[Any],
+        weights: NDArray[np.float32] | None,
+    ) -> Inputs:
+        """The graph with further nodes; ``arcs`` count its own first, and those it has stay."""
+        both = np.hstack([self.arcs, arcs])
+        joined, first = np.unique(both, axis=1, return_index=True)
+        if self.weights is not None:
+            added = np.ones(arcs.shape[1]) if weights is None else weights
+            weights = np.concatenate([self.weights, added]).astype(np.float32)[first]
+        is_sparse = sparse.issparse(x) or sparse.issparse(self.x)
+        return Inputs(
+            sparse.vstack([self.x, x], format="csr") if is_sparse else np.vstack([self.x, x]),
+            joined,
+            np.concatenate([self.y, y]),
+            of_fit=self.of_fit,
+            directed=self.directed,
+            weights=None if self.weights is None else weights,
+        )
+
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
         """The adjacency matrix and what is computed with it, once for all candidates."""
@@ -131,7 +154,7 @@ class Problem(Inputs):
             self.arcs,
             self._shown(learned),
             of_fit=self.nodes,
-            directed=self.directed,
+            directed=self.neighbourhood.directed,
             weights=self.weights,
         )
 
