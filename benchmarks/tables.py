@@ -265,16 +265,12 @@ def run_fit(case: Case, folder: Path, seconds: float) -> np.ndarray:
     """``memohop fit`` and ``memohop predict`` as one types them; outputs for all nodes."""
     with tempfile.TemporaryDirectory() as home:
         model, said = Path(home) / "model", Path(home) / "said.csv"
-        tables = [str(folder / "nodes.csv.gz"), str(folder / "edges.csv.gz")]
-        metric = [] if case.metric == "r2" else ["--metric", case.metric]
-        command = [sys.executable, "-m", "memohop", "fit", *tables, "--label", case.label]
-        command += ["--time", f"{seconds}", *metric, "-o", str(model)]
-        subprocess.run(command, check=True, stdout=sys.stderr)
-        subprocess.run(
-            [sys.executable, "-m", "memohop", "predict", str(model), "-o", str(said)],
-            check=True,
-            stdout=sys.stderr,
-        )
+        nodes, edges = folder / "nodes.csv.gz", folder / "edges.csv.gz"
+        fit = ["fit", "--nodes", nodes, "--edges", edges, "--label", case.label]
+        fit += ["--time", f"{seconds}", "--metric", case.metric, "-o", model]
+        for words in (fit, ["predict", model, "-o", said]):
+            command = [sys.executable, "-m", "memohop", *map(str, words)]
+            subprocess.run(command, check=True, stdout=sys.stderr)
         table = pyarrow.csv.read_csv(said)
     order = {str(one): row for row, one in enumerate(table["id"].to_pylist())}
     rows = [order[name] for name in case.ids]
@@ -291,6 +287,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="with a folder for each graph")
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--graphs", help="names of some of them, with commas between")
+    parser.add_argument("--only", help="fit, lightgbm, linear or sage; all of them by default")
     parser.add_argument("-o", "--output", type=Path, help="JSON file for the scores")
     arguments = parser.parse_args()
     names = arguments.graphs.split(",") if arguments.graphs else None
@@ -301,6 +298,8 @@ def main() -> None:
             continue
         case = read(folder)
         for name in ("fit", *(rival.name for rival in RIVALS)):
+            if arguments.only not in (None, name):
+                continue
             begin = time.monotonic()
             tried = 0
             if name == "fit":
@@ -313,10 +312,8 @@ def main() -> None:
             found.append(
                 {**row, "seconds": took, "settings": tried, "error": _error(case, outputs)}
             )
-            print(
-                f"{case.name:16} {case.metric:9} {name:9} {100 * score:7.2f} {took:8.0f} {tried or ''}",
-                flush=True,
-            )
+            line = f"{case.name:16} {case.metric:9} {name:9} {100 * score:7.2f} {took:8.0f}"
+            print(line, tried or "", flush=True)
     if arguments.output:
         arguments.output.write_text(json.dumps(found, indent=1))
 
