@@ -171,7 +171,7 @@ class Rival:
 def fit_trees(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.ndarray:
     """LightGBM on columns and neighbours."""
     kind = lightgbm.LGBMClassifier if case.classes else lightgbm.LGBMRegressor
-    x = with_neighbours(case, seen, rows=False)
+    x = sparse.csr_matrix(with_neighbours(case, seen, rows=False))  # LightGBM warns of arrays
     model = kind(**setting, verbosity=-1, n_jobs=torch.get_num_threads())
     model.fit(x[seen], case.y[seen])
     return model.predict_proba(x) if case.classes else model.predict(x)
