@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import platform
 import re
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,14 @@ from memohop.own.report import FitReport
 from memohop.own.space import MODEL
 from memohop.printable import printable
 from memohop.training.metrics import METRICS
+from memohop.version import __version__
 
 if TYPE_CHECKING:
     from memohop.own.estimator import MMPClassifier
     from memohop.own.graph_estimator import GraphEstimator
     from memohop.own.record import FitRecord, KeptPart
 
-_PACKAGES = ("memohop", "torch", "torch_geometric", "numpy", "scikit-learn")
+_PACKAGES = ("torch", "torch_geometric", "numpy", "scikit-learn")
 _ENDS = {
     "trials": "all trials were made",
     "time": "its time was up",
@@ -56,9 +58,7 @@ def model_card(classifier: MMPClassifier) -> str:
             "on. Delete it to share the model without its data; predicting on other graphs does "
             "not need it.",
         ],
-        "Made with": _listed(
-            {name: version(name) for name in _PACKAGES} | {"Python": platform.python_version()}
-        ),
+        "Made with": _listed(_versions(_PACKAGES)),
     }
     names = [_text(str(name)) for name in classifier.classes_.tolist()]
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
@@ -106,10 +106,7 @@ def record_card(estimator: GraphEstimator) -> str:
             "on. Delete it to share the model without its data; predicting on other graphs does "
             "not need it.",
         ],
-        "Made with": _listed(
-            {name: version(name) for name in (*_PACKAGES, "lightgbm")}
-            | {"Python": platform.python_version()}
-        ),
+        "Made with": _listed(_versions((*_PACKAGES, "lightgbm"))),
     }
     kind = "regressor" if report.residual is not None else "classifier"
     parts = [f"# A node {kind} for {about}"]
@@ -186,3 +183,8 @@ def _shown(value: Any) -> str:
 def _text(text: str) -> str:
     """Text that users wrote, escaped so that it cannot become a tag, link or style."""
     return re.sub(r"[\\`*_\[\]|~]", r"\\\g<0>", html.escape(printable(text), quote=False))
+
+
+def _versions(packages: Iterable[str]) -> dict[str, str]:
+    others = {name: version(name) for name in packages}
+    return {"memohop": __version__, **others, "Python": platform.python_version()}
