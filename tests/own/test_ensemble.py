@@ -71,3 +71,17 @@ def test_the_temperature_of_probabilities_that_are_too_sure():
 def test_numbers_have_no_temperature():
     numbers = np.array([[3.0], [-7.0]], dtype=np.float32)
     assert (at_temperature(numbers, 2.0) == numbers).all()
+
+
+def test_of_many_candidates_no_single_one_decides(problem):
+    nodes = np.arange(60)
+    many = [candidate(problem, nodes % 3 != part % 3, 0.8) for part in range(9)]
+    weights = choose_weights(problem, many, [0, 1])
+    assert weights.sum() == pytest.approx(1)
+    assert (weights > 0).sum() > 3
+    said = [
+        sum(weight * one.fits[split].val for weight, one in zip(weights, many, strict=True))
+        for split in range(2)
+    ]
+    scores = [problem.score(one, problem.masks.val[:, s]) for s, one in enumerate(said)]
+    assert np.mean(scores) >= many[0].mean([0, 1])

@@ -60,14 +60,16 @@ def test_a_model_against_itself_may_be_ahead_by_a_node():
     assert found.high == pytest.approx(stats.t.ppf(0.975, 11) / 14)
 
 
-def test_a_ranking_is_as_sure_as_its_rarer_class_allows():
-    y = np.array([0] * 50 + [1] * 5)
+@pytest.mark.parametrize(("rare", "reach"), [(5, 1.0), (25, stats.t.ppf(0.975, 14) / (2 * 5 + 2))])
+def test_a_ranking_is_as_sure_as_its_rarer_class_allows(rare, reach):
+    """One test node of a class says nothing; five say a little."""
+    y = np.array([0] * 50 + [1] * rare)
     problem = tiny_problem(y=y, metric="roc_auc")
     truth = problem.y[problem.masks.test]
-    assert np.bincount(truth).tolist() == [10, 1]
-    said = outputs(np.ones(11, dtype=bool), truth)
+    assert np.bincount(truth).tolist() == [10, rare // 5]
+    said = outputs(np.ones(len(truth), dtype=bool), truth)
     found = paired_interval(problem, said, said)
-    assert found.high == pytest.approx(stats.t.ppf(0.975, 10) / (2 * 1 + 2))
+    assert found.high == pytest.approx(reach)
 
 
 def test_each_group_is_represented_by_the_best_of_it_on_validation():

@@ -2,8 +2,10 @@ r"""A weighted mean of the best few candidates, with probabilities that mean wha
 
 Greedy selection (R. Caruana and others, *Ensemble selection from libraries of models*, ICML 2004):
 starting from the best candidate, the one whose addition to the mean helps most on the validation
-nodes is added, again and again, some of them repeatedly, until nothing helps. The weight of a
-candidate is its share of the additions.
+nodes is added, again and again, some of them repeatedly, until nothing helps. As the authors advise
+where there are many, this is done several times, each with a random half of the candidates, so that
+the ensemble does not depend on the luck of one. The weight of a candidate is its share of all
+additions. An ensemble that is not better than the best candidate is not used.
 
 A temperature :math:`T` calibrates probabilities: :math:`\mathbf{p}^{1/T}`, divided by its sum, with
 the :math:`T` of the smallest log-loss on the validation nodes.
@@ -11,7 +13,7 @@ the :math:`T` of the smallest log-loss on the validation nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +24,9 @@ from memohop.own.candidates.family import Part, Setting
 from memohop.own.portfolio import Candidate
 from memohop.own.problem import Inputs, Outputs, Problem
 
-_ADDITIONS = 20
+_ADDITIONS = 20  # to one ensemble, at most
+_BAGS = 8  # random halves of the candidates, ...
+_MANY = 6  # ... if there are so many
 _TEMPERATURES = (-2.0, 2.0)  # natural logarithms of the least and the greatest
 _TINY = 1e-12  # the least probability that a logarithm is taken of
 
@@ -77,7 +81,26 @@ def choose_weights(
         score = float(np.mean([problem.score(one, mask) for one, mask in pairs]))
         return score, -float(np.mean([_loss(problem, one, mask) for one, mask in pairs]))
 
-    counts = np.zeros(len(candidates))
+    generator, weights = np.random.default_rng(0), np.zeros(len(candidates))
+    bags = _BAGS if len(candidates) >= _MANY else 1
+    for _ in range(bags):
+        bag = np.arange(len(candidates))
+        if bags > 1:
+            bag = np.sort(generator.permutation(bag)[: len(bag) // 2])
+        weights[bag] += _greedy([said[index] for index in bag], merit)
+    weights /= weights.sum()
+    mixed = [np.tensordot(weights, of_split, axes=1) for of_split in zip(*said, strict=True)]
+    if merit(mixed) < merit(said[0]):
+        weights = np.eye(len(candidates))[0]
+    return weights
+
+
+def _greedy(
+    said: Sequence[Sequence[NDArray[np.float64]]],
+    merit: Callable[[Sequence[NDArray[np.float64]]], tuple[float, float]],
+) -> NDArray[np.float64]:
+    """The share of additions of each candidate, the best one first."""
+    counts = np.zeros(len(said))
     counts[0], total = 1, said[0]
     best = merit(total)
     for size in range(2, _ADDITIONS + 1):

@@ -177,6 +177,8 @@ class FitRecord:
         pair = f"{answer.better} against {answer.than}"
         mean, low, high = map(METRICS[self.metric].signed_text, (gain.mean, gain.low, gain.high))
         reach = f"{mean} ({low} to {high}) over {against}"
+        if gain.says_nothing:
+            return f"Whether {subject.lower()} helps is not known: there are too few test nodes."
         if gain.above_zero:
             return f"{subject} helps: {reach}, {pair}."
         if gain.below_zero:

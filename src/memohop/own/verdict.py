@@ -35,6 +35,7 @@ from memohop.own.problem import Outputs, Problem
 
 _GROUPS = 50  # of test nodes; with more, the variance is hardly another
 _LEVEL = 0.95
+_FEWEST = 10  # nodes that count; from fewer no spread can be seen
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def paired_interval(problem: Problem, one: Outputs, other: Outputs) -> Interval:
     order = np.argsort(problem.y[rows], kind="stable")  # each group has its share of every class
     groups = min(len(rows), _GROUPS)
     gap = problem.score(one, rows) - problem.score(other, rows)
-    if groups < 2:
+    if groups < 2 or _counting(problem, rows) < _FEWEST:
         return Interval(gap, -1.0, 1.0, _LEVEL)
     left_out = np.empty(len(rows), dtype=int)
     left_out[order] = np.arange(len(rows)) % groups
@@ -94,12 +95,14 @@ def paired_interval(problem: Problem, one: Outputs, other: Outputs) -> Interval:
     if problem.classes:
         variance += (_counting(problem, rows) + 2) ** -2
     reach = float(stats.t.ppf((1 + _LEVEL) / 2, groups - 1)) * math.sqrt(variance)
-    return Interval(gap, gap - reach, gap + reach, _LEVEL)
+    if not problem.classes:
+        return Interval(gap, gap - reach, gap + reach, _LEVEL)
+    return Interval(gap, max(gap - reach, -1.0), min(gap + reach, 1.0), _LEVEL)
 
 
 def _counting(problem: Problem, rows: NDArray[Any]) -> int:
     """All test nodes for a mean over nodes; otherwise as many of each class as the rarest has."""
-    if problem.objective.metric.is_mean:
+    if problem.objective.metric.is_mean or not problem.classes:
         return len(rows)
     sizes = np.bincount(problem.y[rows])
     return int(len(sizes[sizes > 0]) * sizes[sizes > 0].min())
