@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from memohop.intervals import Interval
 from memohop.report.terminal import plain_table
-from memohop.training.metrics import METRICS
+from memohop.training.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
     from memohop.own.record import FitRecord
@@ -28,13 +29,17 @@ def fit_table(record: FitRecord) -> Table:
             metric.text(one.val),
             "no time" if one.test is None else metric.text(one.test),
             "" if gap is None else metric.signed_text(gap.mean),
-            ""
-            if gap is None
-            else f"{metric.signed_text(gap.low)} to {metric.signed_text(gap.high)}",
+            "" if gap is None else _ends(gap, metric),
             f"{one.tried}",
             f"{one.seconds:.1f}",
         )
     return table
+
+
+def _ends(gap: Interval, metric: Metric) -> str:
+    if gap.says_nothing:
+        return "too few nodes"
+    return f"{metric.signed_text(gap.low)} to {metric.signed_text(gap.high)}"
 
 
 def rare_text(record: FitRecord) -> str:
