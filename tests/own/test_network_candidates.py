@@ -128,3 +128,19 @@ def test_what_is_for_directed_graphs_alone_is_not_tried_on_others():
     assert family("dir-gcn").first(tiny_problem()) == []
     one_way = tiny_problem(arcs=np.array([[0, 1], [1, 2]]))
     assert len(family("dir-gcn").first(one_way)) == 2
+
+
+@pytest.mark.parametrize(("rare", "epoch"), [(20, "loss"), (500, "first")])
+def test_the_epoch_of_the_best_ranking_counts_if_it_is_no_luck(rare, epoch, monkeypatch):
+    problem = tiny_problem(y=np.repeat([0, 1], [500, rare]), metric="roc_auc")
+    found = {}
+
+    def train(data, model, members, *, rules, **options):
+        found["keep"] = rules.keep
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("memohop.own.candidates.networks.train", train)
+    kind = family("mlp")
+    with pytest.raises(KeyboardInterrupt):
+        kind.fit(problem, [kind.first(problem)[0]], [0])
+    assert found["keep"] == epoch

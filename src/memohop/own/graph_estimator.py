@@ -6,7 +6,7 @@ import os
 import time as clock
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
 
 _SEEDS = 2**31 - 1
-_FEW = 50  # validation nodes of the rarer class
 _RARE = 0.1  # share of the second of two classes below which finding its nodes counts
 
 
@@ -132,7 +131,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self._check_parts(problem)
         kinds = families(
             self.models,
-            rules=_rules(problem, balanced=bool(self._class_weight)),
+            rules=Rules(class_weight="balanced" if self._class_weight else "none"),
             seed=seed,
             device=self.device,
             memory=self.memory,
@@ -394,17 +393,3 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
                 f"metric={metric!r} is for two classes and there are {len(self.classes_)}"
             )
         return Classification(METRICS[metric])
-
-
-def _rules(problem: Problem, *, balanced: bool) -> Rules:
-    """How networks are trained.
-
-    Their best epoch is that of the best validation score, unless a ranking has so few nodes of one
-    class that the best of many epochs would be luck: then it is that of the smallest loss.
-    """
-    class_weight: Literal["none", "balanced"] = "balanced" if balanced else "none"
-    if problem.objective.metric.is_ranking:
-        rarest = np.bincount(problem.y[problem.masks.val[:, 0]], minlength=2).min()
-        if rarest < _FEW:
-            return Rules(class_weight=class_weight, stop="loss", keep="loss")
-    return Rules(class_weight=class_weight)

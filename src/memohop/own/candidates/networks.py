@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from memohop.training.task import make_inputs
 
 _AS_IT_IS = Scale(0.0, 1.0)
 _DEGREE = 3.0  # its logarithm is divided by this, to be about as large as columns are
+_FEW = 50  # validation nodes of the rarer class
 _MOST = 10_000  # channels or layers of a network
 
 
@@ -163,6 +164,18 @@ class NetworkFamily:
             Setting(self.id, options, self._near(best.numbers, generator)) for _ in range(count)
         ]
 
+    def _rules(self, problem: Problem) -> Rules:
+        """The rules, with the epoch of the smallest loss where the best score would be luck.
+
+        That is so if a ranking has few validation nodes of one class: the best of many epochs on a
+        handful of nodes says nothing of others.
+        """
+        if problem.objective.metric.is_ranking:
+            rarest = np.bincount(problem.y[problem.masks.val[:, 0]], minlength=2).min()
+            if rarest < _FEW:
+                return replace(self.rules, stop="loss", keep="loss")
+        return self.rules
+
     def _near(
         self, numbers: Mapping[str, float], generator: np.random.Generator
     ) -> dict[str, float]:
@@ -195,7 +208,7 @@ class NetworkFamily:
             options=options,
             epochs=self.epochs,
             patience=self.patience,
-            rules=self.rules,
+            rules=self._rules(problem),
             device=self.device,
             memory=self.memory,
             keep_models=True,
