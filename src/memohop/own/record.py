@@ -168,7 +168,14 @@ class FitRecord:
             reached += f"; nine of ten numbers are within {self.residual:.4g} of their prediction"
         if len(self.kept) == 1:
             return f"Kept: {self.kept[0].family}, {reached}."
-        parts = ", ".join(f"{part.family} ({part.weight:.0%})" for part in self.kept)
+        weights: dict[str, list[float]] = {}
+        for part in self.kept:
+            weights.setdefault(part.family, []).append(part.weight)
+        parts = ", ".join(
+            f"{family} ({sum(of_family):.0%}"
+            + (f", {len(of_family)} settings)" if len(of_family) > 1 else ")")
+            for family, of_family in weights.items()
+        )
         return f"Kept: an ensemble of {parts}, {reached}."
 
     def _answer(self, answer: Answer) -> str:
