@@ -133,7 +133,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_arguments()
         if split is not None and not isinstance(X, Data):
-            raise UsageError(f"split={split}, but X is no Data with masks; leave it out")
+            raise UsageError(f"split={split}, but X is not a Data with masks; leave it out")
         own_masks = given_masks(X, split) if isinstance(X, Data) else {}
         given = as_given(X, y, edges)
         x = self._features(given, reset=True)

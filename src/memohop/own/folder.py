@@ -200,7 +200,7 @@ def refused(path: Path) -> Iterator[None]:
         yield
     except (MemohopError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(
-            f"{path} has the right digest and does not describe a model: {error}; "
+            f"{path} has the right digest but does not describe a model: {error}; "
             "fit the model again, or copy it again from where it was fitted"
         ) from error
 
@@ -238,7 +238,7 @@ def _is_intact(content: bytes, head: _Head) -> bool:
 def _damaged(path: Path) -> DataError:
     return DataError(
         f"{path} is missing, damaged or was changed after it was saved: its SHA-256 is not the one "
-        "that was noted; copy the model again, or fit it again"
+        "that was recorded; copy the model again, or fit it again"
     )
 
 

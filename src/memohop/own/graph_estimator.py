@@ -91,7 +91,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         begin = clock.monotonic()
         self._check_arguments()
         if split is not None and not isinstance(X, Data):
-            raise UsageError(f"split={split}, but X is no Data with masks; leave it out")
+            raise UsageError(f"split={split}, but X is not a Data with masks; leave it out")
         given = as_given(X, y, edges)
         x = self._features(given, reset=True)
         if given.labels is None:

@@ -101,11 +101,11 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
         ) from error
     except ValueError as error:
         raise UsageError(
-            f"y holds numbers and no classes ({error}); group them into classes"
+            f"y holds numbers, not classes ({error}); group them into classes"
         ) from error
     if len(classes) < 2:
         raise UsageError(
-            f"y has one class, {classes.tolist()[0]!r}, so that there is nothing to tell apart; "
+            f"y has one class, {classes.tolist()[0]!r}, so there is nothing to tell apart; "
             "give labels of at least two classes"
         )
     if labels.kind is None and (reason := why_no_classes(classes, sizes)):

@@ -304,7 +304,7 @@ def _checked_graph(tensors: dict[str, Tensor], sizes: Sizes) -> tuple[Inputs, Id
             x = sparse.csr_array(parts, shape=(sizes.nodes, sizes.features))
             x.check_format(full_check=True)
         except (ValueError, TypeError, IndexError) as error:
-            raise UsageError(f"x is no sparse matrix ({error})") from error
+            raise UsageError(f"x is not a sparse matrix ({error})") from error
         if x.dtype != np.float32 or not np.isfinite(x.data).all():
             raise UsageError(f"x is of type {x.dtype}, or not finite")
     check_arcs(tensors["arcs"], sizes.nodes)

@@ -54,7 +54,7 @@ class Saved:
         """An item of ``about``; a ``UsageError`` if it is absent or of another type."""
         found = self.about.get(name)
         if type(found) is not kind or found != found:
-            raise UsageError(f"a part has {name}={found!r}, which is no {kind.__name__}")
+            raise UsageError(f"a part has {name}={found!r}, which is not of type {kind.__name__}")
         return found
 
     def array(self, name: str, shape: Sequence[int]) -> NDArray[np.float32]:

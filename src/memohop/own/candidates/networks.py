@@ -88,13 +88,13 @@ class Network:
         if any(
             type(one) is int and one > _MOST for one in checked_options(model, options).values()
         ):
-            raise UsageError(f"the options of {model} ask for a network that is too large")
+            raise UsageError(f"the options of {model} describe a network that is too large")
         channels = (_width(model, sizes), sizes.outputs, sizes.nodes)
         try:
             with torch.device("meta"):  # shapes alone: nothing is allocated
                 network = build(model, *channels[:2], num_nodes=sizes.nodes, **options)
         except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-            raise UsageError(f"the options of {model} make no network ({error})") from error
+            raise UsageError(f"the options of {model} do not make a network ({error})") from error
         check_state(network, saved.tensors)
         scale, mean, spread = (saved.value(name, float) for name in ("scale", "mean", "spread"))
         if not (scale > 0 and spread > 0 and np.isfinite([scale, mean, spread]).all()):

@@ -47,7 +47,7 @@ def check_trees(text: str, goal: Mapping[str, Any]) -> int:
     """
     header = _HEADER.match(text)
     if header is None or not text.isascii() or not text.endswith(END):
-        raise UsageError("these are no trees that this version knows")
+        raise UsageError("these are not trees that this version can read")
     features, several = int(header["last"]) + 1, goal.get("num_class", 1)
     if {len(header["names"].split(" ")), len(header["infos"].split(" "))} != {features}:
         raise UsageError(f"the trees do not name their {features} features")

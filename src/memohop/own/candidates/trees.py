@@ -85,7 +85,7 @@ class Trees:
         try:
             _parsed(text)
         except lightgbm.basic.LightGBMError as error:
-            raise UsageError(f"LightGBM does not read the trees: {error}") from error
+            raise UsageError(f"LightGBM cannot read the trees: {error}") from error
         return cls(view, text)
 
 
