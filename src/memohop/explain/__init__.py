@@ -1,4 +1,4 @@
-"""Which nodes listen to their neighbours, and to which of them."""
+"""Which nodes use messages from their neighbours, and from which of them."""
 
 from memohop.explain.fit import FitExplanation as FitExplanation
 from memohop.explain.fit import explain_fit as explain_fit

@@ -1,9 +1,9 @@
-r"""What each feature adds to the logits of trees and linear models.
+r"""The contribution of each feature to the logits of trees and linear models.
 
 For trees these are LightGBM's own contributions. In a linear model, feature :math:`j` of node
 :math:`i` adds :math:`w_{jc}\,(x_{ij} - \bar{x}_j)` to the logit of class :math:`c`: like those of
-trees, contributions are differences from the mean over all nodes. Logits may be shifted, all by the
-same number, without changing any probability: only differences between classes count here.
+trees, contributions are differences from the mean over all nodes. Adding the same number to all
+logits changes no probability: only differences between classes count here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AT_ONCE = 50
 def mean_sizes(part: Trees | Linear, inputs: Inputs) -> Numbers:
     """The mean absolute contribution of each feature, over nodes and classes, ``[features]``.
 
-    Contributions of trees take long, so that some hundred nodes stand for all.
+    Contributions of trees take long to compute, so some hundred nodes stand for all.
     """
     features = part.view.features(inputs, inputs.y)
     if isinstance(part, Linear):
@@ -43,14 +43,14 @@ def mean_sizes(part: Trees | Linear, inputs: Inputs) -> Numbers:
 def of_node(
     part: Trees | Linear, inputs: Inputs, index: int, first: int, second: int | None
 ) -> Numbers:
-    """What each feature of a node adds to the margin between two classes, ``[features]``.
+    """The contribution of each feature of a node to the margin of two classes, ``[features]``.
 
     Args:
         part: The model.
         inputs: The graph.
         index: The node.
-        first: The class that features may speak for.
-        second: The one that they may speak against; None for a number, to which they add.
+        first: The class that a positive contribution supports.
+        second: The class that it opposes; None for a number, to which contributions add.
     """
     features = part.view.features(inputs, inputs.y)
     if isinstance(part, Linear):
@@ -66,7 +66,7 @@ def of_node(
 
 
 def _between_classes(found: Numbers) -> Numbers:
-    """Contributions ``[..., outputs]`` without what all classes have in common."""
+    """Contributions ``[..., outputs]`` without the part that all classes have in common."""
     outputs = found.shape[-1]
     if outputs == 1:
         return found

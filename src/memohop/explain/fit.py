@@ -1,4 +1,4 @@
-"""What decides in a fitted portfolio: which columns, which neighbours, and the gates."""
+"""The basis of a fitted portfolio's decisions: columns, neighbours and gates."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _COMBINED = "combinations of columns"
 
 @dataclass(frozen=True)
 class ColumnShare:
-    """How much a column counts.
+    """The influence of a column.
 
     Attributes:
         name: The column.
-        leading: Its feature that counts most; the column itself if it has one feature.
+        leading: Its most influential feature; the column itself if it has one feature.
         own: The share of the node's own value.
-        one_hop, two_hops: The shares of the means over neighbours, and over theirs.
+        one_hop, two_hops: The shares of the means over neighbours, and over their neighbours.
         share: Their sum; the shares of all features of a model add up to 1.
     """
 
@@ -53,16 +53,16 @@ class ColumnShare:
 
 @dataclass(frozen=True, eq=False)
 class FitExplanation:
-    """What decides in a fitted model.
+    """The basis of a fitted model's decisions.
 
     Attributes:
         report: How it was made, and its scores.
-        taken_apart: The weight of the trees and linear models, which can say what counts in them.
-        sources: The shares of what they look at, the largest first.
+        taken_apart: The weight of the trees and linear models, for which shares can be computed.
+        sources: The shares of the sources of their features, the largest first.
         columns: The shares of columns, the largest first.
-        gates: Of the networks with memory; None without any.
-        gates_weight: Their weight.
-        node: One node; None if none was asked for.
+        gates: The gates of the networks with memory; None without any.
+        gates_weight: The weight of these networks.
+        node: The explanation of one node; None if none was requested.
     """
 
     report: FitRecord
@@ -114,7 +114,7 @@ def _feature_names(estimator: GraphEstimator, graph: Inputs) -> dict[str, str]:
 def _what_counts(
     components: list[Component], graph: Inputs, column_of: Mapping[str, str]
 ) -> tuple[dict[str, float], tuple[ColumnShare, ...]]:
-    """Mean contributions by what they come from, as shares, and by column."""
+    """Mean contributions by source, as shares, and by column."""
     total: dict[Feature, float] = defaultdict(float)
     for component in components:
         for model in component.models:

@@ -28,7 +28,7 @@ _ARCS = 1_000_000  # of the largest graph for which this is done
 
 @dataclass(frozen=True)
 class Reason:
-    """What a feature of a node adds to the margin, or to the number."""
+    """The contribution of a node's feature to the margin, or to the number."""
 
     feature: Feature
     value: float
@@ -36,13 +36,13 @@ class Reason:
 
 @dataclass(frozen=True)
 class NeighbourEffect:
-    """What a neighbour does to the prediction.
+    """The effect of a neighbour on the prediction.
 
     Attributes:
         id: Its name.
         label: Its label, if it was learned from; None otherwise.
         effect: By how much the probability of the predicted class, or the number, is higher with
-            it than without its arcs; NaN where that was not tried.
+            it than without its arcs; NaN if that was not tried.
         memory: The share of its memory in the margin of the networks with memory; NaN without any.
     """
 
@@ -63,9 +63,9 @@ class NodeReasons:
         probability: Of that class; NaN for a number.
         runner_up: The next best class; None for a number.
         runner_up_probability: Of that class.
-        reasons: What its features add in trees and linear models, the largest first.
+        reasons: Contributions of its features in trees and linear models, the largest first.
         neighbours: The largest effect first.
-        degree: How many neighbours it has.
+        degree: The number of its neighbours.
         tried: How many of them were left out in turn.
     """
 
@@ -93,10 +93,10 @@ def node_reasons(
 
     Args:
         estimator: The fitted classifier or regressor.
-        outputs: What it says of all nodes.
+        outputs: Its outputs for all nodes.
         index: The node.
-        open_: Its parts that are trees and linear models.
-        memory: Its parts that are networks with memory.
+        open_: The parts that are trees and linear models.
+        memory: The parts that are networks with memory.
         names: The names of the features.
     """
     graph = estimator.own_graph()
@@ -146,7 +146,7 @@ def node_reasons(
 
 
 def _named(feature: Feature, ids: list[Any]) -> Feature:
-    """A row of the graph by the id of its node."""
+    """The row of a node in the graph, by its id."""
     return Feature("rows", str(ids[int(feature.name)])) if feature.source == "rows" else feature
 
 

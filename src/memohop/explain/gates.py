@@ -28,9 +28,9 @@ class Group:
     """Nodes that have something in common.
 
     Attributes:
-        name: The degrees or shares that they have.
-        middle: Its position on the axis of the groups.
-        nodes: How many there are.
+        name: Their range of degrees or shares.
+        middle: The group's position on the axis.
+        nodes: Their number.
         kept, absorbed, passed_on: Means of their gates.
         tested: How many of them were held out from some network.
         right: The share of those that were then predicted correctly; NaN if none was held out.
@@ -125,7 +125,7 @@ def read_gates(classifier: MMPClassifier, graph: Data | None = None) -> GateRead
 
     Args:
         classifier: A fitted classifier.
-        graph: Another graph with the same features. No network was trained on its labels, so that
+        graph: Another graph with the same features. No network was trained on its labels, so
             all of its labelled nodes count as held out.
     """
     own = graph is None
@@ -162,15 +162,15 @@ def gate_readout(
     ids: NDArray[Any],
     classes: NDArray[Any],
 ) -> GateReadout:
-    """The gates of several networks, each ``[rounds, nodes, 3]``, beside facts on the nodes.
+    """The gates of several networks, each ``[rounds, nodes, 3]``, with facts about the nodes.
 
-    ``probabilities`` are ``[nodes, classes]``; what else is given is in the result as it is.
+    ``probabilities`` are ``[nodes, classes]``; the other arguments go unchanged into the result.
     """
     of_networks = [one.double() for one in gates]
     kept, absorbed = (
         torch.stack([one[..., gate].mean(0) for one in of_networks]).mean(0) for gate in range(2)
     )
-    # What the last round passes on is read by nobody: NaN if there is one round.
+    # No round reads the output of the last one: NaN if there is one round.
     passed_on = torch.stack([one[:-1, :, 2].mean(0) for one in of_networks]).nanmean(0)
     neighbours = neighbours_of(edge_index, len(label))
     return GateReadout(

@@ -9,13 +9,13 @@ exactly:
         \Big(\sum_j a_{ij}\,\mathbf{c}_j^{l-1}\mathbf{W}^l + \mathbf{b}^l\Big)
 
 times the difference of the classifier's weights for two classes. Each neighbour :math:`j` thus has
-a share of the margin in each round, and so have the node's own features and the constants (the
+a share of the margin in each round, and so do the node's own features and the constants (the
 biases). The shares add up to the margin. Layer normalisation of a message divides by a standard
 deviation, which is held at its value like the gates. A network that reads all rounds side by side
 (``readout="jumping"``) adds up the shares in the state after each of them. A known label is in the
-share of the neighbour that has it, and an address in the node's own. Nothing is approximated, but
-without a neighbour the gates and standard deviations would change as well, which the shares leave
-out.
+share of the neighbour that has it, and an address is in the node's own share. Nothing is
+approximated, but without a neighbour the gates and standard deviations would change as well, which
+the shares ignore.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class NodeShares(NamedTuple):
 
 
 def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
-    """Take the prediction for a node of the graph of ``fit`` apart.
+    """Decompose the prediction for a node of the graph of ``fit``.
 
     Args:
         classifier: A fitted classifier.
@@ -140,7 +140,7 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
 def node_shares(
     networks: Sequence[MemoryNetwork], graph: Data, index: int
 ) -> tuple[NDArray[np.int64], NodeShares]:
-    """The nodes that send their memory to a node, and the shares of all, means over networks.
+    """The nodes that send their memory to a node, and the shares of all, as means over networks.
 
     Args:
         networks: Networks of graph convolutions with the same options, in evaluation mode.
@@ -215,7 +215,7 @@ class _Parts(Watch):
         self._weights = torch.from_numpy(row.data)[:, None]
 
     def before_round(self, mmp: MMP) -> None:
-        """Take the message apart before the memories change."""
+        """Decompose the message before the memories change."""
         if not self.states:
             first = self._nodes.hidden[0].clone()
             self.states.append(_State(first, first, [], self._nothing))
@@ -251,7 +251,7 @@ def _message_parts(conv: Any, sent: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _ball(matrix: sparse.csr_array, index: int, *, rounds: int) -> NDArray[np.int64]:
-    """The node, and all nodes from which features reach it in so many rounds."""
+    """The node, and all nodes with features that reach it in this many rounds."""
     found = np.array([index])
     for _ in range(rounds):
         reached = np.unique(matrix[found].indices)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class PyGClassifier(nn.Module):
-    """The networks of a classifier with PyG's convolutions instead of this library's.
+    """The networks of a classifier, with PyG's convolutions instead of this library's.
 
-    PyG's explainers put a mask on every arc of modules that are PyG's ``MessagePassing``, which
-    ours are not. ``forward(x, edge_index)`` gives the logarithm of the mean probability of each
-    class, by which ``MMPClassifier`` decides. The arcs must be those of :meth:`arcs`.
+    PyG's explainers put a mask on every arc of modules of PyG's class ``MessagePassing``, which
+    ours are not. ``forward(x, edge_index)`` returns the logarithm of the mean probability of each
+    class, from which ``MMPClassifier`` decides. The arcs must be those of :meth:`arcs`.
     """
 
     def __init__(self, networks: list[MemoryNetwork]) -> None:
@@ -52,7 +52,7 @@ class PyGClassifier(nn.Module):
 
 
 class _PyGConv(nn.Module):
-    """The same convolution, on PyG's message passing."""
+    """The same convolution, with PyG's message passing."""
 
     def __init__(self, conv: object, norm: str) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class _PyGConv(nn.Module):
 
 
 class _PyGAddress(nn.Module):
-    """The same rows of the adjacency matrix, on PyG's message passing."""
+    """The same rows of the adjacency matrix, with PyG's message passing."""
 
     def __init__(self, rows: nn.Parameter) -> None:
         super().__init__()

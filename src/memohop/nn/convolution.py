@@ -1,6 +1,6 @@
-"""Convolutions whose weights are those of the graph, on the graph product of this library.
+"""Convolutions that take their weights from the graph, on the graph product of this library.
 
-None of them has an activation. Where a layer has several linear maps of one input they are one
+None of them has an activation. If a layer has several linear maps of one input, they are one
 wider map: the input is read, and dropped out, once.
 """
 
@@ -96,7 +96,8 @@ class IsomorphismConv(nn.Module):
             + \mathbf{b}_1)\mathbf{W}_2 + \mathbf{b}_2
 
     with a learned :math:`\epsilon` and :math:`\mathbf{A}` the sum over the neighbours:
-    ``norm="none"`` without self-loops. The first map goes before the product, which is the same.
+    ``norm="none"`` without self-loops. The first map is applied before the product, which gives
+    the same result.
     It is as wide as the output in a layer on features, and as the input in later ones.
 
     Args:
@@ -129,7 +130,7 @@ class IsomorphismConv(nn.Module):
 
 
 class DirectedConv(nn.Module):
-    r"""Out- and in-neighbours apart: the layer of Dir-GCN (Rossi et al., 2023).
+    r"""Separate maps for out- and in-neighbours: the layer of Dir-GCN (Rossi et al., 2023).
 
     .. math::
         \mathbf{H}' = \alpha\,\mathbf{A}\mathbf{H}\mathbf{W}_1
@@ -168,14 +169,14 @@ class DirectedConv(nn.Module):
 
 
 class InitialResidualConv(nn.Module):
-    r"""The layer of GCNII (Chen et al., 2020), which keeps in touch with the first layer.
+    r"""The layer of GCNII (Chen et al., 2020), which adds a share of the first layer.
 
     .. math::
         \mathbf{Z} = (1 - \alpha)\mathbf{A}\mathbf{H} + \alpha\mathbf{H}^0, \quad
         \mathbf{H}' = (1 - \beta_l)\mathbf{Z} + \beta_l\mathbf{Z}\mathbf{W}, \quad
         \beta_l = \log(\theta / l + 1)
 
-    Without shared weights, the authors' GCNII*, the two terms of :math:`\mathbf{Z}` have a
+    Without shared weights (the authors' GCNII*), the two terms of :math:`\mathbf{Z}` have a
     matrix each.
 
     Args:

@@ -19,14 +19,14 @@ _LEAST = 1e-6  # a shorter vector has no direction
 def decoupling_loss(hidden: Tensor, memory: Tensor, *, form: str = "mean") -> Tensor:
     r"""The decoupling loss of one layer's pair, Eq. (11).
 
-    With :math:`c_i = \cos(\mathbf{C}_i, \mathbf{H}_i)`, which is 0 and has no gradient where either
+    With :math:`c_i = \cos(\mathbf{C}_i, \mathbf{H}_i)`, which is 0 and has no gradient if either
     vector is shorter than :math:`10^{-6}` (the gradient of a cosine grows as one over the length,
     and one node without messages would outweigh all others):
 
     - ``"paper"``: :math:`\sum_i |c_i|`, to be added over the layers 0 to L and weighed against
       a *summed* cross-entropy, as printed;
     - ``"mean"``: :math:`\frac{1}{N}\sum_i |c_i|`, to be averaged over the layers 1 to L;
-    - ``"official"``: :math:`|\frac{1}{N}\sum_i c_i|`, as the released code has it (signs
+    - ``"official"``: :math:`|\frac{1}{N}\sum_i c_i|`, as in the released code (signs
       cancel), to be added over the layers 1 to L and divided by :math:`\max(L - 1, 1)`.
 
     Args:
@@ -36,7 +36,7 @@ def decoupling_loss(hidden: Tensor, memory: Tensor, *, form: str = "mean") -> Te
     """
     if form not in FORMS:
         raise UsageError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
-    if hidden is memory:  # as in layer 0: the cosine is 1, whatever the vector
+    if hidden is memory:  # as in layer 0: the cosine of any vector with itself is 1
         hidden = memory = hidden.detach()
     cosine = _cosine(hidden, memory)
     if form == "paper":
@@ -60,7 +60,7 @@ def network_decoupling_loss(pairs: list[tuple[Tensor, Tensor]], *, form: str) ->
 
 
 def _cosine(one: Tensor, other: Tensor) -> Tensor:
-    """The cosine of each row of the one with that of the other."""
+    """The cosine of each row of one with the same row of the other."""
     kernel = serve("cosine", one[None])
     if kernel is None or one.dtype != other.dtype:
         return (one * other).sum(-1) * _inverse_length(one) * _inverse_length(other)

@@ -1,4 +1,4 @@
-"""Dropout whose rate is a tensor and whose mask can come from a counter."""
+"""Dropout with a tensor as its rate and a mask that can come from a counter."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from memohop.nn.randomness import Draw, next_draw
 class Dropout(nn.Module):
     r"""Zeroes each element with probability ``rate`` and scales the rest by ``1 / (1 - rate)``.
 
-    Used on its own it draws from PyTorch's generator, like :class:`torch.nn.Dropout`. Inside
+    On its own it draws from PyTorch's generator, like :class:`torch.nn.Dropout`. Inside
     :func:`memohop.nn.randomness.randomness`, as in the trainer, the mask is a function of seed,
-    epoch and position alone. The rate is a buffer, so that the members of a population can each
-    have their own.
+    epoch and position alone. The rate is a buffer, so each member of a population can have its
+    own.
 
     Args:
         rate: the probability of a zero, at least 0 and below 1.
-        role: what the rate is called in a :class:`memohop.Member`: ``"hidden"``, ``"input"``,
+        role: the name of the rate in a :class:`memohop.Member`: ``"hidden"``, ``"input"``,
             ``"value"``, ``"attention"``, ``"edge"`` or ``"propagation"``.
     """
 
@@ -37,11 +37,11 @@ class Dropout(nn.Module):
         self.register_buffer("rate", torch.tensor(float(rate)))
 
     def set_rates(self, rates: Tensor) -> None:
-        """Say which rates (of all members) are coming, so that all-zero ones cost nothing."""
+        """Announce the rates of all members, so that all-zero rates cost nothing."""
         self.active = bool((rates > 0).any())
 
     def draw(self) -> Draw | None:
-        """Take the next place; None where nothing is dropped, or outside a stream."""
+        """Take the next place; None if nothing is dropped, or outside a stream."""
         draw = next_draw() if self.training else None
         return draw if self.active else None
 
@@ -54,11 +54,11 @@ class Dropout(nn.Module):
         return None
 
     def forward(self, values: Tensor) -> Tensor:
-        """``values`` with some elements dropped, or as they are in evaluation mode."""
+        """``values`` with some elements dropped; unchanged in evaluation mode."""
         return self.drop(values, self.draw())
 
     def drop(self, values: Tensor, draw: Draw | None) -> Tensor:
-        """The same with what :meth:`draw` gave."""
+        """The same with the result of :meth:`draw`."""
         if draw is not None:
             return dropped(values, draw, self.rate)
         return F.dropout(values, float(self.rate)) if self.training and self.active else values

@@ -17,10 +17,10 @@ from memohop.nn.dropout import Dropout
 
 
 class SparseFeatures:
-    """A feature matrix of which only the values that are not 0 are stored.
+    """A feature matrix that stores only the values that are not 0.
 
-    Bags of words are 90 to 99.5 per cent zeros. Dropping stored values has the distribution of
-    dropping all, because zeros stay zeros, at a fraction of the cost.
+    Bags of words are 90 to 99.5 per cent zeros. Dropping stored values has the same distribution
+    as dropping all, because zeros stay zeros, at a fraction of the cost.
 
     Args:
         features: ``[nodes, channels]``, a dense or a sparse tensor; a sparse one stays sparse.
@@ -59,7 +59,7 @@ class FeatureLinear(nn.Module):
         out_channels: width of the result.
         bias: whether to add a learned vector.
         dropout: rate of dropout on the features.
-        parts: of how many maps side by side this one consists; each has Glorot weights.
+        parts: the number of maps side by side; each has Glorot weights.
     """
 
     bias: Tensor | None
@@ -76,7 +76,7 @@ class FeatureLinear(nn.Module):
         super().__init__()
         self.in_channels, self.out_channels, self.parts = in_channels, out_channels, parts
         self.dropout = Dropout(dropout, role="input")
-        # [in, out]: rows are what a stored value selects
+        # [in, out]: a stored value selects a row
         self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
         self.register_parameter("bias", nn.Parameter(torch.empty(out_channels)) if bias else None)
         self.reset_parameters()
@@ -110,9 +110,9 @@ class FeatureLinear(nn.Module):
         return product if self.bias is None else product + self.bias
 
     def of_pairs(self, features: SparseFeatures, pairs: Pairs) -> Tensor | None:
-        """For pairs (row, part) the part's map of that row, ``[pairs, out_channels / parts]``.
+        """For each pair (row, part) the part's map of that row, ``[pairs, out_channels / parts]``.
 
-        Without the bias. None where no kernel serves it.
+        Without the bias. None if no kernel serves it.
         """
         if (kernel := serve("pair_product", self.weight[None])) is None:
             return None
@@ -139,7 +139,7 @@ def linear_map(
         out_channels: width of each map's result.
         features: whether the input is the node features, or a hidden state.
         dropout: rate of dropout on node features.
-        parts: how many maps; the result is ``parts * out_channels`` wide.
+        parts: the number of maps; the result is ``parts * out_channels`` wide.
     """
     width = parts * out_channels
     if features:

@@ -30,7 +30,7 @@ class MemoryGate(nn.Module):
     of one gated recurrent unit step with :math:`\mathbf{M}` as its input and :math:`\mathbf{H}`
     as its state.
 
-    One gate may serve several layers: hand the same object to each :class:`MMP`.
+    One gate may serve several layers: pass the same object to each :class:`MMP`.
 
     Args:
         channels: width of the hidden state and of the message.
@@ -79,7 +79,7 @@ class MemoryGate(nn.Module):
         return gate_hidden, gate_message, gate_memory
 
     def can_update(self) -> bool:
-        """Whether :meth:`update` serves: the paper's gate, with masks from a stream if any."""
+        """Whether :meth:`update` applies: the paper's gate, with masks from a stream if any."""
         plain = self.kind == "linear" and self.per == "node"
         return plain and (in_stream() or not (self.training and self.dropout.active))
 
@@ -88,7 +88,7 @@ class MemoryGate(nn.Module):
     ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
         """The new hidden state and memory, and the gates.
 
-        The memory is left empty where nobody wants it.
+        The memory is left empty if it is not wanted.
         """
         draws = self.dropout.draw(), self.dropout.draw()
         hidden, memory, gates = gated_update(

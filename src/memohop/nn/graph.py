@@ -1,4 +1,4 @@
-"""A graph as a model sees it: arcs, the policies applied to them, and the product with them."""
+"""A graph as input of a model: arcs, the policies applied to them, and the product with them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ POLICIES = {"direction": DIRECTIONS, "self_loops": SELF_LOOPS, "norm": NORMS}
 class Graph:
     r"""The matrix :math:`\mathbf{A}` in ``graph @ hidden``, built once and never changed.
 
-    Row :math:`i` of the product collects what node :math:`i` receives. With
+    Row :math:`i` of the product is the sum that node :math:`i` receives. With
     :math:`\mathbf{E}_{uv}` the number of arcs :math:`u \to v`:
 
     ==============  =========================================================================
-    ``direction``   what a node receives from
+    ``direction``   a node receives from
     ==============  =========================================================================
     ``out``         the nodes it points to: :math:`\mathbf{E}`
     ``in``          the nodes that point to it, as in PyG: :math:`\mathbf{E}^\top`
@@ -94,10 +94,10 @@ class Graph:
         return fixed_product(hidden[None], self.matrix, every).squeeze(0)
 
     def reweighted(self, keep: Tensor) -> ReweightedGraph:
-        """The graph with some arcs dropped and what is left normalised anew.
+        """The graph with some arcs dropped and the remaining ones normalised anew.
 
         Args:
-            keep: ``[entries]``, 1 for an arc that stays and 0 for one that goes. Self-loops
+            keep: ``[entries]``, 1 for an arc that stays and 0 for one that is dropped. Self-loops
                 stay: they are added after arcs are dropped.
         """
         loop = self.pattern.row == self.pattern.col
@@ -106,7 +106,7 @@ class Graph:
 
     @cached_property
     def reversed(self) -> Graph:
-        """The graph with every arc turned round, under the same policies."""
+        """The graph with every arc reversed, under the same policies."""
         turned = {"out": "in", "in": "out"}.get(self.direction, self.direction)
         order = self.pattern.order
         return self._like(self.pattern.transpose, self.weight[order], direction=turned)
@@ -119,7 +119,7 @@ class Graph:
         return self._like(self.pattern, self.weight, direction=self.direction, norm="none")
 
     def _normalise(self, weight: Tensor) -> Tensor:
-        """Weights ``[1, entries]`` divided as ``norm`` says."""
+        """Weights ``[1, entries]``, divided according to ``norm``."""
         pattern, ones = self.pattern, weight.new_ones(1, self.num_nodes, 1)
 
         def of_rows() -> Tensor:
@@ -133,7 +133,7 @@ class Graph:
         return normalised(weight, self.norm, of_rows, of_columns)
 
     def _factors(self) -> tuple[Tensor, Tensor] | None:
-        """Where no arc counts twice, the two factors of each normalised weight."""
+        """The two factors of each normalised weight, if no arc counts twice."""
         if (self.weight != 1).any():
             return None
         rows, columns = (
@@ -169,7 +169,7 @@ class Graph:
 
 
 class ReweightedGraph:
-    """A graph some of whose arcs were dropped; made by :meth:`Graph.reweighted`."""
+    """A graph with some of its arcs dropped; made by :meth:`Graph.reweighted`."""
 
     def __init__(self, graph: Graph, keep: Tensor) -> None:
         self.pattern, self.num_nodes = graph.pattern, graph.num_nodes
@@ -177,7 +177,7 @@ class ReweightedGraph:
 
     @cached_property
     def _weight(self) -> Tensor:
-        """Found when a product asks for it: attention has weights of its own."""
+        """Computed when a product needs it: attention has weights of its own."""
         return self._graph._normalise((self._graph.weight * self.keep)[None])
 
     def __matmul__(self, hidden: Tensor) -> Tensor:
@@ -191,7 +191,7 @@ class ReweightedGraph:
 
     @cached_property
     def reversed(self) -> ReweightedGraph:
-        """What is left of the arcs, every one of them turned round."""
+        """The remaining arcs, each one reversed."""
         return self._graph.reversed.reweighted(self.keep.index_select(-1, self.pattern.order))
 
 
@@ -200,7 +200,7 @@ def adjacency(
 ) -> sparse.csr_array:
     r"""The matrix :math:`\mathbf{A}` of a :class:`Graph` with these policies, in float32.
 
-    Indices are of 32 bits and no transpose is stored: only training needs more than that. The
+    Indices have 32 bits and no transpose is stored: only training needs more than that. The
     entries of a row are in the order of their columns.
     """
     source, target = edge_index.to("cpu", torch.int32).numpy()
@@ -231,7 +231,7 @@ def adjacency(
 def normalised(
     weight: Tensor, norm: str, of_rows: Callable[[], Tensor], of_columns: Callable[[], Tensor]
 ) -> Tensor:
-    r"""The weights of some entries, divided as ``norm`` says.
+    r"""The weights of some entries, divided according to ``norm``.
 
     .. math::
         a_{ij} = w_{ij} \Big/ \sum_k w_{ik} \quad\text{(row)}, \qquad
@@ -241,12 +241,12 @@ def normalised(
     Args:
         weight: ``[..., entries]``.
         norm: one of ``NORMS``.
-        of_rows: gives, for each entry, the sum of the weights in its row.
-        of_columns: gives, for each entry, the sum of the weights in its column.
+        of_rows: returns, for each entry, the sum of the weights in its row.
+        of_columns: returns, for each entry, the sum of the weights in its column.
     """
     if norm == "none":
         return weight
-    # An entry that is there has sums of at least its own weight; one that was dropped is 0.
+    # A kept entry has sums of at least its own weight; a dropped one is 0.
     if norm == "row":
         return weight / of_rows().clamp(min=1)
     return weight / (of_rows() * of_columns()).clamp(min=1).sqrt()

@@ -22,9 +22,9 @@ from memohop.nn.randomness import in_stream
 
 
 class _Attention(nn.Module):
-    """The common part of the two versions: linear maps, heads, vectors, and how heads collect.
+    """The common part of both versions: linear maps, heads, vectors, and how heads collect.
 
-    ``parts`` is the number of linear maps of the input, ``vectors`` names the learned vectors that
+    ``parts`` is the number of linear maps of the input; ``vectors`` names the learned vectors that
     score arcs.
     """
 
@@ -83,17 +83,17 @@ class GraphAttention(_Attention):
         \alpha_{ij} = \mathrm{softmax}_j\,
             \mathrm{LeakyReLU}(\mathbf{a}^\top[\mathbf{W}\mathbf{h}_i \Vert \mathbf{W}\mathbf{h}_j])
 
-    over the entries of row :math:`i` of the graph; the weights of the graph itself play no part.
+    over the entries of row :math:`i` of the graph; the weights of the graph itself are not used.
 
     Args:
         in_channels: width of the input.
-        out_channels: width of the output, all heads together where they are concatenated.
+        out_channels: width of the output, all heads together if they are concatenated.
         heads: number of attention heads.
-        concat: concatenate the heads, or average them.
+        concat: whether to concatenate the heads or to average them.
         bias: whether to add a learned vector.
         value_dropout: rate of dropout on the values the heads collect.
         attention_dropout: rate of dropout on the attention weights.
-        negative_slope: of the leaky rectifier.
+        negative_slope: slope of the leaky rectifier below 0.
         features, input_dropout: as for :class:`GraphConv`.
     """
 
@@ -138,7 +138,7 @@ class GraphAttention(_Attention):
 
 
 class DynamicGraphAttention(_Attention):
-    r"""GATv2 without activation (Brody et al., 2022): each node can rank its neighbours its way.
+    r"""GATv2 without activation (Brody et al., 2022): each node has its own ranking of neighbours.
 
     .. math::
         \mathbf{h}'_i = \sum_j \alpha_{ij} \mathbf{W}_2\mathbf{h}_j, \quad

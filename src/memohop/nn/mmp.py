@@ -1,4 +1,4 @@
-"""Memory-based message passing round any graph convolution."""
+"""Memory-based message passing around any graph convolution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memohop.errors import UsageError
 from memohop.nn.gate import MemoryGate
 
 Gates = tuple[Tensor, Tensor, Tensor]
-"""Of the hidden state, of the message into it, and of the message into the memory."""
+"""The gates of the hidden state, of the message into it, and of the message into the memory."""
 
 
 class MMP(nn.Module):
@@ -74,16 +74,16 @@ class MMP(nn.Module):
         self.channels, self.memory_from = channels, memory_from
 
     def forward(self, hidden: Tensor, memory: Tensor, *conv_args: Any) -> tuple[Tensor, Tensor]:
-        """One round: ``(hidden, memory)`` from the previous pair and what the conv takes."""
+        """One round: ``(hidden, memory)`` from the previous pair and the arguments of the conv."""
         hidden, memory, _ = self.step(hidden, memory, *conv_args)
         return hidden, memory
 
     def step(
         self, hidden: Tensor, memory: Tensor, *conv_args: Any, wants_memory: bool = True
     ) -> tuple[Tensor, Tensor, Gates]:
-        """The same round, with the three gates beside the new pair: all carry gradients.
+        """The same round, with the three gates besides the new pair: all carry gradients.
 
-        The memory may be left empty where nobody wants it: after the last round, unless the
+        The memory may be left empty if it is not wanted: after the last round, unless the
         regulariser reads it.
         """
         message = self.conv(memory, *conv_args)  # Eq. (6)
@@ -101,14 +101,14 @@ class MMP(nn.Module):
         return hidden, gates[2] * source, gates  # Eq. (10)
 
     def extra_repr(self) -> str:
-        """What is not shown by the children."""
+        """The settings that the children do not show."""
         return f"{self.channels}, memory_from={self.memory_from}"
 
 
 def keep_and_absorb(gates: Gates, hidden: Tensor, message: Tensor) -> Tensor:
     r"""Eq. (9): :math:`\alpha_h \mathbf{H} + \alpha_m \mathbf{M}`.
 
-    With the gates given it is linear: parts of hidden state and message give parts of the result.
+    With the gates given it is linear: it can be applied to parts of hidden state and message.
     """
     gate_hidden, gate_message, _ = gates
     return torch.addcmul(gate_hidden * hidden, gate_message, message)

@@ -1,4 +1,4 @@
-"""Batch normalisation whose running statistics survive ``vmap``."""
+"""Batch normalisation with running statistics that work under ``vmap``."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class BatchNorm(nn.Module):
             + \boldsymbol\beta
 
     with the mean and variance of the nodes while training, and their running averages in
-    evaluation, as :class:`torch.nn.BatchNorm1d` has it. Under ``vmap`` the latter's running
-    variance goes wrong; this one's does not.
+    evaluation, like :class:`torch.nn.BatchNorm1d`. Under ``vmap`` the latter's running
+    variance is wrong; this one's is right.
 
     Args:
         channels: width of the input.
         scale: whether there is a learned factor :math:`\boldsymbol\gamma`.
-        running: whether evaluation uses running averages, or the nodes' own statistics as
-            training does.
+        running: whether evaluation uses running averages, or the nodes' own statistics as in
+            training.
         momentum: weight of the newest statistics in the running averages.
         epsilon: added to the variance.
     """

@@ -1,9 +1,9 @@
 r"""Randomness as a pure function of its position: no generator, no state, no order of draws.
 
 A dropout mask is a hash of (seed, epoch, place, element), where *place* counts the draws within
-one forward pass and *element* is the flat position within the tensor. A network trained alone,
-as one of seventy, in another chunk, on another device or after a resume sees the same masks, bit
-for bit.
+one forward pass and *element* is the flat position within the tensor. A network gets the same
+masks, bit for bit, whether it is trained alone, as one of seventy, in another chunk, on another
+device or after a resume.
 
 The hash is the two-multiplication 32-bit finaliser with the low bias found by Christopher
 Wellons' search (``lowbias32``), with one 32-bit word of the key added before it and a second in
@@ -60,7 +60,7 @@ def in_stream() -> bool:
 
 
 class Draw(NamedTuple):
-    """The right to one mask: whose, and which in the order of the forward pass."""
+    """The right to one mask: its key, and its number in the order of the forward pass."""
 
     key: Tensor
     place: int
@@ -69,8 +69,8 @@ class Draw(NamedTuple):
 def next_draw() -> Draw | None:
     """The next place of the stream; None outside :func:`randomness`.
 
-    A place is taken whether or not its mask is used: what one member skips must not shift the
-    masks of another.
+    A place is taken whether or not its mask is used: a mask that one member skips must not shift
+    the masks of another.
     """
     stream = _stream.get()
     if stream is None:
@@ -89,7 +89,7 @@ def draw_masks(
     """The scaled masks ``[places, B, *shape]`` of several members at several places."""
     count = torch.Size(shape).numel()
     words = _words(places, keys.device)[:, None] ^ keys
-    # Hashing begins with a shift that can be done once for all numbers, and once for each key.
+    # Hashing begins with a shift that is done once for all numbers, and once for each key.
     bits = _finish(_numbers((count + 1) // 2, keys.device) ^ _fold(words[..., :1]), words[..., 1:])
     halves = bits.view(torch.int16)[..., :count]
     mask = torch.empty(halves.shape, dtype=dtype, device=keys.device)
@@ -98,7 +98,7 @@ def draw_masks(
 
 
 def thresholds(rates: Tensor) -> Tensor:
-    """The least 16-bit number, signed, that keeps an element."""
+    """The least signed 16-bit number that keeps an element."""
     return (rates * 65536 - 32768).round().clamp(max=32767).to(torch.int16)
 
 
@@ -128,7 +128,7 @@ def _fold(value: Tensor) -> Tensor:
 
 
 def _finish(value: Tensor, middle: Tensor) -> Tensor:
-    """What is left of the hash after the first shift, in place."""
+    """The rest of the hash after the first shift, in place."""
     value *= _FIRST
     spare = value >> 15
     value ^= spare.bitwise_and_(0x1FFFF)

@@ -1,7 +1,7 @@
 """A candidate of the search: the settings it offers, how they are trained, and their results.
 
-:mod:`memohop.own.search` decides which candidate gets the next trials and when to stop. Only this
-module knows that the candidates are networks.
+:mod:`memohop.own.search` chooses the candidate for the next trials and decides when to stop. Only
+this module depends on candidates being networks.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Candidate:
     model: str  # its id
     space: Space  # the settings to try
     data: Data  # the graph to train on
-    splits: int  # of its masks
+    splits: int  # number of splits in its masks
     seed: int  # decides initial weights and dropout
     training: Mapping[str, Any]  # further arguments of memohop.train
     tried: list[Tried] = field(default_factory=list)  # the trials so far
-    seconds: float = 0.0  # that they took
+    seconds: float = 0.0  # spent on them
 
     def next_trials(self, limit: int) -> list[Trial]:
-        """The next setting of the fixed list, or else a group near the best trial so far."""
+        """The next setting of the fixed list, or a group near the best trial so far."""
         done = len(self.tried)
         if done < len(self.space.first):
             return self.space.first[done : done + 1]
@@ -56,7 +56,7 @@ class Candidate:
             self.tried.append(Tried(trial, summarise(of_trial)))
 
     def seconds_of_an_epoch(self) -> float:
-        """How long an epoch of the first trial takes on all splits, once all is compiled."""
+        """How long an epoch of the first trial takes on all splits, after compilation."""
         looks: list[tuple[float, int]] = []
         self._train(
             self.space.first[:1],
@@ -67,7 +67,7 @@ class Candidate:
         return (end - begin) / max(after - before, 1) * self.splits
 
     def forget_networks(self) -> None:
-        """Keep the networks of the best trial alone."""
+        """Keep only the networks of the best trial."""
         kept = leading(self.tried)
         self.tried = [
             one if one is kept else with_states(one, lambda state: None) for one in self.tried
@@ -88,7 +88,7 @@ class Candidate:
         return torch.stack(found)
 
     def unscaled(self, tried: Tried, scale: float) -> Tried:
-        """The same networks for undivided features: their first layer divides by the scale."""
+        """The same networks for unscaled features: their first layer divides by the scale."""
 
         def divided(state: State) -> State:
             return state and {**state, "input.weight": state["input.weight"] / scale}

@@ -1,4 +1,4 @@
-"""The model card: what a saved model is, what it was made from, and how far to trust it."""
+"""The model card: the model, its data, and how far to trust it."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _shown(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Text that users wrote, escaped so that it cannot become a tag, link or style."""
+    """Text from users, escaped so that it cannot become a tag, link or style."""
     return re.sub(r"[\\`*_\[\]|~]", r"\\\g<0>", html.escape(printable(text), quote=False))
 
 

@@ -1,8 +1,8 @@
-"""The content of ``model.json``, and its checks: a right digest does not make it right.
+"""The content of ``model.json``, and its checks: a correct digest does not make it valid.
 
 Types and ranges are those of :class:`Described`. Parts that must agree with each other (options and
 weights, encoder and number of features, graph and all of them) are checked here before any network
-is built, so that no number in the file decides how many bytes are asked for.
+is built, so no number in the file decides how many bytes are allocated.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Described(msgspec.Struct, frozen=True):
     sha256: dict[str, str]  # of each file, by name
     memohop: str  # the version that wrote it
     parameters: dict[str, Scalar]  # of the MMPClassifier
-    features: Annotated[int, Meta(ge=1)]  # how many
+    features: Annotated[int, Meta(ge=1)]  # their number
     feature_names: list[str] | None  # if they came in a data frame
     classes: Annotated[list[bool | Whole | float | str], Meta(min_length=2)]  # sorted
     has_arcs: bool  # whether fit was given arcs
@@ -66,14 +66,14 @@ def check_described(found: Described) -> None:
 
 
 def check_classes(classes: list[Any]) -> None:
-    """Raise a ``UsageError`` unless they are the names of two classes or more."""
+    """Raise a ``UsageError`` unless they are the names of at least two classes."""
     kinds = {str if isinstance(name, str) else float for name in classes}
     if len(kinds) != 1 or len(classes) < 2 or len(np.unique(np.array(classes))) != len(classes):
         raise UsageError(f"classes={classes[:9]} are not different names of one kind")
 
 
 def check_columns(features: int, names: list[str] | None, encoder: ColumnEncoder | None) -> None:
-    """Raise a ``UsageError`` unless names and columns are those of so many features."""
+    """Raise a ``UsageError`` unless names and columns match the number of features."""
     if names is not None and len(names) != features:
         raise UsageError(f"there are {features} features and {len(names)} feature names")
     if encoder is not None:
@@ -85,7 +85,7 @@ def check_columns(features: int, names: list[str] | None, encoder: ColumnEncoder
 
 
 def check_reading(reading: Mapping[str, Any]) -> None:
-    """Refuse what is no argument of ``read_graph`` for later tables, and other types."""
+    """Refuse names that are no arguments of ``read_graph`` for later tables, and other types."""
     for name, value in reading.items():
         check_choice("reading", name, _READING)
         if isinstance(value, bool) != (name == "directed"):
@@ -110,7 +110,7 @@ def _check_report(found: Described) -> None:
 
 
 def checked_model(found: Described, weights: Mapping[str, Tensor]) -> OwnModel:
-    """The networks; a ``UsageError`` if options and weights do not fit each other."""
+    """The networks; a ``UsageError`` if options and weights do not match."""
     states = _states(weights)
     options = checked_options(MODEL, found.options)
     check_choice("readout", options["readout"], ("last",))  # the only one that predicting supports
@@ -136,7 +136,7 @@ def checked_model(found: Described, weights: Mapping[str, Tensor]) -> OwnModel:
 
 
 def _states(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], ...]:
-    """The weights of each network; in the file their names begin with its number."""
+    """The weights of each network; in the file their names begin with the network's number."""
     states: dict[int, dict[str, Tensor]] = {}
     for full_name, value in weights.items():
         if not re.fullmatch(r"\d{1,9}\..+", full_name):
@@ -149,7 +149,7 @@ def _states(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], ...]:
 
 
 def checked_graph(found: Described, tensors: dict[str, Tensor]) -> tuple[Data, Ids]:
-    """The graph of ``fit`` and its ids; a ``UsageError`` if it does not fit the model."""
+    """The graph of ``fit`` and its ids; a ``UsageError`` if it does not match the model."""
     if tensors.keys() != {*GRAPH, "ids"}:
         raise UsageError(f"it holds {', '.join(sorted(tensors))}")
     ids = msgspec.json.decode(tensors.pop("ids").numpy().tobytes(), type=Ids)

@@ -1,14 +1,14 @@
-r"""A weighted mean of the best few candidates, with probabilities that mean what they say.
+r"""A weighted mean of the best few candidates, with calibrated probabilities.
 
 Greedy selection (R. Caruana and others, *Ensemble selection from libraries of models*, ICML 2004):
-starting from the best candidate, the one whose addition to the mean helps most on the validation
-nodes is added, again and again, some of them repeatedly, until nothing helps. As the authors advise
-where there are many, this is done several times, each with a random half of the candidates, so that
-the ensemble does not depend on the luck of one. The weight of a candidate is its share of all
+starting from the best candidate, the selection repeatedly adds the candidate that improves the
+mean most on the validation nodes, possibly one it has added before, until nothing helps. As the
+authors advise for many candidates, this is done several times, each with a random half of them, so
+the ensemble does not depend on one lucky candidate. The weight of a candidate is its share of all
 additions. An ensemble that is not better than the best candidate is not used.
 
 A temperature :math:`T` calibrates probabilities: :math:`\mathbf{p}^{1/T}`, divided by its sum, with
-the :math:`T` of the smallest log-loss on the validation nodes.
+the :math:`T` that has the smallest log-loss on the validation nodes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from memohop.own.problem import Inputs, Outputs, Problem
 
 _ADDITIONS = 20  # to one ensemble, at most
 _BAGS = 8  # random halves of the candidates, ...
-_MANY = 6  # ... if there are so many
+_MANY = 6  # ... if there are at least this many
 _TEMPERATURES = (-2.0, 2.0)  # natural logarithms of the least and the greatest
-_TINY = 1e-12  # the least probability that a logarithm is taken of
+_TINY = 1e-12  # the least probability to take a logarithm of
 
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """One part of an ensemble: a setting, its weight, and its models, whose mean counts."""
+    """One part of an ensemble: a setting, its weight, and the models that it averages."""
 
     setting: Setting
     weight: float
@@ -42,11 +42,11 @@ class Component:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """What a fit keeps.
+    """The model that a fit keeps.
 
     Attributes:
-        components: Of weights that sum to 1; often there is only one.
-        temperature: Calibrates the probabilities; 1 where numbers are predicted.
+        components: Parts with weights that sum to 1; often there is only one.
+        temperature: Calibrates the probabilities; 1 if numbers are predicted.
     """
 
     components: tuple[Component, ...]
@@ -68,14 +68,14 @@ def choose_weights(
     """The weights of candidates in the ensemble, ``[candidates]``, which sum to 1.
 
     Args:
-        problem: What they were fitted on.
+        problem: The problem that they were fitted on.
         candidates: The best first; all of them were fitted on these splits.
-        splits: Those whose validation nodes decide, each counting alike.
+        splits: The splits to validate on, with equal weight.
     """
     said = [[one.fits[split].val.astype(np.float64) for split in splits] for one in candidates]
 
     def merit(outputs: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
-        """The mean score, and for candidates that are equal in it the smaller loss."""
+        """The mean score, with the smaller loss to break ties."""
         rows = [problem.masks.val[:, split] for split in splits]
         pairs = list(zip(outputs, rows, strict=True))
         score = float(np.mean([problem.score(one, mask) for one, mask in pairs]))
@@ -117,7 +117,7 @@ def _greedy(
 def mix(
     candidates: Sequence[Candidate], weights: NDArray[np.float64], split: int, part: str
 ) -> Outputs:
-    """What weighted candidates say of the ``val`` or ``test`` nodes of a split."""
+    """The outputs of weighted candidates for the ``val`` or ``test`` nodes of a split."""
     return np.asarray(
         sum(
             weight * getattr(one.fits[split], part)
@@ -128,7 +128,7 @@ def mix(
 
 
 def fit_temperature(probabilities: Outputs, y: NDArray[np.int64]) -> float:
-    """The temperature of the smallest log-loss."""
+    """The temperature with the smallest log-loss."""
 
     def loss(logarithm: float) -> float:
         calibrated = at_temperature(probabilities, float(np.exp(logarithm)))

@@ -42,7 +42,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     ``fit`` splits the labelled nodes into training, validation and test nodes several times, class
     by class, and searches a small space of settings on validation alone. It does the same, with as
-    many trials, for ``mlp``, which does not see the graph, and for ``gcn``, which has no memory;
+    many trials, for ``mlp``, which does not use the graph, and for ``gcn``, which has no memory;
     ``report_`` says whether the graph helps at all. The networks of the best setting of
     ``gcn+mmp``, one for each split, are kept; their probabilities are averaged.
 
@@ -60,17 +60,17 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         trials: How many settings of each model are tried.
         time: Seconds for the search, after everything is compiled; None for no limit. A limit
-            lowers the number of trials; if all of them end in time, the result is that without a
-            limit. If not even the first trial of each model does, there are fewer epochs, and the
-            report says so.
+            lowers the number of trials; if all of them end in time, the result is the same as
+            without a limit. If even the first trial of each model would not, there are fewer
+            epochs, and the report says so.
         splits: How often the labelled nodes are split, and how many networks predict together; at
             least 2.
         epochs: The most epochs of a trial.
         patience: Epochs without a better validation score after which a network stops.
         metric: The score to maximise: ``accuracy``, ``balanced_accuracy``, or, for two classes of
             which the second one counts as positive, ``roc_auc`` or ``average_precision``.
-        class_weight: ``balanced`` to weigh all classes alike in training, whatever their size; None
-            to weigh all nodes alike.
+        class_weight: ``balanced`` to give all classes the same weight in training; None
+            to give all nodes the same weight.
         random_state: Decides splits, settings, weights and dropout.
         device: The device to train on, ``cpu`` or ``cuda``.
         memory: The most bytes that the process may hold; by default what the device can spare.
@@ -133,7 +133,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_arguments()
         if split is not None and not isinstance(X, Data):
-            raise UsageError(f"split={split}, but X is no Data with masks; leave it out")
+            raise UsageError(f"split={split}, but X is not a Data with masks; leave it out")
         own_masks = given_masks(X, split) if isinstance(X, Data) else {}
         given = as_given(X, y, edges)
         x = self._features(given, reset=True)
@@ -268,7 +268,7 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("class_weight", self.class_weight, (None, "balanced"))
 
     def _check_both_classes(self, tested: Tensor) -> None:
-        """Refuse a ranking of more than two classes, or one without test nodes of both."""
+        """Refuse a ranking metric for more than two classes, or without test nodes of both."""
         if len(self.classes_) != 2:
             raise UsageError(
                 f"metric={self.metric!r} is for two classes and there are {len(self.classes_)}; "
@@ -289,5 +289,5 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             dtype=np.float32,
             order="C",
             copy=reset,  # the graph of fit must not change with the caller's array
-            force_writeable=True,  # as PyTorch wants it
+            force_writeable=True,  # required by PyTorch
         )

@@ -1,4 +1,4 @@
-"""From a search to what is kept: choose, look at the test nodes once, fit to every label."""
+"""From a search to the kept model: choose, score the test nodes once, fit to every label."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from memohop.own.portfolio import KEPT, Candidate, Progress, Search
 from memohop.own.problem import Outputs, Problem
 from memohop.training import Enough
 
-_LEAST = 0.05  # weight of a component: what has less hardly matters, and costs as much
+_LEAST = 0.05  # least weight of a component: a lighter one hardly matters but costs as much
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """What validation chose.
+    """The choice by validation.
 
     Attributes:
         candidates: One or several.
-        weights: Theirs, which sum to 1.
+        weights: Their weights, which sum to 1.
         temperature: Calibrates the probabilities of their mean.
         val: The mean validation score over splits.
     """
@@ -38,13 +38,13 @@ class Chosen:
     def of_validation(
         self, problem: Problem, splits: Sequence[int]
     ) -> tuple[Outputs, NDArray[Any]]:
-        """What the models of the search say of all validation nodes, and the truth."""
+        """The outputs of the search's models for all validation nodes, and the truth."""
         said = [mix(self.candidates, self.weights, split, "val") for split in splits]
         truth = [problem.y[problem.masks.val[:, split]] for split in splits]
         return np.vstack(said), np.concatenate(truth)
 
     def of_test(self, splits: list[int]) -> Outputs:
-        """What the models of the search say of the test nodes, which none of them has seen."""
+        """The outputs of the search's models for the test nodes, which none of them has seen."""
         said = [mix(self.candidates, self.weights, split, "test") for split in splits]
         return np.mean(said, axis=0)
 
@@ -53,9 +53,9 @@ def choose(problem: Problem, found: Search, *, single: bool = False) -> Chosen:
     """The best candidate by mean validation score, or an ensemble if it is better.
 
     Args:
-        problem: What the candidates were fitted on.
+        problem: The problem that the candidates were fitted on.
         found: The search.
-        single: Whether one candidate is wanted.
+        single: Whether to choose a single candidate.
     """
     considered = found.complete()[: 1 if single else KEPT]
     weights = choose_weights(problem, considered, found.splits)
@@ -81,16 +81,16 @@ def fit_to_all(
     seconds: float,
     progress: Progress = lambda share, doing: None,
 ) -> Ensemble:
-    """Fit what was chosen to every label, the greater weight first, while there is time.
+    """Fit the chosen candidates to every label, the greatest weight first, while there is time.
 
-    Where time is too short, or Ctrl-C ends it, the models of the search stay, which have learned
+    If time is too short, or Ctrl-C ends it, the models of the search stay, which have learned
     from fewer labels.
 
     Args:
         problem: The problem of the search.
         families: The kinds of model, by id.
-        chosen: What validation chose.
-        seconds: For all of it.
+        chosen: The choice by validation.
+        seconds: Time for all of it.
         progress: Called now and then.
     """
     ending, end = problem.for_the_end(), clock.monotonic() + seconds
@@ -122,7 +122,7 @@ def fit_to_all(
 def _is_as_good(problem: Problem, fits: Mapping[int, Fitted], candidate: Candidate) -> bool:
     """Whether models that learned from more labels do not fall short of those of the search.
 
-    They might, if time ran out or a network diverged. Scores of splits differ by chance: what is
+    They might, if time ran out or a network diverged. Scores of splits differ by chance: a gap
     within their spread is no shortfall.
     """
     if not fits or not all(fit.is_sound for fit in fits.values()):

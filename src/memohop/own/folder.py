@@ -1,7 +1,7 @@
 """A model as a folder of plain files, without pickle.
 
 =========================  ===================================================================
-``model.json``             what the model is, and name and SHA-256 of the other files
+``model.json``             the description of the model, and name and SHA-256 of the other files
 ``weights-*.safetensors``  its tensors
 ``trees-*.txt``            its boosted trees, as LightGBM writes them, a file for each model
 ``graph-*.safetensors``    the graph of ``fit``: features, arcs, targets and ids
@@ -10,11 +10,11 @@
 
 The star stands for the beginning of the file's own SHA-256. To replace a model, files with other
 names are written beside the older ones, and then a new ``model.json`` is renamed over the older
-one: a process that is killed at any point leaves the older model or the newer one, whole. A file is
-replaced or removed only if a digest proves that Memohop wrote it and nobody changed it: the digest
-in its name, or the one inside (``model.json`` and ``README.md``). Other files in the folder stay.
+one: a process that is killed at any point leaves either the older model or the newer one, whole.
+A file is replaced or removed only if a digest proves that Memohop wrote it and nobody changed it:
+the digest in its name, or the one inside (``model.json`` and ``README.md``). Other files stay.
 
-A file in which one byte was changed is refused. To share a model without its data, delete the file
+A file with a changed byte is refused. To share a model without its data, delete the file
 of the graph: the rest predicts on other graphs.
 
 Formats 1 and 2 are those of :class:`~memohop.own.estimator.MMPClassifier`
@@ -73,13 +73,13 @@ def file_of_text(kind: str, text: str) -> tuple[str, bytes]:
 def write_folder(
     folder: Path, files: Mapping[str, bytes], described: Mapping[str, Any], card: str
 ) -> None:
-    """Write a model, over an older one if there is one.
+    """Write a model, replacing an older one if there is one.
 
     Args:
         folder: As :func:`check_target` returns it.
         files: The content of each file, by name.
         described: The rest of ``model.json``; its own digest is that of the text with zeros
-            instead.
+            instead of the digest.
         card: The model card.
     """
     digests = {_JSON: _NO_DIGEST} | {name: sha256(content) for name, content in files.items()}
@@ -132,14 +132,14 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 
 class SavedModel:
-    """The files of a saved model; one that is damaged or too new is refused.
+    """The files of a saved model; a damaged or too new model is refused.
 
     Args:
         path: The folder.
 
     Attributes:
         folder: The folder.
-        format: Of the folder.
+        format: The format of the folder.
         json: The path of ``model.json``.
         content: Its bytes.
     """
@@ -167,7 +167,7 @@ class SavedModel:
         return [name for name, match in found if match and match[1] == kind]
 
     def tensors(self, kind: str, *, optional: bool = False) -> dict[str, Tensor] | None:
-        """The tensors of a kind; None where the file is gone and may be."""
+        """The tensors of a kind; None if the file is missing and may be."""
         names = self.names(kind)
         if len(names) != 1:
             with refused(self.json):
@@ -182,7 +182,7 @@ class SavedModel:
             raise _damaged(path) from error
 
     def text(self, name: str) -> str:
-        """The content of one of its files of text."""
+        """The content of one of its text files."""
         path = self.folder / name
         self._check(path)
         with refused(path):
@@ -195,12 +195,12 @@ class SavedModel:
 
 @contextmanager
 def refused(path: Path) -> Iterator[None]:
-    """Turn errors inside into a ``DataError`` that names the file."""
+    """Turn errors inside the block into a ``DataError`` that names the file."""
     try:
         yield
     except (MemohopError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(
-            f"{path} has the right digest and does not describe a model: {error}; "
+            f"{path} has the right digest but does not describe a model: {error}; "
             "fit the model again, or copy it again from where it was fitted"
         ) from error
 
@@ -221,7 +221,7 @@ class _Head(msgspec.Struct):
 
 
 def _head(content: bytes) -> _Head | None:
-    """None if it is no ``model.json`` of any version."""
+    """The head of a ``model.json``; None if it is not one of any version."""
     try:
         found = msgspec.json.decode(content, type=_Head)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -230,7 +230,7 @@ def _head(content: bytes) -> _Head | None:
 
 
 def _is_intact(content: bytes, head: _Head) -> bool:
-    """Whether a ``model.json`` has the digest that it says."""
+    """Whether a ``model.json`` matches the digest that it contains."""
     claimed = head.sha256[_JSON]
     return sha256(content.replace(claimed.encode(), _NO_DIGEST.encode(), 1)) == claimed
 
@@ -238,7 +238,7 @@ def _is_intact(content: bytes, head: _Head) -> bool:
 def _damaged(path: Path) -> DataError:
     return DataError(
         f"{path} is missing, damaged or was changed after it was saved: its SHA-256 is not the one "
-        "that was noted; copy the model again, or fit it again"
+        "that was recorded; copy the model again, or fit it again"
     )
 
 

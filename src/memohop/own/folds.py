@@ -1,11 +1,11 @@
-"""Who is learned from, who chooses and who tests: parts of the labelled nodes.
+"""Parts of the labelled nodes: for training, for validation and for the test.
 
-A fifth of the labelled nodes, or those that the graph names, are put aside as test nodes before
+A fifth of the labelled nodes, or those that the graph names, are set aside as test nodes before
 anything else happens. The others are dealt to folds, class by class: split ``s`` validates on fold
-``s`` and trains on the other folds. The test nodes are looked at once, when everything is chosen.
-The models that are kept are fitted after that, and learn from every label: they are dealt anew,
-test nodes included unless the graph named them, and model ``s`` validates on fold ``s``, to know
-when to stop, and trains on the others.
+``s`` and trains on the other folds. The test nodes are scored once, after everything is chosen.
+The kept models are fitted after that, and learn from every label: the nodes are dealt anew,
+including the test nodes unless the graph named them, and model ``s`` validates on fold ``s``, to
+decide when to stop, and trains on the others.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from torch import Tensor
 from memohop.data.tables.node_sets import NodeSets
 
 TESTED = 5
-"""One of so many labelled nodes is a test node."""
-_FEWEST = 3  # nodes of a class that is validated and tested
+"""One in this many labelled nodes is a test node."""
+_FEWEST = 3  # nodes of a class, for it to be validated and tested
 
 Mask = NDArray[np.bool_]
 
 
 class Masks(NamedTuple):
-    """Who is in which part: ``[nodes, splits]``, ``test`` ``[nodes]``.
+    """The nodes of each part: ``[nodes, splits]``, ``test`` ``[nodes]``.
 
     Attributes:
         train, val: For the search.
-        end_train, end_val: For the models that are kept.
+        end_train, end_val: For the kept models.
         test: The test nodes.
     """
 
@@ -53,7 +53,7 @@ class OwnSplit(NamedTuple):
 
     @classmethod
     def of_sets(cls, sets: NodeSets | None) -> OwnSplit | None:
-        """Those that a column of a table names; None if there are none."""
+        """The split that a column of a table names; None if there is none."""
         if sets is None:
             return None
         return cls(sets.train, sets.val if sets.val.any() else None, sets.test)
@@ -82,13 +82,13 @@ def make_masks(
     Args:
         y: Class numbers, -1 for nodes without a label; or numbers, NaN for those.
         splits: How many splits, two or more.
-        seed: Decides which nodes are where.
+        seed: Decides which nodes are in which part.
         own: The split that the graph came with. Its test nodes are never learned from, and its
             validation nodes validate in every split, until the search is over. If none of its test
             nodes has a label, the others are dealt as if it had none.
-        groups: The group of each node; a group is never torn apart.
-        both_classes: Whether every part needs nodes of every class. There are fewer splits where
-            a class is too small for so many.
+        groups: The group of each node; a group is never split.
+        both_classes: Whether every part needs nodes of every class. There are fewer splits if
+            a class is too small for this many.
     """
     labelled = ~np.isnan(y) if y.dtype.kind == "f" else y >= 0
     tested = TESTED
@@ -129,7 +129,7 @@ def _deal(
     found = np.full(len(y), -1)
     of_rows = None if groups is None else groups[rows]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of classes with fewer nodes than folds
+        warnings.simplefilter("ignore", UserWarning)  # about classes with fewer nodes than folds
         for number, (_, members) in enumerate(cut.split(rows, y[rows], of_rows)):
             found[rows[members]] = number
     return found

@@ -1,4 +1,4 @@
-"""The best model for a graph, out of a whole portfolio, with scikit-learn's conventions."""
+"""The best model for a graph from a whole portfolio, with scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _RARE = 0.1  # share of the second of two classes below which finding its nodes 
 
 
 class GraphEstimator(BaseEstimator):  # type: ignore[misc]
-    """What classifiers and regressors of graphs share."""
+    """The common part of classifiers and regressors of graphs."""
 
     def __init__(
         self,
@@ -75,22 +75,22 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         groups: Any = None,
         progress: Progress = lambda share, doing: None,
     ) -> Self:
-        """Search, choose, look at the test nodes once, and fit what was chosen to every label.
+        """Search, choose, score the test nodes once, and fit the chosen models to every label.
 
-        Ctrl-C ends the search; what it has found is kept.
+        Ctrl-C ends the search; its results so far are kept.
 
         Args:
             X: The graph, or its features.
-            y: Targets; None for those that a graph comes with.
-            edges: Arcs, where ``X`` is features.
-            split: Which column of the masks counts, where ``X`` is a ``Data`` with several.
-            groups: The group of each node; no group is torn apart by a split.
-            progress: Called as ``progress(share of the time, what is being tried)`` now and then.
+            y: Targets; None for those of the graph.
+            edges: Arcs, if ``X`` is features.
+            split: The column of the masks to use, if ``X`` is a ``Data`` with several.
+            groups: The group of each node; no split divides a group.
+            progress: Called as ``progress(share of the time, current step)`` now and then.
         """
         begin = clock.monotonic()
         self._check_arguments()
         if split is not None and not isinstance(X, Data):
-            raise UsageError(f"split={split}, but X is no Data with masks; leave it out")
+            raise UsageError(f"split={split}, but X is not a Data with masks; leave it out")
         given = as_given(X, y, edges)
         x = self._features(given, reset=True)
         if given.labels is None:
@@ -178,15 +178,15 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> Outputs:
         """Probabilities ``[nodes, classes]``, or numbers ``[nodes, 1]``.
 
-        Of another graph, no labels are looked at. New nodes are attached to the graph of ``fit``
-        by ``append``: what is known of its nodes and of their labels serves them, too.
+        On another graph, no labels are used. ``append`` attaches new nodes to the graph of
+        ``fit``: their predictions also use its nodes and their labels.
 
         Args:
             X: Another graph with the same features, or its features; None for the graph of ``fit``.
-            edges: Arcs, where ``X`` is features; needed where ``fit`` had some.
-            append: Whether ``X`` is nodes that are new in the graph of ``fit``. Arcs then count
-                its nodes first, in their order, and go on with the new ones. The outputs are those
-                of the new nodes.
+            edges: Arcs, if ``X`` is features; needed if ``fit`` had some.
+            append: Whether ``X`` is new nodes in the graph of ``fit``. Arcs then number its nodes
+                first, in their order, followed by the new ones. The outputs are those of the new
+                nodes.
         """
         check_is_fitted(self)
         if X is None:
@@ -244,7 +244,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         return metric.weighted(labels.names, self.classes_[found.argmax(axis=1)], weight)
 
     def own_graph(self) -> Inputs:
-        """The graph of ``fit``; an error where a model came without it."""
+        """The graph of ``fit``; an error if the model came without it."""
         check_is_fitted(self)
         if not hasattr(self, "graph_"):
             raise UsageError("this model was saved without its graph; give the graph again")
@@ -266,7 +266,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")  # set last, so that an interrupted fit is none
+        return hasattr(self, "model_")  # set last: an interrupted fit does not count
 
     def _check_arguments(self) -> None:
         whole_number("splits", self.splits, least=2)
@@ -283,7 +283,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         return getattr(self, "class_weight", None)
 
     def _check_parts(self, problem: Problem) -> None:
-        """A ranking needs both classes wherever a score is taken."""
+        """A ranking metric needs both classes wherever a score is computed."""
         metric, masks = problem.objective.metric, problem.masks
         for part, mask in (("training", masks.train), ("validation", masks.val)):
             sizes = [len(np.unique(problem.y[column])) for column in mask.T]
@@ -302,53 +302,54 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             accept_sparse="csr",
             dtype=np.float32,
             order="C",
-            copy=reset,  # what is kept must not change when the caller's array does
-            force_writeable=True,  # as PyTorch wants it
+            copy=reset,  # the kept graph must not change with the caller's array
+            force_writeable=True,  # required by PyTorch
         )
         return sparse.csr_array(checked) if sparse.issparse(checked) else checked
 
 
 class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
-    """Labels the nodes of a graph by whatever does it best.
+    """Labels the nodes of a graph with the best model of a portfolio.
 
-    ``fit`` tries linear models and boosted trees on the columns, the same with what the neighbours
-    have, and networks, those with memory-based message passing among them; chooses on validation
-    nodes alone; and keeps the best, or an ensemble of a few. ``report_`` says what the columns
-    give, what the graph adds and what memory adds, by test nodes that played no part in it.
+    ``fit`` tries linear models and boosted trees on the columns, the same with features of the
+    neighbours, and networks, with and without memory-based message passing. It chooses by
+    validation nodes alone, and keeps the best model or an ensemble of a few. ``report_`` shows the
+    score of the columns, the gain from the graph and the gain from memory, on unused test nodes.
 
     A graph is a feature matrix ``X`` (dense or sparse, a row for each node) with ``edges``; or a
     PyG ``Data``; or the result of ``memohop.read_graph``. ``edges`` is a ``[2, arcs]`` array of
     whole numbers, sources above targets, or a sparse adjacency matrix; without it, features alone
     decide. Labels are anything that can be sorted. A node with the label None or NaN (in a
     ``Data``: a negative one) is not labelled, and its class is predicted. If a ``Data`` has masks,
-    they are honoured.
+    they are used.
 
     Args:
-        models: Names of the kinds to choose from, see :data:`memohop.own.candidates.catalogue.
-            NAMES`; None for all.
+        models: Names of the kinds to choose from, see
+            :data:`memohop.own.candidates.catalogue.NAMES`; None for all.
         time: Seconds for everything; None for no limit.
         trials: The most settings of each kind; None for as many as time allows.
-        splits: How many splits the labelled nodes are put to, and models that are averaged.
-        metric: What is to be high; by default ``accuracy``, or ``average_precision`` where the
+        splits: How many splits of the labelled nodes, and models to average.
+        metric: The score to maximise; by default ``accuracy``, or ``average_precision`` if the
             second of two classes is rare.
-        class_weight: ``balanced`` for classes that count alike in training; None for nodes that do.
+        class_weight: ``balanced`` to give all classes the same weight in training; None to give all
+        nodes the same weight.
         ensemble: Whether several candidates may be kept together.
         random_state: Decides splits, settings, weights and dropout.
-        device: ``cpu`` or ``cuda``, where networks are trained.
+        device: The device to train networks on, ``cpu`` or ``cuda``.
         memory: The most bytes that the process may hold; by default what the device can spare.
 
     Attributes:
         classes_: The classes, in sorted order.
         report_: Scores, comparisons and verdict, a :class:`~memohop.own.record.FitRecord`.
-        model_: What was kept, an :class:`~memohop.own.ensemble.Ensemble`.
+        model_: The kept model, an :class:`~memohop.own.ensemble.Ensemble`.
         graph_: The graph of ``fit``.
-        ids_: The names of its nodes; their numbers where they have none.
+        ids_: The names of its nodes; their numbers if they have no names.
         encoder_: How the columns of tables became features; None for arrays.
         n_features_in_: How many features a node has.
     """
 
     _predicts_numbers = False
-    score = GraphEstimator.score  # not scikit-learn's, which knows no arcs
+    score = GraphEstimator.score  # not scikit-learn's, which has no arcs
 
     def predict_proba(
         self,

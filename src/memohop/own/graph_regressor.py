@@ -1,4 +1,4 @@
-"""The portfolio for numbers to predict."""
+"""The portfolio for predicting numbers."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from memohop.training.objective import Objective, Regression
 
 
 class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
-    """Predicts a number for the nodes of a graph by whatever does it best.
+    """Predicts a number for the nodes of a graph with the best model of a portfolio.
 
-    As :class:`~memohop.own.graph_estimator.GraphClassifier`, for targets that are numbers: a node
+    Like :class:`~memohop.own.graph_estimator.GraphClassifier`, for targets that are numbers: a node
     with the target None or NaN is to be predicted.
 
     Args:
-        models: Names of the kinds to choose from, see :data:`memohop.own.candidates.catalogue.
-            NAMES`; None for all.
+        models: Names of the kinds to choose from, see
+            :data:`memohop.own.candidates.catalogue.NAMES`; None for all.
         time: Seconds for everything; None for no limit.
         trials: The most settings of each kind; None for as many as time allows.
-        splits: How many splits the labelled nodes are put to, and models that are averaged.
+        splits: How many splits of the labelled nodes, and models to average.
         metric: The score to choose by: ``r2`` (the default), ``mae`` or ``rmse``.
         ensemble: Whether several candidates may be kept together.
         random_state: Decides splits, settings, weights and dropout.
-        device: ``cpu`` or ``cuda``, where networks are trained.
+        device: The device to train networks on, ``cpu`` or ``cuda``.
         memory: The most bytes that the process may hold; by default what the device can spare.
 
     Attributes:
         report_: Scores, comparisons and verdict, a :class:`~memohop.own.record.FitRecord`.
-        model_: What was kept, an :class:`~memohop.own.ensemble.Ensemble`.
+        model_: The kept model, an :class:`~memohop.own.ensemble.Ensemble`.
         graph_: The graph of ``fit``.
-        ids_: The names of its nodes; their numbers where they have none.
+        ids_: The names of its nodes; their numbers if they have no names.
         encoder_: How the columns of tables became features; None for arrays.
         n_features_in_: How many features a node has.
     """
@@ -82,8 +82,8 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     ) -> NDArray[np.float32]:
         """The lower and the upper end of a 90 % interval, ``[nodes, 2]``.
 
-        It is as wide for every node (split-conformal, see ``report_.residual``), and meant for
-        nodes like those of ``fit`` that have no target.
+        It is equally wide for every node (split-conformal, see ``report_.residual``), and meant for
+        nodes that are like those of ``fit`` and have no target.
         """
         found = self.predict(X, edges, append=append)
         reach = self.report_.residual or 0.0

@@ -1,4 +1,4 @@
-"""The forms in which a user may give a graph, as one: features, arcs and labels."""
+"""The forms of a user's graph, converted to one: features, arcs and labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GivenLabels(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A graph as the user gave it; None for what was not given."""
+    """A graph as the user gave it; None for each part that was not given."""
 
     x: Any  # features, anything with a row for each node
     labels: GivenLabels | None
@@ -42,10 +42,10 @@ class Given(NamedTuple):
     encoder: ColumnEncoder | None = None  # how the columns of tables became features
     notes: tuple[str, ...] = ()  # how tables were read, in plain words
     weights: NDArray[np.float32] | None = None  # of the arcs
-    groups: NDArray[np.int64] | None = None  # of nodes that no split tears apart
+    groups: NDArray[np.int64] | None = None  # of nodes that no split divides
 
     def arcs(self, nodes: int) -> Tensor:
-        """The arcs, none if none were given; a ``UsageError`` if one points elsewhere."""
+        """The arcs, none if none were given; a ``UsageError`` if one points to no node."""
         if self.edge_index is None:
             return torch.empty(2, 0, dtype=torch.int64)
         check_arcs(self.edge_index, nodes)
@@ -101,11 +101,11 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
         ) from error
     except ValueError as error:
         raise UsageError(
-            f"y holds numbers and no classes ({error}); group them into classes"
+            f"y holds numbers, not classes ({error}); group them into classes"
         ) from error
     if len(classes) < 2:
         raise UsageError(
-            f"y has one class, {classes.tolist()[0]!r}, so that there is nothing to tell apart; "
+            f"y has one class, {classes.tolist()[0]!r}, so there is nothing to tell apart; "
             "give labels of at least two classes"
         )
     if labels.kind is None and (reason := why_no_classes(classes, sizes)):

@@ -2,7 +2,7 @@
 
 See :mod:`memohop.own.folder` for the files. A ``model.json`` with impossible content is refused
 (:mod:`memohop.own.described`). With the graph, a loaded classifier can predict its unlabelled nodes
-and explain itself.
+and be explained.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def save(classifier: MMPClassifier, path: str | os.PathLike[str]) -> None:
 
 
 def load(saved: SavedModel, make: Callable[..., MMPClassifier]) -> MMPClassifier:
-    """Read a saved classifier, which ``make`` makes from its parameters.
+    """Read a saved classifier, which ``make`` creates from its parameters.
 
-    A model that is damaged, forged or of another kind is refused.
+    A damaged or forged model, or one of another kind, is refused.
     """
     if saved.format > FORMAT:
         raise UsageError(

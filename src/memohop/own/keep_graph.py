@@ -61,8 +61,8 @@ class DescribedPart(msgspec.Struct, frozen=True):
 
     kind: Literal["linear", "trees", "network"]
     about: dict[str, Scalar | dict[str, Scalar]]
-    view: Annotated[int, Meta(ge=0)] | None = None  # its number
-    file: str | None = None  # with its text
+    view: Annotated[int, Meta(ge=0)] | None = None  # its index
+    file: str | None = None  # its text file
 
 
 class DescribedComponent(msgspec.Struct, frozen=True):
@@ -80,9 +80,9 @@ class DescribedGraphModel(msgspec.Struct, frozen=True):
 
     estimator: Literal["GraphClassifier", "GraphRegressor"]
     parameters: dict[str, Scalar | list[str]]
-    features: Annotated[int, Meta(ge=1)]  # how many
+    features: Annotated[int, Meta(ge=1)]  # their number
     feature_names: list[str] | None  # if they came in a data frame
-    classes: list[bool | Whole | float | str]  # sorted; none where numbers are predicted
+    classes: list[bool | Whole | float | str]  # sorted; none if numbers are predicted
     overall: list[float]  # share of each class, or the mean
     directed: bool  # whether directions count
     has_arcs: bool  # whether fit was given arcs
@@ -161,9 +161,9 @@ def _describe(estimator: GraphEstimator) -> dict[str, Any]:
 
 
 def load(saved: SavedModel, kinds: Mapping[str, Callable[..., GraphEstimator]]) -> GraphEstimator:
-    """Read a saved estimator, which one of ``kinds`` makes from its parameters.
+    """Read a saved estimator, which one of ``kinds`` creates from its parameters.
 
-    A model that is damaged, forged or of another kind is refused.
+    A damaged or forged model, or one of another kind, is refused.
     """
     if saved.format != FORMAT:
         raise UsageError(
@@ -272,7 +272,7 @@ def _read_part(
 
 
 def _of(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose names begin with a prefix and a dot, without it."""
+    """The tensors with a given prefix and a dot in their names, without the prefix."""
     start = f"{prefix}."
     return {name[len(start) :]: one for name, one in weights.items() if name.startswith(start)}
 
@@ -292,7 +292,7 @@ def _graph_tensors(estimator: GraphEstimator) -> dict[str, Tensor]:
 
 
 def _checked_graph(tensors: dict[str, Tensor], sizes: Sizes) -> tuple[Inputs, Ids]:
-    """The graph of ``fit`` and its ids; a ``UsageError`` if it does not fit the model."""
+    """The graph of ``fit`` and its ids; a ``UsageError`` if it does not match the model."""
     columns = {"x"} if "x" in tensors else {"x.data", "x.indices", "x.indptr"}
     if tensors.keys() - {"weights"} != {*columns, "arcs", "y", "ids"}:
         raise UsageError(f"it holds {', '.join(sorted(tensors))}")
@@ -304,7 +304,7 @@ def _checked_graph(tensors: dict[str, Tensor], sizes: Sizes) -> tuple[Inputs, Id
             x = sparse.csr_array(parts, shape=(sizes.nodes, sizes.features))
             x.check_format(full_check=True)
         except (ValueError, TypeError, IndexError) as error:
-            raise UsageError(f"x is no sparse matrix ({error})") from error
+            raise UsageError(f"x is not a sparse matrix ({error})") from error
         if x.dtype != np.float32 or not np.isfinite(x.data).all():
             raise UsageError(f"x is of type {x.dtype}, or not finite")
     check_arcs(tensors["arcs"], sizes.nodes)
@@ -337,7 +337,7 @@ def _checked_graph(tensors: dict[str, Tensor], sizes: Sizes) -> tuple[Inputs, Id
 
 
 def _without_nan(value: Any) -> Any:
-    """Numbers that JSON lacks as words."""
+    """Write numbers that JSON lacks as words."""
     if isinstance(value, Mapping):
         return {name: _without_nan(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -346,7 +346,7 @@ def _without_nan(value: Any) -> Any:
 
 
 def _with_nan(value: Any) -> Any:
-    """The other way round."""
+    """Read numbers that JSON lacks from words."""
     if isinstance(value, dict):
         return {name: _with_nan(one) for name, one in value.items()}
     if isinstance(value, list):

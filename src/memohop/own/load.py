@@ -12,7 +12,7 @@ from memohop.own.graph_regressor import GraphRegressor
 
 
 def load_model(path: str | os.PathLike[str]) -> MMPClassifier | GraphEstimator:
-    """The model that was saved in a folder, of the class that it was saved from."""
+    """The model saved in a folder, as the class that it was saved from."""
     saved = SavedModel(path)
     if saved.format == keep_graph.FORMAT:
         kinds = (GraphClassifier, GraphRegressor)

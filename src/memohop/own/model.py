@@ -1,4 +1,4 @@
-"""The result of a fit: networks that can be built again from options and parameters."""
+"""The result of a fit: networks that can be rebuilt from options and parameters."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from memohop.own.space import MODEL
 
 @dataclass(frozen=True, eq=False)
 class OwnModel:
-    """The networks of the chosen setting, one for each split; their mean probabilities count.
+    """The networks of the chosen setting, one for each split; their probabilities are averaged.
 
-    Each network was trained on other nodes, so that together they have seen every label.
+    Each network was trained on other nodes, so together they have seen every label.
     """
 
-    features: int  # how many
-    classes: int  # how many
+    features: int  # their number
+    classes: int  # their number
     options: Mapping[str, Any]  # of gcn+mmp
     states: tuple[Mapping[str, Tensor], ...]  # parameters and buffers of each network
 

@@ -1,9 +1,9 @@
-r"""What the neighbours of a node have: means of their columns, and shares of their labels.
+r"""Features from a node's neighbours: means of their columns, and shares of their labels.
 
 With the adjacency matrix :math:`\mathbf{A}` (every pair of neighbours once, no self-loops) and the
 degrees :math:`d_i`, the mean over one hop is :math:`\bar{\mathbf{X}}^1 = \mathbf{D}^{-1}
 \mathbf{A}\mathbf{X}`, and over two hops :math:`\bar{\mathbf{X}}^2 = \mathbf{D}^{-1}\mathbf{A}
-\bar{\mathbf{X}}^1`. Of the labels that may be looked at, :math:`\mathbf{Y}` with a row of zeros for
+\bar{\mathbf{X}}^1`. Given the labels that may be used, :math:`\mathbf{Y}` with a row of zeros for
 a node without one, a node gets the shares
 
 .. math::
@@ -12,7 +12,7 @@ a node without one, a node gets the shares
         {(\mathbf{A}^2 - \operatorname{diag}(\mathbf{A}^2))\mathbf{1}_Y}
 
 where :math:`\mathbf{1}_Y` marks the nodes with a label. A walk of two steps may return: the
-diagonal of :math:`\mathbf{A}^2` is taken off, so that a node never meets its own label.
+diagonal of :math:`\mathbf{A}^2` is subtracted, so a node never uses its own label.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which knows no types
+Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which has no type parameters
 
-_UNSURE = 1.0  # labels of the overall shares that a node is given beside those of its neighbours
+_UNSURE = 1.0  # weight of the overall shares, in labels, beside a node's neighbours
 
 
 class Neighbourhood:
-    """The adjacency matrix of a graph, and what follows from it.
+    """The adjacency matrix of a graph, and matrices derived from it.
 
     Args:
         arcs: ``[2, arcs]``, sources above targets.
-        nodes: How many nodes there are.
+        nodes: The number of nodes.
         weights: Of the arcs, those of the same pair added up; by default all pairs count 1.
         directed: Whether directions count; by default, if some arc lacks its opposite.
     """
@@ -58,12 +58,12 @@ class Neighbourhood:
 
     @cached_property
     def into(self) -> sparse.csr_array:
-        """The same with arcs turned round: a row for each target."""
+        """The same with arcs reversed: a row for each target."""
         return sparse.csr_array(self.out.T)
 
     @cached_property
     def both(self) -> sparse.csr_array:
-        """Every neighbour, whichever way the arc goes."""
+        """Every neighbour, in either direction."""
         return self.out if self.is_symmetric else sparse.csr_array(self.out.maximum(self.into))
 
     @cached_property
@@ -73,19 +73,19 @@ class Neighbourhood:
 
     @property
     def ways(self) -> dict[str, sparse.csr_array]:
-        """The matrices that labels are collected by."""
+        """The matrices that collect labels."""
         if not self.directed:
             return {"": self.both}
         return {"": self.both, "out ": self.out, "in ": self.into}
 
     def degrees(self) -> tuple[NDArray[np.float32], list[str]]:
-        """The logarithm of one plus the degree, for each way, and the names of the features."""
+        """The logarithm of one plus the degree, in each direction, and the feature names."""
         found = [np.log1p(way.sum(axis=1)) for way in self.ways.values()]
         names = [f"{name}degree" for name in self.ways]
         return np.stack(found, axis=1).astype(np.float32), names
 
     def mean(self, x: Matrix) -> Matrix:
-        """The mean of some columns over the neighbours; zeros for a node without any."""
+        """The mean of some columns over the neighbours; zeros for a node without neighbours."""
         return self._averaging @ x
 
     @cached_property
@@ -97,15 +97,15 @@ class Neighbourhood:
     def label_shares(
         self, y: NDArray[Any], classes: int, overall: NDArray[Any] | None = None
     ) -> NDArray[np.float32]:
-        """What is known of the labels one hop and two hops away.
+        """The known labels one hop and two hops away.
 
         For classes, the share of each one, drawn towards its overall share as if the node had one
-        more neighbour; for numbers, their mean in the same way. Beside them, how many labels there
-        were, as a logarithm.
+        more neighbour; for numbers, their mean in the same way. Beside them is the logarithm of the
+        number of labels.
 
         Args:
             y: Class numbers, -1 for unknown; or numbers, NaN for unknown.
-            classes: How many there are; 0 for numbers.
+            classes: The number of classes; 0 for numbers.
             overall: The overall shares, or the overall mean; by default those of ``y``.
         """
         marked = y >= 0 if classes else ~np.isnan(y)

@@ -19,7 +19,7 @@ from memohop.errors import UsageError
 from memohop.pyg import Data
 
 _FRACTIONS = (0.6, 0.2, 0.2)
-_OF_TRAINING = (0.75, 0.25, 0.0)  # the same shares if the graph has its own test nodes
+_OF_TRAINING = (0.75, 0.25, 0.0)  # shares if the graph has its own test nodes
 
 
 class SmallClassWarning(UserWarning):

@@ -1,9 +1,9 @@
-"""The search: every kind of model starts cheap, the better ones go on, until the time is over.
+"""The search: every kind of model starts cheaply, and the better ones go on until time is up.
 
 Each kind of model gets its first setting and a small share of the time, on one split. From then on
-the search goes on with what did well: the leading candidates are fitted on the splits that they
-lack, and variations of the leaders are tried, those of better kinds more often. A fit that is not
-over when its share of the time is ends there, and counts with what it has reached.
+the search continues with the best: the leading candidates are fitted on the splits that they
+lack, and variations of the leaders are tried, those of better kinds more often. A fit that has not
+finished when its share of the time is up stops there, and its result so far counts.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from memohop.training import Enough
 
 Stop = Literal["trials", "time", "interrupted"]
 Progress = Callable[[float, str], None]
-"""Called with the share of the time that is over, and what is being done."""
+"""Called with the share of the time that has passed, and the current step."""
 
 KEPT = 12
-"""Candidates of which an ensemble is made; their models are kept while the search goes on."""
+"""The number of candidates for an ensemble; their models are kept during the search."""
 _OPENING = 0.35  # share of the time for the first settings of every kind
 _LITTLE = 0.1  # share of the time left that a variation may take on all splits at once
 _MOST = 0.25  # share of the time left that one fit may take
 _GROUP = 3  # variations that are tried at once
 _LEADERS = 3  # candidates that are fitted on all splits
 _TRIES = 3  # fits of one candidate, on some splits each
-_FALLING = 0.6  # how much less often each next kind is varied
-_PUNCTUAL = 0.96  # of the time: what is under way takes a moment to end
-_ENDING = 0.25  # share of the time for the models that are kept, at most
-_LONGER = 1.4  # than on a split, when a model is fitted in the end to more nodes
+_FALLING = 0.6  # factor by which each next kind is varied less often
+_PUNCTUAL = 0.96  # of the time: a running fit takes a moment to end
+_ENDING = 0.25  # share of the time for the kept models, at most
+_LONGER = 1.4  # time of a final fit, to more nodes, relative to one on a split
 
 
 @dataclass(eq=False)
@@ -43,12 +43,12 @@ class Candidate:
     """A setting that was tried.
 
     Attributes:
-        setting: What was tried.
-        fits: What came of it, by split.
+        setting: The setting.
+        fits: Its results, by split.
         scores: The validation score of each.
-        seconds: What a split took, roughly.
+        seconds: Roughly the time for one split.
         cut: Whether time was too short for it.
-        tries: How often it was fitted, on some splits.
+        tries: How often it was fitted, each time on some splits.
     """
 
     setting: Setting
@@ -59,19 +59,19 @@ class Candidate:
     tries: int = 0
 
     def mean(self, splits: Sequence[int]) -> float:
-        """The mean validation score over some splits; minus infinity where it lacks one."""
+        """The mean validation score over some splits; minus infinity if it lacks one."""
         found = [self.scores.get(split, -math.inf) for split in splits]
         return float(np.mean(found)) if found else -math.inf
 
 
 @dataclass(eq=False)
 class Search:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
-        candidates: All that was tried.
-        splits: Those on which the candidates that can be chosen were fitted.
-        stopped: Whether all ``trials`` were made, the ``time`` was over, or it was ``interrupted``.
+        candidates: All candidates that were tried.
+        splits: The splits on which all candidates to choose from were fitted.
+        stopped: Whether all ``trials`` were made, the ``time`` was up, or it was ``interrupted``.
         seconds: How long it took.
     """
 
@@ -81,7 +81,7 @@ class Search:
     seconds: float
 
     def complete(self) -> list[Candidate]:
-        """The candidates that can be chosen, the best first."""
+        """The candidates to choose from, the best first."""
         found = [one for one in self.candidates if one.mean(self.splits) > -math.inf]
         return sorted(found, key=lambda one: -one.mean(self.splits))
 
@@ -98,9 +98,9 @@ def search(
     """Try settings of all kinds of model.
 
     Args:
-        problem: What they are fitted on.
+        problem: The problem to fit them on.
         families: The kinds.
-        time: Seconds for the search and for fitting the chosen models in the end; None for no
+        time: Seconds for the search and the final fit of the chosen models; None for no
             limit.
         trials: The most settings of each kind; None for no limit.
         seed: Decides the variations.
@@ -119,7 +119,7 @@ def search(
 
 
 class _Run:
-    """A search under way."""
+    """A running search."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class _Run:
                 self.fit([one], self.all_splits[1:], 2 * box)
 
     def go_on(self) -> Stop:
-        """Complete the leaders, vary them, until the time or the trials are over."""
+        """Complete the leaders and vary them until the time or the trials are used up."""
         while True:
             one = self.lacking()
             if one is not None:
@@ -176,7 +176,7 @@ class _Run:
             self.forget_models()
 
     def fit(self, group: list[Candidate], splits: list[int], box: float) -> list[Candidate]:
-        """Fit candidates with the same options, for so many seconds at most."""
+        """Fit candidates with the same options, within a number of seconds."""
         family, begin = self.families[group[0].setting.family], clock.monotonic()
         end = begin + min(box, max(self.left(), 0))
         settings = [one.setting for one in group]
@@ -196,7 +196,7 @@ class _Run:
             self.usual[split] = float(np.mean(scores)) if scores else 0.0
         return group
 
-    # What to do next
+    # The next step
 
     def lead(self, one: Candidate) -> float:
         """How far it is above the mean of all candidates, on the splits that it was fitted on."""
@@ -208,9 +208,9 @@ class _Run:
         return sorted(self.candidates, key=lambda one: -self.lead(one))
 
     def lacking(self) -> Candidate | None:
-        """The best of the leaders that was not fitted on every split, if there is one.
+        """The best leader that was not fitted on every split, if there is one.
 
-        A leader for which time was too short gets more of it, but not again and again.
+        A leader that had too little time gets more, but not again and again.
         """
         for one in self.ranked()[:_LEADERS]:
             if not self.is_complete(one) and one.tries < _TRIES:
@@ -218,7 +218,7 @@ class _Run:
         return None
 
     def choose_family(self) -> str | None:
-        """A kind of model to vary, better ones more often; None if all had their trials."""
+        """A kind of model to vary, better ones more often; None if no trials are left."""
         leads = {name: self.lead(self.best(name)) for name in self.families}
         ranked = sorted(self.families, key=lambda name: -leads[name])
         open_ = [name for name in ranked if self.trials is None or self.count(name) < self.trials]
@@ -229,9 +229,9 @@ class _Run:
         return str(self.generator.choice(open_, p=odds / odds.sum()))
 
     def splits_at_first(self, name: str) -> list[int]:
-        """All splits for a kind that takes little of what is left, and one for another.
+        """All splits for a kind that takes little of the remaining time, and one split otherwise.
 
-        None if there were no time to go on with all splits where one has shown promise.
+        None if there would be no time for all splits after a promising result on one.
         """
         left, on_all = self.left(), self.best(name).seconds * self.problem.splits
         if on_all <= _LITTLE * left:
@@ -261,10 +261,10 @@ class _Run:
         return one.mean(self.all_splits) > -math.inf
 
     def splits(self) -> list[int]:
-        """The splits by which candidates are compared in the end.
+        """The splits for the final comparison of candidates.
 
-        They are those of the candidate that was fitted on most; but if one that there was no time
-        to fit on all of them leads by more than its scores vary, those of that one.
+        They are those of the candidate with the most splits, unless another candidate, which lacked
+        time for all of them, leads by more than its scores vary: then they are those of the leader.
         """
         ranked = [one for one in self.ranked() if one.scores]
         if not ranked:
@@ -277,7 +277,7 @@ class _Run:
     # The clock
 
     def left(self) -> float:
-        """Seconds for the search: what remains when the chosen models were fitted in the end."""
+        """Seconds for the search: the time left after the final fit of the chosen models."""
         leading = self.ranked()[:_LEADERS]
         reserve = _LONGER * self.problem.splits * sum(one.seconds for one in leading)
         return self.time - (clock.monotonic() - self.started) - min(reserve, _ENDING * self.time)
@@ -297,7 +297,7 @@ class _Run:
         return look
 
     def forget_models(self) -> None:
-        """Keep the models of the leading candidates alone: there may be hundreds of others."""
+        """Keep only the models of the leading candidates: there may be hundreds of others."""
         ranked = self.ranked()
         complete = [one for one in ranked if self.is_complete(one)]
         for one in {*ranked[KEPT:]} - {*complete[:KEPT]}:

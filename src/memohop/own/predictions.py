@@ -1,4 +1,4 @@
-"""Predictions as a table: the id of a node, its label, and how sure that is."""
+"""Predictions as a table: the id of a node, its label, and the probability of that label."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from memohop.outputs import whole_file
 
-_DIGITS = 6  # single precision has hardly more
-_ROWS = 1 << 15  # that are Python objects at a time
+_DIGITS = 6  # single precision has few more
+_ROWS = 1 << 15  # rows held as Python objects at a time
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")  # noqa: RUF001
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 
@@ -32,15 +32,15 @@ def write_predictions(
     """Write one row for each node, as Parquet if the name ends in .parquet or .pq, else as CSV.
 
     A spreadsheet runs a cell of a CSV file as a formula if it begins with ``=``, ``+``, ``-``,
-    ``@``, a tab or a line break. Such an id or label, unless it is a plain number, gets a ``'`` in
-    front, which a spreadsheet reads as "text follows". Parquet does not need it.
+    ``@``, a tab or a line break. Such an id or label, unless it is a plain number, gets a leading
+    ``'``, which a spreadsheet reads as "text follows". Parquet does not need it.
 
     Args:
         path: The file; an older one is replaced once everything is written.
         ids: The names of the nodes.
         probabilities: ``[nodes, classes]``.
         classes: The names of the classes.
-        raw: Write all ids and labels as they are.
+        raw: Whether to write all ids and labels unchanged.
 
     Returns:
         How many cells got a ``'``.
@@ -67,7 +67,7 @@ def write_numbers(
         ids: The names of the nodes.
         predicted: ``[nodes]``.
         ends: ``[nodes, 2]``.
-        raw: Write all ids as they are.
+        raw: Whether to write all ids unchanged.
 
     Returns:
         How many cells got a ``'``.
@@ -104,7 +104,7 @@ def _write_csv(path: Path, table: pa.Table, *, raw: bool) -> int:
 
 
 def _write_rows(file: TextIO, rows: Sequence[Sequence[Any]]) -> None:
-    """Quote only where needed; Python 3.11 would not quote a lone carriage return."""
+    """Quote only if needed; Python 3.11 would not quote a lone carriage return."""
     returns = any(isinstance(cell, str) and "\r" in cell for row in rows for cell in row)
     csv.writer(
         file,

@@ -1,4 +1,4 @@
-"""What every candidate is fitted on: columns, arcs, targets and splits."""
+"""The problem that every candidate is fitted on: columns, arcs, targets and splits."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Inputs:
     Attributes:
         x: The columns as features, ``[nodes, features]``, dense or sparse.
         arcs: ``[2, arcs]``, sources above targets.
-        y: The targets that a model may look at, ``[nodes]``: class numbers, -1 where there is no
-            label, or numbers, NaN where there is none.
+        y: The targets that a model may use, ``[nodes]``: class numbers, -1 for nodes without a
+            label, or numbers, NaN for nodes without one.
         of_fit: How many of the first nodes are those of the graph of ``fit``, in its order: all
             of them or none.
         directed: Whether directions count; by default, if some arc lacks its opposite.
-        overall: The class shares, or the mean, to assume of nodes without labelled neighbours; by
+        overall: The class shares, or the mean, to assume for nodes without labelled neighbours; by
             default those of ``y``.
         weights: Of the arcs, ``[arcs]``; by default all count alike.
     """
@@ -49,7 +49,7 @@ class Inputs:
 
     @property
     def nodes(self) -> int:
-        """How many nodes the graph has."""
+        """The number of nodes in the graph."""
         return len(self.y)
 
     def overall_shares(self, classes: int) -> NDArray[np.float64]:
@@ -65,7 +65,7 @@ class Inputs:
         y: NDArray[Any],
         weights: NDArray[np.float32] | None,
     ) -> Inputs:
-        """The graph with further nodes; ``arcs`` count its own first, and those it has stay."""
+        """The graph with more nodes; ``arcs`` number its own nodes first, and its arcs stay."""
         both = np.hstack([self.arcs, arcs])
         joined, first = np.unique(both, axis=1, return_index=True)
         if self.weights is not None:
@@ -83,7 +83,7 @@ class Inputs:
 
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
-        """The adjacency matrix and what is computed with it, once for all candidates."""
+        """The adjacency matrix and its products, computed once for all candidates."""
         return Neighbourhood(self.arcs, self.nodes, self.weights, self.directed)
 
 
@@ -93,7 +93,7 @@ class Problem(Inputs):
 
     Attributes:
         objective: Loss, score and kind of target.
-        masks: Who is in which part.
+        masks: The nodes of each part.
     """
 
     objective: Objective
@@ -104,21 +104,21 @@ class Problem(Inputs):
 
     @property
     def splits(self) -> int:
-        """How many splits there are."""
+        """The number of splits."""
         return self.masks.train.shape[1]
 
     @property
     def classes(self) -> int:
-        """How many classes there are; 0 where numbers are predicted."""
+        """The number of classes; 0 if numbers are predicted."""
         return 0 if self.y.dtype.kind == "f" else self.objective.outputs(torch.from_numpy(self.y))
 
     @cached_property
     def has_columns(self) -> bool:
-        """Whether the columns say anything: a single constant one stands for none at all."""
+        """Whether the columns carry information: a single constant column stands for none."""
         return self.x.shape[1] > 1 or bool(np.ptp(self.x) > 0)
 
     def known(self, split: int) -> NDArray[Any]:
-        """The targets that may be looked at in a split: those of its training nodes."""
+        """The targets that may be used in a split: those of its training nodes."""
         return self._shown(self.masks.train[:, split])
 
     def view(self, sees: Sees) -> View:
@@ -141,7 +141,7 @@ class Problem(Inputs):
         return float(found[0, 0])
 
     def for_the_end(self) -> Problem:
-        """The problem of the models that are kept, which learn from every label."""
+        """The problem of the kept models, which learn from every label."""
         return replace(
             self, masks=self.masks._replace(train=self.masks.end_train, val=self.masks.end_val)
         )
@@ -163,9 +163,9 @@ class Problem(Inputs):
 
 
 def check_width(view: View, found: int, sizes: Sizes) -> None:
-    """Refuse a model of ``found`` features if that is not what its view makes."""
+    """Refuse a model with ``found`` features if its view makes another number."""
     nothing = np.full(1, -1) if sizes.classes else np.full(1, np.nan)
-    if found >= sizes.features:  # otherwise the file could ask for any number of bytes
+    if found >= sizes.features:  # otherwise the file could request any number of bytes
         node = Inputs(
             sparse.csr_array((1, sizes.features), dtype=np.float32),
             np.empty((2, 0), dtype=np.int64),

@@ -1,4 +1,4 @@
-"""The record of a fit: what was tried, what was kept, and what the test nodes say of it."""
+"""The record of a fit: the models tried, the model kept, and its results on the test nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memohop.own.problem import Outputs, Problem
 from memohop.own.verdict import Answer, answers, of_test, paired_interval
 from memohop.training.metrics import METRICS
 
-_BINS = 10  # of probabilities, in the reliability picture
+_BINS = 10  # of probabilities, in the reliability plot
 _WITHIN = 0.9  # share of numbers in their interval
 _TOPS = (0.01, 0.05, 0.1)
 _TINY = 1e-12
@@ -34,11 +34,11 @@ class FamilyScore:
     Attributes:
         family: The kind.
         tried: How many settings of it were tried.
-        seconds: What they took.
+        seconds: The time that they took.
         val: The mean validation score over splits.
         test: The score on the test nodes; None if it was not fitted on all splits.
         options, numbers: The setting.
-        behind: How far it is behind what was kept on the test nodes, with an interval.
+        behind: How far it is behind the kept model on the test nodes, with an interval.
     """
 
     family: str
@@ -53,7 +53,7 @@ class FamilyScore:
 
 @dataclass(frozen=True)
 class KeptPart:
-    """A part of what was kept, and its weight."""
+    """A part of the kept model, and its weight."""
 
     family: str
     weight: float
@@ -63,12 +63,12 @@ class KeptPart:
 
 @dataclass(frozen=True)
 class Reliability:
-    """Validation nodes whose most probable class has about the same probability.
+    """Validation nodes with a similar probability of their most probable class.
 
     Attributes:
         said: The mean of that probability.
         right: The share of them that have that class.
-        nodes: How many there are.
+        nodes: Their number.
     """
 
     said: float
@@ -78,14 +78,14 @@ class Reliability:
 
 @dataclass(frozen=True)
 class RarePositives:
-    """For two classes of which the second is rare: what the top of the ranking is worth.
+    """The value of the top of the ranking, for two classes of which the second is rare.
 
     Attributes:
-        share: Of the validation nodes that are positive.
-        threshold: The probability from which on a node is best called positive, by the F1 score on
+        share: The share of positive nodes among the validation nodes.
+        threshold: The probability from which a node is best called positive, by the F1 score on
             the validation nodes.
         tops: Shares of the test nodes, ``0.01`` for the top 1 %.
-        precision: Of the test nodes in each of them, the share that is positive.
+        precision: The share of positive nodes in each of them.
     """
 
     share: float
@@ -96,21 +96,21 @@ class RarePositives:
 
 @dataclass(frozen=True)
 class FitRecord:
-    """How a model was made, and how good it is on nodes that played no part in making it.
+    """How a model was made, and how good it is on nodes that were not used in making it.
 
     Attributes:
         nodes, arcs: Of the graph.
         labelled: Nodes with a target.
-        class_sizes: Labelled nodes of each class; empty where numbers are predicted.
+        class_sizes: Labelled nodes of each class; empty if numbers are predicted.
         metric: The id of the score.
         families: The kinds of model that were tried, the best by validation first.
-        kept: What was kept.
+        kept: The parts of the kept model.
         val: Its mean validation score.
         test: Its score on the test nodes, by models that had not learned from them.
-        answers: What the graph adds, and what memory adds.
+        answers: The gain from the graph, and the gain from memory.
         reliability: How far calibrated probabilities can be trusted.
-        temperature: That calibrates the probabilities.
-        rare: Where one of two classes is rare.
+        temperature: The temperature that calibrates the probabilities.
+        rare: The ranking, if one of two classes is rare.
         splits: How many splits.
         train, val_nodes, test_nodes: Nodes in each part of a split.
         own_test: Whether the graph came with its test nodes.
@@ -118,8 +118,8 @@ class FitRecord:
         stopped: Why the search ended.
         seconds: How long everything took.
         notes: How tables were read, in plain words.
-        residual: Where numbers are predicted, the distance within which nine of ten new ones are
-            expected to be from their prediction, by the validation nodes.
+        residual: If numbers are predicted, the distance from their prediction within which nine of
+            ten new ones are expected to be, by the validation nodes.
     """
 
     nodes: int
@@ -147,11 +147,11 @@ class FitRecord:
     residual: float | None = None
 
     def verdict(self) -> str:
-        """What was kept, what the graph adds and what memory adds, in a few sentences."""
+        """The kept model, the gain from the graph and the gain from memory, in a few sentences."""
         return " ".join((self._what_was_kept(), *map(self._answer, self.answers), *self._open()))
 
     def _open(self) -> list[str]:
-        """The question of memory, if it was tried and there was no time for an answer."""
+        """A note that memory was tried without time for an answer, if so."""
         tried = any(one.family.endswith("+mmp") for one in self.families)
         if (
             not tried
@@ -203,7 +203,7 @@ class FitRecord:
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Flat objects for JSON: what was kept, and each kind of model."""
+        """Flat objects for JSON: the kept model, and each kind of model."""
         metric = METRICS[self.metric]
         kept = {
             "model": "kept",
@@ -246,7 +246,7 @@ def make_record(
     seconds: float,
     notes: tuple[str, ...],
 ) -> FitRecord:
-    """Look at the test nodes, once, and write down what came of a search."""
+    """Score the test nodes, once, and record the results of a search."""
     masks, metric = problem.masks, problem.objective.metric
     test = np.flatnonzero(masks.test)
     said = chosen.of_test(found.splits)
@@ -352,8 +352,9 @@ def _threshold(probability: NDArray[Any], positive: NDArray[np.bool_]) -> float:
 def _residual(said: Outputs, y: NDArray[Any]) -> float:
     r"""The distance of split-conformal intervals.
 
-    Of the :math:`n` distances of prediction and truth of validation nodes, the one of rank
-    :math:`\lceil (n + 1) p \rceil`: a new node is within it with probability :math:`p` or more.
+    It is the distance of rank :math:`\lceil (n + 1) p \rceil` among the :math:`n` distances between
+    prediction and truth of validation nodes: a new node is within it with probability :math:`p` or
+    more.
     """
     distances = np.sort(np.abs(said[:, 0] - y))
     rank = min(math.ceil((len(distances) + 1) * _WITHIN), len(distances))

@@ -1,4 +1,4 @@
-"""The report of a fit: scores, comparisons, and what they say of the graph."""
+"""The report of a fit: scores, comparisons, and conclusions about the graph."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FitReport:
         labelled: Nodes with a label.
         class_sizes: Labelled nodes of each class.
         metric: The id of the score.
-        scores: Of ``gcn+mmp``, ``mlp`` and ``gcn``; a model that there was no time for is left out.
+        scores: Of ``gcn+mmp``, ``mlp`` and ``gcn``; a model without time is left out.
         differences: From ``gcn+mmp`` to each of the others: mean test score and interval.
         trials: How many settings of each model were tried.
         splits: How many splits of the labelled nodes, and networks of each model.
@@ -48,9 +48,9 @@ class FitReport:
         stopped: Why the search ended: all ``trials`` made, ``time`` up, or ``interrupted``.
         seconds: How long the search took.
         epochs_cut: How many more epochs were asked for than ``epochs``, if time was short.
-        own_test: Whether the graph came with its test nodes, which are those of every network.
+        own_test: Whether the graph came with its test nodes, which every network then shares.
         notes: How tables were read, in plain words.
-        diverged: How many settings, of all models, were not chosen since a network diverged.
+        diverged: How many settings, of all models, were rejected because a network diverged.
     """
 
     nodes: int
@@ -174,7 +174,7 @@ def make_report(
 
     Args:
         search: The search.
-        graph: The graph that it was made on, with class numbers, masks and metric.
+        graph: The graph of the search, with class numbers, masks and metric.
         classes: The names of the classes.
         notes: How tables were read.
     """

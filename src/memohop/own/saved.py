@@ -1,6 +1,6 @@
-"""How a part of a model is written down, and checked when it is read: right digests prove little.
+"""How a part of a model is saved, and checked when it is read: correct digests prove little.
 
-A :class:`~memohop.errors.UsageError` says what is wrong; :func:`memohop.own.folder.refused` adds
+A :class:`~memohop.errors.UsageError` describes the error; :func:`memohop.own.folder.refused` adds
 the file and the remedy.
 """
 
@@ -20,9 +20,9 @@ from memohop.networks.registry import entry
 
 
 class Sizes(NamedTuple):
-    """What all parts of a model agree on: features, classes (0 for numbers) and nodes of ``fit``.
+    """Sizes that all parts of a model share: features, classes (0 for numbers), nodes of ``fit``.
 
-    ``directed`` is whether directions count.
+    ``directed`` states whether directions count.
     """
 
     features: int
@@ -32,7 +32,7 @@ class Sizes(NamedTuple):
 
     @property
     def outputs(self) -> int:
-        """How many numbers a model says of a node."""
+        """The number of outputs of a model for a node."""
         return max(self.classes, 1)
 
 
@@ -51,10 +51,10 @@ class Saved:
     text: str | None = None
 
     def value(self, name: str, kind: type) -> Any:
-        """One of ``about``; a ``UsageError`` if it is absent or of another type."""
+        """An item of ``about``; a ``UsageError`` if it is absent or of another type."""
         found = self.about.get(name)
         if type(found) is not kind or found != found:
-            raise UsageError(f"a part has {name}={found!r}, which is no {kind.__name__}")
+            raise UsageError(f"a part has {name}={found!r}, which is not of type {kind.__name__}")
         return found
 
     def array(self, name: str, shape: Sequence[int]) -> NDArray[np.float32]:
@@ -71,12 +71,12 @@ class Saved:
 
 
 def as_tensors(**arrays: NDArray[np.float32]) -> dict[str, Tensor]:
-    """Arrays as safetensors takes them."""
+    """Arrays in the form that safetensors takes."""
     return {name: torch.from_numpy(np.ascontiguousarray(one)) for name, one in arrays.items()}
 
 
 def checked_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """All options of a network, defaults included, each of the type of its default."""
+    """All options of a network, defaults included, each with the type of its default."""
     known = entry(model).options()
     for name, value in options.items():
         check_choice("options", name, known)

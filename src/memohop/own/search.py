@@ -24,17 +24,17 @@ from memohop.training.trainer import Progress
 Stop = Literal["trials", "time", "interrupted"]
 """Why a search ended: all trials were made, the time was up, or it was interrupted."""
 
-_AROUND = 3  # epochs that setting up and the final scores on test nodes are worth
+_AROUND = 3  # time for setup and final test scores, in epochs
 _STEPS = 1000  # of progress
 
 
 @dataclass(frozen=True)
 class Search:
-    """The result of a search; a model that there was no time for is left out."""
+    """The result of a search; a model is left out if there was no time for it."""
 
     tried: Mapping[str, tuple[Tried, ...]]  # the trials of each model, equally many
     logits: Mapping[str, Tensor]  # of the best trial of each model, [splits, nodes, classes]
-    epochs: int  # the most of a trial; fewer than asked for if a network would have gone on
+    epochs: int  # the most of a trial; fewer than requested if a network was cut short
     epochs_asked: int
     stopped: Stop
     seconds: float
@@ -66,7 +66,7 @@ def search(
     epochs, and ``Search.epochs`` shows it.
 
     Features are divided by the root mean square of those that are not 0, so that a learning rate
-    means the same for every graph. The networks that are kept take the features as they are.
+    means the same for every graph. The kept networks take the features as they are.
 
     ``data`` and ``rules`` are those of :func:`memohop.train`, the other arguments those of
     :class:`memohop.MMPClassifier`.
@@ -133,7 +133,7 @@ class _Turns:
             )
 
     def one_round(self) -> None:
-        """Train the next trials of each candidate, unless they are expected not to end in time."""
+        """Train the next trials of each candidate, unless they are expected to end too late."""
         turns = [(one, one.next_trials(self._trials)) for one in self._candidates]
         seconds = sum(
             len(trials) * candidate.seconds / max(len(candidate.tried), 1)
@@ -147,7 +147,7 @@ class _Turns:
             candidate.forget_networks()
 
     def epochs_had(self, asked: int) -> int:
-        """The most epochs of a trial; the number asked for if every network stopped earlier."""
+        """The most epochs of a trial; the number requested if every network stopped earlier."""
         tried = [one for candidate in self._candidates for one in candidate.tried]
         ran = max(result.epochs for one in tried for result in one.selection.results)
         return self.epochs if ran >= self.epochs else asked

@@ -20,7 +20,7 @@ MODEL = "gcn+mmp"
 """The model that is kept."""
 
 MODELS = (MODEL, "mlp", "gcn")
-"""The same, and those it is compared with at the same number of trials."""
+"""The kept model, and those that it is compared with at the same number of trials."""
 
 GROUP = 3
 """How many trials share a structure, after the first ones."""
@@ -120,7 +120,7 @@ class Space:
 
     Args:
         model: One of :data:`MODELS`.
-        directed: Whether some arc of the graph has no opposite; if none lacks it, all directions
+        directed: Whether some arc of the graph has no opposite; otherwise all directions
             are the same and there is no choice between them.
         seed: Decides the variations.
     """
@@ -138,7 +138,7 @@ class Space:
         ]
 
     def near(self, best: Trial, count: int) -> list[Trial]:
-        """Trials of one structure, with at most one part changed, and of similar numbers."""
+        """Trials of one structure, with at most one part changed, and with similar numbers."""
         structure = dict(best.structure)
         axis = str(self._generator.choice([*self._axes, "none", "none"]))
         if axis != "none":

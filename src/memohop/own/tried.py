@@ -17,7 +17,7 @@ State = dict[str, Tensor] | None
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial with its scores on every split; the best one of a model has its networks as well."""
+    """A trial with its scores on every split; the best one of a model also has its networks."""
 
     trial: Trial
     selection: Selection
@@ -29,12 +29,12 @@ def leading(tried: Sequence[Tried]) -> Tried:
 
 
 def best_of(tried: Sequence[Tried]) -> Tried:
-    """The same at the end; a ``UsageError`` if all diverged."""
+    """The best trial at the end; a ``UsageError`` if all diverged."""
     best([one.selection for one in tried])
     return leading(tried)
 
 
 def with_states(tried: Tried, change: Callable[[State], State]) -> Tried:
-    """The same scores, with the parameters of the networks changed, or None to drop them."""
+    """The same scores, with ``change`` applied to the parameters of each network."""
     results = tuple(replace(one, state=change(one.state)) for one in tried.selection.results)
     return replace(tried, selection=replace(tried.selection, results=results))

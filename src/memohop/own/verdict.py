@@ -1,20 +1,20 @@
-r"""What the columns give, what the graph adds, and what memory adds: one question at a time.
+r"""The value of the columns, the gain from the graph, and the gain from memory, one by one.
 
-Everything here is about the test nodes, by which nothing was chosen. Each group of models is
-represented by the candidate of it that validation liked best, with the mean of its splits.
+Everything here uses the test nodes, which were not used for any choice. Each group of models is
+represented by its best candidate by validation, with the mean of its splits.
 
-How sure one can be of a difference of two scores is seen by leaving test nodes out: they are dealt
+The uncertainty of a difference of two scores is estimated by leaving test nodes out: they are dealt
 to :math:`G` groups, each with its share of every class, and without group :math:`g` the difference
 is :math:`d_g`. The jackknife's variance of the difference is then
 
 .. math::
     v = \frac{G - 1}{G} \sum_g \left(d_g - \bar{d}\right)^2 .
 
-Both models are scored on the same nodes, so that nodes that are hard for both do not count. Where
-the models differ on no node it would be 0; after A. Agresti and Y. Min, *Effects and non-effects of
+Both models are scored on the same nodes, so nodes that are hard for both do not count. If
+the models agree on every node, it is 0; after A. Agresti and Y. Min, *Effects and non-effects of
 paired identical observations in comparing proportions with binary matched-pairs data* (Statistics
-in Medicine 2004), half a node is added to either side, :math:`v + 1 / (m + 2)^2`. Where numbers are
-predicted, models that say the same of every node are the same, and nothing is added.
+in Medicine 2004), half a node is added to either side, :math:`v + 1 / (m + 2)^2`. If numbers are
+predicted, models with the same outputs for every node are the same, and nothing is added.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from memohop.own.candidates.family import Family
 from memohop.own.portfolio import Candidate, Search
 from memohop.own.problem import Outputs, Problem
 
-_GROUPS = 50  # of test nodes; with more, the variance is hardly another
+_GROUPS = 50  # of test nodes; more of them hardly change the variance
 _LEVEL = 0.95
-_FEWEST = 10  # nodes that count; from fewer no spread can be seen
+_FEWEST = 10  # nodes that count; fewer show no spread
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one group of models gains over another.
+    """The gain of one group of models over another.
 
     Attributes:
         question: ``graph`` or ``memory``.
@@ -56,7 +56,7 @@ class Answer:
 
 
 def answers(problem: Problem, families: Mapping[str, Family], found: Search) -> list[Answer]:
-    """What the graph adds to the columns, and what memory adds to the best without it."""
+    """The gain from the graph over the columns, and from memory over the best without it."""
     columns = _first(found, [name for name, family in families.items() if not family.sees_graph])
     graph = _first(found, [name for name, family in families.items() if family.sees_graph])
     memory = _first(found, [name for name, family in families.items() if family.has_memory])
@@ -70,12 +70,12 @@ def answers(problem: Problem, families: Mapping[str, Family], found: Search) -> 
 
 
 def of_test(candidate: Candidate) -> Outputs:
-    """What a candidate says of the test nodes: the mean over its splits."""
+    """The outputs of a candidate for the test nodes: the mean over its splits."""
     return np.mean([fit.test for fit in candidate.fits.values()], axis=0)
 
 
 def paired_interval(problem: Problem, one: Outputs, other: Outputs) -> Interval:
-    """How far two models are apart on the test nodes, and how far they may be on others."""
+    """The difference of two models on the test nodes, with its interval for other nodes."""
     rows = np.flatnonzero(problem.masks.test)
     order = np.argsort(problem.y[rows], kind="stable")  # each group has its share of every class
     groups = min(len(rows), _GROUPS)
@@ -109,5 +109,5 @@ def _counting(problem: Problem, rows: NDArray[Any]) -> int:
 
 
 def _first(found: Search, names: Sequence[str]) -> Candidate | None:
-    """The candidate of some families that validation likes best."""
+    """The best candidate of some families by validation."""
     return next((one for one in found.complete() if one.setting.family in names), None)

@@ -1,4 +1,4 @@
-"""What trees and linear models see of a node: its columns, its neighbours, its row of the graph."""
+"""The input of trees and linear models: a node's columns, its neighbours, its row of the graph."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from memohop.own.problem import Inputs
 
 Sees = Literal["columns", "neighbours", "rows"]
-"""Columns alone; what the neighbours have, too; and who the neighbours are, too."""
+"""Columns alone; also the neighbours' features; also the neighbours themselves."""
 
 
 class Feature(NamedTuple):
-    """What a feature is: where it comes from, and of which column, node or direction."""
+    """A feature's meaning: its source, and its column, node or direction."""
 
     source: Literal["own", "one hop", "two hops", "degree", "labels", "rows"]
     name: str
 
 
-_WIDE = 256  # columns from which two hops, and dense ones one hop, are combined into fewer
+_WIDE = 256  # from this many columns on, two hops (and one, if dense) are combined
 _COMBINED = 64
 _HOPS: tuple[Literal["one hop", "two hops"], ...] = ("one hop", "two hops")
-_ENTRIES = 30_000_000  # of the means of sparse columns over one hop, if they are to stay apart
+_ENTRIES = 30_000_000  # the most in one-hop means of sparse columns that stay separate
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +40,9 @@ class View:
     """How the features of trees and linear models are made, for one graph and for others.
 
     Attributes:
-        sees: What a model looks at.
-        classes: How many there are; 0 for numbers.
-        nodes: Of the graph that rows are of.
+        sees: The features that a model uses.
+        classes: The number of classes; 0 for numbers.
+        nodes: The number of nodes of the graph that the rows belong to.
         components: The combinations ``[combined, features]`` that stand for many columns.
         one_hop_apart: Whether the means over one hop are of the columns themselves.
     """
@@ -56,7 +56,7 @@ class View:
 
     @classmethod
     def fit(cls, inputs: Inputs, sees: Sees, classes: int) -> View:
-        """Look at a graph once."""
+        """Make the view of a graph."""
         x = inputs.x
         if sees == "columns" or x.shape[1] <= _WIDE:
             return cls(sees, classes, inputs.nodes)
@@ -70,11 +70,11 @@ class View:
 
         Args:
             inputs: The graph.
-            known: The targets that may be looked at.
+            known: The targets that may be used.
         """
         if self.sees == "columns":
             return inputs.x
-        if inputs not in self._fixed:  # of one graph alone: they may be large
+        if inputs not in self._fixed:  # kept for one graph only: they may be large
             self._fixed.clear()
             self._fixed[inputs] = self._without_labels(inputs)
         shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)
@@ -84,7 +84,7 @@ class View:
         return side_by_side(parts)
 
     def names(self, inputs: Inputs, columns: Sequence[str]) -> list[Feature]:
-        """What each feature is.
+        """The meaning of each feature.
 
         Args:
             inputs: The graph.
@@ -100,7 +100,7 @@ class View:
         found += [Feature(hop, name) for hop in _HOPS for name in few]
         if self.components is not None and self.one_hop_apart:
             found += [Feature("one hop", name) for name in columns]
-        each = max(self.classes, 1) + 1  # the shares or the mean, and how many labels there were
+        each = max(self.classes, 1) + 1  # the shares or the mean, and the number of labels
         found += [
             Feature("labels", f"{way}{hop}") for way in ways for hop in _HOPS for _ in range(each)
         ]
@@ -120,7 +120,7 @@ class View:
         return side_by_side(parts)
 
     def _rows(self, inputs: Inputs) -> Matrix:
-        if inputs.of_fit != self.nodes:  # another graph: nobody's row is known
+        if inputs.of_fit != self.nodes:  # another graph: its rows are unknown
             return sparse.csr_array((inputs.nodes, self.nodes), dtype=np.float32)
         return inputs.neighbourhood.both[:, : self.nodes]  # arcs to later nodes have no feature
 

@@ -1,1 +1,1 @@
-"""Kernels: what computes an operation on a device, without derivatives."""
+"""Kernels: the code that computes an operation on one device, without derivatives."""

@@ -1,10 +1,10 @@
-"""The one table that says which kernel serves which operation, and in which case.
+"""The table that assigns kernels to operations, with the conditions for each.
 
-An operation asks :func:`serve` for a kernel and computes with PyTorch where there is none. A kernel
-has the arguments that its operation has in :mod:`memohop.nn._ops`. The first line that fits wins:
+An operation asks :func:`serve` for a kernel and computes with PyTorch if there is none. A kernel
+has the same arguments as its operation in :mod:`memohop.nn._ops`. The first line that fits wins:
 the tensor lies on its device and has its type, its condition holds, its backend is installed and
 its group is not switched off by :func:`without`. Kernels cannot be mapped or differentiated, so
-those whose operation ends in ``_backward`` serve only where nothing will do so.
+kernels of operations that end in ``_backward`` serve only if nothing will do either.
 
 A new kernel is a function in a module beside this one, and a line here.
 """
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 Condition = Callable[..., bool]
 
-CROWDED_FOR_TABLES = 1 / 6  # share of entries from which tables of sums are quicker ...
-LARGE_FOR_TABLES = 1 << 20  # ... in a matrix with so many, zeros included
+CROWDED_FOR_TABLES = 1 / 6  # from this share of entries on, tables of sums are quicker ...
+LARGE_FOR_TABLES = 1 << 20  # ... in a matrix of at least this size, zeros included
 
 
 class Kernel(NamedTuple):
@@ -36,8 +36,8 @@ class Kernel(NamedTuple):
     Attributes:
         function: module and name, below this package.
         device: ``"cpu"`` or ``"cuda"``.
-        group: what :func:`without` switches off together.
-        condition: of the tensor and the sizes that the operation gives.
+        group: the name by which :func:`without` switches it off.
+        condition: a function of the tensor and the sizes that the operation passes.
         any_type: whether it serves every floating type, or float32 alone.
     """
 
@@ -55,12 +55,12 @@ def keeps_threads_busy(tensor: Tensor, *sizes: Any) -> bool:
 
 
 def has_even_rows(tensor: Tensor, *sizes: Any) -> bool:
-    """The same for rows of which each hash decides two neighbours."""
+    """The same for rows in which each hash decides two neighbours."""
     return tensor.shape[-1] % 2 == 0 and keeps_threads_busy(tensor)
 
 
 def is_narrow(dense: Tensor, *sizes: Any) -> bool:
-    """The same for products with few columns, where PyTorch spends its time on the rest."""
+    """The same for products with few columns, where PyTorch spends its time on overhead."""
     return dense.shape[-1] <= 16 and keeps_threads_busy(dense)
 
 
@@ -70,12 +70,12 @@ def decides_few(values: Tensor, columns: int) -> bool:
 
 
 def has_eight_heads(mapped: Tensor, heads: int) -> bool:
-    """The same for attention with eight heads, of a width that is a multiple of four."""
+    """The same for attention with eight heads and a width that is a multiple of four."""
     return heads == 8 and mapped.shape[-1] % (4 * heads) == 0 and keeps_threads_busy(mapped)
 
 
 def is_crowded(dense: Tensor, matrix: FixedMatrix) -> bool:
-    """Whether so much of a matrix is stored that it is quicker to keep its zeros."""
+    """Whether a matrix is so full that it is quicker to keep its zeros."""
     return matrix.share > 1 / 6
 
 
@@ -161,18 +161,18 @@ TABLE: dict[str, list[Kernel]] = {
 }
 
 AT_ONCE = {"cpu": 1 << 16, "cuda": 1 << 26}
-"""How many numbers an operation holds at a time: on a CPU as many as its cache does."""
+"""How many numbers an operation holds at a time: on a CPU as many as fit into its cache."""
 
 _off: set[str] = set()
 
 
 def serve(operation: str, tensor: Tensor, *sizes: Any) -> Callable[..., Any] | None:
-    """The kernel of an operation for this tensor, or None for a computation with PyTorch.
+    """The kernel of an operation for this tensor, or None to compute with PyTorch.
 
     Args:
         operation: a key of the table.
-        tensor: what the kernel would work on; its leading axis is that of the members.
-        *sizes: what the conditions of this operation look at beside the tensor.
+        tensor: the tensor to work on; its leading axis is that of the members.
+        *sizes: the other arguments of this operation's conditions.
     """
     device, is_single = tensor.device.type, tensor.dtype == torch.float32
     for kernel in TABLE[operation]:
@@ -187,7 +187,7 @@ def serve(operation: str, tensor: Tensor, *sizes: Any) -> Callable[..., Any] | N
 
 
 def in_plain_backward() -> bool:
-    """In a backward pass, whether nothing will map its gradients or differentiate them again."""
+    """Whether nothing will map or differentiate the gradients of this backward pass."""
     return not (torch.is_grad_enabled() or torch._C._are_functorch_transforms_active())
 
 
@@ -206,9 +206,9 @@ def without(*groups: str) -> Iterator[None]:
 
 @cache
 def load(function: str) -> Callable[..., Any] | None:
-    """A kernel, at its first use since Numba takes its time; None where its backend is missing."""
+    """A kernel, imported at its first use since Numba is slow; None if its backend is missing."""
     module, name = function.rsplit(".", 1)
     try:
         return getattr(import_module(f"memohop.nn._backends.{module}"), name)
-    except (ImportError, RuntimeError):  # not installed, or no folder for what it compiles
+    except (ImportError, RuntimeError):  # not installed, or no folder for compiled code
         return None

@@ -1,1 +1,1 @@
-"""Differentiable operations with their own backward passes and `vmap` rules."""
+"""Differentiable operations with their own backward passes and ``vmap`` rules."""

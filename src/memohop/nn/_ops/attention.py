@@ -1,6 +1,6 @@
 r"""The softmax of attention over the entries of each row, with its own backward pass.
 
-Only one number per entry and head is ever held: the vectors that are collected go through
+Only one number per entry and head is ever held: the collected vectors go through
 :func:`~memohop.nn._ops.pattern.weighted_product`.
 """
 
@@ -31,7 +31,7 @@ def attend(
         receive: :math:`r`, ``[heads, rows]``.
         send: :math:`s`, ``[heads, columns]``.
         pattern: the entries (i, j).
-        negative_slope: of the leaky rectifier.
+        negative_slope: slope of the leaky rectifier below 0.
         keep: ``[entries]``, 0 for entries to leave out.
 
     Returns:
@@ -44,9 +44,9 @@ def attend(
 
 
 class _Attention(Operation):
-    """Weights ``[K, entries]`` from ``receive`` and ``send``; the signs are for the backward.
+    """Weights ``[K, entries]`` from ``receive`` and ``send``, and signs for the backward pass.
 
-    Kernels find the signs anew and leave them empty.
+    Kernels recompute the signs and leave them empty.
     """
 
     tensors = 3
@@ -85,16 +85,16 @@ class _Attention(Operation):
         of_scores = _softmax_backward(weights, grads[0], pattern)
         slope = torch.where(negative, weights.new_full((), ctx.negative_slope), 1.0)
         of_send = (slope * of_scores).index_select(-1, pattern.order)
-        # Within a row these gradients add up to 0, so that any constant may be taken from the
-        # slopes. Taking the slope of the row's first entry makes the gradient of a row that lies
-        # on one side of the kink exactly 0, and not a rounding error that Adam would magnify.
+        # Within a row these gradients add up to 0, so any constant may be subtracted from the
+        # slopes. Subtracting the slope of the row's first entry makes the gradient of a row that
+        # lies on one side of the kink exactly 0, not a rounding error that Adam would magnify.
         first = slope.index_select(-1, pattern.row_start)
         of_receive = _RowSums.apply((slope - first) * of_scores, pattern)
         return of_receive, _RowSums.apply(of_send, pattern.transpose), None, None, None
 
 
 def row_softmax(scores: Tensor, pattern: Pattern) -> Tensor:
-    """Softmax of scores ``[heads, entries]`` within rows; rows of -inf alone give 0."""
+    """Softmax of scores ``[heads, entries]`` within rows; rows with only -inf give 0."""
     return _RowSoftmax.apply(scores, pattern)
 
 
@@ -117,7 +117,7 @@ class _RowSoftmax(Operation):
 
 
 def _softmax_backward(weights: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
-    """The gradient in the scores, from that in the weights."""
+    """The gradient in the scores, from the gradient in the weights."""
     if (kernel := serve("row_softmax_backward", weights)) is not None:
         return kernel(weights, grad, pattern)
     weighted = weights * grad

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:
-    """Dropout by a mask that a key and a place determine."""
+    """Dropout with a mask that a key and a place determine."""
     return dropped_members(values[None], draw.key[None], rate.reshape(1), draw.place).squeeze(0)
 
 
 def dropped_members(values: Tensor, keys: Tensor, rates: Tensor, place: int) -> Tensor:
-    """Dropout of ``[K, ...]``, each member by its own key and rate, all at one place."""
+    """Dropout of ``[K, ...]``, each member with its own key and rate, all at one place."""
     if (kernel := serve("dropout", values)) is not None:
         return _Dropped.apply(values, keys, rates, place, kernel)
     return values * keep_masks(keys, rates, place, tuple(values.shape[1:]), values.dtype)
@@ -65,7 +65,7 @@ class _Dropped(Operation):
 
 
 class _DroppedProduct(Operation):
-    """``drop(X) @ dense + bias``, or ``drop(X).T @ dense``, which is its gradient."""
+    """``drop(X) @ dense + bias``, or ``drop(X).T @ dense``, its gradient."""
 
     tensors = 4
 

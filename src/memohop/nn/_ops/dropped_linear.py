@@ -24,7 +24,7 @@ def dropped_linear(
 
     Args:
         values: ``[N, D]``.
-        dropout: what drops out.
+        dropout: the dropout to apply.
         weight: ``[C, D]``.
         bias: ``[C]``.
     """

@@ -1,6 +1,6 @@
-r"""Attention whose scores need whole vectors of both ends of an arc, as GATv2's do.
+r"""Attention with scores from whole vectors of both ends of an arc, as in GATv2.
 
-One number per entry and head is kept. The vectors per arc that lead to it live only inside the
+One number per entry and head is kept. The vectors per arc that lead to it exist only inside the
 operation, forwards and again backwards, for as many heads and members at a time as stay within a
 bound, and for at least one head of one member.
 """
@@ -36,7 +36,7 @@ def attend_dynamically(
         send: the vectors :math:`s`, ``[heads, columns, D]``.
         score: :math:`\mathbf{a}`, ``[heads, D]``.
         pattern: the entries (i, j).
-        negative_slope: of the leaky rectifier.
+        negative_slope: slope of the leaky rectifier below 0.
         keep: ``[entries]``, 0 for entries to leave out.
 
     Returns:
@@ -75,14 +75,14 @@ class _Scores(Operation):
 
 
 class _ScoresBackward(Operation):
-    r"""Gradients in the two kinds of vectors and in the score.
+    r"""Gradients in both kinds of vectors and in the score.
 
     With :math:`g` the gradient of the scores, :math:`z` the sum before the rectifier and
     :math:`p = [z > 0]`, the slope is :math:`s + (1 - s) p`, and the gradient of a sender is
     :math:`\mathbf{a} \odot (s \sum g + (1 - s) \sum g p)`. In a row the :math:`g` add up to 0,
     so a receiver's is :math:`(1 - s)\,\mathbf{a} \odot \sum g\,(p - p')` with :math:`p'` of the
-    row's first entry: exactly 0, and not a rounding error that Adam would magnify, where all
-    entries of a row lie on one side of the kink.
+    row's first entry. If all entries of a row lie on one side of the kink, this is exactly 0, not a
+    rounding error that Adam would magnify.
     """
 
     tensors = 4

@@ -13,18 +13,18 @@ from memohop.nn._backends.torch.side_by_side import side_by_side
 from memohop.nn._ops.operation import Operation
 from memohop.nn._ops.pattern import Pattern, multiply
 
-_SIDE_BY_SIDE = 64  # columns up to which several narrow matrices are multiplied as one
+_SIDE_BY_SIDE = 64  # up to this many columns, narrow matrices are multiplied as one
 
 
 class FixedMatrix:
     """A pattern with constant values, and its transpose.
 
-    An object and not a tuple, since ``vmap`` looks into tuples and cannot handle sparse tensors.
+    It is an object, not a tuple: ``vmap`` looks into tuples and cannot handle sparse tensors.
 
     Args:
-        pattern: where the values are.
+        pattern: the positions of the values.
         values: ``[entries]``.
-        factors: where each value is a product of a number of its row and one of its column,
+        factors: if each value is the product of a number of its row and one of its column,
             these numbers.
     """
 
@@ -42,7 +42,7 @@ class FixedMatrix:
     ) -> None:
         self.pattern, self.values, self.csr = pattern, values, pattern.csr(values)
         self.factors = factors
-        self.share = len(pattern) / max(1, math.prod(pattern.shape))  # of entries that are stored
+        self.share = len(pattern) / max(1, math.prod(pattern.shape))  # of stored entries
         self.made: dict[Any, Any] = {}  # other forms of the matrix that kernels keep
 
     @cached_property
@@ -69,7 +69,7 @@ class _FixedProduct(Operation):
         count, _, width = dense.shape
         out = dense.new_empty(count, matrix.csr.shape[0], width)
         several = _SIDE_BY_SIDE // max(width, 1)
-        if several > 1 and count > 1:  # a row of few columns is over before it has begun
+        if several > 1 and count > 1:  # the overhead of a row of few columns outweighs its work
             for start in range(0, count, several):
                 part = slice(start, start + several)
                 out[part] = side_by_side(matrix.csr, dense[part])

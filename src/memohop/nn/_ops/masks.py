@@ -21,14 +21,14 @@ def scaled_keep_mask(
 def keep_masks(
     keys: Tensor, rates: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
 ) -> Tensor:
-    """The same for members, ``[B, *shape]``, each by its own key and rate."""
+    """The same for members, ``[B, *shape]``, each with its own key and rate."""
     if not torch._C._are_functorch_transforms_active():
         return draw_masks(keys, rates, (place,), shape, dtype)[0]
     return _KeepMasks.apply(keys, rates, place, shape, dtype)
 
 
 class _KeepMasks(Operation):
-    """:func:`draw_masks` cannot be mapped, since it works in place; this can."""
+    """:func:`draw_masks` as an operation that can be mapped; it works in place and cannot."""
 
     tensors = 2
 

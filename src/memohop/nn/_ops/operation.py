@@ -11,17 +11,17 @@ from torch._functorch.utils import unwrap_dead_wrappers
 
 
 class Operation(torch.autograd.Function):
-    """An autograd function with a ``vmap`` rule, without the cost of either where not needed.
+    """An autograd function with a ``vmap`` rule, without the cost of either if not needed.
 
     The first ``tensors`` inputs and all results have a leading axis of members; an input may be
-    None. Under ``vmap`` the members are folded into that axis. For one member it comes and goes by
-    ``[None]`` and ``squeeze``: the backward pass of an index like ``[0]`` would fill a tensor with
-    zeros and copy into it.
+    None. Under ``vmap`` the members are folded into that axis. For one member it is added by
+    ``[None]`` and removed by ``squeeze``: the backward pass of an index like ``[0]`` would fill a
+    tensor with zeros and copy into it.
 
     ``torch.autograd.Function.apply`` inspects the signature of ``forward`` on every call to fill
-    in defaults. Ours have none, and on a small graph that inspection would be a tenth of a step.
-    Like that one, this takes tensors out of the wrappers of a transform that is over, in which
-    ``torch.func.vjp`` saves them.
+    in defaults. Our operations have none, and on a small graph the inspection would take a tenth
+    of a step. Like ``Function.apply``, this unwraps tensors that ``torch.func.vjp`` saved in the
+    wrappers of a transform that has ended.
     """
 
     tensors: ClassVar[int]
@@ -54,8 +54,8 @@ def gradients(
 ) -> tuple[Tensor, ...]:
     """The gradients in the inputs, from those in the results, to be mapped or differentiated.
 
-    For the backward pass of an operation with kernels, which give neither: ``function`` is the
-    same from PyTorch's operations. A gradient of None counts as zeros.
+    For the backward pass of an operation with kernels, which allow neither: ``function`` computes
+    the same with PyTorch's operations. A gradient of None counts as zeros.
     """
     plain = unwrap_dead_wrappers(tuple(inputs))
     outputs, pull_back = torch.func.vjp(function, *plain)  # type: ignore[misc]
@@ -64,5 +64,5 @@ def gradients(
 
 
 def batch_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:
-    """A tensor inside a vmap rule with its members first, repeated where it has none."""
+    """A tensor inside a ``vmap`` rule with its members first, repeated if it has none."""
     return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)

@@ -1,4 +1,4 @@
-"""Of several maps of sparse features side by side, only those rows of each that are wanted."""
+"""Several maps of sparse features side by side, computed only for the rows that are wanted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from memohop.nn._ops.pattern import Pattern, weighted_product
 
 
 class Pairs:
-    """Pairs (row, part): which rows are wanted of which part.
+    """Pairs (row, part): the rows that are wanted of each part.
 
-    An object and not a tuple, since ``vmap`` looks into tuples.
+    It is an object, not a tuple, since ``vmap`` looks into tuples.
 
     Args:
         row: the row of each pair.
-        part: the part of each pair; those of one part best follow each other.
+        part: the part of each pair; pairs of one part should follow each other.
         parts: how many parts there are.
     """
 
@@ -36,7 +36,7 @@ def pair_product(
     pairs: Pairs,
     kernel: Callable[..., Tensor],
 ) -> Tensor:
-    """``K`` products of which only some rows of each part are computed, by a kernel.
+    """``K`` products, computed by a kernel for some rows of each part only.
 
     From values ``[K, entries]``, or ``[1, entries]`` for all, and dense
     ``[K, columns, parts * D]`` to ``[K, pairs, D]``. Gradients reach ``dense`` alone.

@@ -1,9 +1,9 @@
-r"""Where the stored entries of a sparse matrix are, and products with values that vary.
+r"""The positions of the stored entries of a sparse matrix, and products with values that vary.
 
-A :class:`Pattern` holds the rows and columns of the entries and of those of the transpose. Values
+A :class:`Pattern` holds the rows and columns of the entries and of the transpose's entries. Values
 come separately, in the order of the entries. Everything has a leading axis of :math:`K` matrices
 that share the pattern: the heads of an attention layer, the members of a population, or both.
-Under ``vmap`` the members are folded into that axis: a population is one call and not many.
+Under ``vmap`` the members are folded into that axis: a population is one call, not many.
 
 PyTorch's own CSR product transposes the matrix in every backward pass; here the transpose is
 stored, which is several times faster.
@@ -59,7 +59,7 @@ class Pattern:
 
     @property
     def csr_indices(self) -> tuple[Tensor, Tensor]:
-        """Where the entries of each row begin, and the column of each entry, int32."""
+        """The index at which each row begins, and the column of each entry, int32."""
         return self._pointers, self._columns
 
     def csr(self, values: Tensor) -> Tensor:
@@ -74,7 +74,7 @@ class Pattern:
         return weighted_product(values, ones, self)[..., 0]
 
     def row_softmax(self, scores: Tensor) -> Tensor:
-        """Softmax of scores ``[K, entries]`` within rows; rows of -inf alone give 0."""
+        """Softmax of scores ``[K, entries]`` within rows; rows with only -inf give 0."""
         if (kernel := serve("row_softmax", scores)) is not None:
             return kernel(scores, self)
         top = scores.new_full((len(scores), self.shape[0]), -torch.inf)
@@ -85,7 +85,7 @@ class Pattern:
 
     @cached_property
     def incidence(self) -> tuple[Pattern, Pattern]:
-        """Rows against entries, and columns against entries: who gathers what entries hold."""
+        """Matrices of rows by entries and of columns by entries, which sum over the entries."""
         numbers = torch.arange(len(self), device=self.row.device)
         rows, columns = self.shape
         return (
@@ -103,7 +103,7 @@ def weighted_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
 
 
 def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
-    """For each entry (i, j) the inner product of left's row i and right's row j.
+    """The inner product of left's row i and right's row j for each entry (i, j).
 
     ``left`` is ``[K, rows, D]``, ``right`` is ``[K, columns, D]``, the result ``[K, entries]``:
     the gradient of :func:`weighted_product` with respect to its values.
@@ -112,7 +112,7 @@ def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
 
 
 def _transposed_product(values: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
-    """In a backward pass, products with the transposes; the values stay in the pattern's order."""
+    """Products with the transposes, for a backward pass; values stay in the pattern's order."""
     if (kernel := serve("weighted_product_backward", grad, pattern)) is not None:
         return kernel(values, grad, pattern)
     swapped = values.index_select(-1, pattern.order)

@@ -1,8 +1,8 @@
 """Gates, hidden state and memory in one operation: Eqs. (8)-(10) with their own backward pass.
 
-Between them these equations read and write the same few matrices some thirty times when each
-product and sum is an operation of its own. Here they are one kernel where there are kernels, and
-else a handful of passes in place.
+With each product and sum as a separate operation, these equations read and write the same few
+matrices some thirty times. Here they are one kernel if there is one, and otherwise a handful of
+passes in place.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def gated_update(
         bias: ``[3]``.
         draws: the places of the masks of hidden and message, or None for no dropout.
         rate: the rate of dropout, a scalar.
-        wants_memory: False where nobody reads the memory: it is then left empty.
+        wants_memory: False if the memory is not needed: it is then left empty.
     """
     if draws is None:
         key, places = torch.zeros(2, dtype=torch.int32, device=hidden.device), None
@@ -57,7 +57,7 @@ def gated_update(
 
 
 class _GatedUpdate(Operation):
-    """Without kernels masks and masked inputs are outputs too, which the backward pass reads."""
+    """Without kernels, masks and masked inputs are outputs too: the backward pass reads them."""
 
     tensors = 6
 
@@ -87,7 +87,7 @@ class _GatedUpdate(Operation):
         *tensors, ctx.places, ctx.wants_memory = inputs
         ctx.save_for_backward(*tensors, *output[2:])
         ctx.mark_non_differentiable(*output[3:])
-        # Nobody reads the memory of the last layer, and who trains does not read the gates.
+        # The memory of the last layer is not used, and training does not use the gates.
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -115,7 +115,7 @@ class _GatedUpdate(Operation):
             return *kernel(*tensors, gates, of_hidden, grads[1], drop), *[None] * 4
         if ctx.places is None:
             kept = [None, None, hidden, message]
-        elif kept[0].numel() == 0:  # it was the kernels that went forward
+        elif kept[0].numel() == 0:  # kernels computed the forward pass
             kept = [*_masked(hidden, message, keys, rates, ctx.places)]
         found = _backward(hidden, message, weight, gates, kept, of_hidden, *grads[1:3])
         return *found, *[None] * 4
@@ -129,7 +129,7 @@ def _equations(
     bias: Tensor,
     wants_memory: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Hidden state, memory and gates; ``parts`` are hidden and message as the gates see them."""
+    """Hidden state, memory and gates; ``parts`` are hidden and message as input of the gates."""
     for_hidden, for_message = weight.mT.split(hidden.shape[-1], dim=1)
     scores = torch.baddbmm(bias[:, None], parts[0], for_hidden)
     gates = torch.baddbmm(scores, parts[1], for_message).sigmoid_()
@@ -151,7 +151,7 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients in hidden, message, weight and bias, from those in the three results.
 
-    ``kept`` holds the masks of hidden and message, or None, and the two with masks applied.
+    ``kept`` holds the masks of hidden and message, or None, and both with masks applied.
     """
     gate_hidden, gate_message, gate_memory = gates.split(1, dim=-1)
     work = torch.empty_like(hidden)  # one buffer that stays in the cache
@@ -185,7 +185,7 @@ def _backward(
 def _masked(
     hidden: Tensor, message: Tensor, keys: Tensor, rates: Tensor, places: Places
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The masks of hidden and message, and the two with masks applied."""
+    """The masks of hidden and message, and both with masks applied."""
     masks = draw_masks(keys, rates, places, tuple(hidden.shape[1:]), hidden.dtype)
     return masks[0], masks[1], hidden * masks[0], message * masks[1]
 

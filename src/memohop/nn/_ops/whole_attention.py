@@ -1,6 +1,6 @@
-"""What follows the linear map of a layer of graph attention, as one operation on a CPU.
+"""A layer of graph attention after its linear map, as one operation on a CPU.
 
-Scores, softmax, both kinds of dropout, the weighted sums and the bias: done one after the other
+Scores, softmax, both kinds of dropout, the weighted sums and the bias: as separate operations
 they write and read a number per entry and head some ten times. Here nothing is kept per entry.
 """
 
@@ -38,15 +38,15 @@ def attend_as_a_whole(
 
     Args:
         mapped: :math:`\mathbf{W}\mathbf{h}` of all nodes and heads, ``[N, C]``.
-        vectors: ``[3, C]``, with all heads one after the other: those of the scores of
+        vectors: ``[3, C]``, with all heads one after the other: the score vectors of
             receivers and of senders, and the bias.
         pattern: the entries (i, j).
-        heads: their number.
-        negative_slope: of the leaky rectifier.
+        heads: the number of heads.
+        negative_slope: slope of the leaky rectifier below 0.
         keep: ``[entries]``, 0 for entries to leave out.
         draws: the places of the masks of values and of weights; None for no dropout.
         rates: the two rates of dropout.
-        kernel: which computes it.
+        kernel: the kernel that computes it.
     """
     drawn = draws[0] or draws[1]
     key = torch.zeros(2, dtype=torch.int32) if drawn is None else drawn.key
@@ -109,7 +109,7 @@ def _plain(
     negative_slope: float,
     pattern: Pattern,
 ) -> Tensor:
-    """The same from operations that can be derived again."""
+    """The same from operations that can be differentiated again."""
     members = len(mapped)
     values = mapped.unflatten(-1, (heads, -1)).transpose(1, 2)
     receive, send, _ = vectors.unflatten(-1, (heads, -1))[:, :, :, None].unbind(1)

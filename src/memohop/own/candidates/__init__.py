@@ -1,1 +1,1 @@
-"""The kinds of model that a fit chooses from, each in a file of its own."""
+"""The kinds of model that a fit chooses from, one file each."""

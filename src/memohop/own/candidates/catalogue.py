@@ -1,4 +1,4 @@
-"""The kinds of model by name, in the order in which a search opens with them: cheap ones first."""
+"""The kinds of model by name, in the order in which a search starts them: cheap ones first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def families(
         names: Some of :data:`NAMES`; None for all.
         rules: How networks are trained; the other kinds follow its class weights.
         seed: Decides their initial weights and dropout.
-        device: Where they are trained.
+        device: The device to train on.
         memory: The most bytes that the process may hold.
     """
     wanted = NAMES if names is None else tuple(names)

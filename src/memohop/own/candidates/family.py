@@ -1,4 +1,4 @@
-"""What a kind of model has to be able to do to take part in a search."""
+"""The interface of a kind of model in a search."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from memohop.own.problem import Inputs, Outputs, Problem
 from memohop.own.saved import Saved
 
 Look = Callable[[float], None]
-"""Called now and then with the share that is done.
+"""Called now and then with the share of the work that is done.
 
-It may raise :class:`~memohop.training.Enough`: a fit ends then, with what it has reached.
+It may raise :class:`~memohop.training.Enough`: the fit then ends with its result so far.
 """
 
 Fits = list[dict[int, "Fitted"]]
-"""For each setting, what came of it by split; a fit that ended early may lack some."""
+"""The results of each setting by split; a fit that ended early may lack some."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Setting:
 
 
 class Part(Protocol):
-    """A fitted model, which predicts and can be written down."""
+    """A fitted model, which predicts and can be saved."""
 
     def outputs(self, inputs: Inputs) -> Outputs:
-        """What it says of every node of a graph, given the targets that ``inputs`` shows it."""
+        """Its outputs for every node of a graph, given the targets that ``inputs`` holds."""
 
     def saved(self) -> Saved:
-        """What its class needs to make it again, by ``from_saved``, without its view."""
+        """The data from which ``from_saved`` of its class makes it again, without its view."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +51,9 @@ class Fitted:
     """A candidate on one split.
 
     Attributes:
-        val: What it says of the validation nodes, ``[nodes, outputs]``.
-        test: What it says of the test nodes.
-        part: The model, where it was to be kept.
+        val: Its outputs for the validation nodes, ``[nodes, outputs]``.
+        test: Its outputs for the test nodes.
+        part: The model, if it was to be kept.
     """
 
     val: Outputs
@@ -62,7 +62,7 @@ class Fitted:
 
     @property
     def is_sound(self) -> bool:
-        """Whether all outputs are numbers."""
+        """Whether all outputs are finite."""
         return bool(np.isfinite(self.val).all() and np.isfinite(self.test).all())
 
 
@@ -71,11 +71,11 @@ class Family(Protocol):
 
     @property
     def id(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     @property
     def sees_graph(self) -> bool:
-        """Whether arcs play any part."""
+        """Whether it uses arcs."""
 
     @property
     def has_memory(self) -> bool:
@@ -83,15 +83,15 @@ class Family(Protocol):
 
     @property
     def openers(self) -> int:
-        """How many of its first settings differ so much that a search opens with all of them."""
+        """How many of its first settings differ so much that a search starts with all of them."""
 
     def first(self, problem: Problem) -> list[Setting]:
-        """What to try first on any graph, the most promising first."""
+        """The settings to try first on any graph, the most promising first."""
 
     def near(
         self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
     ) -> list[Setting]:
-        """Variations of a setting, all with the same options, if not with its own."""
+        """Variations of a setting, all with the same options, which may differ from its own."""
 
     def fit(
         self,
@@ -106,11 +106,11 @@ class Family(Protocol):
 
 
 def no_fits(settings: Sequence[Setting]) -> Fits:
-    """Where to put what comes of some settings."""
+    """Empty results, one for each setting."""
     return [{} for _ in settings]
 
 
 def fitted(part: Part, problem: Problem, split: int, outputs: Outputs, *, keep: bool) -> Fitted:
-    """A candidate from what it says of every node."""
+    """A candidate from its outputs for every node."""
     masks = problem.masks
     return Fitted(outputs[masks.val[:, split]], outputs[masks.test], part if keep else None)

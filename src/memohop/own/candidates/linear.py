@@ -21,10 +21,10 @@ from memohop.own.saved import Saved, Sizes, as_tensors
 from memohop.own.views import Sees, View
 from memohop.training import Enough
 
-_STEPS = 300  # at most, of the solver
+_STEPS = 300  # of the solver, at most
 _FIRST = (1.0, 0.1, 10.0, 0.01, 100.0)
 _RANGE = (1e-4, 1e4)
-_ABSENT = 30.0  # how far below all others a class is that the training nodes lack
+_ABSENT = 30.0  # logits by which a class without training nodes is below all others
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Linear:
         return self.of_features(self.view.features(inputs, inputs.y))
 
     def of_features(self, features: Matrix) -> Outputs:
-        """The same from features that are made already."""
+        """The same from features that are already made."""
         found = np.asarray(features @ self.weight) + self.bias
         return softmax(found, axis=1) if self.view.classes else found
 
@@ -65,12 +65,12 @@ class Linear:
 
 @dataclass(frozen=True)
 class LinearFamily:
-    """Linear models that see the same.
+    """Linear models with the same features.
 
     Attributes:
         id: ``linear``, ``linear+neighbours`` or ``linear+rows``.
-        sees: What they look at.
-        balanced: Whether classes count alike, rather than nodes.
+        sees: The features that they use.
+        balanced: Whether classes, rather than nodes, have equal weight.
     """
 
     id: str
@@ -81,11 +81,11 @@ class LinearFamily:
 
     @property
     def sees_graph(self) -> bool:
-        """Whether arcs play any part."""
+        """Whether it uses arcs."""
         return self.sees != "columns"
 
     def first(self, problem: Problem) -> list[Setting]:
-        """Penalties of very different size."""
+        """Penalties of very different sizes."""
         if not (self.sees_graph or problem.has_columns):
             return []
         return [Setting(self.id, {}, {"freedom": freedom}) for freedom in _FIRST]
@@ -111,7 +111,7 @@ class LinearFamily:
         keep: bool = False,
         look: Look = lambda share: None,
     ) -> Fits:
-        """One after the other."""
+        """Fit them one after the other."""
         view, found = problem.view(self.sees), no_fits(settings)
         total = len(settings) * len(splits)
         try:
@@ -129,7 +129,7 @@ class LinearFamily:
     def _solve(
         self, view: View, problem: Problem, features: Matrix, setting: Setting, split: int
     ) -> Linear:
-        """The weights, for features that are divided by their largest value first."""
+        """The weights, for features that are first divided by their largest value."""
         train = np.flatnonzero(problem.masks.train[:, split])
         scaler, freedom = MaxAbsScaler(), setting.numbers["freedom"]
         x, y = scaler.fit_transform(features[train]), problem.y[train]
@@ -154,10 +154,10 @@ class LinearFamily:
             C=freedom, max_iter=_STEPS, class_weight="balanced" if self.balanced else None
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # close to the end is good enough
+            warnings.simplefilter("ignore", ConvergenceWarning)  # nearly converged is good enough
             model.fit(x, y)
         coefficients, intercept = model.coef_, model.intercept_
-        if len(present) == 2:  # scikit-learn has the second of two classes alone
+        if len(present) == 2:  # scikit-learn has one row, for the second class
             coefficients = np.vstack([-coefficients, coefficients]) / 2
             intercept = np.array([-intercept[0], intercept[0]]) / 2
         weight[present], bias[present] = coefficients, intercept

@@ -1,4 +1,4 @@
-"""Networks of the registry, as populations: all settings and splits of a structure at once."""
+"""Networks of the registry, as populations: all settings and splits of a structure together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from memohop.training.rules import DEFAULT_RULES
 from memohop.training.task import make_inputs
 
 _AS_IT_IS = Scale(0.0, 1.0)
-_DEGREE = 3.0  # its logarithm is divided by this, to be about as large as columns are
+_DEGREE = 3.0  # the logarithm of degrees is divided by this to match the columns
 _FEW = 50  # validation nodes of the rarer class
 _MOST = 10_000  # channels or layers of a network
 
@@ -39,10 +39,10 @@ class Network:
     Attributes:
         model: Its id in the registry.
         options: Its options.
-        sizes: Features, outputs and nodes that it was built for.
-        scale: The number that all features are divided by.
+        sizes: The numbers of features, outputs and nodes that it was built for.
+        scale: The number by which all features are divided.
         state: Parameters and buffers.
-        standard: Mean and spread of the numbers that it learned to predict.
+        standard: Mean and standard deviation of the numbers that it learned to predict.
     """
 
     model: str
@@ -57,7 +57,7 @@ class Network:
         return self.run(inputs)[2]
 
     def run(self, inputs: Inputs) -> tuple[NodeModel, Data, Outputs]:
-        """The network with all that it knows, the graph as it takes it, and what it says."""
+        """The network with its parameters, the graph in its input form, and its outputs."""
         network = build(self.model, *self.sizes[:2], num_nodes=inputs.nodes, **self.options)
         state = dict(self.state)
         for name in network.per_node:
@@ -67,7 +67,7 @@ class Network:
         return network, data, said
 
     def _of_nodes(self, rows: Tensor, inputs: Inputs) -> Tensor:
-        """Weights with a row for each node, zeros for those that came after ``fit``."""
+        """Weights with a row for each node, zeros for nodes added after ``fit``."""
         if inputs.of_fit == inputs.nodes:
             return rows
         padded = torch.zeros(inputs.nodes, *rows.shape[1:], dtype=rows.dtype)
@@ -89,13 +89,13 @@ class Network:
         if any(
             type(one) is int and one > _MOST for one in checked_options(model, options).values()
         ):
-            raise UsageError(f"the options of {model} ask for a network that is too large")
+            raise UsageError(f"the options of {model} describe a network that is too large")
         channels = (_width(model, sizes), sizes.outputs, sizes.nodes)
         try:
             with torch.device("meta"):  # shapes alone: nothing is allocated
                 network = build(model, *channels[:2], num_nodes=sizes.nodes, **options)
         except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-            raise UsageError(f"the options of {model} make no network ({error})") from error
+            raise UsageError(f"the options of {model} do not make a network ({error})") from error
         check_state(network, saved.tensors)
         scale, mean, spread = (saved.value(name, float) for name in ("scale", "mean", "spread"))
         if not (scale > 0 and spread > 0 and np.isfinite([scale, mean, spread]).all()):
@@ -109,12 +109,12 @@ class NetworkFamily:
 
     Attributes:
         id: The id of the model.
-        space: What is tried of it.
+        space: The settings to try.
         rules: Optimiser, class weights and so on.
         epochs: The most epochs of a network.
         patience: Epochs without a better validation score after which it stops.
         seed: Decides initial weights and dropout.
-        device: Where to train.
+        device: The device to train on.
         memory: The most bytes that the process may hold.
     """
 
@@ -129,7 +129,7 @@ class NetworkFamily:
 
     @property
     def sees_graph(self) -> bool:
-        """Whether arcs play any part."""
+        """Whether it uses arcs."""
         return _sees_graph(self.id)
 
     @property
@@ -139,7 +139,7 @@ class NetworkFamily:
 
     @property
     def openers(self) -> int:
-        """How many of its first settings a search opens with."""
+        """How many of its first settings a search starts with."""
         return self.space.openers
 
     def first(self, problem: Problem) -> list[Setting]:
@@ -157,7 +157,7 @@ class NetworkFamily:
     def near(
         self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
     ) -> list[Setting]:
-        """One choice changed, or none, and numbers close by."""
+        """At most one choice changed, and numbers close by."""
         directed = problem.neighbourhood.directed
         options = self.space.changed(best.options, generator, directed=directed)
         return [
@@ -234,9 +234,9 @@ def feature_scale(x: Matrix) -> float:
 
 
 def as_data(inputs: Inputs, model: str, scale: float) -> Data:
-    """The graph as the trainer takes it.
+    """The graph in the form that the trainer takes.
 
-    A model that sees the graph gets the degree of each node, as a logarithm, beside its columns.
+    A model that uses the graph gets the logarithm of each node's degree as well as its columns.
     """
     x = inputs.x / np.float32(scale)
     if _sees_graph(model):
@@ -259,7 +259,7 @@ def _sees_graph(model: str) -> bool:
 
 
 def _width(model: str, sizes: Sizes) -> int:
-    """How many features a network gets: the columns, and the degrees of each way."""
+    """How many features a network gets: the columns, and the degrees in each direction."""
     return sizes.features + _sees_graph(model) * (3 if sizes.directed else 1)
 
 
@@ -272,15 +272,15 @@ def _say(
     device: str,
     known: Sequence[NDArray[Any]],
 ) -> Iterator[Outputs]:
-    """What a network says of every node, with each of several parameters.
+    """The outputs of a network for every node, with each of several sets of parameters.
 
     Args:
         network: The network.
-        states: Its parameters.
+        states: The sets of parameters.
         data: The graph.
-        standard: Mean and spread of the numbers that it learned to predict.
-        device: Where to compute.
-        known: For each of the parameters the targets that it may look at.
+        standard: Mean and standard deviation of the numbers that it learned to predict.
+        device: The device to compute on.
+        known: For each set of parameters, the targets that it may use.
     """
     home = find_device(device)
     inputs = make_inputs(data, network, home)

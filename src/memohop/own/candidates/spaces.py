@@ -1,10 +1,10 @@
-"""What is tried of each network: settings that have served well, and then changes of the best.
+"""The settings to try of each network: proven ones first, then changes of the best.
 
 A setting is a structure (options of the model) with numbers (learning rate and so on). The first
 ones are the same for every graph: they did well, by validation, on published graphs of different
-kinds. From then on each group of settings starts from the best one so far: its structure with one
-part changed, or none, and numbers near its own. Settings of one structure are trained as one
-population, which is why they come in groups.
+kinds. After them, each group of settings starts from the best one so far: its structure with at
+most one part changed, and numbers near its own. Settings come in groups because those of one
+structure are trained as one population.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GATES: Axis = {
 READOUTS: Axis = {name: {"readout": name} for name in ("jumping", "last")}
 
 RANGES = {"lr": (0.001, 0.1), "weight_decay": (1e-6, 0.05)}
-"""Of the numbers of a member, those that are drawn from a range,"""
+"""The numbers of a member that are drawn from a range,"""
 LISTS = {
     "dropout": (0.0, 0.2, 0.3, 0.5, 0.7),
     "input_dropout": (0.0, 0.1, 0.3, 0.5, 0.8),
@@ -58,11 +58,11 @@ class Space:
     """The settings of one model.
 
     Attributes:
-        axes: What may be chosen, by the name of the choice.
-        starts: For each of the first settings the names of what is chosen, in the order of the
+        axes: The options to choose from, by the name of the choice.
+        starts: For each of the first settings, the names of the choices, in the order of the
             axes, and the numbers.
-        openers: How many of these differ so much that a search opens with all of them.
-        directed_only: Whether it is for directed graphs alone.
+        openers: How many of these differ so much that a search starts with all of them.
+        directed_only: Whether it is for directed graphs only.
     """
 
     axes: Mapping[str, Axis]
@@ -71,7 +71,7 @@ class Space:
     directed_only: bool = False
 
     def first(self, *, directed: bool) -> list[tuple[dict[str, Any], Mapping[str, float]]]:
-        """The first settings, each one once; without directions, these make no difference."""
+        """The first settings, without repeats; in an undirected graph, directions do not matter."""
         found: list[tuple[dict[str, Any], Mapping[str, float]]] = []
         for names, numbers in self.starts:
             chosen = dict(zip(self.axes, names, strict=True))
@@ -85,7 +85,7 @@ class Space:
     def changed(
         self, options: Mapping[str, Any], generator: np.random.Generator, *, directed: bool
     ) -> dict[str, Any]:
-        """Options of which one choice is another, or none."""
+        """Options with at most one choice changed."""
         axes = [name for name in self.axes if directed or name != "direction"]
         axis = str(generator.choice([*axes, "none", "none"]))
         if axis == "none":
@@ -101,7 +101,7 @@ class Space:
 
 
 def near_numbers(numbers: Mapping[str, float], generator: np.random.Generator) -> dict[str, float]:
-    """Learning rate and decay times a factor of about two, other numbers drawn at times."""
+    """Multiply learning rate and decay by a factor of about two; redraw other numbers at times."""
     changed = dict(numbers)
     for name, (low, high) in RANGES.items():
         factor = np.exp(generator.normal(scale=0.6))
@@ -197,4 +197,4 @@ SPACES: dict[str, Space] = {
         openers=5,
     ),
 }
-"""What is tried of each model of the registry."""
+"""The settings to try of each model of the registry."""

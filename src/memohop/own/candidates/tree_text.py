@@ -1,4 +1,4 @@
-"""Checks of trees that LightGBM wrote as text: it follows any index that it reads.
+"""Checks of trees that LightGBM wrote as text, since it follows any index that it reads.
 
 The text is a header with the lengths of the trees in bytes, then the trees, each a list of arrays:
 node ``i`` of ``num_leaves - 1`` compares feature ``split_feature[i]`` with ``threshold[i]`` and
@@ -34,12 +34,12 @@ _SPELLED = {name: re.compile(f"(?:{one}(?: {one})*)?") for name, one in _ARRAYS.
 _ONE = ("num_leaves", "num_cat", "is_linear", "shrinkage")
 _OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
 _OF_NODES = tuple(name for name in _ARRAYS if name not in (*_ONE, *_OF_LEAVES))
-_DECISIONS = {0, 2, 4, 6, 8, 10}  # comparisons with a threshold, by where missing values go
+_DECISIONS = {0, 2, 4, 6, 8, 10}  # comparisons with a threshold, by the branch for missing values
 _MOST_LEAVES = 1024
 
 
 def check_trees(text: str, goal: Mapping[str, Any]) -> int:
-    """How many features the trees are for; a ``UsageError`` if LightGBM must not read them.
+    """The number of features of the trees; a ``UsageError`` if they are unsafe for LightGBM.
 
     Args:
         text: The trees.
@@ -47,7 +47,7 @@ def check_trees(text: str, goal: Mapping[str, Any]) -> int:
     """
     header = _HEADER.match(text)
     if header is None or not text.isascii() or not text.endswith(END):
-        raise UsageError("these are no trees that this version knows")
+        raise UsageError("these are not trees that this version can read")
     features, several = int(header["last"]) + 1, goal.get("num_class", 1)
     if {len(header["names"].split(" ")), len(header["infos"].split(" "))} != {features}:
         raise UsageError(f"the trees do not name their {features} features")
@@ -66,7 +66,7 @@ def check_trees(text: str, goal: Mapping[str, Any]) -> int:
 
 
 def _is_sound(lines: list[str], number: int, features: int) -> bool:
-    """Whether a tree has all its arrays, and no index leads out of them or back."""
+    """Whether a tree has all its arrays, and every index stays inside them and leads forward."""
     title, *rest = lines
     pairs = [line.partition("=")[::2] for line in rest]
     if title != f"Tree={number}" or sorted(name for name, _ in pairs) != sorted(_ARRAYS):

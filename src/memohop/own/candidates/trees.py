@@ -24,10 +24,10 @@ from memohop.own.saved import Saved, Sizes
 from memohop.own.views import Sees, View
 from memohop.training import Enough
 
-_ROUNDS = 2000  # at most; early stopping ends nearly all of them before
+_ROUNDS = 2000  # at most; early stopping ends nearly all fits sooner
 _PATIENCE = 50
 _SMALL = 10_000  # rows
-_FEWEST = 20  # that are made even when the time is over
+_FEWEST = 20  # rounds that are made even if time is up
 _NAMES = ("learning_rate", "num_leaves", "min_data_in_leaf", "feature_fraction", "lambda_l2")
 _FIRST = (
     (0.05, 15, 10, 0.5, 1.0),
@@ -61,20 +61,20 @@ class Trees:
         return _outputs(_parsed(self.text), features, self.view.classes)
 
     def contributions(self, features: Matrix) -> NDArray[np.float64]:
-        """What each feature adds to the logits, or to the number, ``[rows, features, outputs]``.
+        """The contribution of each feature to logits or number, ``[rows, features, outputs]``.
 
         By LightGBM (S. Lundberg and others, *Consistent individualized feature attribution for tree
         ensembles*, 2018). For two classes there is one output, the logit of the second.
         """
         taken = _taken(features)
         found: Any = _parsed(self.text).predict(taken, pred_contrib=True)
-        parts = found if isinstance(found, list) else [found]  # sparse ones, by class
+        parts = found if isinstance(found, list) else [found]  # sparse arrays come by class
         dense = [part.toarray() if sparse.issparse(part) else np.asarray(part) for part in parts]
         of_rows = np.hstack(dense).reshape(taken.shape[0], -1, taken.shape[1] + 1)
         return of_rows[:, :, :-1].transpose(0, 2, 1)  # without the constant, which comes last
 
     def saved(self) -> Saved:
-        """The trees alone: LightGBM's text goes on with importances and parameters."""
+        """The trees alone, without the importances and parameters at the end of LightGBM's text."""
         return Saved({}, text=self.text.partition(END)[0] + END)
 
     @classmethod
@@ -85,18 +85,18 @@ class Trees:
         try:
             _parsed(text)
         except lightgbm.basic.LightGBMError as error:
-            raise UsageError(f"LightGBM does not read the trees: {error}") from error
+            raise UsageError(f"LightGBM cannot read the trees: {error}") from error
         return cls(view, text)
 
 
 @dataclass(frozen=True)
 class TreeFamily:
-    """Trees that see the same.
+    """Trees with the same features.
 
     Attributes:
         id: ``lightgbm`` or ``lightgbm+neighbours``.
-        sees: What they look at.
-        balanced: Whether classes count alike, rather than nodes.
+        sees: The features that they use.
+        balanced: Whether classes, rather than nodes, have equal weight.
     """
 
     id: str
@@ -107,7 +107,7 @@ class TreeFamily:
 
     @property
     def sees_graph(self) -> bool:
-        """Whether arcs play any part."""
+        """Whether they use arcs."""
         return self.sees != "columns"
 
     def first(self, problem: Problem) -> list[Setting]:
@@ -119,7 +119,7 @@ class TreeFamily:
     def near(
         self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
     ) -> list[Setting]:
-        """Another learning rate, and other sizes at times."""
+        """Another learning rate, and at times other sizes."""
         found = []
         for _ in range(count):
             numbers = dict(best.numbers)
@@ -140,7 +140,7 @@ class TreeFamily:
         keep: bool = False,
         look: Look = lambda share: None,
     ) -> Fits:
-        """One after the other: LightGBM uses all threads by itself."""
+        """Fit them one after the other: LightGBM itself uses all threads."""
         view, found = problem.view(self.sees), no_fits(settings)
         jobs = [(split, index) for split in splits for index in range(len(settings))]
         features: Matrix | None = None
@@ -202,7 +202,7 @@ class TreeFamily:
 
 
 def _ask(look: Callable[[], None], environment: lightgbm.callback.CallbackEnv) -> None:
-    """End with the trees so far when it is enough, if there are some."""
+    """Stop with the trees so far when asked to, if there are some."""
     try:
         look()
     except Enough:
@@ -214,7 +214,7 @@ def _ask(look: Callable[[], None], environment: lightgbm.callback.CallbackEnv) -
 
 
 def _threads(rows: int) -> int:
-    """One for a small table, over which threads would wait for each other more than work."""
+    """One thread for a small table, where threads would wait more than work."""
     return 1 if rows < _SMALL else torch.get_num_threads()
 
 
@@ -234,7 +234,7 @@ def _outputs(booster: lightgbm.Booster, features: Matrix, classes: int) -> Outpu
 
 
 def _taken(features: Matrix) -> Matrix:
-    """Features as LightGBM takes them: it would copy SciPy's sparse arrays, with a warning."""
+    """Features in the form that LightGBM takes: it copies SciPy's sparse arrays with a warning."""
     return sparse.csr_matrix(features) if sparse.issparse(features) else features
 
 

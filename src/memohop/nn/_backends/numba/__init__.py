@@ -1,1 +1,1 @@
-"""CPU kernels, in Numba: functions of tensors (`*kernels`) and the loops that they run."""
+"""CPU kernels in Numba: functions of tensors (``*kernels``) and the loops that they run."""

@@ -23,7 +23,7 @@ from memohop.nn._backends.numba.row_loops import exp
 
 @jit
 def _weigh(pointers, begin, beyond, norms, weights):
-    """The weights of a block of rows from its scores, in place."""
+    """Turn the scores of a block of rows into weights, in place."""
     start = Index(pointers[begin])
     for i in range(Index(begin), Index(beyond)):
         largest = load(norms, i * Index(PAIR))
@@ -41,7 +41,7 @@ def _weigh(pointers, begin, beyond, norms, weights):
 
 @jit
 def _collect_backward(columns, first, last, weights, values, grad, of_values, of_weights):
-    """A row's gradients in the weights, and in the values, where they are added."""
+    """The gradients of a row in the weights; those in the values are added to the array."""
     channels = Index(len(grad))
     for e in range(first, last):
         at, slot = Index(columns[e]) * channels, (e - first) * Index(HEADS)
@@ -55,9 +55,9 @@ def _collect_backward(columns, first, last, weights, values, grad, of_values, of
 
 @jit
 def _scores_backward(columns, weights, of_weights, slopes, first, last, i, of_ends):
-    """The gradients of a row's scores go to both ends.
+    """Add the gradients of a row's scores to both ends.
 
-    They sum up to 0, so that at the receiver only slopes that differ from the first one's count.
+    They sum to 0, so at the receiver only slopes that differ from the first entry's slope count.
     """
     count = (last - first) * Index(HEADS)
     mean = alike(Float(0))
@@ -80,7 +80,7 @@ def _scores_backward(columns, weights, of_weights, slopes, first, last, i, of_en
 def _finish(
     mapped, nodes, receive, send, drop, dropping, grad, of_ends, of_values, of_mapped, sums
 ):
-    """From values and scores back to the linear map, and sums for receive, send and bias."""
+    """Gradients from values and scores back to the linear map; sums for receive, send and bias."""
     channels = Index(len(receive))
     width = channels // Index(HEADS)
     given = np.empty(Index(ROWS_AT_ONCE) * channels, np.float32)

@@ -1,8 +1,8 @@
 """Graph attention with eight heads on a CPU, in Numba: the whole layer after its linear map.
 
-As in :mod:`.kernels`, the functions here take and give tensors; the loops are in
-:mod:`.attention_loops`. All rows of ``gat`` need them: a step takes 1.7 times as long without
-(``gat`` on Cora, ``gat+de`` on Chameleon), and 1.2 to 1.5 times with ``gat+mmp``.
+As in :mod:`.kernels`, the functions here take and return tensors; the loops are in
+:mod:`.attention_loops`. All ``gat`` rows need them: without them a step takes 1.7 times as long
+(``gat`` on Cora, ``gat+de`` on Chameleon), or 1.2 to 1.5 times with ``gat+mmp``.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def attend(
     negative_slope: float,
     drops: tuple[Drop | None, Drop | None],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """From ``[B, N, C]`` to the same shape, and what the backward pass needs again.
+    """From ``[B, N, C]`` to the same shape, with the values that the backward pass needs.
 
     Args:
         pattern: the entries (i, j).
         mapped: the linear map's result, the heads one after the other.
-        vectors: ``[B, 3, C]``: those that score receivers and senders, and the bias.
+        vectors: ``[B, 3, C]``: the score vectors of receivers and of senders, and the bias.
         keep: ``[B, entries]``, False for entries to leave out.
-        negative_slope: of the leaky rectifier.
+        negative_slope: slope of the leaky rectifier below 0.
         drops: dropout on the values and on the weights.
     """
     out = torch.empty(mapped.shape)
@@ -82,7 +82,7 @@ def _arguments(
     negative_slope: float,
     drops: tuple[Drop | None, Drop | None],
 ) -> tuple[Any, ...]:
-    """What both loops begin with."""
+    """The arguments that both loops begin with."""
     step = max(1, _AT_ONCE * pattern.shape[0] // max(1, len(pattern)))
     return (
         *pattern.csr_indices, mapped, _turned(vectors),
@@ -92,7 +92,7 @@ def _arguments(
 
 
 def _turned(vectors: Tensor) -> Tensor:
-    """Vectors ``[heads, width]`` as the loops have them: ``[width, heads]``."""
+    """Vectors ``[heads, width]`` in the layout of the loops: ``[width, heads]``."""
     return vectors.unflatten(-1, (HEADS, -1)).mT.flatten(-2)
 
 

@@ -1,11 +1,11 @@
 """The loops of graph attention with eight heads, for :mod:`.attention_kernels`.
 
-A processor takes the heads as one vector: what belongs to the eight of a node, of one of its
-channels or of an entry lies side by side, and the linear map's result is turned from
-``[heads, width]`` to ``[width, heads]`` for that. Nothing is kept for an entry: the weights of a
-block of rows are found and used while they are in the cache, forwards and once more backwards.
+The eight heads form one processor vector: their values for a node, for one of its channels or
+for an entry lie side by side, so the linear map's result is transposed from
+``[heads, width]`` to ``[width, heads]``. Nothing is kept per entry: the weights of a
+block of rows are computed and used while they are in the cache, forwards and again backwards.
 
-``ends`` holds for each node its scores as receiver and as sender; ``norms`` the largest score of
+``ends`` holds each node's scores as receiver and as sender; ``norms`` holds the largest score of
 its row, and one over the row's sum of ``exp(score - largest)``.
 """
 
@@ -28,14 +28,14 @@ from memohop.nn._backends.numba.lanes import (
 from memohop.nn._backends.numba.row_loops import exp, top
 
 HEADS = LANES
-SUMS = 4  # channels of a head that are summed up side by side
+SUMS = 4  # channels of a head that are summed side by side
 PAIR = 2 * HEADS
 ROWS_AT_ONCE = 64  # a sum of sums is more exact than one long sum
 
 
 @jit
 def turn(given, first, rows, channels, out, to):
-    """Some rows from ``[heads, width]`` to ``[width, heads]``."""
+    """Transpose some rows from ``[heads, width]`` to ``[width, heads]``."""
     width = channels // Index(HEADS)
     for i in range(rows):
         for d in range(width):
@@ -51,7 +51,7 @@ def turn(given, first, rows, channels, out, to):
 
 @jit
 def turn_back(given, first, rows, channels, out, to):
-    """Some rows from ``[width, heads]`` to ``[heads, width]``."""
+    """Transpose some rows from ``[width, heads]`` to ``[heads, width]``."""
     width = channels // Index(HEADS)
     for i in range(rows):
         for d in range(width):
@@ -65,7 +65,7 @@ def turn_back(given, first, rows, channels, out, to):
 
 @jit
 def drop_of(k, words, thresholds, scales):
-    """What :func:`draw` knows of a member's dropout; zeros where there is none."""
+    """A member's dropout in the form that :func:`draw` takes; zeros if there is none."""
     if len(words):
         return words[k], thresholds[k], scales[k]
     return np.zeros(2, np.uint32), np.int16(0), Float(0)
@@ -73,7 +73,7 @@ def drop_of(k, words, thresholds, scales):
 
 @jit
 def draw(start, count, total, drop, masks):
-    """Part of the masks ``[heads, total]``, turned: ``[count, heads]``."""
+    """Part of the masks ``[heads, total]``, transposed: ``[count, heads]``."""
     (key, middle), threshold, scale = drop
     least = Int(Int(threshold) << Int(16))
     for slot in range(Index(count) * Index(HEADS)):
@@ -86,7 +86,7 @@ def draw(start, count, total, drop, masks):
 
 @jit
 def prepare(mapped, nodes, receive, send, drop, dropping, ends, values):
-    """The values turned and dropped; into ``ends``, unless that is empty, the nodes' scores."""
+    """Transpose and drop the values; write the nodes' scores into ``ends`` unless it is empty."""
     channels = Index(len(mapped)) // Index(nodes)
     width = channels // Index(HEADS)
     masks = np.empty(Index(ROWS_AT_ONCE) * channels, np.float32)
@@ -111,7 +111,7 @@ def prepare(mapped, nodes, receive, send, drop, dropping, ends, values):
 
 @jit
 def score(pointers, columns, begin, beyond, ends, keep, slope, slopes, scores):
-    """The scores of a block of rows, -inf for what is left out, and the rectifier's slopes."""
+    """The scores of a block of rows, -inf for entries left out, and the rectifier's slopes."""
     start = Index(pointers[begin])
     count = Index(pointers[beyond]) - start
     for i in range(Index(begin), Index(beyond)):
@@ -130,7 +130,7 @@ def score(pointers, columns, begin, beyond, ends, keep, slope, slopes, scores):
 
 @jit
 def _subtract_largest(scores, first, last):
-    """The largest scores of a row, 0 where it has none, are taken from its scores."""
+    """Subtract a row's largest scores, or 0 if it has none, from its scores."""
     largest = alike(Float(-np.inf))
     for slot in range(first, last, Index(HEADS)):
         largest = larger(load(scores, slot), largest)
@@ -161,7 +161,7 @@ def _inverse_sums(weights, first, last):
 
 @jit
 def _collect(columns, first, last, weights, values, bias, out, row):
-    """A row of the result: weighted values, and the bias."""
+    """A row of the result: the weighted values plus the bias."""
     channels, step = Index(len(bias)), Index(HEADS)
     for d in range(Index(0), channels, Index(SUMS * HEADS)):
         d1, d2, d3 = d + step, d + Index(2) * step, d + Index(3) * step
@@ -180,7 +180,7 @@ def _collect(columns, first, last, weights, values, bias, out, row):
 
 @jit
 def largest_block(pointers, step):
-    """How many entries the largest block of ``step`` rows has."""
+    """The number of entries in the largest block of ``step`` rows."""
     most, rows = 0, len(pointers) - 1
     for begin in range(0, rows, step):
         most = max(most, pointers[min(begin + step, rows)] - pointers[begin])
@@ -192,7 +192,7 @@ def attend(
     first, last, pointers, columns, mapped, vectors, keep, slope, step,
     value_words, value_thresholds, value_scales, words, thresholds, scales, out, ends, norms,
 ):  # fmt: skip
-    """Without words there are no masks; ``keep`` is empty where all entries stay."""
+    """Without words there are no masks; ``keep`` is empty if all entries stay."""
     nodes, channels = mapped.shape[1:]
     most = largest_block(pointers, step) * HEADS
     weights, masks = np.empty(most, np.float32), np.empty(most, np.float32)

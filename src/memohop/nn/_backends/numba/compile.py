@@ -1,9 +1,9 @@
-"""How Numba compiles the loops of :mod:`.kernels`: at their first use, and kept.
+"""How Numba compiles the loops of :mod:`.kernels`: at their first use, then cached.
 
-Each loop goes through the matrices from ``first`` to ``last``, or through such rows of all of
-them. Indices are unsigned, since Numba would look at each signed one for its sign. Sums may be
-taken in another order than written, which makes vectors of them, in the functions that say so;
-infinities and NaN count everywhere.
+Each loop goes through the matrices from ``first`` to ``last``, or through those rows of all
+matrices. Indices are unsigned because Numba checks the sign of each signed index. Functions that
+allow it may sum in another order than written, which lets the compiler vectorise the sums;
+infinities and NaN are respected everywhere.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def jit_in_any_order(function: Callable[..., Any]) -> Any:
 
 
 def _with_vectors(dispatcher: Any) -> Any:
-    """Makes one vector of sums that are written side by side, whenever this loop is compiled.
+    """Always compile sums that are written side by side in this loop into one vector.
 
-    Numba has one switch for that, and for the whole process. The lock keeps what others compile
-    away from it while it is on.
+    Numba has one switch for that, which applies to the whole process. The lock keeps other
+    compilations away while it is on.
     """
-    if numba.config.DISABLE_JIT:  # a plain function, for who looks for an error in it
+    if numba.config.DISABLE_JIT:  # a plain function, for debugging
         return dispatcher
     compile_plainly = dispatcher.compile
 

@@ -1,6 +1,6 @@
-"""The loops of dropout and a narrow linear map at once, for :mod:`.kernels`.
+"""The loops of dropout and a narrow linear map in one pass, for :mod:`.kernels`.
 
-One node after the other, so that what dropout leaves of a row is never written to memory.
+They handle one node after the other, so a row after dropout is never written to RAM.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ROWS_AT_ONCE = 256  # a sum of sums is more exact than one long sum
 
 @jit
 def dropped_linear(first, last, values, weight, words, thresholds, scales, out):
-    """What is left of each row, times each row of the weight."""
+    """The product of each row after dropout with each row of the weight."""
     nodes, width = values.shape[1:]
     mask = np.empty(width, np.float32)
     for k in range(first, last):
@@ -47,7 +47,7 @@ def _add(sums, factor, row):
 def dropped_linear_backward(
     first, last, values, weight, words, thresholds, scales, grad, of_values, of_weight
 ):
-    """The sums in ``of_weight`` start with zeros; a node without gradient needs no mask."""
+    """The sums in ``of_weight`` start at zero; a node without gradient needs no mask."""
     nodes, width = values.shape[1:]
     mask, left = np.empty(width, np.float32), np.empty(width, np.float32)
     part = np.zeros(weight.shape[1:], np.float32)

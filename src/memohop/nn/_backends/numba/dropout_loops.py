@@ -1,6 +1,6 @@
-"""The hash of :mod:`memohop.nn.randomness` and the masks made of it, for the CPU kernels.
+"""The hash of :mod:`memohop.nn.randomness` and its masks, for the CPU kernels.
 
-Each hash decides two neighbours, by its halves as signed 16-bit numbers.
+Each hash decides two neighbouring elements: its halves are read as signed 16-bit numbers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The gated update of MMP and the cosine of its regulariser on a CPU, in Numba.
 
-The functions of the update take and give what those of
-:mod:`memohop.nn._backends.triton.gate_kernels` do. The ``+mmp`` rows need them: a step of ``gcn+mmp``
-takes 1.3 times as long without the update on Cora and 1.4 times on Actor, and there, where the
-regulariser is on, 1.3 times without the cosine.
+The functions of the update take and return the same values as those of
+:mod:`memohop.nn._backends.triton.gate_kernels`. The ``+mmp`` rows need them: a step of ``gcn+mmp``
+without the update takes 1.3 times as long on Cora and 1.4 times on Actor. On Actor, where the
+regulariser is on, it takes 1.3 times as long without the cosine.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def gated_update_backward(
 
 
 def cosine(one: Tensor, other: Tensor, least: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Cosines ``[B, N]`` of rows, and the inverses of both lengths, 0 for one below ``least``."""
+    """Cosines ``[B, N]`` of rows, and both inverse lengths, 0 for a length below ``least``."""
     shape = one.shape[:2]
     found = torch.empty(shape), torch.empty(shape), torch.empty(shape)
     run_loop(
@@ -82,7 +82,7 @@ def cosine(one: Tensor, other: Tensor, least: float) -> tuple[Tensor, Tensor, Te
 def cosine_backward(
     one: Tensor, other: Tensor, cosines: Tensor, inverses: tuple[Tensor, Tensor], grad: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The gradients in both."""
+    """The gradients in both inputs."""
     found = torch.empty(one.shape), torch.empty(one.shape)
     run_loop(
         gate_loops.cosine_backward, one.numel(), len(one), one, other,

@@ -1,7 +1,7 @@
 """The loops of MMP's gated update and of the cosine, for :mod:`.gate_kernels`.
 
-One node after the other: a row of each matrix is in the cache while all is done that is to be
-done with it.
+They handle one node after the other: a row of each matrix stays in the cache until all work on
+it is done.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _sigmoid(score):
 def gated_update(
     first, last, hidden, message, weight, bias, words, thresholds, scales, out, memory, gates
 ):
-    """Without words there are no masks, and an empty memory is not wanted."""
+    """Without words there are no masks; an empty memory array is not filled."""
     nodes, width = hidden.shape[1:]
     mask, message_mask = np.ones(width, np.float32), np.ones(width, np.float32)
     for k in range(first, last):
@@ -65,7 +65,7 @@ def gated_update_backward(
     first, last, hidden, message, weight, gates, of_out, of_memory, words, thresholds, scales,
     of_hidden, of_message, of_weight, of_bias,
 ):  # fmt: skip
-    """The sums in ``of_weight`` and ``of_bias`` start with zeros."""
+    """The sums in ``of_weight`` and ``of_bias`` start at zero."""
     nodes, width = hidden.shape[1:]
     mask, message_mask = np.ones(width, np.float32), np.ones(width, np.float32)
     part_weight, part_bias = np.zeros((3, 2 * width), np.float32), np.zeros(3, np.float32)
@@ -140,7 +140,7 @@ def cosine(first, last, one, other, least, out, of_one, of_other):
 def cosine_backward(
     first, last, one, other, cosines, inverse_one, inverse_other, grad, of_one, of_other
 ):
-    """The gradients in both, from the cosines, the inverses of the lengths and the gradient."""
+    """The gradients in both inputs, from the cosines, the inverse lengths and the gradient."""
     for k in range(first, last):
         for i in range(one.shape[1]):
             left, right = inverse_one[k, i], inverse_other[k, i]

@@ -1,11 +1,11 @@
 """The CPU kernels, in Numba: attention, sparse products, the row softmax and a narrow linear map.
 
-As with :mod:`memohop.nn._backends.triton.kernels`, each has a plain PyTorch counterpart beside its
-caller, which runs where Numba is absent and in the tests as the second computation. The functions
-here take and give tensors; the loops are in files of their own. Each of the ``K`` matrices is
-computed by itself and in a fixed order: a result depends neither on its company nor on the threads.
+As in :mod:`memohop.nn._backends.triton.kernels`, each has a plain PyTorch counterpart beside its
+caller, which runs if Numba is absent, and in the tests as the second computation. The functions
+here take and return tensors; the loops are in separate files. Each of the ``K`` matrices is
+computed by itself and in a fixed order: a result depends neither on the others nor on the threads.
 
-A step takes so many times as long without
+A step takes this many times as long without
 
 - narrow products: 1.2 with ``gat`` on Cora, 1.3 with ``gat+de`` on Chameleon;
 - attention and row softmax: 1.1 with ``gat+de`` on Chameleon and ``gatv2`` on Cora;
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from memohop.nn._ops.pairs import Pairs
     from memohop.nn._ops.pattern import Pattern
 
-_LARGE = 1 << 18  # numbers to go through from which a second thread is worth its start
+_LARGE = 1 << 18  # from this many numbers on, a second thread pays off
 _AT_ONCE = 1 << 12  # entries that stay in the cache between the passes over them
 
 
@@ -77,7 +77,7 @@ def weighted_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
 
 
 def weighted_product_backward(values: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
-    """The same with the transposed matrices."""
+    """The same product with the transposed matrices."""
     padded, width = _padded(grad), grad.shape[-1]
     out = grad.new_zeros(len(grad), pattern.shape[1], padded.shape[-1])
     run_loop(
@@ -88,9 +88,9 @@ def weighted_product_backward(values: Tensor, grad: Tensor, pattern: Pattern) ->
 
 
 def pair_product(values: Tensor, dense: Tensor, pattern: Pattern, pairs: Pairs) -> Tensor:
-    """For pairs (row, part), that row's product with that part of ``[K, columns, parts * D]``.
+    """For each pair (row, part), the row's product with that part of ``[K, columns, parts * D]``.
 
-    Values of one matrix, ``[1, entries]``, serve for all. Those that are 0 cost next to nothing.
+    The values of one matrix, ``[1, entries]``, serve for all. Zeros cost next to nothing.
     """
     apart = dense.unflatten(-1, (pairs.parts, -1))
     padded, width = _padded(apart, product_loops.WIDE), apart.shape[-1]
@@ -105,7 +105,7 @@ def pair_product(values: Tensor, dense: Tensor, pattern: Pattern, pairs: Pairs) 
 
 
 def pair_product_backward(values: Tensor, grad: Tensor, pattern: Pattern, pairs: Pairs) -> Tensor:
-    """The gradient of :func:`pair_product` in its ``dense``, from one of its result."""
+    """The gradient of :func:`pair_product` in its ``dense``, from the gradient of its result."""
     padded, width = _padded(grad, product_loops.WIDE), grad.shape[-1]
     out = grad.new_zeros(len(grad), pattern.shape[1], pairs.parts, padded.shape[-1])
     run_loop(
@@ -116,7 +116,7 @@ def pair_product_backward(values: Tensor, grad: Tensor, pattern: Pattern, pairs:
 
 
 def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
-    """For each entry the inner product of two rows: ``[K, entries]``."""
+    """The inner product of two rows for each entry: ``[K, entries]``."""
     out = left.new_empty(len(left), len(pattern))
     work = out.numel() * left.shape[-1]
     run_loop(product_loops.inner, work, len(left), *pattern.csr_indices, left, right, out)
@@ -124,7 +124,7 @@ def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
 
 
 def row_softmax(scores: Tensor, pattern: Pattern) -> Tensor:
-    """Softmax of ``[K, entries]`` within rows; rows of -inf alone give 0."""
+    """Softmax of ``[K, entries]`` within rows; rows with only -inf give 0."""
     out, pointers = torch.empty(scores.shape), pattern.csr_indices[0]
     run_loop(row_loops.row_softmax, out.numel(), len(out), pointers, scores, _step(pattern), out)
     return out
@@ -175,20 +175,20 @@ def dropped_linear_backward(
 
 
 def drop_arrays(keys: Tensor, rates: Tensor, word1: int, word2: int) -> tuple[Any, Any, Any]:
-    """What the loops know of dropout: words of the hash, thresholds and scales."""
+    """Dropout in the form that the loops take: words of the hash, thresholds and scales."""
     words = as_array(keys ^ keys.new_tensor([word1, word2])).view(np.uint32)
     return words, as_array(thresholds(rates)), as_array(1 / (1 - rates))
 
 
 def as_array(tensor: Tensor) -> Any:
-    """The numbers of a tensor for a loop, row after row; a copy only where they lie otherwise."""
+    """The numbers of a tensor for a loop, row by row; copied only if they are not contiguous."""
     return tensor.detach().contiguous().numpy()
 
 
 def _in_one_row(members: Tensor) -> tuple[Any, int]:
-    """The numbers of all members as they lie in memory, and how far apart members begin.
+    """The numbers of all members as they are stored, and the stride between members.
 
-    Weights of a population lie among its other parameters; this does not copy them.
+    The weights of a population lie among its other parameters; this does not copy them.
     """
     if not members[0].is_contiguous():
         members = members.contiguous()
@@ -198,18 +198,18 @@ def _in_one_row(members: Tensor) -> tuple[Any, int]:
 
 
 def _padded(dense: Tensor, lanes: int = LANES) -> Tensor:
-    """With columns of zeros up to a full vector, which is faster than loops for the rest."""
+    """Pad with columns of zeros to a full vector, which is faster than loops for the rest."""
     rest = -dense.shape[-1] % lanes
     return F.pad(dense, (0, rest)) if rest else dense
 
 
 def _step(pattern: Pattern) -> int:
-    """How many rows to take through all passes before the next ones."""
+    """How many rows go through all passes before the next rows do."""
     return max(1, _AT_ONCE * pattern.shape[0] // max(1, len(pattern)))
 
 
 def run_loop(loop: Callable[..., None], work: int, count: int, *arguments: Any) -> None:
-    """The loop for all of the ``K`` matrices, spread over PyTorch's number of threads.
+    """Run the loop for all ``K`` matrices, spread over PyTorch's number of threads.
 
     Tensors among the arguments become arrays; one that is written to must be contiguous.
     """

@@ -1,6 +1,6 @@
 """Eight numbers that the loops of :mod:`.kernels` handle side by side.
 
-As a tuple, each number by name: that is what the compiler makes a vector of.
+They are a tuple, each number with a name, because the compiler makes a vector of that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ LANES = 8
 
 @jit
 def load(flat, at):
-    """The lanes from an index on."""
+    """The lanes that start at an index."""
     return (
         flat[at], flat[at + Index(1)], flat[at + Index(2)], flat[at + Index(3)],
         flat[at + Index(4)], flat[at + Index(5)], flat[at + Index(6)], flat[at + Index(7)],
@@ -21,7 +21,7 @@ def load(flat, at):
 
 @jit
 def store(flat, at, lanes):
-    """Puts the lanes there."""
+    """Store the lanes at an index."""
     flat[at], flat[at + Index(1)] = lanes[0], lanes[1]
     flat[at + Index(2)], flat[at + Index(3)] = lanes[2], lanes[3]
     flat[at + Index(4)], flat[at + Index(5)] = lanes[4], lanes[5]
@@ -30,7 +30,7 @@ def store(flat, at, lanes):
 
 @jit
 def plus(lanes, factor, more):
-    """Adds to each lane another, times one factor for all."""
+    """Add to each lane another one, times a common factor."""
     return (
         lanes[0] + factor * more[0], lanes[1] + factor * more[1], lanes[2] + factor * more[2],
         lanes[3] + factor * more[3], lanes[4] + factor * more[4], lanes[5] + factor * more[5],
@@ -40,7 +40,7 @@ def plus(lanes, factor, more):
 
 @jit
 def plus_product(lanes, one, other):
-    """Adds to each lane the product of two others."""
+    """Add to each lane the product of two others."""
     return (
         lanes[0] + one[0] * other[0], lanes[1] + one[1] * other[1],
         lanes[2] + one[2] * other[2], lanes[3] + one[3] * other[3],
@@ -60,7 +60,7 @@ def product(one, other):
 
 @jit
 def larger(one, other):
-    """The larger of the two in each lane; `other` where `one` is NaN."""
+    """The larger of the two in each lane; ``other`` where ``one`` is NaN."""
     return (
         one[0] if one[0] > other[0] else other[0], one[1] if one[1] > other[1] else other[1],
         one[2] if one[2] > other[2] else other[2], one[3] if one[3] > other[3] else other[3],

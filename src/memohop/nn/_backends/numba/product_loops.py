@@ -7,7 +7,7 @@ import numpy as np
 from memohop.nn._backends.numba.compile import Float, Index, jit, jit_in_any_order
 from memohop.nn._backends.numba.lanes import LANES, load, plus, store
 
-WIDE = 2 * LANES  # columns that are multiplied side by side where they are many
+WIDE = 2 * LANES  # columns multiplied side by side if there are many
 
 
 @jit_in_any_order
@@ -37,7 +37,7 @@ def inner(first, last, pointers, columns, left, right, out):
 
 @jit
 def product(first, last, pointers, columns, values, dense, out):
-    """Sums of dense rows, times values, in lanes of the width."""
+    """Sums of dense rows times values, in lanes of the width."""
     width, zero = Index(dense.shape[2]), Float(0)
     for k in range(first, last):
         value, flat, ours = values[k], dense[k].reshape(-1), out[k].reshape(-1)
@@ -52,7 +52,7 @@ def product(first, last, pointers, columns, values, dense, out):
 
 @jit
 def transposed_product(first, last, pointers, columns, values, dense, out):
-    """Adds each dense row, times values, to rows of ``out``, which starts with zeros."""
+    """Add each dense row, times values, to rows of ``out``, which starts at zero."""
     width = Index(dense.shape[2])
     for k in range(first, last):
         value = values[k if len(values) > 1 else 0]
@@ -68,7 +68,7 @@ def transposed_product(first, last, pointers, columns, values, dense, out):
 
 @jit
 def _leave_out_zeros(pointers, columns, values, kept_pointers, kept_columns, kept_values):
-    """The entries of one matrix that are not zero."""
+    """The nonzero entries of one matrix."""
     count = Index(0)
     for i in range(len(pointers) - 1):
         kept_pointers[i] = count
@@ -80,9 +80,9 @@ def _leave_out_zeros(pointers, columns, values, kept_pointers, kept_columns, kep
 
 @jit
 def pair_product(first, last, pointers, columns, values, rows, parts, dense, each, step, out):
-    """Rows of products with a part of dense ones, of which there is one ``each`` so many numbers.
+    """Rows of products with one part of the dense matrices, which are ``each`` numbers apart.
 
-    Their rows have ``step`` numbers, those of the parts side by side.
+    Their rows have ``step`` numbers, with the parts side by side.
     """
     width, zero = Index(out.shape[2]), Float(0)
     begin, column, value = np.empty_like(pointers), np.empty_like(columns), np.empty_like(values[0])
@@ -107,7 +107,7 @@ def pair_product(first, last, pointers, columns, values, rows, parts, dense, eac
 
 @jit
 def transposed_pair_product(first, last, pointers, columns, values, rows, parts, dense, out):
-    """Adds each pair's dense row, times values, to a part of ``out``, which starts with zeros."""
+    """Add each pair's dense row, times values, to a part of ``out``, which starts at zero."""
     width = Index(out.shape[3])
     step = Index(out.shape[2]) * width
     begin, column, value = np.empty_like(pointers), np.empty_like(columns), np.empty_like(values[0])

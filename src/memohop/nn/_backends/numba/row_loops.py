@@ -1,8 +1,8 @@
 """The loops of attention, softmax and sums over rows, for :mod:`.kernels`.
 
-Memory is what costs time, so that a block of rows is finished while it is in the cache. Where
-rows are short, the processor waits at the end of each loop over a row: what can run over the
-whole block at once does.
+Access to RAM takes most of the time, so a block of rows is finished while it is in the cache. If
+rows are short, the processor waits at the end of each loop over a row, so everything that can run
+over the whole block at once does.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from memohop.nn._backends.numba.compile import Float, Index, Int, jit, jit_in_an
 
 @jit
 def exp(x):
-    """The exponential of a number that is not positive, to 1.3 ulp.
+    """The exponential of a number that is not positive, accurate to 1.3 ulp.
 
-    2^n times a polynomial in the rest (that of the Cephes library). Adding 1.5 * 2^23 rounds,
+    It is 2^n times a polynomial in the rest (from the Cephes library). Adding 1.5 * 2^23 rounds
     and leaves n in the last bits.
     """
     shifted = x * Float(1.44269504) + Float(12582912)
@@ -52,13 +52,13 @@ def _rows_of(pointers):
 
 @jit
 def top(value):
-    """What to take from the scores of a row whose largest is ``value``."""
+    """The number to subtract from the scores of a row with the largest score ``value``."""
     return Float(0) if value == -np.inf else value
 
 
 @jit
 def _normalise(pointers, begin, end, rows, tops, out):
-    """Softmax of the scores in ``out``, in rows whose largest scores are known."""
+    """Softmax of the scores in ``out``, given the largest score of each row."""
     first, last = Index(pointers[begin]), Index(pointers[end])
     for e in range(first, last):
         out[e] -= tops[Index(rows[e])]
@@ -73,7 +73,7 @@ def _normalise(pointers, begin, end, rows, tops, out):
 
 @jit
 def attention(first, last, pointers, columns, receive, send, keep, slope, step, out):
-    """Weights; ``keep`` is empty where all entries stay."""
+    """Weights; ``keep`` is empty if all entries stay."""
     rows, tops = _rows_of(pointers), np.empty(len(pointers) - 1, np.float32)
     for k in range(first, last):
         ours, theirs = out[k], send[k]
@@ -96,7 +96,7 @@ def attention(first, last, pointers, columns, receive, send, keep, slope, step, 
 def attention_backward(
     first, last, pointers, columns, receive, send, weights, grad, slope, of_receive, of_send
 ):
-    """Gradients in both ends of the entries; ``of_send`` starts with zeros."""
+    """Gradients in both ends of the entries; ``of_send`` starts at zero."""
     for k in range(first, last):
         theirs, weight, of_weight, of_theirs = send[k], weights[k], grad[k], of_send[k]
         for i in range(len(pointers) - 1):

@@ -1,6 +1,6 @@
 """Products with crowded graphs on a CPU, in Numba, by tables of sums.
 
-``h2gcn`` needs them, for its second neighbourhood: a step takes 2.3 times as long without on
+``h2gcn`` needs them for its second neighbourhood: without them a step takes 2.3 times as long on
 Squirrel and 2.1 times on Chameleon.
 """
 
@@ -32,10 +32,10 @@ def fixed_product(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Te
 
 
 class PackedMatrix:
-    """A matrix whose entry (i, j) is 0 or the product of row i's factor and column j's, in bits.
+    """A bit matrix: entry (i, j) is 0 or the product of row i's factor and column j's.
 
-    Columns are computed by themselves and in a fixed order: a result depends neither on its
-    company nor on the threads, which share out rows.
+    Columns are computed by themselves and in a fixed order: a result depends neither on the
+    others nor on the threads, which share out rows.
 
     Args:
         pointers: where the entries of each row begin, int32.
@@ -69,7 +69,7 @@ class PackedMatrix:
         return out if bias is None else out.add_(bias[:, None])
 
     def _multiply(self, dense: Tensor) -> Tensor:
-        """The same for a width that a table has."""
+        """The same products for a width that a table has."""
         rows = self.shape[0]
         out = dense.new_empty(len(dense), rows, dense.shape[-1])
         run_loop(
@@ -80,7 +80,7 @@ class PackedMatrix:
 
 
 def _tables(columns: int) -> tuple[int, int]:
-    """How many tables so many columns of dense matrices take, and their width."""
+    """The number and the width of the tables for this many columns of dense matrices."""
     tables = max(1, -(-columns // WIDE))
     width = -(-columns // (tables * LANES)) * LANES
     return tables, WIDE if width > _ALMOST_WIDE else width

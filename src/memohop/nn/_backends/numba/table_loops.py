@@ -1,9 +1,9 @@
 """Products with a matrix of zeros and ones by tables of sums, for :mod:`.table_kernels`.
 
 This is the method of four Russians. Four columns of the matrix have 16 possible sums of the four
-dense rows that they multiply; four bits of a row of the matrix say which of these to add. That is
+dense rows that they multiply; four bits of a row of the matrix select the sum to add. That is
 one addition for four entries, whether they are zero or one. A word holds the bits of eight such
-groups, whose tables stay in the cache for all rows of the matrix.
+groups; their tables stay in the cache for all rows of the matrix.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SUMS = 1 << BITS
 
 @jit
 def pack(pointers, columns, words):
-    """The bits ``[words, rows]`` of the entries, into what starts with zeros."""
+    """Write the bits ``[words, rows]`` of the entries into an array that starts at zero."""
     for i in range(len(pointers) - 1):
         for e in range(Index(pointers[i]), Index(pointers[i + 1])):
             column = Index(columns[e])
@@ -50,7 +50,7 @@ def product(first, last, words, row_factors, column_factors, dense, out):
 
 @jit
 def _tabulate(start, factors, flat, width, tables):
-    """The sums of the scaled dense rows from ``start``; that of none is 0 and stays so."""
+    """The sums of the scaled dense rows from ``start``; the empty sum is 0 and stays 0."""
     for c in range(min(BITS * GROUPS, len(factors) - start)):
         column = Index(start + c)
         group, new = Index(c // BITS * _SUMS * WIDE), Index(WIDE) << Index(c % BITS)
@@ -62,7 +62,7 @@ def _tabulate(start, factors, flat, width, tables):
 
 @numba.njit(inline="always")
 def _add(words, tables, width, flat):
-    """To each row the sums that its word chooses, one of each table."""
+    """Add to each row the sums that its word selects, one from each table."""
     for i in range(len(words)):
         word, row = words[i], Index(i) * width
         at = (
@@ -81,7 +81,7 @@ def _add(words, tables, width, flat):
 
 @jit
 def _start(word, group):
-    """Where the sum begins that the bits of a group choose."""
+    """The start of the sum that the bits of a group select."""
     chosen = (word >> Word(BITS * group)) & Word(_SUMS - 1)
     return Index(chosen) * Index(WIDE) + Index(group * _SUMS * WIDE)
 

@@ -1,7 +1,7 @@
 """A step of Adam on a CPU: one fused pass per member instead of several over the whole stack.
 
-It buys next to nothing (2 % of a step on average). It corrects the moments in float64, as the
-results of CPUs have it; the whole stack, which a CUDA graph replays, does so in float32.
+It saves little (2 % of a step on average). It corrects the moments in float64, like the
+results from CPUs; the whole stack, which a CUDA graph replays, does so in float32.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def step(
     betas: tuple[float, float],
     epsilon: float,
 ) -> None:
-    """Change parameters and moments ``[B, P]``, with rates ``[B]``, after ``count`` steps."""
+    """Update parameters and moments ``[B, P]``, with rates ``[B]``, after ``count`` steps."""
     rates = zip(lr.tolist(), weight_decay.tolist(), strict=True)
     for member, (rate, decay) in enumerate(rates):
         torch._fused_adam_(

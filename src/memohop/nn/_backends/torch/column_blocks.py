@@ -1,13 +1,13 @@
-r"""Sparse products with large operands on a CPU, one part of the operand after the other.
+r"""Sparse products with large operands on a CPU, one block of the operand after the other.
 
-A product collects from rows that lie all over its operand. Where that is larger than a cache and
-much is collected, it is quicker to go through blocks :math:`b` of its rows, which a cache holds:
+A product collects rows from all over its operand. If the operand is larger than a cache and
+much is collected, it is quicker to go through blocks :math:`b` of its rows that fit into a cache:
 
 .. math::
     \mathbf{A}\mathbf{H} = \sum_b \mathbf{A}_b\mathbf{H}_b
 
 with the columns :math:`\mathbf{A}_b` of the matrix that belong to the block. ``h2gcn`` on PubMed
-needs it: a step takes 1.7 times as long without.
+needs it: without it a step takes 1.7 times as long.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def column_blocks(matrix: FixedMatrix, width: int) -> list[Tensor]:
 
 
 def product_by_blocks(matrices: Iterable[Tensor], dense: Tensor, out: Tensor) -> None:
-    """The sum of the products of the blocks and of the rows ``[columns, D]`` they belong to."""
+    """The sum of the products of the blocks with their rows ``[columns, D]``."""
     first = 0
     for matrix in matrices:
         rows = dense[first : first + matrix.shape[1]]

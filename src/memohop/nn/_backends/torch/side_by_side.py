@@ -1,8 +1,8 @@
-"""Products of one matrix with the stacks of all members, on a GPU by PyTorch's own kernels.
+"""Products of one matrix with the stacks of all members, on a GPU, by PyTorch's own kernels.
 
 Matrices that are more than a sixth full are multiplied with their zeros. ``h2gcn`` needs that: its
 second neighbourhood has 31 % of all pairs of Squirrel, where a step takes 1.58 times as long
-without. The sparse product serves types that the Triton kernels do not.
+otherwise. The sparse product serves types that the Triton kernels do not.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def full(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
-    """With the zeros, one product for each member, which rounds it alike in any company."""
+    """With the zeros: one product per member, so rounding does not depend on the others."""
     return _plus(torch.bmm(matrix.full.expand(len(dense), -1, -1), dense), bias)
 
 
 def sparse(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
-    """Without the zeros, all members side by side."""
+    """Without the zeros: all members side by side."""
     return _plus(side_by_side(matrix.csr, dense), bias)
 
 

@@ -1,9 +1,9 @@
-"""A batched matrix product, in Triton, that rounds each member alike whatever the batch.
+"""A batched matrix product, in Triton, that rounds each member alike in any batch.
 
 Matrix libraries choose their algorithm, and with it the order of the sums, by the size of the
-batch: a member of a population would then notice its company in the last bit, and Adam magnifies
-that where a gradient is next to nothing. Here the order depends on the shapes of one member alone.
-This is what it is for: it is as quick as the library's product, and no quicker.
+batch: the last bit of a member of a population would then depend on the other members, and Adam
+magnifies that where a gradient is nearly 0. Here the order depends on one member's shapes alone.
+That is its only purpose: it is as quick as the library's product, and no quicker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-_SPLIT = 1024  # where there are few tiles, the inner sum is cut into parts of this length
+_SPLIT = 1024  # if there are few tiles, the inner sum is cut into parts of this length
 _FEW_TILES = 16
 
 

@@ -1,8 +1,8 @@
 """The gated update of MMP as GPU kernels, in Triton: one pass forward and one backward.
 
-As in :mod:`.kernels`, masks are those of every device and sums run in a fixed order. The ``+mmp`` rows
-need it: on an H200 a step of ``gcn+mmp`` takes 1.7 times as long without on Cora and 1.4 times on
-Squirrel.
+As in :mod:`.kernels`, masks are the same on every device and sums run in a fixed order. The
+``+mmp`` rows need it: on an H200 a step of ``gcn+mmp`` without it takes 1.7 times as long on Cora
+and 1.4 times on Squirrel.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The GPU kernels, in Triton: sparse products, dropout and the row softmax.
 
-Each has a plain PyTorch counterpart beside its caller, which runs on CPUs, where Triton is
+Each has a plain PyTorch counterpart beside its caller, which runs on CPUs, if Triton is
 absent, and in the tests as the second computation. The hash is that of
 :mod:`memohop.nn.randomness`, so masks are equal bit for bit on every device. All sums run in a
 fixed order: the same call gives the same bits.
 
-On an H200, with 40 members, a step takes so many times as long without the products: 1.6 with
+On an H200, with 40 members, a step takes this many times as long without the products: 1.6 with
 ``gcn+mmp`` on Cora and 2.1 on Texas, 8 with ``gat`` on Cora; without the row softmax and sums: 1.3
 with ``gat`` on Cora; without dropout: 1.2 with ``mlp`` on Cora and ``h2gcn`` on Texas.
 """
@@ -56,7 +56,7 @@ def member_words(keys, rates, member, word1, word2):
 
 @triton.jit
 def _round_half_even(value):
-    """As ``torch.round``: adding and taking away 2^23 leaves no fraction."""
+    """Like ``torch.round``: adding and subtracting 2^23 leaves no fraction."""
     return ((value + 8388608.0) - 8388608.0).to(tl.int32)
 
 
@@ -120,7 +120,7 @@ def dropped_product(
         values: ``[entries]`` shared by all, or ``[K, entries]``, in the order of the pattern.
         dense: the right-hand sides.
         bias: ``[K, D]``, added to every row.
-        pattern: where the values are.
+        pattern: the positions of the values.
         drop: ``(keys [K, 2], rates [K], word, word)`` for dropout on the values by entry.
         transposed: whether to multiply with the transposes.
     """
@@ -168,7 +168,7 @@ def _inner_kernel(
 
 
 def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
-    """For each entry the inner product of two rows: ``[K, entries]``."""
+    """The inner product of two rows for each entry: ``[K, entries]``."""
     row, column = pattern.row32, pattern.csr_indices[1]
     left = left if left.stride(-1) == 1 else left.contiguous()
     right = right if right.stride(-1) == 1 else right.contiguous()
@@ -214,7 +214,7 @@ def _softmax_kernel(
 
 
 def row_softmax(scores: Tensor, pattern: Pattern) -> Tensor:
-    """Softmax of ``[K, entries]`` within rows; rows of -inf alone give 0."""
+    """Softmax of ``[K, entries]`` within rows; rows with only -inf give 0."""
     scores, pointers = scores.contiguous(), pattern.csr_indices[0]
     out, (count, entries), rows = torch.empty_like(scores), scores.shape, len(pointers) - 1
     block_k, block_e = _row_shape(count, entries, rows)
@@ -253,7 +253,7 @@ def row_sums(values: Tensor, pattern: Pattern) -> Tensor:
 
 
 def _row_shape(count: int, entries: int, rows: int) -> tuple[int, int]:
-    """A tile of matrices by entries whose width is near the usual length of a row."""
+    """A tile of matrices by entries; its width is near the usual length of a row."""
     block_e = min(64, max(4, triton.next_power_of_2(entries // max(rows, 1) + 1)))
     return max(1, min(triton.next_power_of_2(count), 512 // block_e)), block_e
 
@@ -271,7 +271,7 @@ def _dropout_kernel(values, keys, rates, out, count, word1, word2, BLOCK: tl.con
 
 
 def dropout(values: Tensor, keys: Tensor, rates: Tensor, word1: int, word2: int) -> Tensor:
-    """Dropout of ``[B, ...]``, each member by its own key and rate."""
+    """Dropout of ``[B, ...]``, each member with its own key and rate."""
     values = values.contiguous()
     out = torch.empty_like(values)
     count = values[0].numel()
