@@ -10,20 +10,13 @@ from memohop.own.ensemble import at_temperature, choose_weights, fit_temperature
 from memohop.own.folds import make_masks
 from memohop.own.portfolio import Candidate
 from memohop.own.problem import Problem
-from memohop.training.metrics import METRICS
-from memohop.training.objective import Classification
+from tiny_problem import tiny_problem
 
 
 @pytest.fixture
 def problem() -> Problem:
     y = np.arange(60) % 2
-    return Problem(
-        x=np.ones((60, 1), dtype=np.float32),
-        arcs=np.empty((2, 0), dtype=np.int64),
-        y=y,
-        objective=Classification(METRICS["accuracy"]),
-        masks=make_masks(y, splits=2, seed=0),
-    )
+    return tiny_problem(y=y, masks=make_masks(y, splits=2, seed=0))
 
 
 def candidate(problem: Problem, right: np.ndarray, sure: float) -> Candidate:

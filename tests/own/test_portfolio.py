@@ -14,8 +14,7 @@ from memohop.own.folds import make_masks
 from memohop.own.portfolio import search
 from memohop.own.problem import Problem
 from memohop.training import Enough
-from memohop.training.metrics import METRICS
-from memohop.training.objective import Classification
+from tiny_problem import tiny_problem
 
 
 @dataclass
@@ -66,13 +65,7 @@ class Toy:
 @pytest.fixture
 def problem() -> Problem:
     y = np.arange(100) % 2
-    return Problem(
-        x=np.ones((100, 1), dtype=np.float32),
-        arcs=np.empty((2, 0), dtype=np.int64),
-        y=y,
-        objective=Classification(METRICS["accuracy"]),
-        masks=make_masks(y, splits=3, seed=0),
-    )
+    return tiny_problem(y=y, masks=make_masks(y, splits=3, seed=0))
 
 
 def test_every_kind_has_its_trials_and_the_best_is_first(problem):

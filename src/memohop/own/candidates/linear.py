@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +15,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import MaxAbsScaler
 
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.candidates.view_family import ViewFamily
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem, check_width
 from memohop.own.saved import Saved, Sizes, as_tensors
-from memohop.own.views import Sees, View
+from memohop.own.views import View
 from memohop.training import Enough
 
 _STEPS = 300  # of the solver, at most
@@ -63,32 +64,12 @@ class Linear:
         return cls(view, weight, saved.array("bias", (sizes.outputs,)))
 
 
-@dataclass(frozen=True)
-class LinearFamily:
-    """Linear models with the same features.
+class LinearFamily(ViewFamily):
+    """``linear``, ``linear+neighbours`` and ``linear+rows``."""
 
-    Attributes:
-        id: ``linear``, ``linear+neighbours`` or ``linear+rows``.
-        sees: The features that they use.
-        balanced: Whether classes, rather than nodes, have equal weight.
-    """
-
-    id: str
-    sees: Sees
-    balanced: bool = False
-    has_memory: bool = False
-    openers: int = 1
-
-    @property
-    def sees_graph(self) -> bool:
-        """Whether it uses arcs."""
-        return self.sees != "columns"
-
-    def first(self, problem: Problem) -> list[Setting]:
+    def starts(self) -> list[Mapping[str, float]]:
         """Penalties of very different sizes."""
-        if not (self.sees_graph or problem.has_columns):
-            return []
-        return [Setting(self.id, {}, {"freedom": freedom}) for freedom in _FIRST]
+        return [{"freedom": freedom} for freedom in _FIRST]
 
     def near(
         self, problem: Problem, best: Setting, count: int, generator: np.random.Generator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -17,11 +17,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 from memohop.errors import UsageError
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
 from memohop.own.candidates.tree_text import END, check_trees
+from memohop.own.candidates.view_family import ViewFamily
 from memohop.own.folds import Mask
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem, check_width
 from memohop.own.saved import Saved, Sizes
-from memohop.own.views import Sees, View
+from memohop.own.views import View
 from memohop.training import Enough
 
 _ROUNDS = 2000  # at most; early stopping ends nearly all fits sooner
@@ -89,32 +90,12 @@ class Trees:
         return cls(view, text)
 
 
-@dataclass(frozen=True)
-class TreeFamily:
-    """Trees with the same features.
+class TreeFamily(ViewFamily):
+    """``lightgbm`` and ``lightgbm+neighbours``."""
 
-    Attributes:
-        id: ``lightgbm`` or ``lightgbm+neighbours``.
-        sees: The features that they use.
-        balanced: Whether classes, rather than nodes, have equal weight.
-    """
-
-    id: str
-    sees: Sees
-    balanced: bool = False
-    has_memory: bool = False
-    openers: int = 1
-
-    @property
-    def sees_graph(self) -> bool:
-        """Whether they use arcs."""
-        return self.sees != "columns"
-
-    def first(self, problem: Problem) -> list[Setting]:
+    def starts(self) -> list[Mapping[str, float]]:
         """Three sizes of trees."""
-        if not (self.sees_graph or problem.has_columns):
-            return []
-        return [Setting(self.id, {}, dict(zip(_NAMES, numbers, strict=True))) for numbers in _FIRST]
+        return [dict(zip(_NAMES, numbers, strict=True)) for numbers in _FIRST]
 
     def near(
         self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
