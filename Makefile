@@ -9,7 +9,7 @@ demo: .venv/.ready
 	$(BIN)/memohop demo
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal
 
 fuzz: .venv/.ready  # thousands of damaged and odd files for everything that reads files
 	$(BIN)/pytest -m fuzz --hypothesis-profile=fuzz

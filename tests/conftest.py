@@ -3,7 +3,7 @@
 Three environment variables change how the tests run; ``make matrix`` tries them all:
 
 ``MEMOHOP_TEST_SEED``     shifts the seeds (see ``numerics.py``)
-``MEMOHOP_TEST_THREADS``  the number of PyTorch threads, 1 by default
+``MEMOHOP_TEST_THREADS``  the number of threads, 1 by default
 ``MEMOHOP_TEST_NUMBA``    0 hides Numba
 """
 
@@ -13,7 +13,13 @@ import os
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
+
+# The test graphs are small: more threads would only wait, and several tests may run at once. The
+# libraries read this when they are imported, those of processes that tests start as well.
+THREADS = os.environ.get("MEMOHOP_TEST_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = THREADS
 
 if os.environ.get("MEMOHOP_TEST_NUMBA") == "0":
     sys.modules["numba"] = None  # type: ignore[assignment]  # makes its import fail
@@ -23,8 +29,7 @@ import torch
 import memohop.pyg  # noqa: F401  # first: PyG's own import warns, an error here
 import numerics
 
-# The test graphs are small: more threads would only wait.
-torch.set_num_threads(int(os.environ.get("MEMOHOP_TEST_THREADS", "1")))
+torch.set_num_threads(int(THREADS))
 
 try:
     from hypothesis import HealthCheck, settings
@@ -38,6 +43,15 @@ else:
     settings.register_profile("test", _PROPERTIES, max_examples=100, derandomize=True)
     settings.register_profile("fuzz", _PROPERTIES, max_examples=2000)
     settings.load_profile("test")
+
+
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist the tests run one by one
+def pytest_xdist_auto_num_workers():
+    """As many workers as cores, but each needs RAM, and the time to import and collect it all."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with_ram = psutil.virtual_memory().available // (2 << 30)
+    workers = min(cores or 1, with_ram, 8)
+    return workers if workers > 1 else 0  # a single one would do no more than this process
 
 
 @pytest.fixture(autouse=True)

@@ -35,11 +35,11 @@ def assert_same(one, other, tolerance=1e-7):
 )
 def test_a_member_alone_equals_the_member_in_company_and_in_chunks(name, words):
     members = mixed_members()
-    together = train(words, name, members, epochs=15)
+    together = train(words, name, members, epochs=6)
     for member, result in zip(members, together, strict=True):
-        (alone,) = train(words, name, [member], epochs=15)
+        (alone,) = train(words, name, [member], epochs=6)
         assert_same(alone, result)
-    reversed_order = train(words, name, members[::-1], epochs=15)[::-1]
+    reversed_order = train(words, name, members[::-1], epochs=6)[::-1]
     for one, other in zip(together, reversed_order, strict=True):
         assert_same(one, other)
 
@@ -48,7 +48,7 @@ def test_chunks_follow_the_memory_budget_and_change_nothing(words, monkeypatch):
     monkeypatch.setattr("memohop.training.plan.held_bytes", lambda device: 0)
     monkeypatch.setattr("memohop.training.plan.resident_growth", lambda function: 0)
     members = mixed_members()
-    whole = train(words, "gcn+mmp", members, epochs=30)
+    whole = train(words, "gcn+mmp", members, epochs=8)
     sizes = []
     create = Population.__init__
 
@@ -57,7 +57,7 @@ def test_chunks_follow_the_memory_budget_and_change_nothing(words, monkeypatch):
         create(self, task, build, members, **rest)
 
     monkeypatch.setattr(Population, "__init__", spy)
-    cut = train(words, "gcn+mmp", members, epochs=30, memory=5_000_000)
+    cut = train(words, "gcn+mmp", members, epochs=8, memory=5_000_000)
     first = next(index for index, size in enumerate(sizes) if size > 1)
     chunks = sizes[first:]  # before them, each kind of member is measured by itself
     assert set(sizes[:first]) == {1}
@@ -127,8 +127,8 @@ def test_a_population_equals_a_plain_loop_with_torch_adam(words):
 
 def test_early_stopping_per_member_and_compaction_change_no_result(data):
     members = grid(split=range(4), seed=(seeded(0), seeded(1)), lr=(0.001, 0.1))
-    full = train(data, "gcn", members, epochs=80)
-    stopped = train(data, "gcn", members, epochs=80, patience=6)
+    full = train(data, "gcn", members, epochs=40)
+    stopped = train(data, "gcn", members, epochs=40, patience=6)
     assert len({result.epochs for result in stopped}) > 3
     for whole, cut in zip(full, stopped, strict=True):
         # Replay the rule on the full curve.
@@ -145,7 +145,7 @@ def test_early_stopping_per_member_and_compaction_change_no_result(data):
 
 def test_kept_models_give_the_reported_scores(words):
     members = mixed_members()[:3]
-    for result in train(words, "gcn+mmp", members, epochs=20, keep_models=True):
+    for result in train(words, "gcn+mmp", members, epochs=8, keep_models=True):
         model = memohop.build("gcn+mmp", 30, 5)
         model.load_state_dict(result.state)
         graph = model.prepare(words.edge_index, words.num_nodes)

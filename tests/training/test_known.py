@@ -47,9 +47,9 @@ MEMBERS = [
 
 @pytest.mark.parametrize("name", BACKBONES)
 def test_a_member_alone_equals_the_member_in_company(name, data):
-    together = train(data, name, MEMBERS, options=BOTH, epochs=8)
+    together = train(data, name, MEMBERS, options=BOTH, epochs=5)
     for member, result in zip(MEMBERS, together, strict=True):
-        (alone,) = train(data, name, [member], options=BOTH, epochs=8)
+        (alone,) = train(data, name, [member], options=BOTH, epochs=5)
         np.testing.assert_allclose(alone.loss_curve, result.loss_curve, atol=1e-7, rtol=0)
         np.testing.assert_allclose(alone.val_curve, result.val_curve, atol=1e-7, rtol=0)
 
@@ -145,7 +145,7 @@ def test_there_is_always_a_label_left_for_the_loss(data):
     few.val_mask, few.test_mask = (
         mask & ~few.train_mask for mask in (data.val_mask, data.test_mask)
     )
-    results = train(few, "gcn+mmp", MEMBERS, options=BOTH | {"label_rate": 0.9}, epochs=30)
+    results = train(few, "gcn+mmp", MEMBERS, options=BOTH | {"label_rate": 0.9}, epochs=12)
     for result in results:
         assert not result.diverged
         assert (result.loss_curve > 0).all()

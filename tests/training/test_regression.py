@@ -199,6 +199,11 @@ def test_errors_are_scored_by_their_negative(metric, keep, data):
     assert result.val == pytest.approx(result.val_curve[result.best_epoch])
     if keep == "first":
         assert result.best_epoch == int(result.val_curve.argmax())
+
+
+@pytest.mark.parametrize("metric", ["mae", "rmse"])
+def test_an_error_that_grows_ends_the_training(metric, data):
+    data.metric = metric
     patient = train(data, "mlp", [Member(lr=0.02)], epochs=400, patience=5)[0]
     assert patient.epochs == patient.best_epoch + 6 < 400
 
