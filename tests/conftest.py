@@ -18,8 +18,7 @@ import pytest
 
 # The test graphs are small: more threads would only wait, and several tests may run at once. The
 # libraries read this when they are imported, those of processes that tests start as well.
-THREADS = os.environ.get("MEMOHOP_TEST_THREADS", "1")
-os.environ["OMP_NUM_THREADS"] = THREADS
+os.environ["OMP_NUM_THREADS"] = os.environ.get("MEMOHOP_TEST_THREADS", "1")
 
 if os.environ.get("MEMOHOP_TEST_NUMBA") == "0":
     sys.modules["numba"] = None  # type: ignore[assignment]  # makes its import fail
@@ -29,7 +28,7 @@ import torch
 import memohop.pyg  # noqa: F401  # first: PyG's own import warns, an error here
 import numerics
 
-torch.set_num_threads(int(THREADS))
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 try:
     from hypothesis import HealthCheck, settings

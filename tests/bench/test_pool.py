@@ -52,7 +52,7 @@ def attempt(job, resources):
 def without_data(job, resources):
     if job.cell.model == "gcn":
         BUSY.write_text(str(os.getpid()))
-        time.sleep(60)
+        time.sleep(600)
     while not (BUSY.exists() and BUSY.read_text()):
         time.sleep(0.01)
     raise DataError("there are no files")
@@ -144,7 +144,7 @@ def test_missing_data_ends_everything(tiny_file, tmp_path, unlucky, capsys):
     assert capsys.readouterr().err == "memohop: there are no files\n"
     assert scores(path) == [[], [], [], []]
     busy = int((tmp_path / "busy").read_text(encoding="utf-8"))
-    for _ in range(1000):
+    for _ in range(10_000):
         if not psutil.pid_exists(busy):
             break
         time.sleep(0.01)
@@ -157,6 +157,13 @@ def test_the_processes_share_the_threads_of_one(tiny, monkeypatch, unlucky):
     jobs = (Job(cell, cell.runs) for cell in tiny.cells(["paper"]))
     attempts = [attempt for _, attempt in pool_engine(3)(jobs, Resources(), lambda *_: None)]
     assert [attempt.failure for attempt in attempts] == ["2 threads"] * 6
+
+
+def is_worker(process):
+    try:
+        return "spawn_main" in "".join(process.cmdline())
+    except psutil.NoSuchProcess:  # it has ended since it was listed
+        return False
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as a POSIX terminal does")
@@ -178,7 +185,7 @@ def test_no_process_is_left_behind(way, tiny_file, tmp_path):
         while driver.poll() is None and len(workers) < 2:
             time.sleep(0.01)
             family = psutil.Process(driver.pid).children(recursive=True)
-            workers = [p for p in family if "spawn_main" in "".join(p.cmdline())]
+            workers = [process for process in family if is_worker(process)]
         if way == "kill":
             driver.kill()
         else:  # a terminal sends it to all of them: the workers leave it to the driver

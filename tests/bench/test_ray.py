@@ -1,6 +1,7 @@
 """A Ray cluster on this machine trains what this process would, also when it loses a worker."""
 
 import time
+from contextlib import suppress
 from functools import partial
 from threading import Thread
 from types import SimpleNamespace
@@ -27,11 +28,12 @@ class Hunter(Thread):
     def run(self):
         while not (self.killed or self.stop):
             for process in psutil.Process().children(recursive=True):
-                if process.name().startswith("ray::attempt"):
-                    time.sleep(0.3)  # it has only just begun
-                    process.kill()
-                    self.killed.append(process.pid)
-                    return
+                with suppress(psutil.NoSuchProcess):  # it has ended since it was listed
+                    if process.name().startswith("ray::attempt"):
+                        time.sleep(0.3)  # it has only just begun
+                        process.kill()
+                        self.killed.append(process.pid)
+                        return
             time.sleep(0.02)
 
 

@@ -132,8 +132,8 @@ def test_killing_it_at_random_moments_changes_nothing(small_file, tmp_path, proc
     processes("run", small_file, "--store", whole).join()
     each = (time.monotonic() - begin) / 8
     moments = random.Random(7)
-    watched = Store(killed)
-    for _ in range(KILLS):
+    watched, exits = Store(killed), []
+    while len(exits) < KILLS and 0 not in exits:
         process = processes("run", small_file, "--store", killed)
         begun = "SELECT * FROM claims WHERE pid = ?"
         while process.is_alive() and not watched.db.execute(begun, (process.pid,)).fetchall():
@@ -141,8 +141,11 @@ def test_killing_it_at_random_moments_changes_nothing(small_file, tmp_path, proc
         process.join(moments.uniform(0, 1.5 * each))
         process.kill()
         process.join()
-        assert process.exitcode == -9
+        exits.append(process.exitcode)
     watched.close()
+    # On a machine that has less to do than before, one may come to the end.
+    assert exits[0] == -9
+    assert set(exits) <= {-9, 0}
     processes("run", small_file, "--store", killed).join()
     assert content(killed) == content(whole)
     assert len(content(whole)["cells"]) == 8
@@ -203,7 +206,7 @@ class TestClaims:
         with Claims(store) as ours:
             ours.take("cell")
             store.db.execute("UPDATE claims SET alive = 0")
-            for _ in range(1000):
+            for _ in range(10_000):
                 ((alive,),) = store.db.execute("SELECT alive FROM claims").fetchall()
                 if alive:
                     break

@@ -22,7 +22,7 @@ CSBM = ["train", "csbm", "--data-option", "nodes=200"]
 
 def run(*arguments, **more):
     command = [sys.executable, "-m", "memohop", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, **more)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **more)
 
 
 def fails(capsys, *arguments, code=2):
@@ -46,7 +46,7 @@ class TestProcess:
         if not script.exists():
             pytest.skip("the package is not installed here, so that there is no script")
         by_script = subprocess.run(
-            [script, "data", "list"], capture_output=True, text=True, timeout=60
+            [script, "data", "list"], capture_output=True, text=True, timeout=300
         )
         by_module = run("data", "list")
         assert by_script.returncode == by_module.returncode == 0
@@ -73,7 +73,7 @@ class TestProcess:
             "import sys; from memohop.cli import main; main(['data', 'list']); main(['--help']); "
             "sys.exit('torch' in sys.modules)"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=300)
         assert done.returncode == 0
 
 
@@ -256,7 +256,7 @@ class TestEnds:
         os.close(reading)
         command = [sys.executable, "-m", "memohop", "data", "list"]
         done = subprocess.run(
-            command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60
+            command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=300
         )
         os.close(writing)
         assert done.returncode == 1

@@ -79,7 +79,7 @@ class TestTable:
             f"main(['table', 'table1', '--results', {str(folder / 'table1.json')!r}]); "
             "sys.exit('torch' in sys.modules)"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=300)
         assert done.returncode == 0, done.stderr
 
 

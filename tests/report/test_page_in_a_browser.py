@@ -57,7 +57,7 @@ def browse(tmp_path_factory):
         (folder / "page.html").write_text(before + ANSWER % script + "</html>", encoding="utf-8")
         address = (folder / "page.html").as_uri()
         command = [browser, *FLAGS, f"--user-data-dir={folder / 'user'}", "--dump-dom", address]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         found = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, flags=re.DOTALL)
         assert found, done.stderr
