@@ -51,6 +51,16 @@ def test_of_equal_scores_the_smaller_loss_wins(problem):
     assert weights[1] > 0.9
 
 
+def test_luck_of_the_best_does_not_make_it_the_only_one(problem):
+    """The first is right on one node more than the others, which err on different nodes."""
+    nodes = np.arange(60)
+    lucky = candidate(problem, nodes % 3 != 0, 0.8)
+    others = [candidate(problem, nodes % 3 != part, 0.8) for part in (1, 2) for _ in range(3)]
+    weights = choose_weights(problem, [lucky, *others], [0, 1])
+    assert weights[0] < 0.5
+    assert weights.sum() == pytest.approx(1)
+
+
 def test_the_temperature_of_probabilities_that_are_too_sure():
     generator = np.random.default_rng(0)
     truth = generator.uniform(0.02, 0.98, 20_000)

@@ -28,7 +28,15 @@ from memohop.own.record import FitRecord
 from memohop.own.saved import checked_options
 from tiny_problem import ring, tiny_problem
 
-PARTS = ("linear", "lightgbm", "linear+rows", "lightgbm+neighbours", "linkx", "gcn+mmp")
+PARTS = (
+    "linear",
+    "lightgbm",
+    "linear+rows",
+    "lightgbm+neighbours",
+    "linkx",
+    "gcn+mmp",
+    "lightgbm+positions",
+)
 FAST = {"trials": 1, "time": None, "splits": 2}
 
 

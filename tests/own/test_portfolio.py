@@ -131,3 +131,18 @@ def test_models_that_may_be_chosen_are_kept_and_others_not(problem, monkeypatch)
     kept = [one for one in found.candidates if all(fit.part for fit in one.fits.values())]
     assert 4 <= len(kept) < 12
     assert {*found.complete()[:4]} <= {*kept}
+
+
+@pytest.mark.parametrize(("good", "splits"), [(0.95, [0]), (0.65, [0, 1, 2])])
+def test_a_leader_without_all_splits_decides_only_if_it_is_clearly_better(good, splits):
+    """A kind that had time for one split of three is better by 30 nodes of 100, or by none."""
+
+    class OnlyFirst(Toy):
+        def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
+            fits = super().fit(problem, settings, splits, **options)
+            return [{split: fit for split, fit in one.items() if split == 0} for one in fits]
+
+    y = np.arange(400) % 2
+    problem = tiny_problem(y=y, masks=make_masks(y, splits=3, seed=0))
+    found = search(problem, [OnlyFirst("one", good), Toy("all", 0.65)], time=None, trials=1, seed=0)
+    assert found.splits == splits

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from memohop.own.candidates.family import Fitted, Setting
+from memohop.own.paired import paired_interval
 from memohop.own.portfolio import Candidate, Search
-from memohop.own.verdict import answers, of_test, paired_interval
+from memohop.own.verdict import answers, of_test
 from tiny_problem import tiny_problem
 
 
@@ -42,7 +43,7 @@ def test_the_interval_of_few_test_nodes_leaves_out_one_at_a_time():
     m = len(y)
     assert m == 12
     one, other = np.arange(m) % 4 != 0, np.arange(m) % 3 != 0
-    found = paired_interval(problem, outputs(one, y), outputs(other, y))
+    found = paired_interval(problem, problem.masks.test, outputs(one, y), outputs(other, y))
     differences = one.astype(float) - other
     left_out = np.array([np.delete(differences, node).mean() for node in range(m)])
     variance = (m - 1) / m * ((left_out - left_out.mean()) ** 2).sum() + 1 / (m + 2) ** 2
@@ -54,7 +55,7 @@ def test_the_interval_of_few_test_nodes_leaves_out_one_at_a_time():
 def test_a_model_against_itself_may_be_ahead_by_a_node():
     problem = tiny_problem()
     said = outputs(np.ones(12, dtype=bool), problem.y[problem.masks.test])
-    found = paired_interval(problem, said, said)
+    found = paired_interval(problem, problem.masks.test, said, said)
     assert found.mean == 0
     assert found.low < 0 < found.high
     assert found.high == pytest.approx(stats.t.ppf(0.975, 11) / 14)
@@ -68,7 +69,7 @@ def test_a_ranking_is_as_sure_as_its_rarer_class_allows(rare, reach):
     truth = problem.y[problem.masks.test]
     assert np.bincount(truth).tolist() == [10, rare // 5]
     said = outputs(np.ones(len(truth), dtype=bool), truth)
-    found = paired_interval(problem, said, said)
+    found = paired_interval(problem, problem.masks.test, said, said)
     assert found.high == pytest.approx(reach)
 
 

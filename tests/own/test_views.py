@@ -93,3 +93,49 @@ def test_one_graph_after_another_is_never_mistaken_for_the_last():
     for scale in range(20):
         found = view.features(graph(X * scale), Y)
         assert np.allclose(found[:, :2], X * scale)
+
+
+def _slow_positions(adjacency):
+    """The scaled matrix times its right singular vectors, whose signs are arbitrary."""
+    rows, columns = adjacency.sum(axis=1), adjacency.sum(axis=0)
+    scaled = adjacency / np.sqrt(np.outer(np.maximum(rows, 1e-30), np.maximum(columns, 1e-30)))
+    left, sizes, _ = np.linalg.svd(np.where(adjacency > 0, scaled, 0))
+    return left * sizes
+
+
+def test_positions_are_the_leading_singular_vectors(monkeypatch):
+    generator = np.random.default_rng(0)
+    arcs = np.unique(generator.integers(9, size=(2, 60)), axis=1)
+    arcs = arcs[:, arcs[0] != arcs[1]]
+    inputs = Inputs(np.eye(9, 2, dtype=np.float32), arcs, np.arange(9) % 2, of_fit=9)
+    monkeypatch.setattr(views, "_POSITIONS", 3)
+    view = View.fit(inputs, "positions", 2)
+    names = view.names(inputs, ["a", "b"])
+    found = view.features(inputs, inputs.y)
+    at = [number for number, one in enumerate(names) if one.source == "position"]
+    assert [names[number].name for number in at] == [
+        "out 1",
+        "out 2",
+        "out 3",
+        "in 1",
+        "in 2",
+        "in 3",
+    ]
+    assert len(names) == found.shape[1]
+    ends = (inputs.neighbourhood.out, inputs.neighbourhood.into)
+    for part, adjacency in zip(np.split(found[:, at], 2, axis=1), ends, strict=True):
+        slow = _slow_positions(adjacency.toarray().astype(np.float64))[:, :3]
+        assert np.abs(part) == pytest.approx(np.abs(slow), abs=1e-3)
+
+
+def test_a_later_node_has_the_position_of_one_with_the_same_neighbours():
+    view = View.fit(graph(), "positions", 2)
+    # Node 4 comes later and is a neighbour of node 1, like nodes 0, 2 and 3.
+    later = graph().with_new_nodes(X[:1], np.array([[1, 4], [4, 1]]), np.array([-1]), None)
+    names = view.names(later, ["a", "b"])
+    at = [number for number, one in enumerate(names) if one.source == "position"]
+    found = view.features(later, later.y)[:, at]
+    assert found[4] == pytest.approx(found[0], abs=1e-6)
+    assert np.abs(found[0]).max() > 0.1
+    other = Inputs(X[:3], ARCS[:, :4], Y[:3])
+    assert (view.features(other, Y[:3])[:, at] == 0).all()

@@ -5,7 +5,8 @@ starting from the best candidate, the selection repeatedly adds the candidate th
 mean most on the validation nodes, possibly one it has added before, until nothing helps. As the
 authors advise for many candidates, this is done several times, each with a random half of them, so
 the ensemble does not depend on one lucky candidate. The weight of a candidate is its share of all
-additions. An ensemble that is not better than the best candidate is not used.
+additions. The ensemble is kept even if the best candidate alone scores a little higher: the best of
+hundreds owes some of its score to luck with the validation nodes.
 
 A temperature :math:`T` calibrates probabilities: :math:`\mathbf{p}^{1/T}`, divided by its sum, with
 the :math:`T` that has the smallest log-loss on the validation nodes.
@@ -88,11 +89,7 @@ def choose_weights(
         if bags > 1:
             bag = np.sort(generator.permutation(bag)[: len(bag) // 2])
         weights[bag] += _greedy([said[index] for index in bag], merit)
-    weights /= weights.sum()
-    mixed = [np.tensordot(weights, of_split, axes=1) for of_split in zip(*said, strict=True)]
-    if merit(mixed) < merit(said[0]):
-        weights = np.eye(len(candidates))[0]
-    return weights
+    return weights / weights.sum()
 
 
 def _greedy(

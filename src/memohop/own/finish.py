@@ -50,7 +50,7 @@ class Chosen:
 
 
 def choose(problem: Problem, found: Search, *, single: bool = False) -> Chosen:
-    """The best candidate by mean validation score, or an ensemble if it is better.
+    """An ensemble of the best candidates by mean validation score, or the best one alone.
 
     Args:
         problem: The problem that the candidates were fitted on.

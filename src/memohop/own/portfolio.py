@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from memohop.own.candidates.family import Family, Fitted, Look, Setting
+from memohop.own.paired import paired_interval
 from memohop.own.problem import Problem
 from memohop.training import Enough
 
@@ -263,16 +264,20 @@ class _Run:
     def splits(self) -> list[int]:
         """The splits for the final comparison of candidates.
 
-        They are those of the candidate with the most splits, unless another candidate, which lacked
-        time for all of them, leads by more than its scores vary: then they are those of the leader.
+        They are those of the candidate with the most splits, unless the leader, which lacked time
+        for all of them, is clearly better on the validation nodes of one: then they are its own.
         """
         ranked = [one for one in self.ranked() if one.scores]
         if not ranked:
             return []
+        leader = ranked[0]
         most = max(ranked, key=lambda one: len(one.scores))  # the first, so the best, of these
-        margin = float(np.std([*most.scores.values()]))
-        leads = self.lead(ranked[0]) > self.lead(most) + margin
-        return sorted((ranked[0] if leads else most).scores)
+        shared = [split for split in leader.scores if split in most.scores]
+        if leader is most or not shared:
+            return sorted(most.scores)
+        mask, fits = self.problem.masks.val[:, shared[0]], (leader.fits, most.fits)
+        gap = paired_interval(self.problem, mask, *(fit[shared[0]].val for fit in fits))
+        return sorted((leader if gap.above_zero else most).scores)
 
     # The clock
 

@@ -15,9 +15,10 @@ from memohop.intervals import Interval
 from memohop.own.candidates.family import Family
 from memohop.own.ensemble import at_temperature
 from memohop.own.finish import Chosen
+from memohop.own.paired import paired_interval
 from memohop.own.portfolio import Search, Stop
 from memohop.own.problem import Outputs, Problem
-from memohop.own.verdict import Answer, answers, of_test, paired_interval
+from memohop.own.verdict import Answer, answers, of_test
 from memohop.training.metrics import METRICS
 
 _BINS = 10  # of probabilities, in the reliability plot
@@ -302,7 +303,9 @@ def _family_scores(
                 test=problem.score(said, problem.masks.test) if complete else None,
                 options=best.setting.options,
                 numbers=best.setting.numbers,
-                behind=paired_interval(problem, kept, said) if complete else None,
+                behind=paired_interval(problem, problem.masks.test, kept, said)
+                if complete
+                else None,
             )
         )
     return sorted(scores, key=lambda one: -one.val)

@@ -28,6 +28,7 @@ _SOURCES = {
     "degree": "how many neighbours it has",
     "labels": "the labels of its neighbours",
     "rows": "who its neighbours are",
+    "position": "where it is in the graph",
 }
 _ENDS = {
     "trials": "all settings were tried",
@@ -199,6 +200,8 @@ def _words(reason: Reason) -> str:
         return f"labels of its neighbours, {name} away"
     if source == "rows":
         return f"being a neighbour of {name}, or not"
+    if source == "position":
+        return f"position in the graph, coordinate {name}"
     return f"{name}, mean over {'its neighbours' if source == 'one hop' else 'two hops'}"
 
 

@@ -19,6 +19,7 @@ _VIEWS: dict[str, LinearFamily | TreeFamily] = {
     "linear+neighbours": LinearFamily("linear+neighbours", "neighbours"),
     "linear+rows": LinearFamily("linear+rows", "rows"),
     "lightgbm+neighbours": TreeFamily("lightgbm+neighbours", "neighbours"),
+    "lightgbm+positions": TreeFamily("lightgbm+positions", "positions"),
 }
 MEMORY = tuple(name for name in SPACES if name.endswith("+mmp"))
 """The kinds with memory-based message passing."""

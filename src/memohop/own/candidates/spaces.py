@@ -188,13 +188,14 @@ SPACES: dict[str, Space] = {
             for direction, rounds, labels, address, numbers in (
                 ("undirected", "2 normalised", "memory", "none", _USUAL),
                 ("undirected", "2 normalised", "memory", "rows", _USUAL),
+                ("out", "2 normalised", "memory", "none", _USUAL),
                 ("undirected", "2 normalised", "none", "none", _USUAL),
                 ("undirected", "2 normalised", "none", "rows", _USUAL),
                 ("undirected", "4 normalised", "memory", "none", _NOT_DROPPED),
                 ("out", "2 normalised", "none", "rows", _numbers(0.01, 5e-4, 0.5, 0.5, 0.0)),
             )
         ),
-        openers=5,
+        openers=6,
     ),
 }
 """The settings to try of each model of the registry."""

@@ -91,7 +91,7 @@ class Trees:
 
 
 class TreeFamily(ViewFamily):
-    """``lightgbm`` and ``lightgbm+neighbours``."""
+    """``lightgbm``, ``lightgbm+neighbours`` and ``lightgbm+positions``."""
 
     def starts(self) -> list[Mapping[str, float]]:
         """Three sizes of trees."""
