@@ -1,6 +1,6 @@
 """``memohop fit`` against what else one might do with two tables, at equal seconds, in one run.
 
-    python benchmarks/tables.py ../shared/tables --seconds 300
+    python benchmarks/tables.py ../shared/tables --seconds 300 -o outputs
 
 Each folder of tables has ``nodes.csv.gz``, ``edges.csv.gz``, with the label column empty for some
 nodes, and ``truth.csv`` with the labels of those. Everyone gets the same files and seconds, chooses
@@ -282,51 +282,62 @@ def run_fit(case: Case, folder: Path, seconds: float) -> np.ndarray:
 
 
 def main() -> None:
-    """Print a row for each graph."""
+    """Run everyone on every graph, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="with a folder for each graph")
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--graphs", help="names of some of them, with commas between")
     parser.add_argument("--only", help="fit, lightgbm, linear or sage; all of them by default")
-    parser.add_argument("-o", "--output", type=Path, help="JSON file for the scores")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, help="folder; what is there is not run again"
+    )
     arguments = parser.parse_args()
     names = arguments.graphs.split(",") if arguments.graphs else None
-    found = []
-    print(f"{'graph':16} {'metric':9} {'model':9} {'score':>7} {'seconds':>8} settings", flush=True)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    print(f"{'graph':16} {'metric':9} {'model':9} {'score':>7} {'fit ahead by':>22} {'s':>5} tried")
     for folder in sorted(path.parent for path in arguments.folder.glob("*/truth.csv")):
         if names is not None and folder.name not in names:
             continue
-        case = read(folder)
+        case, fitted = read(folder), None
         for name in ("fit", *(rival.name for rival in RIVALS)):
             if arguments.only not in (None, name):
                 continue
-            begin = time.monotonic()
-            tried = 0
-            if name == "fit":
-                outputs = run_fit(case, folder, arguments.seconds)
-            else:
-                rival = next(one for one in RIVALS if one.name == name)
-                outputs, tried = rival.run(case, arguments.seconds)
-            score, took = case.score(outputs[case.hidden], case.truth), time.monotonic() - begin
-            row = {"graph": case.name, "metric": case.metric, "model": name, "score": score}
-            found.append(
-                {**row, "seconds": took, "settings": tried, "error": _error(case, outputs)}
-            )
-            line = f"{case.name:16} {case.metric:9} {name:9} {100 * score:7.2f} {took:8.0f}"
+            path = arguments.output / f"{case.name}.{name}.npz"
+            if not path.exists():
+                run(case, folder, name, arguments.seconds, path)
+            with np.load(path) as found:
+                outputs, seconds, tried = found["outputs"], found["seconds"], found["tried"]
+            fitted = outputs if name == "fit" else fitted
+            gap = "" if fitted is None or name == "fit" else ahead(case, fitted, outputs)
+            score = 100 * case.score(outputs, case.truth)
+            line = f"{case.name:16} {case.metric:9} {name:9} {score:7.2f} {gap:>22} {seconds:5.0f}"
             print(line, tried or "", flush=True)
-    if arguments.output:
-        arguments.output.write_text(json.dumps(found, indent=1))
 
 
-def _error(case: Case, outputs: np.ndarray, resamples: int = 200) -> float:
-    """The standard error of the score over the hidden nodes, by the bootstrap."""
-    draw, scores = np.random.default_rng(0), []
+def run(case: Case, folder: Path, name: str, seconds: float, path: Path) -> None:
+    """One contender on one graph; its outputs for the hidden nodes go to a file."""
+    begin, tried = time.monotonic(), 0
+    if name == "fit":
+        outputs = run_fit(case, folder, seconds)
+    else:
+        rival = next(one for one in RIVALS if one.name == name)
+        outputs, tried = rival.run(case, seconds)
+    took = time.monotonic() - begin
+    np.savez(path, outputs=outputs[case.hidden], seconds=took, tried=tried)
+
+
+def ahead(case: Case, one: np.ndarray, other: np.ndarray, resamples: int = 1000) -> str:
+    """How far one is ahead, in percent, with a 95 % interval by resampling the hidden nodes."""
+    draw, gaps = np.random.default_rng(0), []
     for _ in range(resamples):
-        rows = draw.integers(len(case.hidden), size=len(case.hidden))
+        rows = draw.integers(len(case.truth), size=len(case.truth))
         if case.classes and len(np.unique(case.truth[rows])) < 2:
             continue
-        scores.append(case.score(outputs[case.hidden][rows], case.truth[rows]))
-    return float(np.std(scores))
+        scores = [case.score(outputs[rows], case.truth[rows]) for outputs in (one, other)]
+        gaps.append(100 * (scores[0] - scores[1]))
+    low, high = np.percentile(gaps, [2.5, 97.5])
+    gap = 100 * (case.score(one, case.truth) - case.score(other, case.truth))
+    return f"{gap:+.2f} ({low:+.1f} to {high:+.1f})"
 
 
 if __name__ == "__main__":
