@@ -175,7 +175,8 @@ def _effects(
     found, directed = {}, graph.neighbourhood.directed
     for other in tried:
         between = ((source == index) & (target == other)) | ((source == other) & (target == index))
-        without = replace(graph, arcs=graph.arcs[:, ~between], directed=directed)
+        weights = None if graph.weights is None else graph.weights[~between]
+        without = replace(graph, arcs=graph.arcs[:, ~between], weights=weights, directed=directed)
         found[other] = float(whole - estimator.model_.outputs(without)[index, first])
     return found
 
