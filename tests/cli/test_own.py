@@ -327,7 +327,9 @@ class TestAppended:
         output = tmp_path / "out.csv"
         command = ["predict", str(rows_model), "--append", *at(tmp_path), "-o", str(output)]
         assert main(command) == 0
-        assert "2 nodes" in capsys.readouterr().err
+        err = " ".join(capsys.readouterr().err.split())
+        assert "2 nodes" in err
+        assert memohop.load_model(rows_model).report_.later_text() in err
         with output.open(encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         assert [row["id"] for row in rows] == ["new", "newer"]

@@ -149,7 +149,8 @@ def fit(
     else:
         console = output_console()
         console.print(fit_table(record))
-        for said in filter(None, (record.verdict(), rare_text(record), record.legend())):
+        told = (record.verdict(), rare_text(record), record.later_text(), record.legend())
+        for said in filter(None, told):
             console.print(f"\n{said}", markup=False)
     remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
     if record.stopped == "interrupted":

@@ -122,7 +122,10 @@ class View:
     def _rows(self, inputs: Inputs) -> Matrix:
         if inputs.of_fit != self.nodes:  # another graph: its rows are unknown
             return sparse.csr_array((inputs.nodes, self.nodes), dtype=np.float32)
-        return inputs.neighbourhood.both[:, : self.nodes]  # arcs to later nodes have no feature
+        rows = inputs.neighbourhood.both[:, : self.nodes]  # arcs to later nodes have no feature
+        if inputs.hidden is None:
+            return rows
+        return sparse.csr_array(rows @ sparse.diags_array((~inputs.hidden).astype(np.float32)))
 
     def saved(self) -> Saved:
         """What :meth:`from_saved` needs."""

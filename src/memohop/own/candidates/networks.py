@@ -70,11 +70,23 @@ class Network:
 
     def _of_nodes(self, rows: Tensor, inputs: Inputs) -> Tensor:
         """Weights with a row for each node, zeros for nodes added after ``fit``."""
+        if inputs.hidden is not None:
+            return rows.masked_fill(torch.from_numpy(inputs.hidden)[:, None], 0)
         if inputs.of_fit == inputs.nodes:
             return rows
         padded = torch.zeros(inputs.nodes, *rows.shape[1:], dtype=rows.dtype)
         padded[: inputs.of_fit] = rows[: inputs.of_fit]
         return padded
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether it has weights for each node of the graph of ``fit``."""
+        return self.model == "linkx" or self.options.get("address") == "rows"
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether it is given known labels."""
+        return self.options.get("labels") == "memory"
 
     def saved(self) -> Saved:
         """Everything but the sizes, which all parts of a model share."""
