@@ -25,7 +25,9 @@ Sees = Literal["columns", "neighbours", "rows"]
 class Feature(NamedTuple):
     """A feature's meaning: its source, and its column, node or direction."""
 
-    source: Literal["own", "one hop", "two hops", "degree", "labels", "rows"]
+    source: Literal[
+        "own", "one hop", "two hops", "degree", "labels", "rows", "network", "around"
+    ]  # networks take own columns and those of the nodes around together
     name: str
 
 

@@ -28,6 +28,7 @@ _SOURCES = {
     "degree": "how many neighbours it has",
     "labels": "the labels of its neighbours",
     "rows": "who its neighbours are",
+    "network": "columns in networks, its own and its neighbours'",
 }
 _ENDS = {
     "trials": "all settings were tried",
@@ -45,14 +46,18 @@ def fit_page(found: FitExplanation) -> str:
         metric=METRICS[report.metric],
         ends=_ENDS,
         parts=[
-            {"family": one.family, "weight": one.weight, "setting": _setting(one)}
-            for one in report.kept
+            {
+                "family": one.setting.family,
+                "weight": one.weight,
+                "setting": _setting(one.setting),
+                "leading": ", ".join(one.leading),
+            }
+            for one in found.parts
         ],
         scores=_scores(report),
         answers=_answers(report),
         reliability=_charts(report.reliability),
         off=_off(report.reliability),
-        taken_apart=found.taken_apart,
         sources=[(_SOURCES[name], share) for name, share in found.sources.items()],
         columns=_columns(found.columns),
         left_out=max(0, len(found.columns) - _COLUMNS),
@@ -176,6 +181,7 @@ def _columns(columns: Sequence[ColumnShare]) -> list[dict[str, Any]]:
                 ("own", one.own / most),
                 ("one-hop", one.one_hop / most),
                 ("two-hops", one.two_hops / most),
+                ("network", one.network / most),
             ],
         }
         for one in shown
@@ -197,6 +203,8 @@ def _words(reason: Reason) -> str:
         return name
     if source == "labels":
         return f"labels of its neighbours, {name} away"
+    if source == "around":
+        return f"{name}, of the nodes around it"
     if source == "rows":
         return f"being a neighbour of {name}, or not"
     return f"{name}, mean over {'its neighbours' if source == 'one hop' else 'two hops'}"
