@@ -354,3 +354,8 @@ class TestAppended:
         assert "n99" in fails(capsys, "predict", str(rows_model), "--append", *at(tmp_path), code=1)
         err = fails(capsys, "predict", str(rows_model), "--append")
         assert "--append goes with --nodes and --edges" in err
+
+
+def test_an_address_is_for_a_cluster(tables, capsys):
+    err = fails(capsys, "fit", *at(tables), "--label", "kind", "--ray", "auto")
+    assert "--ray auto goes with --engine ray" in err
