@@ -67,7 +67,7 @@ class InThisProcess:
     """
 
     def __init__(self, count, mishap=""):
-        self.count, self.idle, self.mishap = count, count, mishap
+        self.count, self.idle, self.working, self.mishap = count, count, count, mishap
         self.orders, self.most, self.answered, self.lost = [], 0, 0, None
 
     def begin(self, problem, families):
@@ -131,6 +131,14 @@ def test_what_is_late_is_given_up_and_the_rest_counts():
     found = searched(InThisProcess(2, "late"), tiny_problem(), time=0.5, trials=None)
     assert found.stopped == "time"
     assert sum(bool(one.scores) for one in found.candidates) == 1
+
+
+def test_workers_that_never_start_do_not_hold_up_a_search():
+    workers = InThisProcess(2)
+    workers.idle = workers.working = 0
+    workers.take = list
+    found = searched(workers, tiny_problem(), time=0.3, trials=None)
+    assert (found.stopped, found.candidates) == ("time", [])
 
 
 def test_ctrl_c_keeps_what_there_is():

@@ -47,7 +47,7 @@ class ParallelRun(Run):
         openings = self.openings()
         box = OPENING * self.time * min(1, self.workers.count / len(openings))
         waiting = deque(Job([first], self.all_splits[:1], box) for first in openings)
-        while waiting or self.jobs:
+        while self.jobs or (waiting and self.left() > 0):
             while waiting and self.workers.idle:
                 self.give(waiting.popleft())
             for job in self.collect():
@@ -56,22 +56,22 @@ class ParallelRun(Run):
                     waiting.append(Job([one], self.all_splits[1:], 2 * box))
         if self.workers.lost and not any(one.scores for one in self.candidates):
             raise DataError(
-                f"the workers of the cluster are lost ({self.workers.lost}); see that they have "
-                "this version of memohop and enough RAM, or leave out --engine ray"
+                f"the workers of the Ray cluster are lost ({self.workers.lost}); see that they "
+                "have enough RAM, or leave out --engine ray"
             )
 
     def go_on(self) -> Stop:
         """Complete the leaders and vary them until the time or the trials are used up."""
-        while True:
+        while self.jobs or self.left() > 0:
             job = self.next_job() if self.workers.idle else None
             if isinstance(job, Job):
                 self.give(job)
-            elif self.jobs:
+            elif job is None or self.jobs:
                 self.collect()
                 self.forget_models()
             else:
-                assert job is not None
                 return job
+        return "time"
 
     def give(self, job: Job) -> None:
         """Have a worker fit it."""
@@ -84,7 +84,9 @@ class ParallelRun(Run):
 
     def collect(self) -> list[Job]:
         """The jobs that end within a moment, after their results are taken."""
-        answers = [*self.workers.take(), *self.workers.give_up(_LATE)]
+        answers = self.workers.take()
+        stuck = self.left() < 0 and not self.workers.working
+        answers += self.workers.give_up(None if stuck else _LATE)
         ended = []
         for order, fits, seconds in answers:
             job = self.jobs.pop(order)

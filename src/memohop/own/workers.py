@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from memohop.cluster import connected, count_workers, in_a_line, needs_of
+from memohop.errors import DataError
 from memohop.own.candidates.family import Family, Fits, Fitted, Look, Setting, no_fits
 from memohop.own.candidates.linear import Linear
 from memohop.own.candidates.networks import Network
@@ -77,6 +78,10 @@ class _Fitter:
         self.ending = self.problem.for_the_end()
         self.ending.__dict__["_views"] = self.problem.__dict__["_views"]
 
+    def is_ready(self) -> bool:
+        """Answers as soon as the problem is unpacked."""
+        return True
+
     def fit(self, order: Order) -> bytes:
         """The results, and the seconds that they took, packed."""
         begin = clock.monotonic()
@@ -110,8 +115,11 @@ class Workers:
     ray: Any
     device: str
     lost: str | None = None
+    _starting: dict[Any, Any] = field(default_factory=dict)  # workers by what says they are ready
     _idle: list[Any] = field(default_factory=list)
     _busy: dict[Any, tuple[Any, Order, float]] = field(default_factory=dict)
+    _again: list[Order] = field(default_factory=list)  # orders whose worker was lost
+    _failures: int = 0  # of workers to start, one after the other
 
     def begin(self, problem: Problem, families: Sequence[Family]) -> None:
         """Give every worker a problem and the kinds of model to fit."""
@@ -124,23 +132,33 @@ class Workers:
         )
         by_name = {family.id: family for family in families}
         self._packed = self.ray.put(self.ray.cloudpickle.dumps((problem, by_name)))
-        for worker in self._idle:
+        for worker in [*self._idle, *self._starting.values()]:  # of an earlier problem
             self.ray.kill(worker)
-        self._idle = [self._new_worker() for _ in range(count_workers(self.ray, self.device))]
+        self.give_up()
+        self._idle, self._starting = [], {}
+        for _ in range(count_workers(self.ray, self.device)):
+            self._start()
 
-    def _new_worker(self) -> Any:
+    def _start(self) -> None:
+        """Start a worker; it is idle once it is ready, which takes some seconds."""
         needs = needs_of(self.device)
-        return self.ray.remote(max_restarts=0, **needs)(_Fitter).remote(self._packed)
+        worker = self.ray.remote(max_restarts=0, **needs)(_Fitter).remote(self._packed)
+        self._starting[worker.is_ready.remote()] = worker
 
     @property
     def count(self) -> int:
         """How many there are."""
-        return len(self._idle) + len(self._busy)
+        return len(self._starting) + len(self._idle) + len(self._busy)
 
     @property
     def idle(self) -> int:
         """How many of them have nothing to do."""
-        return len(self._idle)
+        return max(0, len(self._idle) - len(self._again))
+
+    @property
+    def working(self) -> int:
+        """How many of them have started."""
+        return len(self._idle) + len(self._busy)
 
     def give(self, order: Order) -> None:
         """Give an order to an idle worker."""
@@ -149,8 +167,31 @@ class Workers:
 
     def take(self) -> list[Answer]:
         """The answers of a moment; none if no worker has finished."""
-        ready, _ = self.ray.wait([*self._busy], num_returns=1, timeout=_MOMENT)
-        return [answer for one in ready if (answer := self._taken(one)) is not None]
+        while self._again and self._idle:
+            self.give(self._again.pop())
+        waiting = [*self._busy, *self._starting]
+        ready, _ = self.ray.wait(waiting, num_returns=1, timeout=_MOMENT)
+        for one in [one for one in ready if one in self._starting]:
+            self._started(one)
+        ended = [one for one in ready if one in self._busy]
+        return [answer for one in ended if (answer := self._taken(one)) is not None]
+
+    def _started(self, ready: Any) -> None:
+        worker = self._starting.pop(ready)
+        try:
+            self.ray.get(ready)
+        except self.ray.exceptions.RayError as error:
+            self.lost, self._failures = in_a_line(error), self._failures + 1
+            if self._failures < _LOSSES:
+                self._start()
+            elif not self.count:
+                raise DataError(
+                    f"the workers of the Ray cluster do not start ({self.lost}); see that they "
+                    "have this version of memohop and enough RAM, or leave out --engine ray"
+                ) from error
+        else:
+            self._idle.append(worker)
+            self._failures = 0
 
     def _taken(self, ready: Any) -> Answer | None:
         worker, order, began = self._busy.pop(ready)
@@ -160,10 +201,10 @@ class Workers:
             raise getattr(error, "cause", error) from None
         except self.ray.exceptions.RayError as error:
             order.losses, self.lost = order.losses + 1, in_a_line(error)
-            self._idle.append(self._new_worker())
+            self._start()
             if order.losses == _LOSSES:
                 return Answer(order, no_fits(order.settings), clock.monotonic() - began)
-            self.give(order)
+            self._again.append(order)
             return None
         self._idle.append(worker)
         fits = [{split: self._received(order, one) for split, one in of.items()} for of in sent]
@@ -176,11 +217,14 @@ class Workers:
     def give_up(self, late: float | None = None) -> list[Answer]:
         """End orders that are so many seconds over their time, or all, with empty results."""
         now, answers = clock.monotonic(), []
+        if late is None:
+            answers = [Answer(order, no_fits(order.settings), 0.0) for order in self._again]
+            self._again = []
         for ready, (worker, order, began) in [*self._busy.items()]:
             if late is None or now - began > order.seconds + late:
                 self.ray.kill(worker)
                 del self._busy[ready]
-                self._idle.append(self._new_worker())
+                self._start()
                 answers.append(Answer(order, no_fits(order.settings), now - began))
         return answers
 
