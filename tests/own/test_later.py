@@ -110,6 +110,7 @@ def test_the_sentence():
         "Nodes that come later: nothing is lost if they are appended to this graph, -8.12 (-12.00 "
         "to -4.00) on another graph, where no label is known."
     )
+    assert "lose nothing" in LaterNodes(None, None).text(METRICS["accuracy"])
     unsure = LaterNodes(Interval(-0.1, -1, 1, 0.95), None).text(METRICS["accuracy"])
     assert "-10.00, by too few test nodes to tell, if they are appended" in unsure
 

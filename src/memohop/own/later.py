@@ -48,6 +48,11 @@ class LaterNodes:
 
     def text(self, metric: Metric) -> str:
         """Both in a sentence."""
+        if self.appended is None and self.elsewhere is None:
+            return (
+                "Nodes that come later lose nothing, in this graph or in another one: the model "
+                "has no weights for single nodes, and uses no labels."
+            )
         appended, elsewhere = (_cost(gap, metric) for gap in (self.appended, self.elsewhere))
         return (
             f"Nodes that come later: {appended} if they are appended to this graph, {elsewhere} "

@@ -30,6 +30,12 @@ _SOURCES = {
     "rows": "who its neighbours are",
     "network": "columns in networks, its own and its neighbours'",
 }
+_KEYS = {
+    "own": "the node\N{RIGHT SINGLE QUOTATION MARK}s own value",
+    "one_hop": "mean over neighbours",
+    "two_hops": "mean over two hops",
+    "network": "own and neighbours\N{RIGHT SINGLE QUOTATION MARK} values in networks",
+}
 _ENDS = {
     "trials": "all settings were tried",
     "time": "the time was up",
@@ -60,6 +66,11 @@ def fit_page(found: FitExplanation) -> str:
         off=_off(report.reliability),
         sources=[(_SOURCES[name], share) for name, share in found.sources.items()],
         columns=_columns(found.columns),
+        keys={
+            kind.replace("_", "-"): words
+            for kind, words in _KEYS.items()
+            if any(getattr(one, kind) > 0 for one in found.columns)
+        },
         left_out=max(0, len(found.columns) - _COLUMNS),
         gates=found.gates,
         gates_weight=found.gates_weight,
@@ -177,12 +188,7 @@ def _columns(columns: Sequence[ColumnShare]) -> list[dict[str, Any]]:
             "name": one.name,
             "leading": "" if one.leading == one.name else one.leading,
             "share": one.share,
-            "parts": [
-                ("own", one.own / most),
-                ("one-hop", one.one_hop / most),
-                ("two-hops", one.two_hops / most),
-                ("network", one.network / most),
-            ],
+            "parts": [(kind.replace("_", "-"), getattr(one, kind) / most) for kind in _KEYS],
         }
         for one in shown
     ]
