@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -13,7 +14,7 @@ from memohop import DataError, GraphClassifier
 from memohop.own.candidates.family import no_fits
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.parallel import search_with
-from memohop.own.workers import Answer, ray_workers
+from memohop.own.workers import Answer, Order, Workers, ray_workers
 from tiny_problem import ring, tiny_problem
 
 KINDS = ["linear", "linear+rows", "lightgbm+neighbours", "mlp"]
@@ -150,3 +151,98 @@ def test_ctrl_c_keeps_what_there_is():
 def test_workers_that_are_all_lost_are_an_error():
     with pytest.raises(DataError, match="RayActorError: gone"):
         searched(InThisProcess(2, "lost"), tiny_problem())
+
+
+class LostError(Exception):
+    """As Ray's errors, of which that of a task is one."""
+
+
+class FailedError(LostError):
+    def __init__(self, cause):
+        super().__init__()
+        self.cause = cause
+
+
+class Cluster:
+    """Stands in for Ray: every call of a worker has an answer at once, or an error.
+
+    Args:
+        ready: What the next workers answer when they have started.
+        answers: What the next orders are answered.
+    """
+
+    exceptions = SimpleNamespace(RayError=LostError, RayTaskError=FailedError)
+    cloudpickle = SimpleNamespace(dumps=lambda given: given, loads=lambda given: given)
+
+    def __init__(self, ready, answers=()):
+        self.ready, self.answers, self.killed = iter(ready), iter(answers), 0
+
+    def cluster_resources(self):
+        return {"CPU": 2.0}
+
+    def put(self, given):
+        return given
+
+    def remote(self, **needs):
+        def call(answers):
+            return SimpleNamespace(remote=lambda *given: (object(), next(answers)))
+
+        worker = SimpleNamespace(is_ready=call(self.ready), fit=call(self.answers))
+        return lambda kind: SimpleNamespace(remote=lambda packed: worker)
+
+    def wait(self, calls, num_returns, timeout):
+        return calls[:num_returns], calls[num_returns:]
+
+    def get(self, call):
+        if isinstance(call[1], Exception):
+            raise call[1]
+        return call[1]
+
+    def kill(self, worker):
+        self.killed += 1
+
+
+def begun(*arguments):
+    workers = Workers(Cluster(*arguments), "cpu")
+    workers.begin(tiny_problem(), linear(""))
+    return workers
+
+
+def test_workers_that_do_not_start_are_an_error():
+    workers = begun([LostError("no memohop here")] * 4)
+    for _ in range(3):
+        assert workers.take() == []
+    with pytest.raises(DataError, match="LostError: no memohop here"):
+        workers.take()
+
+
+def test_an_order_is_given_again_and_at_last_given_up():
+    workers = begun([True] * 9, [LostError("gone"), LostError("gone"), LostError("gone again")])
+    while workers.idle < 2:
+        assert workers.take() == []
+    order = Order("linear", [None], [0], 9.0)
+    workers.give(order)
+    answers = []
+    while not answers:
+        answers = workers.take()
+    assert (answers[0].order, answers[0].fits, order.losses) == (order, [{}], 3)
+    assert workers.lost == "LostError: gone again"
+    assert workers.count == 2
+
+
+def test_an_error_of_the_fit_is_not_taken_for_a_loss():
+    workers = begun([True] * 2, [FailedError(ValueError("a bug"))])
+    workers.take()
+    workers.give(Order("linear", [None], [0], 9.0))
+    with pytest.raises(ValueError, match="a bug"):
+        workers.take()
+
+
+def test_what_takes_too_long_is_ended_and_another_worker_started():
+    workers = begun([True] * 3, [None])
+    workers.take()
+    order = Order("linear", [None], [0], 0.0)
+    workers.give(order)
+    assert workers.give_up(60.0) == []
+    (answer,) = workers.give_up()
+    assert (answer.order, answer.fits, workers.ray.killed, workers.count) == (order, [{}], 1, 2)
