@@ -89,8 +89,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             split: The column of the masks to use, if ``X`` is a ``Data`` with several.
             groups: The group of each node; no split divides a group.
             progress: Called as ``progress(share of the time, current step)`` now and then.
-            workers: Workers of a cluster that fit the models, see
-                :func:`memohop.own.workers.ray_workers`; by default this process does.
+            workers: From :func:`memohop.own.workers.ray_workers`; None to fit in this process.
         """
         begin = clock.monotonic()
         self._check_arguments()
