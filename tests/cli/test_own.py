@@ -327,7 +327,9 @@ class TestAppended:
         output = tmp_path / "out.csv"
         command = ["predict", str(rows_model), "--append", *at(tmp_path), "-o", str(output)]
         assert main(command) == 0
-        assert "2 nodes" in capsys.readouterr().err
+        err = " ".join(capsys.readouterr().err.split())
+        assert "2 nodes" in err
+        assert memohop.load_model(rows_model).report_.later_text() in err
         with output.open(encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         assert [row["id"] for row in rows] == ["new", "newer"]
@@ -352,3 +354,8 @@ class TestAppended:
         assert "n99" in fails(capsys, "predict", str(rows_model), "--append", *at(tmp_path), code=1)
         err = fails(capsys, "predict", str(rows_model), "--append")
         assert "--append goes with --nodes and --edges" in err
+
+
+def test_an_address_is_for_a_cluster(tables, capsys):
+    err = fails(capsys, "fit", *at(tables), "--label", "kind", "--ray", "auto")
+    assert "--ray auto goes with --engine ray" in err

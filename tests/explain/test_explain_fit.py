@@ -14,6 +14,7 @@ import memohop
 from memohop import UsageError
 from memohop.explain import explain_fit
 from memohop.explain.contributions import mean_sizes, of_node
+from memohop.explain.fit import _OF_COLUMNS
 from memohop.explain.node import node_shares
 from memohop.own import views
 from memohop.own.candidates import networks
@@ -143,9 +144,16 @@ SHORT = {"epochs": 3}
 def test_shares_add_up(fitted):
     found = explain_fit(fitted)
     assert found.node is None
-    assert (found.taken_apart, found.gates_weight) == (0.75, 0.25)
+    assert found.gates_weight == 0.25
+    assert [(one.setting.family, one.weight) for one in found.parts] == [
+        ("linear+rows", 0.5),
+        ("lightgbm+neighbours", 0.25),
+        ("gcn+mmp", 0.25),
+    ]
+    assert all(one.leading for one in found.parts)
     assert sum(found.sources.values()) == pytest.approx(1)
-    of_columns = sum(found.sources.get(name, 0) for name in ("own", "one hop", "two hops"))
+    of_columns = sum(found.sources.get(name, 0) for name in _OF_COLUMNS)
+    assert found.sources["network"] > 0
     assert sum(one.share for one in found.columns) == pytest.approx(of_columns)
     assert {one.name for one in found.columns} == {"column 0", "column 1", "column 2"}
     assert (found.gates.kept >= 0).all()
@@ -185,4 +193,4 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(fitted):
     assert "The rare class" in page
     assert "The gates of the networks with memory" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
-    assert "Node" not in fit_page(explain_fit(fitted))
+    assert "<h2>Node" not in fit_page(explain_fit(fitted))

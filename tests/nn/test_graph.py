@@ -17,16 +17,24 @@ ARCS = [(0, 1), (0, 1), (1, 2), (2, 1), (2, 2), (0, 3), (3, 2)]
 NODES = 6
 
 
-def dense(direction: str, self_loops: str, norm: str) -> torch.Tensor:
+# The last but one is as good as absent; the sums of some rows are below 1.
+WEIGHTS = [0.125, 0.25, 3.0, 0.5, 1.5, 0.0, 0.0625]
+
+
+def dense(direction: str, self_loops: str, norm: str, weights=None) -> torch.Tensor:
     matrix = [[0.0] * NODES for _ in range(NODES)]
-    for source, target in ARCS:
-        if direction in ("out", "both", "undirected"):
-            matrix[source][target] += 1
-        if direction in ("in", "both", "undirected"):
-            matrix[target][source] += 1
+    out = [[0.0] * NODES for _ in range(NODES)]
+    for (source, target), weight in zip(ARCS, weights or [1.0] * len(ARCS), strict=True):
+        out[source][target] += weight
     for i in range(NODES):
         for j in range(NODES):
-            if direction == "undirected":
+            matrix[i][j] = {
+                "out": out[i][j],
+                "in": out[j][i],
+                "both": out[i][j] + out[j][i],
+                "undirected": max(out[i][j], out[j][i]),
+            }[direction]
+            if direction == "undirected" and not weights:
                 matrix[i][j] = min(matrix[i][j], 1.0)
         if self_loops != "keep":
             matrix[i][i] = float(self_loops == "add")
@@ -40,17 +48,20 @@ def dense(direction: str, self_loops: str, norm: str) -> torch.Tensor:
     return torch.tensor(matrix, dtype=torch.float64)
 
 
-def graph(direction: str, self_loops: str, norm: str) -> Graph:
-    arcs = torch.tensor(ARCS).t()
-    made = Graph(arcs, NODES, direction=direction, self_loops=self_loops, norm=norm)
+def graph(direction: str, self_loops: str, norm: str, weights=None) -> Graph:
+    policies = {"direction": direction, "self_loops": self_loops, "norm": norm}
+    given = None if weights is None else torch.tensor(weights)
+    made = Graph(torch.tensor(ARCS).t(), NODES, **policies, weights=given)
     return made.to(dtype=torch.float64)
 
 
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("self_loops", SELF_LOOPS)
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_product_gradient_and_vmap_equal_the_dense_ones(direction, self_loops, norm):
-    made, matrix = graph(direction, self_loops, norm), dense(direction, self_loops, norm)
+def test_product_gradient_and_vmap_equal_the_dense_ones(direction, self_loops, norm, weights):
+    policies = (direction, self_loops, norm, weights)
+    made, matrix = graph(*policies), dense(*policies)
     hidden = torch.randn(NODES, 3, dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(made @ hidden, matrix @ hidden)
 
@@ -157,3 +168,38 @@ def test_arcs_outside_the_graph_are_named():
 def test_there_is_no_default_direction():
     with pytest.raises(TypeError, match="direction"):
         Graph(torch.tensor([[0], [1]]), 2)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_weights_survive_reversal_and_dropped_arcs(norm):
+    made, matrix = graph("out", "add", norm, WEIGHTS), dense("out", "add", norm, WEIGHTS)
+    hidden = torch.randn(NODES, 3)
+    if norm != "row":  # a mean over rows is none over columns
+        torch.testing.assert_close(made.reversed @ hidden, matrix.t() @ hidden)
+    whole = made.reweighted(torch.ones(len(made.pattern)))
+    torch.testing.assert_close(whole @ hidden, matrix @ hidden)
+    first = (made.pattern.row == 0) & (made.pattern.col == 1)
+    fewer = [weight if arc != (0, 1) else 0.0 for arc, weight in zip(ARCS, WEIGHTS, strict=True)]
+    torch.testing.assert_close(
+        made.reweighted((~first).double()) @ hidden, dense("out", "add", norm, fewer) @ hidden
+    )
+
+
+def test_equal_weights_of_1_are_no_weights():
+    for policies in itertools.product(("out", "in", "both"), SELF_LOOPS, NORMS):
+        plain, weighted = graph(*policies), graph(*policies, [1.0] * len(ARCS))
+        assert torch.equal(plain.matrix.values, weighted.matrix.values)
+
+
+@pytest.mark.parametrize(
+    ("weights", "complaint"),
+    [
+        (torch.ones(3), r"shape \[3\]"),
+        (torch.ones(len(ARCS), dtype=torch.int64), "type torch.int64"),
+        (torch.tensor([1.0, -2.0, *[1.0] * 5]), r"edge_weight\[1\] is -2.0"),
+        (torch.tensor([*[1.0] * 6, math.nan]), r"edge_weight\[6\] is nan"),
+    ],
+)
+def test_weights_that_cannot_be_right(weights, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        Graph(torch.tensor(ARCS).t(), NODES, direction="out", weights=weights)

@@ -129,7 +129,14 @@ def test_the_files_are_plain_and_the_card_says_what_matters(classifier, model):
     expected = {"README.md", "model.json", "weights.safetensors", "graph.safetensors", "trees.txt"}
     assert names == expected
     card = (model / "README.md").read_text()
-    for words in ("ham, spam", classifier.report_.verdict(), "linear", "lightgbm: 4"):
+    for words in (
+        "ham, spam",
+        classifier.report_.verdict(),
+        "linear",
+        "lightgbm: 4",
+        "## Audit",
+        "adjusted homophily",
+    ):
         assert words in card
 
 

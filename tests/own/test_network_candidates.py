@@ -47,6 +47,57 @@ def test_outputs_are_those_of_a_forward_pass(name):
         assert np.allclose(found.part.outputs(shown), expected, atol=1e-5)
 
 
+def weighted(factor=1.0, **given):
+    """A ring whose edges weigh 1, 2 and 3 in turns."""
+    weights = (factor * (1 + np.tile(np.arange(60), 2) % 3)).astype(np.float32)
+    return tiny_problem(weights=weights, **given)
+
+
+@pytest.mark.parametrize("name", [name for name in SPACES if name not in ("mlp", "dir-gcn")])
+def test_weights_of_arcs_reach_every_network(name):
+    problem, kind = weighted(), family(name)
+    setting = kind.first(problem)[0]
+    (fits,) = kind.fit(problem, [setting], [0], keep=True)
+    part = fits[0].part
+    said = part.outputs(problem)
+    alike = Inputs(problem.x, problem.arcs, problem.y, of_fit=60)
+    alike.__dict__["neighbourhood"] = problem.neighbourhood  # the degrees are not in question
+    assert np.abs(part.outputs(alike) - said).max() > 1e-5
+    larger = weighted(factor=8.0)  # a power of 2, so that the quotients are the same
+    larger.__dict__["neighbourhood"] = problem.neighbourhood
+    (again,) = kind.fit(larger, [setting], [0], keep=True)
+    assert np.array_equal(again[0].part.outputs(larger), said)
+
+
+def test_arcs_of_equal_weight_are_arcs_without_weights():
+    problem, kind = tiny_problem(), family("gcn-res")
+    equal = tiny_problem(weights=np.full(120, 4, dtype=np.float32))
+    equal.__dict__["neighbourhood"] = problem.neighbourhood
+    setting = kind.first(problem)[0]
+    plain, other = (kind.fit(each, [setting], [0])[0][0].test for each in (problem, equal))
+    assert np.array_equal(plain, other)
+
+
+def test_a_network_with_weights_by_hand():
+    problem, kind = weighted(), family("gcn-res")
+    setting = kind.first(problem)[0]
+    (fits,) = kind.fit(problem, [setting], [0], keep=True)
+    part = fits[0].part
+    assert part.arc_scale == 2
+    network, data, said = part.run(problem)
+    assert data.edge_weight.tolist() == pytest.approx([0.5, 1, 1.5] * 40)
+    matrix = np.eye(60)
+    for one, other in zip(range(60), np.roll(range(60), -1), strict=True):
+        matrix[one, other] = matrix[other, one] = (1 + one % 3) / 2
+    degrees = matrix.sum(axis=1)
+    expected = matrix / np.sqrt(np.outer(degrees, degrees))
+    found = network.prepare_data(data, "cpu") @ torch.eye(60)
+    assert np.allclose(found.numpy(), expected)
+    with torch.no_grad():
+        logits = network(data.x, network.prepare_data(data, "cpu"))
+    assert np.allclose(logits.softmax(-1), said, atol=1e-6)
+
+
 def test_members_that_diverged_are_left_out():
     problem, kind = tiny_problem(), family("mlp")
     first = kind.first(problem)[0]

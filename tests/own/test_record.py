@@ -122,6 +122,22 @@ def test_each_kind_is_compared_with_what_was_kept():
     assert "linear+rows" in found.verdict()
 
 
+def test_the_verdict_says_what_is_all_there_is():
+    problem, right = tiny_problem(), np.arange(60) >= 0
+    found = record(problem, sure(problem, right, 0.8), sure(problem, right, 0.9))
+    assert "The graph may or may not help" in found.verdict()
+    alone = replace(found, answers=(), has_columns=False).verdict()
+    assert alone.endswith("There are no columns: the graph is all there is.")
+    alone = replace(found, arcs=0).verdict()
+    assert alone.endswith("There are no edges: the columns are all there is.")
+    assert "The graph may" not in alone
+
+
+def test_a_graph_without_columns_has_none():
+    constant = tiny_problem(x=np.ones((60, 1), dtype=np.float32))
+    assert not record(constant, sure(constant, np.arange(60) > 9, 0.8)).has_columns
+
+
 def test_a_record_is_read_back_from_json_as_it_was():
     problem = tiny_problem(y=np.array([0] * 76 + [1] * 4))
     found = record(problem, sure(problem, problem.y >= 0, 0.9))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, deque
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
 from memohop.bench.runner import Attempt, Attempts, Engine, Inner, Job, Resources, attempt
-from memohop.errors import DataError, UsageError
+from memohop.cluster import connected, count_workers, import_ray, in_a_line, needs_of
+from memohop.errors import DataError
 
 _TRIES = 3
 
@@ -24,41 +24,18 @@ def ray_engine(address: str | None = None) -> Engine:
     Args:
         address: Of a running cluster, or ``auto``; one is started on this machine by default.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise UsageError(
-            "engine=ray, but Ray is not installed here: pip install 'memohop[ray]', or leave out "
-            "--engine ray"
-        ) from error
+    import_ray()
 
     def engine(jobs: Iterator[Job], resources: Resources, inner: Inner) -> Attempts:
-        ray.init(
-            address=address,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
-        try:
+        with connected(address, "give the command again: what is done is in the store") as ray:
             yield from _send(ray, jobs, resources)
-        except ray.exceptions.RayError as error:
-            raise DataError(
-                f"the Ray cluster is lost ({_in_a_line(error)}); see that it runs and give the "
-                "command again: what is done is in the store"
-            ) from error
-        finally:
-            ray.shutdown()
 
     return engine
 
 
 def _send(ray: Any, jobs: Iterator[Job], resources: Resources) -> Attempts:
     """Keeps every worker busy, and gives their attempts as they come."""
-    needs = {"num_gpus": 1} if resources.device == "cuda" else {"num_cpus": 1}
-    kind = "GPU" if resources.device == "cuda" else "CPU"
-    workers = int(ray.cluster_resources().get(kind, 0))
-    if not workers:
-        raise UsageError(f"the Ray cluster has no {kind}; add one or choose another --device")
+    workers, needs = count_workers(ray, resources.device), needs_of(resources.device)
     remote = ray.remote(max_retries=0, **needs)(attempt)  # lost jobs are tried again here
     running: dict[Any, Job] = {}
     lost, losses = deque[Job](), Counter[str]()
@@ -89,10 +66,4 @@ def _received(ray: Any, ready: Any) -> Attempt:
         raise DataError(str(getattr(error, "cause", error))) from error
     except ray.exceptions.RayError as error:
         # An error of the training is part of the attempt, so this is one of the cluster.
-        return Attempt(lost=_in_a_line(error))
-
-
-def _in_a_line(error: Exception) -> str:
-    """The kind of error and the first line of its text, which may be a page long."""
-    cause = getattr(error, "cause", None) or error
-    return f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}"
+        return Attempt(lost=in_a_line(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -62,6 +63,8 @@ def fit(
     seed: int = 0,
     device: Device = "cpu",
     memory: Memory = None,
+    engine: Literal["local", "ray"] = "local",
+    ray: str | None = None,
     output: Annotated[Path, OUTPUT] = Path("model"),
     json: Json = False,
 ) -> None:
@@ -95,14 +98,19 @@ def fit(
         class_weight: balanced for classes that count alike in training, whatever their size.
         ensemble: Keep several models together where that is better, or only the best one.
         seed: Decides splits, settings, weights and dropout.
+        engine: Fit in this process, or by the workers of a Ray cluster.
+        ray: Address of the cluster, or auto; by default one is started on this machine.
         output: The folder for the model; its README.md also says how the tables were read.
     """
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
+    if ray is not None and engine != "ray":
+        raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
     limit = byte_count(memory)
 
     from memohop.own.folder import check_target
     from memohop.own.graph_estimator import GraphClassifier, GraphEstimator
     from memohop.own.graph_regressor import GraphRegressor
+    from memohop.own.workers import ray_workers
     from memohop.report.fit import fit_remark, fit_table, rare_text
     from memohop.report.terminal import output_console, progress_bar
 
@@ -139,8 +147,11 @@ def fit(
         if class_weight is not None:
             raise UsageError(f"--class-weight {class_weight} is for classes; leave it out")
         estimator = GraphRegressor(**options)
-    with warnings_as_remarks(), progress_bar(f"fitting {label}") as update:
-        estimator.fit(graph, progress=lambda share, doing: update(share, 1.0, doing))
+    cluster = ray_workers(ray, device) if engine == "ray" else nullcontext()
+    with warnings_as_remarks(), cluster as workers, progress_bar(f"fitting {label}") as update:
+        estimator.fit(
+            graph, progress=lambda share, doing: update(share, 1.0, doing), workers=workers
+        )
     estimator.reading_ = reading.columns(label, graph)
     estimator.save(output)
     record = estimator.report_
@@ -149,7 +160,8 @@ def fit(
     else:
         console = output_console()
         console.print(fit_table(record))
-        for said in filter(None, (record.verdict(), rare_text(record), record.legend())):
+        told = (record.verdict(), rare_text(record), record.later_text(), record.legend())
+        for said in filter(None, told):
             console.print(f"\n{said}", markup=False)
     remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
     if record.stopped == "interrupted":

@@ -87,6 +87,8 @@ def predict(
     else:
         shares = found.predict_proba(**given)
         changed = write_predictions(output, ids, shares, found.classes_, raw=raw)
+    if nodes is not None and isinstance(found, GraphEstimator) and found.report_.later is not None:
+        remark(found.report_.later_text())
     remark(f"wrote {output}: {len(ids)} nodes")
     if changed:
         remark(

@@ -1,4 +1,4 @@
-"""The check of arcs, for data and for products with the graph."""
+"""The checks of arcs and their weights, for data and for products with the graph."""
 
 from __future__ import annotations
 
@@ -22,4 +22,20 @@ def check_arcs(edge_index: torch.Tensor, num_nodes: int) -> None:
             f"arc {first} points outside the graph: edge_index[:, {first}] is the arc {source} -> "
             f"{target}, but the {num_nodes} nodes are numbered 0 to {num_nodes - 1} "
             f"({len(outside)} such arc(s) in all); renumber the nodes or raise num_nodes"
+        )
+
+
+def check_weights(weights: torch.Tensor, num_arcs: int) -> None:
+    """Refuse weights of arcs that are not one finite number from 0 on for each."""
+    if weights.shape != (num_arcs,) or not weights.is_floating_point():
+        raise UsageError(
+            f"edge_weight has shape {list(weights.shape)} and type {weights.dtype}; give one "
+            f"floating-point number for each of the {num_arcs} arcs"
+        )
+    wrong = (~weights.isfinite() | (weights < 0)).nonzero()
+    if len(wrong):
+        first = int(wrong[0])
+        raise UsageError(
+            f"edge_weight[{first}] is {weights[first].item()} ({len(wrong)} such weight(s) in "
+            "all); give every arc a finite weight that is not negative"
         )

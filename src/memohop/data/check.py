@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from memohop.data.arcs import check_arcs
+from memohop.data.arcs import check_arcs, check_weights
 from memohop.data.sparse_features import as_csr, is_sparse, stored_values
 from memohop.errors import UsageError
 from memohop.pyg import Data
@@ -56,6 +56,8 @@ def check_graph(data: Data, *, numbers: bool = False) -> None:
     _check_features(data)
     nodes = data.x.shape[0]
     check_arcs(_tensor(data, "edge_index"), nodes)
+    if "edge_weight" in data:
+        check_weights(_tensor(data, "edge_weight"), data.edge_index.shape[1])
     y = _tensor(data, "y")
     sound = y.dtype == torch.int64 or (numbers and y.is_floating_point())
     if not sound or y.shape != (nodes,):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from memohop.explain.contributions import mean_sizes
 from memohop.explain.fit_node import NodeReasons, node_reasons
 from memohop.explain.gates import GateReadout, gate_readout
+from memohop.explain.network_inputs import network_sizes
 from memohop.explain.node import index_of
 from memohop.networks.memory import MemoryNetwork
+from memohop.own.candidates.family import Setting
 from memohop.own.candidates.linear import Linear
 from memohop.own.candidates.networks import Network
 from memohop.own.candidates.trees import Trees
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from memohop.own.graph_estimator import GraphEstimator
 
 _COMBINED = "combinations of columns"
+_OF_COLUMNS = ("own", "one hop", "two hops", "network")
+_LEADING = 3
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class ColumnShare:
         leading: Its most influential feature; the column itself if it has one feature.
         own: The share of the node's own value.
         one_hop, two_hops: The shares of the means over neighbours, and over their neighbours.
+        network: The share in networks, where own values and those of neighbours are together.
         share: Their sum; the shares of all features of a model add up to 1.
     """
 
@@ -48,7 +53,17 @@ class ColumnShare:
     own: float
     one_hop: float
     two_hops: float
+    network: float
     share: float
+
+
+@dataclass(frozen=True)
+class ExplainedPart:
+    """A part of the model, its weight, and the columns that count most in it."""
+
+    setting: Setting
+    weight: float
+    leading: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,18 +72,18 @@ class FitExplanation:
 
     Attributes:
         report: How it was made, and its scores.
-        taken_apart: The weight of the trees and linear models, for which shares can be computed.
-        sources: The shares of the sources of their features, the largest first.
+        sources: The shares of the sources of all features, the largest first.
         columns: The shares of columns, the largest first.
+        parts: The parts of the model.
         gates: The gates of the networks with memory; None without any.
         gates_weight: The weight of these networks.
         node: The explanation of one node; None if none was requested.
     """
 
     report: FitRecord
-    taken_apart: float
     sources: Mapping[str, float]
     columns: tuple[ColumnShare, ...]
+    parts: tuple[ExplainedPart, ...]
     gates: GateReadout | None
     gates_weight: float
     node: NodeReasons | None
@@ -84,20 +99,23 @@ def explain_fit(estimator: GraphEstimator, node: Any = None) -> FitExplanation:
     graph, components = estimator.own_graph(), estimator.model_.components
     index = None if node is None else index_of(node, estimator.ids_.tolist())
     outputs = estimator.model_.outputs(graph)
-    open_ = [one for one in components if isinstance(one.models[0], Trees | Linear)]
     memory = [one for one in components if _has_memory(one)]
     names = _feature_names(estimator, graph)
-    sources, columns = _what_counts(open_, graph, names)
+    counted = [_counted(one, graph, list(names)) for one in components]
+    sources, columns = _what_counts(counted, names)
     return FitExplanation(
         report=estimator.report_,
-        taken_apart=sum(one.weight for one in open_),
         sources=sources,
         columns=columns,
+        parts=tuple(
+            ExplainedPart(one.setting, one.weight, _leading(sizes, names))
+            for one, sizes in zip(components, counted, strict=True)
+        ),
         gates=_gates(estimator, graph, memory, outputs),
         gates_weight=sum(one.weight for one in memory),
         node=None
         if index is None
-        else node_reasons(estimator, outputs, index, open_, memory, list(names)),
+        else node_reasons(estimator, outputs, index, memory, list(names)),
     )
 
 
@@ -111,23 +129,47 @@ def _feature_names(estimator: GraphEstimator, graph: Inputs) -> dict[str, str]:
     return {str(name): str(name) for name in names}
 
 
+def _counted(component: Component, graph: Inputs, columns: list[str]) -> dict[Feature, float]:
+    """The mean contribution of every feature of a part, times its weight.
+
+    The first network stands for all of a part, which have learned from other nodes of the same.
+    """
+    total: dict[Feature, float] = defaultdict(float)
+    first = component.models[0]
+    if isinstance(first, Network):
+        sizes = network_sizes(first, graph, columns)
+        return {feature: component.weight * size for feature, size in sizes.items()}
+    for model in component.models:
+        part = cast("Trees | Linear", model)
+        found = mean_sizes(part, graph) * component.weight / len(component.models)
+        for feature, size in zip(part.view.names(graph, columns), found, strict=True):
+            total[feature] += float(size)
+    return total
+
+
+def _leading(sizes: Mapping[Feature, float], column_of: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns that count most in a part."""
+    total: dict[str, float] = defaultdict(float)
+    for feature, size in sizes.items():
+        if feature.source in _OF_COLUMNS and feature.name in column_of and size > 0:
+            total[column_of[feature.name]] += size
+    return tuple(sorted(total, key=lambda name: -total[name])[:_LEADING])
+
+
 def _what_counts(
-    components: list[Component], graph: Inputs, column_of: Mapping[str, str]
+    counted: Sequence[Mapping[Feature, float]], column_of: Mapping[str, str]
 ) -> tuple[dict[str, float], tuple[ColumnShare, ...]]:
     """Mean contributions by source, as shares, and by column."""
     total: dict[Feature, float] = defaultdict(float)
-    for component in components:
-        for model in component.models:
-            part = cast("Trees | Linear", model)
-            sizes = mean_sizes(part, graph) * component.weight / len(component.models)
-            for feature, size in zip(part.view.names(graph, list(column_of)), sizes, strict=True):
-                total[feature] += float(size)
+    for sizes in counted:
+        for feature, size in sizes.items():
+            total[feature] += size
     whole = sum(total.values()) or 1.0
     sources: dict[str, float] = defaultdict(float)
     by_column: dict[str, dict[Feature, float]] = defaultdict(dict)
     for feature, size in total.items():
         sources[feature.source] += size / whole
-        if feature.source in ("own", "one hop", "two hops"):
+        if feature.source in _OF_COLUMNS:
             by_column[column_of.get(feature.name, _COMBINED)][feature] = size / whole
     columns = [_column_share(name, shares) for name, shares in by_column.items()]
     return (
@@ -143,8 +185,8 @@ def _column_share(name: str, shares: Mapping[Feature, float]) -> ColumnShare:
         by_feature[feature.name] += share
         by_source[feature.source] += share
     leading = max(by_feature, key=by_feature.__getitem__)
-    parts = (by_source["own"], by_source["one hop"], by_source["two hops"])
-    return ColumnShare(name, leading, *parts, share=sum(parts))
+    own, one_hop, two_hops, network = (by_source[source] for source in _OF_COLUMNS)
+    return ColumnShare(name, leading, own, one_hop, two_hops, network, sum(shares.values()))
 
 
 def _has_memory(component: Component) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memohop.explain.contributions import of_node
+from memohop.explain.network_inputs import network_reasons
 from memohop.explain.node import node_shares
 from memohop.own.candidates.linear import Linear
 from memohop.own.candidates.networks import Network
@@ -63,7 +64,7 @@ class NodeReasons:
         probability: Of that class; NaN for a number.
         runner_up: The next best class; None for a number.
         runner_up_probability: Of that class.
-        reasons: Contributions of its features in trees and linear models, the largest first.
+        reasons: Contributions of the features, the largest first.
         neighbours: The largest effect first.
         degree: The number of its neighbours.
         tried: How many of them were left out in turn.
@@ -85,7 +86,6 @@ def node_reasons(
     estimator: GraphEstimator,
     outputs: Outputs,
     index: int,
-    open_: list[Component],
     memory: list[Component],
     names: list[str],
 ) -> NodeReasons:
@@ -95,7 +95,6 @@ def node_reasons(
         estimator: The fitted classifier or regressor.
         outputs: Its outputs for all nodes.
         index: The node.
-        open_: The parts that are trees and linear models.
         memory: The parts that are networks with memory.
         names: The names of the features.
     """
@@ -104,8 +103,13 @@ def node_reasons(
     numbers = len(said) == 1
     first, second = (0, None) if numbers else np.argsort(-said, kind="stable")[:2].tolist()
     total: dict[Feature, float] = defaultdict(float)
-    for component in open_:
+    for component in estimator.model_.components:
         for model in component.models:
+            if isinstance(model, Network):
+                of_inputs = network_reasons(model, graph, names, index, first, second)
+                for feature, value in of_inputs.items():
+                    total[feature] += value * component.weight / len(component.models)
+                continue
             part = cast("Trees | Linear", model)
             found = of_node(part, graph, index, first, second)
             found *= component.weight / len(component.models)
@@ -175,7 +179,8 @@ def _effects(
     found, directed = {}, graph.neighbourhood.directed
     for other in tried:
         between = ((source == index) & (target == other)) | ((source == other) & (target == index))
-        without = replace(graph, arcs=graph.arcs[:, ~between], directed=directed)
+        weights = None if graph.weights is None else graph.weights[~between]
+        without = replace(graph, arcs=graph.arcs[:, ~between], weights=weights, directed=directed)
         found[other] = float(whole - estimator.model_.outputs(without)[index, first])
     return found
 

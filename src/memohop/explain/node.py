@@ -148,8 +148,10 @@ def node_shares(
         index: The node.
     """
     nodes = graph.x.shape[0]
-    matrix = adjacency(graph.edge_index, nodes, **networks[0].policies_in_force)
-    counts = networks[0].counts(graph.edge_index, nodes)
+    weights = graph.edge_weight if "edge_weight" in graph else None
+    policies = networks[0].policies_in_force
+    matrix = adjacency(graph.edge_index, nodes, weights=weights, **policies)
+    counts = networks[0].counts(graph.edge_index, nodes, weights)
     # An address is collected once more before the first round.
     reach = len(networks[0].rounds) + (counts is not None)
     ball = _ball(matrix, index, rounds=reach)

@@ -40,7 +40,7 @@ class PyGClassifier(nn.Module):
 
     def arcs(self, edge_index: Tensor, num_nodes: int) -> Tensor:
         """The arcs of the messages, from sender to receiver, self-loops included."""
-        graph = Graph(edge_index, num_nodes, **{**self.policies, "norm": "none"})
+        graph = Graph(edge_index, num_nodes, weights=None, **{**self.policies, "norm": "none"})
         times = graph.weight.long()  # an arc that counts twice comes twice
         ends = torch.stack([graph.pattern.col, graph.pattern.row])
         return ends.repeat_interleave(times, dim=1)

@@ -75,7 +75,7 @@ def _nodes_of(
     networks: Sequence[MemoryNetwork], x: Tensor | sparse.csr_array, edge_index: Tensor
 ) -> Blocks:
     first, nodes = networks[0], x.shape[0]
-    matrix = adjacency(edge_index, nodes, **first.policies_in_force)
+    matrix = adjacency(edge_index, nodes, weights=None, **first.policies_in_force)
     return Blocks(x, matrix, first.input.out_channels, first.counts(edge_index, nodes))
 
 

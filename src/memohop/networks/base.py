@@ -73,12 +73,19 @@ class NodeModel(nn.Module, ABC):
     """Default options of the :class:`Graph` that the model makes of the arcs."""
 
     @abstractmethod
-    def prepare(self, edge_index: Tensor, num_nodes: int) -> Any:
-        """The graph that ``forward`` takes; made once and reused in every step."""
+    def prepare(self, edge_index: Tensor, num_nodes: int, weights: Tensor | None = None) -> Any:
+        """The graph that ``forward`` takes; made once and reused in every step.
+
+        Args:
+            edge_index: int64 ``[2, arcs]``.
+            num_nodes: number of nodes.
+            weights: of the arcs, ``[arcs]``; see :class:`memohop.Graph`.
+        """
 
     def prepare_data(self, data: Data, device: torch.device | str) -> Any:
-        """The same from a whole ``Data``, for models that need more than its arcs."""
-        return self.prepare(data.edge_index.to(device), data.num_nodes)
+        """The same from a whole ``Data``, with its ``edge_weight`` if it has one."""
+        weights = data.edge_weight if "edge_weight" in data else None
+        return self.prepare(data.edge_index.to(device), data.num_nodes, weights)
 
 
 class GraphModel(NodeModel):
@@ -107,6 +114,6 @@ class GraphModel(NodeModel):
         for name, value in self.policies_in_force.items():
             check_choice(name, value, POLICIES[name])
 
-    def prepare(self, edge_index: Tensor, num_nodes: int) -> Graph:
+    def prepare(self, edge_index: Tensor, num_nodes: int, weights: Tensor | None = None) -> Graph:
         """The graph under this model's policies."""
-        return Graph(edge_index, num_nodes, **self.policies_in_force)
+        return Graph(edge_index, num_nodes, weights=weights, **self.policies_in_force)

@@ -71,9 +71,11 @@ class FSGNN(GraphModel):
         bound = 1 / math.sqrt(in_channels)
         nn.init.uniform_(self.bias, -bound, bound)
 
-    def prepare(self, edge_index: Tensor, num_nodes: int) -> tuple[Graph, Graph]:  # type: ignore[override]
+    def prepare(  # type: ignore[override]
+        self, edge_index: Tensor, num_nodes: int, weights: Tensor | None = None
+    ) -> tuple[Graph, Graph]:
         """The graph without and with self-loops."""
-        make = partial(Graph, edge_index, num_nodes, **self.policies_in_force)
+        make = partial(Graph, edge_index, num_nodes, weights=weights, **self.policies_in_force)
         return make(self_loops="remove"), make(self_loops="add")
 
     def forward(self, x: Features, graphs: tuple[Graph, Graph]) -> Tensor:

@@ -173,11 +173,15 @@ class GeomGCN(GraphModel):
     def prepare(  # type: ignore[override]
         self, edge_index: Tensor, num_nodes: int, latent: LatentNeighbours | None = None
     ) -> Divisions:
-        """The divisions of every node's neighbours; ``latent`` is computed unless given."""
+        """The divisions of every node's neighbours, which all count alike.
+
+        ``latent`` is computed unless given.
+        """
         if latent is None:
             embedding = "isomap" if self.embedding == "auto" else self.embedding
             latent = computed(edge_index, num_nodes, embedding=embedding)
-        graph = Graph(edge_index, num_nodes, self_loops="remove", **self.policies_in_force)
+        policies = {**self.policies_in_force, "self_loops": "remove"}
+        graph = Graph(edge_index, num_nodes, weights=None, **policies)
         return divide(graph, latent)
 
     def forward(self, x: Features, graph: Divisions) -> Tensor:

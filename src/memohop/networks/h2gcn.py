@@ -71,10 +71,15 @@ class H2GCN(GraphModel):
         self.classifier = nn.Linear(width, out_channels, bias=False)
         nn.init.xavier_uniform_(self.classifier.weight)
 
-    def prepare(self, edge_index: Tensor, num_nodes: int) -> Neighbourhoods:  # type: ignore[override]
-        """The graph and its second neighbourhood, each normalised by its own degrees."""
+    def prepare(  # type: ignore[override]
+        self, edge_index: Tensor, num_nodes: int, weights: Tensor | None = None
+    ) -> Neighbourhoods:
+        """The graph and its second neighbourhood, each normalised by its own degrees.
+
+        Weights count in the graph; all nodes two steps away count alike.
+        """
         policies = {**self.policies_in_force, "self_loops": "remove", "norm": "symmetric"}
-        near = Graph(edge_index, num_nodes, **policies)
+        near = Graph(edge_index, num_nodes, weights=weights, **policies)
         return Neighbourhoods(near, TwoSteps(near))
 
     def forward(self, x: Features, graph: Neighbourhoods) -> Tensor:

@@ -111,7 +111,7 @@ class LINKX(GraphModel):
         self.decide = nn.Linear(hidden_channels, widths[0])
         self.later = LaterLayers(widths, dropout=dropout)
 
-    def prepare(self, edge_index: Tensor, num_nodes: int) -> Graph:
+    def prepare(self, edge_index: Tensor, num_nodes: int, weights: Tensor | None = None) -> Graph:
         """The graph, if it has as many nodes as the network was built for."""
         if num_nodes != self.num_nodes:
             raise UsageError(
@@ -119,7 +119,7 @@ class LINKX(GraphModel):
                 f"{num_nodes}: it has a row of weights for each node and cannot be used on "
                 "another graph; build it anew, or take a model that can, such as gcn+mmp"
             )
-        return super().prepare(edge_index, num_nodes)
+        return super().prepare(edge_index, num_nodes, weights)
 
     def forward(self, x: Features, graph: Graph) -> Tensor:
         """Logits ``[N, out_channels]``."""

@@ -211,16 +211,19 @@ class MemoryNetwork(GraphModel):
             others[id(self.known)] = self.known[old].masked_fill(new, 0)
         return copy.deepcopy(self, others)
 
-    def prepare(self, edge_index: Tensor, num_nodes: int) -> Graph:
+    def prepare(self, edge_index: Tensor, num_nodes: int, weights: Tensor | None = None) -> Graph:
         """The graph, if it has as many nodes as the address has rows."""
         self._check_nodes(num_nodes)
-        return super().prepare(edge_index, num_nodes)
+        return super().prepare(edge_index, num_nodes, weights)
 
-    def counts(self, edge_index: Tensor, num_nodes: int) -> sparse.csr_array | None:
+    def counts(
+        self, edge_index: Tensor, num_nodes: int, weights: Tensor | None = None
+    ) -> sparse.csr_array | None:
         """The matrix that an address takes, in block-wise inference; None without one."""
         if self.address is None:
             return None
-        return adjacency(edge_index, num_nodes, **{**self.policies_in_force, "norm": "none"})
+        policies = {**self.policies_in_force, "norm": "none"}
+        return adjacency(edge_index, num_nodes, weights=weights, **policies)
 
     def forward(self, x: Features, graph: Graph) -> MemoryOutput:
         """Logits ``[N, out_channels]`` and the decoupling loss."""

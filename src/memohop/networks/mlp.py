@@ -50,7 +50,7 @@ class MLP(NodeModel):
             nn.Linear(width, after, bias=bias) for width, after in pairwise(widths)
         )
 
-    def prepare(self, edge_index: Tensor, num_nodes: int) -> None:
+    def prepare(self, edge_index: Tensor, num_nodes: int, weights: Tensor | None = None) -> None:
         """Nothing: the graph is not used."""
 
     def forward(self, x: Features, graph: None = None) -> Tensor:

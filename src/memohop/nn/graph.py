@@ -10,7 +10,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from memohop.data.arcs import check_arcs
+from memohop.data.arcs import check_arcs, check_weights
 from memohop.errors import check_choice
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern, weighted_product
@@ -25,7 +25,7 @@ class Graph:
     r"""The matrix :math:`\mathbf{A}` in ``graph @ hidden``, built once and never changed.
 
     Row :math:`i` of the product is the sum that node :math:`i` receives. With
-    :math:`\mathbf{E}_{uv}` the number of arcs :math:`u \to v`:
+    :math:`\mathbf{E}_{uv}` the number of arcs :math:`u \to v`, or the sum of their weights:
 
     ==============  =========================================================================
     ``direction``   a node receives from
@@ -34,12 +34,15 @@ class Graph:
     ``in``          the nodes that point to it, as in PyG: :math:`\mathbf{E}^\top`
     ``both``        either, an arc each way counting twice: :math:`\mathbf{E} + \mathbf{E}^\top`
     ``undirected``  either, each neighbour counting once: 1 where
-                    :math:`\mathbf{E} + \mathbf{E}^\top` is not 0
+                    :math:`\mathbf{E} + \mathbf{E}^\top` is not 0; with weights, the larger one
+                    of :math:`\mathbf{E}` and :math:`\mathbf{E}^\top`
     ==============  =========================================================================
 
     ``self_loops`` then keeps the diagonal as it is, removes it, or puts 1 everywhere on it
     (``add``). ``norm`` divides by row sums (``row``, the mean), by the roots of row and column
-    sums (``symmetric``), or not at all (``none``); sums of 0 give 0.
+    sums (``symmetric``), or not at all (``none``); sums of 0 give 0. With weights the sums are of
+    weights, so a mean is a weighted mean, and an arc of weight 0 is none. A self-loop that is
+    added weighs 1: weights are best divided by their mean first.
 
     Args:
         edge_index: int64 ``[2, arcs]``; arcs run from the first row to the second.
@@ -47,6 +50,7 @@ class Graph:
         direction: see above; there is no default, since it decides results.
         self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
         norm: ``"row"``, ``"symmetric"`` or ``"none"``.
+        weights: of the arcs, ``[arcs]``, not negative; by default every arc weighs 1.
 
     Example:
         >>> import torch, memohop
@@ -65,6 +69,7 @@ class Graph:
         direction: str,
         self_loops: str = "keep",
         norm: str = "none",
+        weights: Tensor | None = None,
     ) -> None:
         check_choice("direction", direction, DIRECTIONS)
         check_choice("self_loops", self_loops, SELF_LOOPS)
@@ -73,7 +78,9 @@ class Graph:
         self.num_nodes, self.direction = num_nodes, direction
         self.self_loops, self.norm = self_loops, norm
 
-        counts = adjacency(edge_index, num_nodes, direction=direction, self_loops=self_loops)
+        counts = adjacency(
+            edge_index, num_nodes, direction=direction, self_loops=self_loops, weights=weights
+        )
         ends = np.repeat(np.arange(num_nodes), np.diff(counts.indptr)), counts.indices
         row, col = (torch.from_numpy(end).to(edge_index.device, torch.int64) for end in ends)
         weight = torch.from_numpy(counts.data).to(edge_index.device, torch.get_default_dtype())
@@ -133,7 +140,7 @@ class Graph:
         return normalised(weight, self.norm, of_rows, of_columns)
 
     def _factors(self) -> tuple[Tensor, Tensor] | None:
-        """The two factors of each normalised weight, if no arc counts twice."""
+        """The two factors of each normalised weight, if every arc weighs 1."""
         if (self.weight != 1).any():
             return None
         rows, columns = (
@@ -196,7 +203,13 @@ class ReweightedGraph:
 
 
 def adjacency(
-    edge_index: Tensor, num_nodes: int, *, direction: str, self_loops: str, norm: str = "none"
+    edge_index: Tensor,
+    num_nodes: int,
+    *,
+    direction: str,
+    self_loops: str,
+    norm: str = "none",
+    weights: Tensor | None = None,
 ) -> sparse.csr_array:
     r"""The matrix :math:`\mathbf{A}` of a :class:`Graph` with these policies, in float32.
 
@@ -204,13 +217,22 @@ def adjacency(
     entries of a row are in the order of their columns.
     """
     source, target = edge_index.to("cpu", torch.int32).numpy()
-    ones, shape = np.ones(len(source), dtype=np.float32), (num_nodes, num_nodes)
-    matrix = sparse.csr_array((ones, (source, target)), shape=shape)
+    shape = (num_nodes, num_nodes)
+    if weights is None:
+        values = np.ones(len(source), dtype=np.float32)
+    else:
+        check_weights(weights, len(source))
+        values = weights.to("cpu", torch.float32).numpy()
+    matrix = sparse.csr_array((values, (source, target)), shape=shape)
     if direction == "in":
         matrix = matrix.T.tocsr()
+    elif direction == "undirected" and weights is not None:
+        matrix = matrix.maximum(matrix.T.tocsr())
     elif direction != "out":
         matrix = matrix + matrix.T.tocsr()
-    if direction == "undirected":
+    if weights is not None:
+        matrix.eliminate_zeros()
+    elif direction == "undirected":
         matrix.data[:] = 1
     if self_loops != "keep":
         loops = sparse.diags_array(matrix.diagonal(), format="csr", dtype=np.float32)
@@ -246,7 +268,8 @@ def normalised(
     """
     if norm == "none":
         return weight
-    # A kept entry has sums of at least its own weight; a dropped one is 0.
+    # A kept entry has sums of at least its own weight; a dropped one is 0, perhaps like its sums.
+    least = torch.finfo(weight.dtype).tiny
     if norm == "row":
-        return weight / of_rows().clamp(min=1)
-    return weight / (of_rows() * of_columns()).clamp(min=1).sqrt()
+        return weight / of_rows().clamp(min=least)
+    return weight / (of_rows() * of_columns()).clamp(min=least).sqrt()

@@ -145,6 +145,8 @@ class DynamicGraphAttention(_Attention):
         \alpha_{ij} = \mathrm{softmax}_j\,
             \mathbf{a}^\top\mathrm{LeakyReLU}(\mathbf{W}_1\mathbf{h}_i + \mathbf{W}_2\mathbf{h}_j)
 
+    The weights of the graph itself are not used.
+
     Args:
         in_channels, out_channels, heads, concat, bias, value_dropout, attention_dropout,
             negative_slope, features, input_dropout: as for :class:`GraphAttention`.

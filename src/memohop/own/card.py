@@ -9,10 +9,15 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import torch
+from scipy import sparse
+
 from memohop.data.audit import audit
+from memohop.data.tables.own_graph import OwnGraph
 from memohop.own.report import FitReport
 from memohop.own.space import MODEL
 from memohop.printable import printable
+from memohop.pyg import Data
 from memohop.training.metrics import METRICS
 from memohop.version import __version__
 
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from memohop.own.record import FitRecord, KeptPart
 
 _PACKAGES = ("torch", "torch_geometric", "numpy", "scikit-learn")
+_ARCS = 2_000_000  # of the largest graph that is audited for the card
 _ENDS = {
     "trials": "all trials were made",
     "time": "its time was up",
@@ -50,7 +56,7 @@ def model_card(classifier: MMPClassifier) -> str:
             f"- {report.labelled} nodes with a label ({sizes})",
             *(f"- {_text(note)}" for note in report.notes),
         ],
-        "Audit": _audit(classifier),
+        "Audit": _audit(classifier.own_graph()),
         "Setting": _listed({**classifier.model_.options, **report.score().numbers}),
         "Files": [
             "- `model.json`, `weights-*.safetensors`: the model.",
@@ -92,6 +98,7 @@ def record_card(estimator: GraphEstimator) -> str:
             *_record_table(report),
             "",
             report.verdict(),
+            *(["", report.later_text()] if report.later is not None else []),
             "",
             f"{_capital(report.legend())}.",
         ],
@@ -100,6 +107,7 @@ def record_card(estimator: GraphEstimator) -> str:
             f"- {report.labelled} nodes with a target" + f" ({sizes})" * bool(sizes),
             *(f"- {_text(note)}" for note in report.notes),
         ],
+        **({"Audit": _audit_of_record(estimator)} if names else {}),
         "Files": [
             "- `model.json`, `weights-*.safetensors`, `trees-*.txt`: the model.",
             "- `graph-*.safetensors`: features, arcs, targets and ids of the graph it was fitted "
@@ -163,8 +171,20 @@ def _scores(report: FitReport) -> list[str]:
     ]
 
 
-def _audit(classifier: MMPClassifier) -> list[str]:
-    found = audit(classifier.own_graph())
+def _audit_of_record(estimator: GraphEstimator) -> list[str]:
+    graph = estimator.own_graph()
+    if graph.arcs.shape[1] > _ARCS:
+        return ["The graph is too large for a quick audit; `memohop audit` makes one."]
+    data = Data(
+        x=graph.x if sparse.issparse(graph.x) else torch.from_numpy(graph.x),
+        y=torch.from_numpy(graph.y),
+        edge_index=torch.from_numpy(graph.arcs),
+    )
+    return _audit(OwnGraph(data, estimator.ids_, estimator.classes_.tolist(), None, ()))
+
+
+def _audit(graph: Data | OwnGraph) -> list[str]:
+    found = audit(graph)
     names = ("edge_homophily", "adjusted_homophily", "label_informativeness")
     figures = {name.replace("_", " "): getattr(found, name) for name in names}
     lines = _listed({name: value for name, value in figures.items() if value is not None})

@@ -26,8 +26,9 @@ from memohop.own.finish import choose, fit_to_all
 from memohop.own.folder import SavedModel
 from memohop.own.folds import OwnSplit, make_masks
 from memohop.own.inputs import Given, GivenLabels, as_given, number_classes
+from memohop.own.parallel import search_with
 from memohop.own.partition import given_masks
-from memohop.own.portfolio import Progress, search
+from memohop.own.portfolio import Progress
 from memohop.own.problem import Inputs, Outputs, Problem
 from memohop.own.record import FitRecord, make_record
 from memohop.pyg import Data
@@ -37,6 +38,7 @@ from memohop.training.objective import Classification, Objective
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
+    from memohop.own.workers import Workers
 
 _SEEDS = 2**31 - 1
 _RARE = 0.1  # share of the second of two classes below which finding its nodes counts
@@ -74,6 +76,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         split: int | None = None,
         groups: Any = None,
         progress: Progress = lambda share, doing: None,
+        workers: Workers | None = None,
     ) -> Self:
         """Search, choose, score the test nodes once, and fit the chosen models to every label.
 
@@ -86,6 +89,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             split: The column of the masks to use, if ``X`` is a ``Data`` with several.
             groups: The group of each node; no split divides a group.
             progress: Called as ``progress(share of the time, current step)`` now and then.
+            workers: From :func:`memohop.own.workers.ray_workers`; None to fit in this process.
         """
         begin = clock.monotonic()
         self._check_arguments()
@@ -137,9 +141,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             memory=self.memory,
         )
         by_name = {kind.id: kind for kind in kinds}
-        found = search(
-            problem, kinds, time=self.time, trials=self.trials, seed=seed, progress=progress
-        )
+        limits = {"time": self.time, "trials": self.trials}
+        found = search_with(workers, problem, kinds, **limits, seed=seed, progress=progress)
         if not found.complete():
             raise UsageError(
                 f"time={self.time} is too short to fit any model to this graph; give more seconds"
@@ -164,7 +167,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.graph_ = problem.with_all_labels()
         self.directed_ = problem.neighbourhood.directed
         self.overall_ = self.graph_.overall_shares(problem.classes)
-        model: Ensemble = fit_to_all(problem, by_name, chosen, seconds=left, progress=progress)
+        ends = by_name if workers is None else workers.families(by_name)
+        model: Ensemble = fit_to_all(problem, ends, chosen, seconds=left, progress=progress)
         self.report_ = replace(self.report_, seconds=clock.monotonic() - begin)
         self.model_ = model
         return self

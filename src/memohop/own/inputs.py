@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 
-from memohop.data.arcs import check_arcs
+from memohop.data.arcs import check_arcs, check_weights
 from memohop.data.tables.labels import why_no_classes
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError
@@ -78,7 +78,11 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
                 "number to predict, NaN where it is not known"
             )
         labels = _from_tensor(x.y, range(int(x.y.nan_to_num().max()) + 1))
-    return Given(x.x, labels, x.edge_index)
+    weights = None
+    if "edge_weight" in x:
+        check_weights(x.edge_weight, x.edge_index.shape[1])
+        weights = x.edge_weight.to("cpu", torch.float32).numpy()
+    return Given(x.x, labels, x.edge_index, weights=weights)
 
 
 def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:

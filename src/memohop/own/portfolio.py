@@ -12,11 +12,11 @@ import math
 import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from memohop.own.candidates.family import Family, Fitted, Look, Setting
+from memohop.own.candidates.family import Family, Fits, Fitted, Look, Setting
 from memohop.own.paired import paired_interval
 from memohop.own.problem import Problem
 from memohop.training import Enough
@@ -27,7 +27,8 @@ Progress = Callable[[float, str], None]
 
 KEPT = 12
 """The number of candidates for an ensemble; their models are kept during the search."""
-_OPENING = 0.35  # share of the time for the first settings of every kind
+OPENING = 0.35
+"""The share of the time for the first settings of every kind."""
 _LITTLE = 0.1  # share of the time left that a variation may take on all splits at once
 _MOST = 0.25  # share of the time left that one fit may take
 _GROUP = 3  # variations that are tried at once
@@ -95,6 +96,7 @@ def search(
     trials: int | None,
     seed: int,
     progress: Progress = lambda share, doing: None,
+    make_run: Callable[..., Run] | None = None,
 ) -> Search:
     """Try settings of all kinds of model.
 
@@ -106,8 +108,10 @@ def search(
         trials: The most settings of each kind; None for no limit.
         seed: Decides the variations.
         progress: Called now and then.
+        make_run: Makes the running search; by default one that fits in this process.
     """
-    run = _Run(problem, families, time, trials, np.random.default_rng(seed), progress)
+    make_run = make_run or Run
+    run = make_run(problem, families, time, trials, np.random.default_rng(seed), progress)
     stopped: Stop
     try:
         run.open()
@@ -119,8 +123,16 @@ def search(
     return Search(run.candidates, run.splits(), stopped, clock.monotonic() - run.started)
 
 
-class _Run:
-    """A running search."""
+class Job(NamedTuple):
+    """Candidates with the same options, the splits to fit them on, and the seconds for that."""
+
+    group: list[Candidate]
+    splits: list[int]
+    seconds: float
+
+
+class Run:
+    """A running search, which fits one job after the other in this process."""
 
     def __init__(
         self,
@@ -138,6 +150,7 @@ class _Run:
         self.families = {family.id: family for family in families if firsts[family.id]}
         self.waiting = firsts
         self.candidates: list[Candidate] = []
+        self.fitting: set[Candidate] = set()  # by workers, at this moment
         self.usual: dict[int, float] = {}  # the mean score of all candidates on each split
         self.all_splits = list(range(problem.splits))
 
@@ -145,48 +158,67 @@ class _Run:
 
     def open(self) -> None:
         """The first settings of every kind, on one split, and on all if that costs little."""
+        openings = self.openings()
+        box = OPENING * self.time / len(openings)
+        for first in openings:
+            self.fit(Job([first], self.all_splits[:1], box))
+            if self.costs_little(first, box):
+                self.fit(Job([first], self.all_splits[1:], 2 * box))
+
+    def openings(self) -> list[Candidate]:
+        """A candidate for each of the settings that a search starts with."""
         openings = []
         for name, family in self.families.items():
             count = family.openers if self.trials is None else min(family.openers, self.trials)
             openings += self.waiting[name][:count]
             del self.waiting[name][:count]
-        box = _OPENING * self.time / len(openings)
-        for first in openings:
-            (one,) = self.fit([Candidate(first)], self.all_splits[:1], box)
-            if one.seconds * (self.problem.splits - 1) <= box and not one.cut:
-                self.fit([one], self.all_splits[1:], 2 * box)
+        return [Candidate(first) for first in openings]
+
+    def costs_little(self, one: Candidate, box: float) -> bool:
+        """Whether a candidate can have the splits that it lacks within a number of seconds."""
+        return one.seconds * (self.problem.splits - 1) <= box and not one.cut
 
     def go_on(self) -> Stop:
         """Complete the leaders and vary them until the time or the trials are used up."""
-        while True:
-            one = self.lacking()
-            if one is not None:
-                again = one.cut or not one.scores
-                splits = [split for split in self.all_splits if again or split not in one.fits]
-                if one.seconds * len(splits) <= self.left():
-                    self.fit([one], splits, _MOST * self.left())
-                    continue
-            name = self.choose_family()
-            if name is None:
-                return "trials"
-            splits = self.splits_at_first(name)
-            if not splits:
-                return "time"
-            group = [Candidate(setting) for setting in self.next_settings(name, len(splits))]
-            self.fit(group, splits, _MOST * self.left())
+        while isinstance(job := self.next_job(), Job):
+            self.fit(job)
             self.forget_models()
+        return job
 
-    def fit(self, group: list[Candidate], splits: list[int], box: float) -> list[Candidate]:
+    def next_job(self) -> Job | Stop:
+        """The next candidates to fit, or why there are none."""
+        one = self.lacking()
+        if one is not None:
+            again = one.cut or not one.scores
+            splits = [split for split in self.all_splits if again or split not in one.fits]
+            if one.seconds * len(splits) <= self.left():
+                return Job([one], splits, _MOST * self.left())
+        name = self.choose_family()
+        if name is None:
+            return "trials"
+        splits = self.splits_at_first(name)
+        if not splits:
+            return "time"
+        group = [Candidate(setting) for setting in self.next_settings(name, len(splits))]
+        return Job(group, splits, _MOST * self.left())
+
+    def fit(self, job: Job) -> None:
         """Fit candidates with the same options, within a number of seconds."""
-        family, begin = self.families[group[0].setting.family], clock.monotonic()
-        end = begin + min(box, max(self.left(), 0))
-        settings = [one.setting for one in group]
-        found = family.fit(self.problem, settings, splits, keep=True, look=self._look(end, group))
-        seconds = clock.monotonic() - begin
+        family, begin = self.families[job.group[0].setting.family], clock.monotonic()
+        end = begin + min(job.seconds, max(self.left(), 0))
+        settings = [one.setting for one in job.group]
+        look = self._look(end, job.group)
+        found = family.fit(self.problem, settings, job.splits, keep=True, look=look)
+        now = clock.monotonic()
+        self.take(job, found, seconds=now - begin, cut=now > end)
+
+    def take(self, job: Job, found: Fits, *, seconds: float, cut: bool) -> None:
+        """Take the results of a job, its time, and whether that was too short."""
+        group, splits, _ = job
         for one, fits in zip(group, found, strict=True):
             one.tries += 1
             one.seconds = seconds / (len(group) * len(splits))
-            one.cut = clock.monotonic() > end
+            one.cut = cut
             for split, fit in fits.items():
                 one.fits[split] = fit
                 one.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
@@ -195,7 +227,6 @@ class _Run:
         for split in splits:
             scores = [one.scores[split] for one in self.candidates if split in one.scores]
             self.usual[split] = float(np.mean(scores)) if scores else 0.0
-        return group
 
     # The next step
 
@@ -214,7 +245,7 @@ class _Run:
         A leader that had too little time gets more, but not again and again.
         """
         for one in self.ranked()[:_LEADERS]:
-            if not self.is_complete(one) and one.tries < _TRIES:
+            if not self.is_complete(one) and one.tries < _TRIES and one not in self.fitting:
                 return one
         return None
 
@@ -254,8 +285,8 @@ class _Run:
         return next(one for one in self.ranked() if one.setting.family == name)
 
     def count(self, name: str) -> int:
-        """How many settings of a kind were tried."""
-        return sum(one.setting.family == name for one in self.candidates)
+        """How many settings of a kind were tried, or are being tried."""
+        return sum(one.setting.family == name for one in self.fitting.union(self.candidates))
 
     def is_complete(self, one: Candidate) -> bool:
         """Whether it was fitted on every split."""
@@ -287,11 +318,15 @@ class _Run:
         reserve = _LONGER * self.problem.splits * sum(one.seconds for one in leading)
         return self.time - (clock.monotonic() - self.started) - min(reserve, _ENDING * self.time)
 
-    def _look(self, end: float, group: list[Candidate]) -> Look:
-        doing = group[0].setting.family
+    def doing(self, names: str) -> str:
+        """The kinds of model that are being fitted, and the best score so far."""
         means = [np.mean([*one.scores.values()]) for one in self.candidates if one.scores]
-        if means:
-            doing += f", best so far {self.problem.objective.metric.text(float(max(means)))}"
+        if not means:
+            return names
+        return f"{names}, best so far {self.problem.objective.metric.text(float(max(means)))}"
+
+    def _look(self, end: float, group: list[Candidate]) -> Look:
+        doing = self.doing(group[0].setting.family)
 
         def look(share: float) -> None:
             now = clock.monotonic()

@@ -37,6 +37,8 @@ class Inputs:
         overall: The class shares, or the mean, to assume for nodes without labelled neighbours; by
             default those of ``y``.
         weights: Of the arcs, ``[arcs]``; by default all count alike.
+        hidden: Nodes of the graph of ``fit`` to treat as if they had come later: the rows that
+            models have for them are not used; by default none.
     """
 
     x: Matrix
@@ -46,6 +48,7 @@ class Inputs:
     directed: bool | None = field(default=None, kw_only=True)
     overall: NDArray[Any] | None = field(default=None, kw_only=True)
     weights: NDArray[np.float32] | None = field(default=None, kw_only=True)
+    hidden: NDArray[np.bool_] | None = field(default=None, kw_only=True)
 
     @property
     def nodes(self) -> int:
@@ -155,6 +158,30 @@ class Problem(Inputs):
             self._shown(learned),
             of_fit=self.nodes,
             directed=self.neighbourhood.directed,
+            weights=self.weights,
+        )
+
+    def with_rows_hidden(self, split: int) -> Inputs:
+        """The graph of a split, with its test nodes as if they had come later."""
+        return Inputs(
+            self.x,
+            self.arcs,
+            self.known(split),
+            of_fit=self.nodes,
+            directed=self.neighbourhood.directed,
+            weights=self.weights,
+            hidden=self.masks.test,
+        )
+
+    def as_another_graph(self, split: int) -> Inputs:
+        """The graph as if it were another one than that of ``fit``, and no label were known."""
+        known = self.with_rows_hidden(split)
+        return Inputs(
+            self.x,
+            self.arcs,
+            self._shown(False),
+            directed=known.directed,
+            overall=known.overall_shares(self.classes),
             weights=self.weights,
         )
 

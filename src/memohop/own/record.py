@@ -15,6 +15,7 @@ from memohop.intervals import Interval
 from memohop.own.candidates.family import Family
 from memohop.own.ensemble import at_temperature
 from memohop.own.finish import Chosen
+from memohop.own.later import LaterNodes, measure_later
 from memohop.own.paired import paired_interval
 from memohop.own.portfolio import Search, Stop
 from memohop.own.problem import Outputs, Problem
@@ -121,6 +122,8 @@ class FitRecord:
         notes: How tables were read, in plain words.
         residual: If numbers are predicted, the distance from their prediction within which nine of
             ten new ones are expected to be, by the validation nodes.
+        has_columns: Whether the columns carry information.
+        later: The cost in accuracy for nodes that come later; None if it was not measured.
     """
 
     nodes: int
@@ -146,12 +149,26 @@ class FitRecord:
     seconds: float
     notes: tuple[str, ...] = ()
     residual: float | None = None
+    has_columns: bool = True
+    later: LaterNodes | None = None
 
     def verdict(self) -> str:
         """The kept model, the gain from the graph and the gain from memory, in a few sentences."""
-        return " ".join((self._what_was_kept(), *map(self._answer, self.answers), *self._open()))
+        answers = self.answers if self.arcs else ()
+        return " ".join((self._what_was_kept(), *map(self._answer, answers), *self._open()))
+
+    def later_text(self) -> str:
+        """The cost in accuracy for nodes that come later; nothing if it was not measured."""
+        return "" if self.later is None else self.later.text(METRICS[self.metric])
 
     def _open(self) -> list[str]:
+        """Why a question has no answer: nothing to compare with, or no time."""
+        if not self.arcs:
+            return ["There are no edges: the columns are all there is."]
+        alone = [] if self.has_columns else ["There are no columns: the graph is all there is."]
+        return alone + self._without_time()
+
+    def _without_time(self) -> list[str]:
         """A note that memory was tried without time for an answer, if so."""
         tried = any(one.family.endswith("+mmp") for one in self.families)
         if (
@@ -280,6 +297,8 @@ def make_record(
         seconds=seconds,
         notes=notes,
         residual=None if classes else _residual(*chosen.of_validation(problem, found.splits)),
+        has_columns=problem.has_columns,
+        later=measure_later(problem, chosen, found.splits),
     )
 
 

@@ -37,7 +37,9 @@ Sees = Literal["columns", "neighbours", "rows", "positions"]
 class Feature(NamedTuple):
     """A feature's meaning: its source, and its column, node or direction."""
 
-    source: Literal["own", "one hop", "two hops", "degree", "labels", "rows", "position"]
+    source: Literal[
+        "own", "one hop", "two hops", "degree", "labels", "rows", "position", "network", "around"
+    ]  # networks take own columns and those of the nodes around together
     name: str
 
 
@@ -144,14 +146,19 @@ class View:
     def _rows(self, inputs: Inputs) -> Matrix:
         if inputs.of_fit != self.nodes:  # another graph: its rows are unknown
             return sparse.csr_array((inputs.nodes, self.nodes), dtype=np.float32)
-        return inputs.neighbourhood.both[:, : self.nodes]  # arcs to later nodes have no feature
+        rows = inputs.neighbourhood.both[:, : self.nodes]  # arcs to later nodes have no feature
+        if inputs.hidden is None:
+            return rows
+        return sparse.csr_array(rows @ sparse.diags_array((~inputs.hidden).astype(np.float32)))
 
     def _positions(self, inputs: Inputs) -> NDArray[np.float32]:
         assert self.basis is not None
         if inputs.of_fit != self.nodes:  # another graph: its nodes have no position in this one
             return np.zeros((inputs.nodes, self.basis.shape[1]), dtype=np.float32)
-        ends = _ends(inputs).values()
-        bases = np.split(self.basis, len(ends), axis=1)
+        basis, ends = self.basis, _ends(inputs).values()
+        if inputs.hidden is not None:
+            basis = np.where(inputs.hidden[:, None], np.float32(0), basis)
+        bases = np.split(basis, len(ends), axis=1)
         found = [
             _root_of_degrees(end)[:, None] * (end[:, : self.nodes] @ basis)
             for end, basis in zip(ends, bases, strict=True)

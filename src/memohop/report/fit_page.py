@@ -29,6 +29,13 @@ _SOURCES = {
     "labels": "the labels of its neighbours",
     "rows": "who its neighbours are",
     "position": "where it is in the graph",
+    "network": "columns in networks, its own and its neighbours'",
+}
+_KEYS = {
+    "own": "the node\N{RIGHT SINGLE QUOTATION MARK}s own value",
+    "one_hop": "mean over neighbours",
+    "two_hops": "mean over two hops",
+    "network": "own and neighbours\N{RIGHT SINGLE QUOTATION MARK} values in networks",
 }
 _ENDS = {
     "trials": "all settings were tried",
@@ -46,16 +53,25 @@ def fit_page(found: FitExplanation) -> str:
         metric=METRICS[report.metric],
         ends=_ENDS,
         parts=[
-            {"family": one.family, "weight": one.weight, "setting": _setting(one)}
-            for one in report.kept
+            {
+                "family": one.setting.family,
+                "weight": one.weight,
+                "setting": _setting(one.setting),
+                "leading": ", ".join(one.leading),
+            }
+            for one in found.parts
         ],
         scores=_scores(report),
         answers=_answers(report),
         reliability=_charts(report.reliability),
         off=_off(report.reliability),
-        taken_apart=found.taken_apart,
         sources=[(_SOURCES[name], share) for name, share in found.sources.items()],
         columns=_columns(found.columns),
+        keys={
+            kind.replace("_", "-"): words
+            for kind, words in _KEYS.items()
+            if any(getattr(one, kind) > 0 for one in found.columns)
+        },
         left_out=max(0, len(found.columns) - _COLUMNS),
         gates=found.gates,
         gates_weight=found.gates_weight,
@@ -173,11 +189,7 @@ def _columns(columns: Sequence[ColumnShare]) -> list[dict[str, Any]]:
             "name": one.name,
             "leading": "" if one.leading == one.name else one.leading,
             "share": one.share,
-            "parts": [
-                ("own", one.own / most),
-                ("one-hop", one.one_hop / most),
-                ("two-hops", one.two_hops / most),
-            ],
+            "parts": [(kind.replace("_", "-"), getattr(one, kind) / most) for kind in _KEYS],
         }
         for one in shown
     ]
@@ -198,6 +210,8 @@ def _words(reason: Reason) -> str:
         return name
     if source == "labels":
         return f"labels of its neighbours, {name} away"
+    if source == "around":
+        return f"{name}, of the nodes around it"
     if source == "rows":
         return f"being a neighbour of {name}, or not"
     if source == "position":

@@ -49,6 +49,19 @@ class TestNetworkX:
         assert torch.equal(own.data.x, first.data.x[[1, 3]])
         assert own.data.y.tolist() == [-1, -1]
 
+    def test_weights(self):
+        graph = nx.MultiDiGraph([(0, 1, {"w": 2}), (0, 1, {"w": 0.5}), (1, 2, {"w": 4})])
+        nx.set_node_attributes(graph, {0: "x", 1: "x", 2: "y"}, "kind")
+        own = from_networkx(graph, label="kind", weight="w")
+        assert arcs(own) == [(0, 1), (1, 2)]
+        assert own.data.edge_weight.tolist() == [2.5, 4]
+        assert not any("not used" in text for text in own.warnings)
+        other = from_networkx(graph.to_undirected(), label="kind", weight="w")
+        assert other.data.edge_weight.tolist() == [2.5, 2.5, 4, 4]
+        graph.add_edge(2, 0)
+        with pytest.raises(UsageError, match="the edge attribute 'w' has 1 weight"):
+            from_networkx(graph, label="kind", weight="w")
+
     def test_mistakes(self):
         with pytest.raises(UsageError, match="no nodes"):
             from_networkx(nx.Graph(), label="kind")
@@ -74,10 +87,23 @@ class TestArrays:
         assert torch.equal(own.data.x, torch.tensor(self.X, dtype=torch.float32))
         assert (own.data.y.tolist(), own.classes) == ([0, 1, -1, 0], ["x", "y"])
         assert own.ids.tolist() == [0, 1, 2, 3]
-        assert "the weights of the edges are not used" in own.notes
+        assert "the weights of the edges are not used; weighted=True uses them" in own.notes
         directed = from_arrays(form(matrix), form(self.X), [0, 1, -1, 0], directed=True, ids="abcd")
         assert arcs(directed) == [(0, 1), (2, 3), (3, 3)]
         assert (directed.data.y.tolist(), directed.classes) == ([0, 1, -1, 0], [0, 1])
+
+    @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+    def test_entries_are_weights_if_asked(self, form):
+        matrix = np.zeros((4, 4))
+        matrix[0, 1], matrix[1, 0], matrix[2, 3], matrix[3, 3] = 2.5, 0.5, 4, 7
+        own = from_arrays(form(matrix), self.X, [0, 1, 0, 1], weighted=True)
+        assert arcs(own) == [(0, 1), (1, 0), (2, 3), (3, 2), (3, 3)]
+        assert own.data.edge_weight.tolist() == [3, 3, 4, 4, 7]
+        own = from_arrays(form(matrix), self.X, [0, 1, 0, 1], weighted=True, directed=True)
+        assert own.data.edge_weight.tolist() == [2.5, 0.5, 4, 7]
+        both = form(np.maximum(matrix, matrix.T))  # as a symmetric matrix lists them
+        own = from_arrays(both, self.X, [0, 1, 0, 1], weighted=True)
+        assert own.data.edge_weight.tolist() == [2.5, 2.5, 4, 4, 7]
 
     def test_labels_with_gaps_or_none_at_all(self):
         empty = sparse.csr_array((4, 4))
@@ -94,6 +120,7 @@ class TestArrays:
             ({"features": np.full((4, 2), np.nan)}, "holds nan at node 0, column 0"),
             ({"labels": [0, 1]}, "labels has 2 entries"),
             ({"ids": "abc"}, "ids has 3 entries"),
+            ({"adjacency": -np.eye(4), "weighted": True}, "adjacency has 4 weight"),
         ],
     )
     def test_mistakes(self, change, complaint):

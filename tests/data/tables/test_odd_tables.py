@@ -43,7 +43,7 @@ class TestMoreColumnsInTheEdgeTable:
     def test_weights_of_a_matrix_are_told(self):
         matrix = np.array([[0, 2, 0], [0, 0, 1], [0, 0, 0]])
         found = from_arrays(matrix, np.eye(3), ["x", "y", "x"])
-        assert "the weights of the edges are not used" in found.warnings
+        assert "the weights of the edges are not used; weighted=True uses them" in found.warnings
 
 
 class TestSpellingsOfAClass:

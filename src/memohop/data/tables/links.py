@@ -141,7 +141,7 @@ def join(listed: Sequence[Listed], *, nodes: int, directed: bool | None, origin:
     weight = None
     if listed[0].weight is not None:
         listed_weight = np.concatenate([part.weight for part in listed])
-        weight = _sums(arcs, begin, end, listed_weight, nodes=nodes, directed=directed)
+        weight = sum_weights(arcs, begin, end, listed_weight, nodes=nodes, directed=directed)
         notes.append(f"weights of edges from {listed_weight.min():g} to {listed_weight.max():g}")
     if repeated := len(begin) - edges:
         again = "" if directed else ", the other way round included"
@@ -193,7 +193,7 @@ def _weights(column: pa.ChunkedArray, name: str, table: str) -> NDArray[np.float
     return values
 
 
-def _sums(
+def sum_weights(
     arcs: NDArray[np.int64],
     begin: NDArray[np.int64],
     end: NDArray[np.int64],
@@ -202,7 +202,17 @@ def _sums(
     nodes: int,
     directed: bool,
 ) -> NDArray[np.float32]:
-    """The weight of each arc."""
+    """The weight of each arc: the sum over its edges.
+
+    Args:
+        arcs: Every arc once, sorted.
+        begin: The node at which each edge begins.
+        end: The node at which it ends.
+        weight: Its weight.
+        nodes: The number of nodes.
+        directed: Whether an edge is one arc, or one each way. An edge that is listed both ways has
+            the sum of the weights, unless all are, with equal weights.
+    """
     keys = arcs[0] * nodes + arcs[1]
 
     def total(keys_of_edges: NDArray[np.int64]) -> NDArray[np.float64]:

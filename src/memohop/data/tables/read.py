@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.assemble import merge_arcs
@@ -15,7 +16,14 @@ from memohop.data.tables.column_kinds import listed as listed_names
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.feature_matrix import as_features
 from memohop.data.tables.labels import Class, Task, read_labels
-from memohop.data.tables.links import id_array, join, locate, node_ids, plain_ids
+from memohop.data.tables.links import (
+    id_array,
+    join,
+    locate,
+    node_ids,
+    plain_ids,
+    sum_weights,
+)
 from memohop.data.tables.own_graph import Described, OwnGraph, describe_nodes, no_labels, own_graph
 from memohop.data.tables.roles import (
     check_header,
@@ -180,6 +188,7 @@ def from_networkx(
     graph: Any,
     *,
     label: str | None,
+    weight: str | None = None,
     task: Literal["auto"] | Task = "auto",
     encoder: ColumnEncoder | None = None,
     classes: Sequence[Class] | None = None,
@@ -187,8 +196,10 @@ def from_networkx(
     """A graph from a NetworkX graph; its node attributes are the columns.
 
     Args:
-        graph: A ``Graph`` or ``DiGraph``; its direction is kept, and parallel edges count once.
+        graph: A ``Graph`` or ``DiGraph``; its direction is kept, and parallel edges count once, or
+            with the sum of their weights.
         label: The attribute with the labels; nodes without it are to be predicted.
+        weight: The edge attribute with the weights, numbers from 0 on.
         task: Whether the labels are classes or numbers, as for :func:`read_graph`.
         encoder: The encoder of an earlier graph with the same attributes.
         classes: The classes of that earlier graph.
@@ -207,19 +218,21 @@ def from_networkx(
     found = describe_nodes(table, label, encoder, classes, task=task)
     position = {node: row for row, node in enumerate(nodes)}
     pairs = np.array([(position[u], position[v]) for u, v in graph.edges()], dtype=np.int64)
-    arcs = merge_arcs(
-        *pairs.reshape(-1, 2).T,
-        nodes=len(nodes),
-        both_ways=not graph.is_directed(),
-        origin="graph",
-    )
-    more = sorted({str(name) for *_, edge in graph.edges(data=True) for name in edge})
+    (begin, end), directed = pairs.reshape(-1, 2).T, graph.is_directed()
+    arcs = merge_arcs(begin, end, nodes=len(nodes), both_ways=not directed, origin="graph")
+    weights = None
+    if weight is not None:
+        listed = [value for *_, value in graph.edges(data=weight)]
+        values = _checked_weights(listed, f"the edge attribute {weight!r}")
+        weights = sum_weights(arcs, begin, end, values, nodes=len(nodes), directed=directed)
+    names = {str(name) for *_, edge in graph.edges(data=True) for name in edge if name != weight}
     return own_graph(
         found,
         arcs,
         id_array(nodes),
-        directed=graph.is_directed(),
-        warnings=unused(more, "attribute"),
+        directed=directed,
+        weight=weights,
+        warnings=unused(sorted(names), "attribute", weighted=weight is not None),
     )
 
 
@@ -229,6 +242,7 @@ def from_arrays(
     labels: Any = None,
     *,
     directed: bool = False,
+    weighted: bool = False,
     task: Literal["auto"] | Task = "auto",
     ids: Sequence[Hashable] | None = None,
     classes: Sequence[Class] | None = None,
@@ -237,11 +251,12 @@ def from_arrays(
 
     Args:
         adjacency: A sparse or dense matrix; an entry that is not 0 in row ``u`` and column ``v`` is
-            an edge from ``u`` to ``v``. Weights are not used.
+            an edge from ``u`` to ``v``.
         features: One row of numbers for each node, sparse or dense, used as they are.
         labels: One label for each node. Nodes with a negative class, NaN or None are to be
             predicted; without labels, all nodes are.
         directed: Keep the direction of the edges; otherwise there is an arc each way.
+        weighted: Take the entries of the matrix as weights; otherwise all edges count alike.
         task: Whether the labels are classes or numbers, as for :func:`read_graph`.
         ids: The ids of the nodes; their numbers by default.
         classes: The classes of an earlier graph, to keep their numbers.
@@ -270,13 +285,38 @@ def from_arrays(
     if labels is not None:
         column = _label_column(labels, negative=task == "numbers")
         found = read_labels(column, "labels", task, classes)
+    arcs = merge_arcs(source, target, nodes=nodes, both_ways=not directed, origin="adjacency")
+    weights, warnings = None, []
+    if weighted:
+        values = _checked_weights(matrix.data, "adjacency")
+        weights = sum_weights(arcs, source, target, values, nodes=nodes, directed=directed)
+    elif np.unique(matrix.data).size > 1:
+        warnings = ["the weights of the edges are not used; weighted=True uses them"]
     return own_graph(
         Described(as_features(x), found),
-        merge_arcs(source, target, nodes=nodes, both_ways=not directed, origin="adjacency"),
+        arcs,
         np.arange(nodes) if ids is None else id_array(ids),
         directed=directed,
-        warnings=["the weights of the edges are not used"] * (np.unique(matrix.data).size > 1),
+        weight=weights,
+        warnings=warnings,
     )
+
+
+def _checked_weights(listed: Any, where: str) -> NDArray[np.float64]:
+    """Weights of edges as numbers; a ``UsageError`` if one is missing, negative or not finite."""
+    try:
+        values = np.asarray(listed, dtype=np.float64)  # None becomes NaN
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"{where} has weights that are no numbers ({error}); give numbers"
+        ) from error
+    wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
+    if wrong.size:
+        raise UsageError(
+            f"{where} has {wrong.size} weight(s) that are missing, negative or infinite, such as "
+            f"{values[wrong[0]]:g}; give every edge a finite number that is not negative"
+        )
+    return values
 
 
 def _attribute(graph: Any, name: str) -> pa.Array:

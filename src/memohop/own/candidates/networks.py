@@ -43,6 +43,7 @@ class Network:
         scale: The number by which all features are divided.
         state: Parameters and buffers.
         standard: Mean and standard deviation of the numbers that it learned to predict.
+        arc_scale: The number by which the weights of arcs are divided.
     """
 
     model: str
@@ -51,6 +52,7 @@ class Network:
     scale: float
     state: Mapping[str, Tensor]
     standard: Scale = _AS_IT_IS
+    arc_scale: float = 1.0
 
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
@@ -62,21 +64,38 @@ class Network:
         state = dict(self.state)
         for name in network.per_node:
             state[name] = self._of_nodes(state[name], inputs)
-        data = as_data(inputs, self.model, self.scale)
+        data = as_data(inputs, self.model, self.scale, self.arc_scale)
         (said,) = _say(network, [state], data, self.standard, "cpu", [inputs.y])
         return network, data, said
 
     def _of_nodes(self, rows: Tensor, inputs: Inputs) -> Tensor:
         """Weights with a row for each node, zeros for nodes added after ``fit``."""
+        if inputs.hidden is not None:
+            return rows.masked_fill(torch.from_numpy(inputs.hidden)[:, None], 0)
         if inputs.of_fit == inputs.nodes:
             return rows
         padded = torch.zeros(inputs.nodes, *rows.shape[1:], dtype=rows.dtype)
         padded[: inputs.of_fit] = rows[: inputs.of_fit]
         return padded
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether it has weights for each node of the graph of ``fit``."""
+        return self.model == "linkx" or self.options.get("address") == "rows"
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether it is given known labels."""
+        return self.options.get("labels") == "memory"
+
     def saved(self) -> Saved:
         """Everything but the sizes, which all parts of a model share."""
-        about = {"model": self.model, "options": dict(self.options), "scale": self.scale}
+        about = {
+            "model": self.model,
+            "options": dict(self.options),
+            "scale": self.scale,
+            "arc_scale": self.arc_scale,
+        }
         # Copies: layers that share a gate have one each.
         state = {name: value.clone().contiguous() for name, value in self.state.items()}
         return Saved(about | self.standard._asdict(), state)
@@ -97,10 +116,12 @@ class Network:
         except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
             raise UsageError(f"the options of {model} do not make a network ({error})") from error
         check_state(network, saved.tensors)
-        scale, mean, spread = (saved.value(name, float) for name in ("scale", "mean", "spread"))
-        if not (scale > 0 and spread > 0 and np.isfinite([scale, mean, spread]).all()):
-            raise UsageError(f"a network has scale={scale}, mean={mean}, spread={spread}")
-        return cls(model, options, channels, scale, saved.tensors, Scale(mean, spread))
+        names = ("scale", "arc_scale", "spread", "mean")
+        scale, arc_scale, spread, mean = numbers = [saved.value(name, float) for name in names]
+        if not (min(numbers[:3]) > 0 and np.isfinite(numbers).all()):
+            listed = ", ".join(map("{}={}".format, names, numbers))
+            raise UsageError(f"a network has {listed}")
+        return cls(model, options, channels, scale, saved.tensors, Scale(mean, spread), arc_scale)
 
 
 @dataclass(frozen=True)
@@ -192,8 +213,8 @@ class NetworkFamily:
         look: Look = lambda share: None,
     ) -> Fits:
         """One population."""
-        scale = feature_scale(problem.x)
-        data, standard = as_data(problem, self.id, scale), _AS_IT_IS
+        scale, arc_scale = feature_scale(problem.x), mean_weight(problem.weights)
+        data, standard = as_data(problem, self.id, scale, arc_scale), _AS_IT_IS
         options = settings[0].options
         if not problem.classes:
             data, standard = standardised(data)
@@ -222,7 +243,7 @@ class NetworkFamily:
         found, spoken = no_fits(settings), _say(network, states, data, standard, self.device, known)
         for index, state, said in zip(sound, states, spoken, strict=True):
             setting, split = divmod(index, len(splits))
-            part = Network(self.id, options, sizes, scale, state, standard)
+            part = Network(self.id, options, sizes, scale, state, standard, arc_scale)
             found[setting][splits[split]] = fitted(part, problem, splits[split], said, keep=keep)
         return found
 
@@ -233,10 +254,22 @@ def feature_scale(x: Matrix) -> float:
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 1.0
 
 
-def as_data(inputs: Inputs, model: str, scale: float) -> Data:
+def mean_weight(weights: NDArray[np.float32] | None) -> float:
+    """The mean weight of the arcs, so that an average arc counts as much as an added self-loop."""
+    mean = 1.0 if weights is None or not weights.size else float(np.mean(weights, dtype=np.float64))
+    return mean or 1.0
+
+
+def as_data(inputs: Inputs, model: str, scale: float, arc_scale: float) -> Data:
     """The graph in the form that the trainer takes.
 
     A model that uses the graph gets the logarithm of each node's degree as well as its columns.
+
+    Args:
+        inputs: The graph.
+        model: The id of the model.
+        scale: The number by which features are divided.
+        arc_scale: The number by which weights of arcs are divided.
     """
     x = inputs.x / np.float32(scale)
     if _sees_graph(model):
@@ -247,6 +280,8 @@ def as_data(inputs: Inputs, model: str, scale: float) -> Data:
         edge_index=torch.from_numpy(inputs.arcs),
         num_nodes=inputs.nodes,
     )
+    if inputs.weights is not None:
+        data.edge_weight = torch.from_numpy(inputs.weights / np.float32(arc_scale))
     if isinstance(inputs, Problem):
         masks = inputs.masks
         data.train_mask, data.val_mask = map(torch.from_numpy, (masks.train, masks.val))

@@ -1,0 +1,99 @@
+"""The search with workers: several jobs run at once, and what is next is decided as they end."""
+
+from __future__ import annotations
+
+import time as clock
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from memohop.errors import DataError
+from memohop.own.candidates.family import Family
+from memohop.own.portfolio import OPENING, Job, Run, Search, Stop, search
+from memohop.own.problem import Problem
+from memohop.own.workers import Order, Workers
+
+_LATE = 2.0  # seconds over its time after which a job is given up
+
+
+def search_with(
+    workers: Workers | None, problem: Problem, families: Sequence[Family], **options: Any
+) -> Search:
+    """Try settings of all kinds of model, as :func:`~memohop.own.portfolio.search` does.
+
+    Args:
+        workers: The workers that fit them; None for this process.
+        problem: The problem to fit them on.
+        families: The kinds.
+        **options: The other arguments of ``search``.
+    """
+    if workers is None:
+        return search(problem, families, **options)
+    workers.begin(problem, families)
+    return search(problem, families, **options, make_run=partial(ParallelRun, workers))
+
+
+class ParallelRun(Run):
+    """A running search whose jobs are fitted by workers."""
+
+    def __init__(self, workers: Workers, *args: Any) -> None:
+        super().__init__(*args)
+        self.workers = workers
+        self.jobs: dict[Order, Job] = {}  # that are being fitted
+
+    def open(self) -> None:
+        """The first settings of every kind, on one split, and on all if that costs little."""
+        openings = self.openings()
+        box = OPENING * self.time * min(1, self.workers.count / len(openings))
+        waiting = deque(Job([first], self.all_splits[:1], box) for first in openings)
+        while self.jobs or (waiting and self.left() > 0):
+            while waiting and self.workers.idle:
+                self.give(waiting.popleft())
+            for job in self.collect():
+                (one,), splits, _ = job
+                if splits == self.all_splits[:1] and self.costs_little(one, box):
+                    waiting.append(Job([one], self.all_splits[1:], 2 * box))
+        if self.workers.lost and not any(one.scores for one in self.candidates):
+            raise DataError(
+                f"the workers of the Ray cluster are lost ({self.workers.lost}); see that they "
+                "have enough RAM, or leave out --engine ray"
+            )
+
+    def go_on(self) -> Stop:
+        """Complete the leaders and vary them until the time or the trials are used up."""
+        while self.jobs or self.left() > 0:
+            job = self.next_job() if self.workers.idle else None
+            if isinstance(job, Job):
+                self.give(job)
+            elif job is None or self.jobs:
+                self.collect()
+                self.forget_models()
+            else:
+                return job
+        return "time"
+
+    def give(self, job: Job) -> None:
+        """Have a worker fit it."""
+        settings = [one.setting for one in job.group]
+        seconds = min(job.seconds, max(self.left(), 0))
+        order = Order(settings[0].family, settings, job.splits, seconds)
+        self.jobs[order] = job
+        self.fitting.update(job.group)
+        self.workers.give(order)
+
+    def collect(self) -> list[Job]:
+        """The jobs that end within a moment, after their results are taken."""
+        answers = self.workers.take()
+        stuck = self.left() < 0 and not self.workers.working
+        answers += self.workers.give_up(None if stuck else _LATE)
+        ended = []
+        for order, fits, seconds in answers:
+            job = self.jobs.pop(order)
+            self.fitting.difference_update(job.group)
+            self.take(job, fits, seconds=seconds, cut=seconds > order.seconds)
+            ended.append(job)
+        names = dict.fromkeys(order.family for order in self.jobs)
+        passed = (clock.monotonic() - self.started) / max(self.time, 1e-9)
+        self.progress(min(1.0, passed), self.doing(", ".join(names)))
+        return ended
