@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from markdown_it import MarkdownIt
+from memohop.report.explain_page import explain_page
 
 import memohop
 from memohop import MMPClassifier
@@ -14,7 +15,6 @@ from memohop.cli import main
 from memohop.cli.app import print_json, remark
 from memohop.explain import explain_node, read_gates
 from memohop.printable import printable
-from memohop.report.explain_page import explain_page
 from memohop.report.svg import text_at
 
 TURNED = "safe\u202egnp.exe"

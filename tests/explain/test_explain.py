@@ -6,14 +6,14 @@ import re
 import numpy as np
 import pytest
 import torch
+from memohop.own.model import OwnModel
+from memohop.report.explain_page import explain_page
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, GNNExplainer
 
 import memohop
 from memohop import MMPClassifier, UsageError
 from memohop.explain import as_pyg, explain_node, read_gates
-from memohop.own.model import OwnModel
-from memohop.report.explain_page import explain_page
 from numerics import assert_rounded, in_float64, seeded, with_parameters
 
 NODES = 60

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from memohop.own.partition import SmallClassWarning, partition
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
@@ -16,7 +17,6 @@ from torch_geometric.data import Data
 
 import memohop
 from memohop import MMPClassifier, UsageError
-from memohop.own.partition import SmallClassWarning, partition
 from numerics import assert_same_sums, generator
 
 FAST = {"trials": 1, "splits": 2, "epochs": 5}

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from memohop.own.space import Space
+from memohop.own.tried import Tried, best_of, leading
 
 from memohop import Member, UsageError, select
 from memohop.bench.results import NO_SCORE, Row, choose
-from memohop.own.space import Space
-from memohop.own.tried import Tried, best_of, leading
 from memohop.training.choice import first_best, summarise
 from memohop.training.member import MemberResult
 

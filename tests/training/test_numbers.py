@@ -2,11 +2,12 @@
 
 import inspect
 
+from memohop.own.space import MODELS, Space
+
 import memohop
 from memohop.bench.cell import Recipe
 from memohop.bench.settings import Settings
 from memohop.cli.train import train
-from memohop.own.space import MODELS, Space
 from memohop.training.numbers import NUMBERS, RATES
 
 

@@ -26,7 +26,6 @@ _COLUMNS = 16  # of a block: a row of it is a cache line
 class Blocks:
     """All nodes, for networks of graph convolutions in evaluation mode.
 
-    One object serves several networks: freeing and making tensors of this size fragments the RAM.
     Gradients are not tracked.
 
     Args:

@@ -9,9 +9,9 @@ from scipy import sparse
 from torch_geometric.data import Data
 
 from memohop import UsageError
-from memohop.own import graph_estimator
+from memohop.own import estimator
 from memohop.own.candidates import networks
-from memohop.own.graph_estimator import GraphClassifier
+from memohop.own.classifier import GraphClassifier
 from memohop.own.portfolio import Search
 from tiny_problem import ring, tiny_problem
 
@@ -87,7 +87,7 @@ def test_labels_of_other_nodes_do_not_change_what_one_split_learns():
     for scramble in (False, True):
         fitted = classifier(models=["linear"])
         kept = {}
-        original = graph_estimator.search
+        original = estimator.search
 
         def spy(problem, *args, kept=kept, scramble=scramble, original=original, **options):
             if scramble:
@@ -97,11 +97,11 @@ def test_labels_of_other_nodes_do_not_change_what_one_split_learns():
             kept["found"] = original(problem, *args, **options)
             return kept["found"]
 
-        graph_estimator.search = spy
+        estimator.search = spy
         try:
             fitted.fit(tiny_problem().x, y, ring(60))
         finally:
-            graph_estimator.search = original
+            estimator.search = original
         made.append(kept["found"])
     one, other = (found.candidates[0].fits[0].part for found in made)
     assert (one.weight == other.weight).all()
@@ -166,16 +166,16 @@ def test_sparse_columns_and_classes_by_name():
 def test_groups_are_kept_together():
     groups = NODES // 4
     seen = {}
-    original = graph_estimator.search
+    original = estimator.search
 
     def spy(problem, *args, **options) -> Search:
         seen["masks"] = problem.masks
         return original(problem, *args, **options)
 
-    graph_estimator.search = spy
+    estimator.search = spy
     try:
         classifier(models=["linear"]).fit(tiny_problem().x, labels(), groups=groups)
     finally:
-        graph_estimator.search = original
+        estimator.search = original
     for group in range(15):
         assert len(np.unique(seen["masks"].test[groups == group])) == 1
