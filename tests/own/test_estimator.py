@@ -18,6 +18,7 @@ import memohop
 from memohop import MMPClassifier, UsageError
 from memohop.own.candidates import networks
 from memohop.own.candidates.catalogue import MEMORY
+from memohop.own.pose import SmallClassWarning
 from numerics import assert_same_sums, generator
 
 FAST = {"trials": 1, "splits": 2, "epochs": 5}
@@ -52,6 +53,7 @@ NOT_APPLICABLE = {
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::memohop.own.pose.SmallClassWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks([MMPClassifier(**FAST)], expected_failed_checks=lambda _: NOT_APPLICABLE)
 def test_scikit_learns_checks(estimator, check):
@@ -208,6 +210,14 @@ class TestLabels:
         ):
             with pytest.raises(UsageError, match=message):
                 MMPClassifier(**FAST).fit(x, np.array(y, dtype=object))
+
+    def test_a_tiny_class_is_learned_from_and_named(self):
+        y = np.array(["a"] * 10 + ["b"] * 10 + ["c"] * 2 + [None] * 4, dtype=object)
+        linear = memohop.GraphClassifier(models=["linear"], trials=1, time=None, splits=2)
+        with pytest.warns(SmallClassWarning, match=r"class 'c' \(2\) has too few"):
+            found = linear.fit(np.arange(26.0)[:, None], y)
+        assert found.classes_.tolist() == ["a", "b", "c"]
+        assert (found.graph_.y[20:22] == 2).all()
 
 
 class TestScores:

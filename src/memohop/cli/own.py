@@ -98,14 +98,14 @@ def explain(
     node: str | None = None,
     output: Annotated[Path, OUTPUT] = Path("explanation.html"),
 ) -> None:
-    """Write a page on which nodes listen to their neighbours, and to which of them.
+    """Write a page on what was kept, how good it is, and what decides in it.
 
-    It shows how much each node kept of its own state, absorbed from its neighbours and
-    passed on, by its degree, its neighbours' labels and whether it was predicted right;
-    and for one node, the share of each neighbour in the decision.
+    It shows which columns count, how far probabilities can be trusted, and how much nodes
+    keep of themselves and absorb from their neighbours in networks with memory; and for
+    one node, what speaks for its label.
 
     Args:
-        node: The id of the node to explain; by default the one that listened most.
+        node: The id of a node to explain.
         output: The page to write.
     """
     check_output(output, ".html", inputs=_files_of(model))

@@ -284,8 +284,16 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             )
         check_consistent_length(x, given.labels.known)
         target = self._targets(given.labels)
-        objective = self._objective(target)
-        return pose(x, target, objective, given, own, splits=self.splits, seed=seed)
+        return pose(
+            x,
+            target,
+            self._objective(target),
+            given,
+            own,
+            classes=self._class_names(),
+            splits=self.splits,
+            seed=seed,
+        )
 
     def _features(self, given: Given, *, reset: bool) -> Any:
         checked = validate_data(

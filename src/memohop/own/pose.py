@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,15 +13,20 @@ from torch import Tensor
 
 from memohop.data.arguments import whole_number
 from memohop.data.check import MASKS, as_columns, check_masks
+from memohop.data.tables.column_kinds import first_few
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError
-from memohop.own.folds import OwnSplit, make_masks
+from memohop.own.folds import Masks, OwnSplit, make_masks
 from memohop.own.inputs import Given
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Problem
 from memohop.pyg import Data
 from memohop.training.metrics import of_any_classes
 from memohop.training.objective import Objective
+
+
+class SmallClassWarning(UserWarning):
+    """A class has too few labelled nodes to be validated or tested."""
 
 
 def given_split(graph: Any, split: int | None) -> OwnSplit | None:
@@ -42,10 +50,13 @@ def pose(
     given: Given,
     own: OwnSplit | None,
     *,
+    classes: Sequence[str],
     splits: int,
     seed: int,
 ) -> Problem:
     """Deal the labelled nodes to splits; a ``UsageError`` if they are too few.
+
+    A class that is so small that it is only learned from is named in a warning.
 
     Args:
         x: The features.
@@ -53,6 +64,7 @@ def pose(
         objective: Loss and score.
         given: The rest of the graph.
         own: The split that it came with.
+        classes: The names of the classes; empty if numbers are predicted.
         splits: How many splits.
         seed: Decides which nodes are in which part.
     """
@@ -78,10 +90,25 @@ def pose(
                     f"metric={objective.metric.id!r} needs {part} nodes of both classes, and a "
                     f"split has those of one; give it others, or use {of_any_classes()}"
                 )
+    _warn_of_small_classes(target, classes, masks)
     arcs = given.arcs(x.shape[0]).numpy()
     return Problem(
         x=x, arcs=arcs, y=target, objective=objective, masks=masks, weights=given.weights
     )
+
+
+def _warn_of_small_classes(target: NDArray[Any], classes: Sequence[str], masks: Masks) -> None:
+    scored = set(target[masks.val.any(axis=1) | masks.test].tolist())
+    learned = target[masks.train.any(axis=1)].tolist() if classes else []
+    sizes = Counter(one for one in learned if one not in scored)
+    if sizes:
+        named = first_few([f"{classes[one]!r} ({size})" for one, size in sorted(sizes.items())])
+        warnings.warn(
+            f"class {named} has too few labelled nodes: they are learned from, but no score "
+            "includes them; label more of them, or merge the class with another",
+            SmallClassWarning,
+            stacklevel=4,
+        )
 
 
 def _given_masks(data: Data, split: int | None) -> dict[str, Tensor]:
