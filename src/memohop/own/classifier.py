@@ -59,18 +59,9 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         device: str = "cpu",
         memory: int | None = None,
     ) -> None:
-        super().__init__(
-            models=models,
-            time=time,
-            trials=trials,
-            splits=splits,
-            metric=metric,
-            ensemble=ensemble,
-            random_state=random_state,
-            device=device,
-            memory=memory,
-        )
-        self.class_weight = class_weight
+        self.models, self.time, self.trials, self.splits = models, time, trials, splits
+        self.metric, self.class_weight, self.ensemble = metric, class_weight, ensemble
+        self.random_state, self.device, self.memory = random_state, device, memory
 
     def predict_proba(
         self,
