@@ -28,7 +28,7 @@ from memohop.allocator import keep_freed_memory
 from memohop.bench.execute import load_data, populations
 from memohop.bench.experiment import Experiment
 from memohop.nn._backends import table
-from memohop.own.space import Space
+from memohop.own.candidates.spaces import SPACES
 from memohop.training.capture import CapturedStep
 from memohop.training.member import Member
 from memohop.training.population import Population
@@ -154,8 +154,7 @@ def _settings(cell: tuple[str, str, str], arguments: argparse.Namespace) -> Sett
         return Settings(data, [run.member for run in runs], settings.options, settings.rules)
     data, options, numbers = memohop.load(dataset, root=arguments.data), {}, {}
     if command == "fit":
-        trial = Space(model, directed=True, seed=0).first[0]
-        options, numbers = dict(trial.options), dict(trial.numbers)
+        options, numbers = SPACES[model].first(directed=True)[0]
     splits = data.train_mask.shape[1]
     members = [Member(split=i % splits, seed=i // splits, **numbers) for i in range(count)]
     return Settings(data, members, options, DEFAULT_RULES)

@@ -2,7 +2,7 @@
 
     python benchmarks/predicting.py [--nodes 1000000] [--arcs 10000000] [--features 32]
 
-Fits a model (five networks of two rounds, 64 wide) for one epoch on a small graph, saves it, makes
+Fits a model (five networks with memory, 64 wide) for one epoch on a small graph, saves it, makes
 a large random graph with as many features, and predicts it in a new process. It prints the
 seconds it took and its peak resident size, PyTorch included.
 """

@@ -12,9 +12,9 @@ import memohop
 from memohop import MMPClassifier
 from memohop.cli import main
 from memohop.cli.app import print_json, remark
-from memohop.explain import explain_node, read_gates
+from memohop.explain import explain_fit
 from memohop.printable import printable
-from memohop.report.explain_page import explain_page
+from memohop.report.fit_page import fit_page
 from memohop.report.svg import text_at
 
 TURNED = "safe\u202egnp.exe"
@@ -53,8 +53,7 @@ def test_remarks_and_json(capsys):
 
 
 def test_pages_and_drawings(fitted):
-    node = explain_node(fitted, fitted.ids_[3])
-    page = explain_page(fitted.report_, read_gates(fitted), node)
+    page = fit_page(explain_fit(fitted, fitted.ids_[3]))
     assert r"3\u202e\u0007\u2028&lt;b&gt;" in page
     for text in (page, text_at(0, 0, TURNED + RED)):
         assert not any(sign in text for sign in UNSEEN)

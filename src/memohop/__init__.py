@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from memohop.nn import Graph as Graph
     from memohop.nn import MemoryGate as MemoryGate
     from memohop.nn import decoupling_loss as decoupling_loss
-    from memohop.own.estimator import MMPClassifier as MMPClassifier
-    from memohop.own.graph_estimator import GraphClassifier as GraphClassifier
-    from memohop.own.graph_regressor import GraphRegressor as GraphRegressor
+    from memohop.own.classifier import GraphClassifier as GraphClassifier
+    from memohop.own.classifier import MMPClassifier as MMPClassifier
     from memohop.own.load import load_model as load_model
+    from memohop.own.regressor import GraphRegressor as GraphRegressor
     from memohop.training import Member as Member
     from memohop.training import MemberResult as MemberResult
     from memohop.training import Rules as Rules
@@ -43,10 +43,9 @@ _NAMES = {
     "memohop.errors": ["DataError", "MemohopError", "UsageError"],
     "memohop.networks": ["build", "models"],
     "memohop.nn": ["MMP", "Graph", "MemoryGate", "decoupling_loss"],
-    "memohop.own.estimator": ["MMPClassifier"],
-    "memohop.own.graph_estimator": ["GraphClassifier"],
-    "memohop.own.graph_regressor": ["GraphRegressor"],
+    "memohop.own.classifier": ["GraphClassifier", "MMPClassifier"],
     "memohop.own.load": ["load_model"],
+    "memohop.own.regressor": ["GraphRegressor"],
     "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select", "train"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

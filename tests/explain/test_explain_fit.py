@@ -20,7 +20,7 @@ from memohop.own import views
 from memohop.own.candidates import networks
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.candidates.trees import TreeFamily
-from memohop.own.graph_estimator import GraphClassifier
+from memohop.own.classifier import GraphClassifier
 from memohop.own.record import RarePositives
 from memohop.pyg import Data
 from memohop.report.fit_page import fit_page

@@ -48,7 +48,7 @@ def test_a_linear_network_is_a_linear_model(classes):
 
 def slow(part, problem):
     """Logits, features, labels and rows, with everything to differentiate by."""
-    network, data, _ = part.run(problem)
+    network, data = part.ready(problem)
     x = torch.from_numpy(data.x.toarray()) if sparse.issparse(data.x) else data.x
     x.requires_grad_()
     leaves = {"x": x}

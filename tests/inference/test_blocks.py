@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from memohop import Graph, build
-from memohop.inference import Blocks, blocks, probabilities, read_out
+from memohop.inference import Blocks, block_logits, blocks
 from memohop.networks.passing import Watch
 from memohop.nn.graph import DIRECTIONS, NORMS, SELF_LOOPS, adjacency
 from numerics import assert_rounded, generator, in_float64, seeded, with_parameters
@@ -57,6 +57,7 @@ def test_the_matrix_is_that_of_the_graph(direction, self_loops, norm):
         {},
         {"direction": "out", "message_norm": "layer", "num_layers": 3, "gate_sharing": "layer"},
         {"self_loops": "add", "norm": "symmetric", "num_layers": 1},
+        {"readout": "jumping", "num_layers": 3},
         {"labels": "memory"},
         {"address": "rows", "direction": "in", "norm": "symmetric"},
         {"labels": "memory", "address": "rows", "message_norm": "layer"},
@@ -66,21 +67,18 @@ def test_the_matrix_is_that_of_the_graph(direction, self_loops, norm):
 def test_blocks_of_rows_give_what_the_whole_network_gives(monkeypatch, options, rows):
     monkeypatch.setattr(blocks, "_ROWS", rows)
     x, found = features(), networks(**options)
-    by_blocks = [one.gates for one in read_out(found, x, ARCS)]
-    agree([torch.from_numpy(probabilities(found, x, ARCS)), *by_blocks], found, x, ARCS)
+    agree([block_logits(one, x, ARCS) for one in found], found, x, ARCS)
 
 
 @torch.no_grad()
 def agree(by_blocks, found, x, arcs):
-    """Probabilities, and gates of each network, with those of the whole networks in float64."""
+    """The logits of each network with those of the whole networks in float64."""
 
     def whole(x, *parameters):
         exact = with_parameters(found, parameters)
         with in_float64():
             graphs = [network.prepare(arcs, len(x)) for network in exact]
-        outputs = [one(x, graph).logits for one, graph in zip(exact, graphs, strict=True)]
-        gates = [one.gates(x, graph) for one, graph in zip(exact, graphs, strict=True)]
-        return [torch.stack(outputs).softmax(-1).mean(0), *gates][: len(by_blocks)]
+        return [one(x, graph).logits for one, graph in zip(exact, graphs, strict=True)]
 
     parameters = [parameter for network in found for parameter in network.parameters()]
     # Up to three rounds, with sums of neighbours, of a state, and of two states in the gate.
@@ -108,10 +106,10 @@ class Held(TorchDispatchMode):
 def test_hidden_state_and_memory_are_all_that_is_large(monkeypatch):
     nodes, channels = 2000, 80
     monkeypatch.setattr(blocks, "_ROWS", 50)
-    found = [build("gcn+mmp", 5, 3, hidden_channels=channels).eval() for _ in range(3)]
+    found = build("gcn+mmp", 5, 3, hidden_channels=channels, readout="jumping").eval()
     x, arcs = torch.rand(nodes, 5), torch.stack([torch.arange(nodes), torch.arange(nodes) // 2])
     with Held() as held:
-        probabilities(found, x, arcs)
+        block_logits(found, x, arcs)
     # Two of this size, one block of 16 columns, and what has but a few numbers for each node.
     assert 2 * 4 * nodes * channels < held.most < 2.6 * 4 * nodes * channels
 
@@ -120,13 +118,9 @@ def test_sparse_features_and_no_arcs(monkeypatch):
     monkeypatch.setattr(blocks, "_ROWS", 4)
     x, found = features(), networks()
     nothing = torch.empty(2, 0, dtype=torch.int64)
-    dense = probabilities(found, x, nothing)
-    stored = probabilities(found, sparse.csr_array(x.numpy()), nothing)
-    tensor = probabilities(found, x.to_sparse(), nothing)
-    alone = probabilities(found, x[:1], nothing)
-    for one in (dense, stored, tensor):
-        agree([torch.from_numpy(one)], found, x, nothing)
-    agree([torch.from_numpy(alone)], found, x[:1], nothing)
+    for given in (x, sparse.csr_array(x.numpy()), x.to_sparse()):
+        agree([block_logits(one, given, nothing) for one in found], found, x, nothing)
+    agree([block_logits(one, x[:1], nothing) for one in found], found, x[:1], nothing)
 
 
 def test_sparse_features_are_not_made_dense(monkeypatch):
@@ -136,15 +130,13 @@ def test_sparse_features_are_not_made_dense(monkeypatch):
     stored = torch.arange(nodes)
     x = sparse.csr_array((torch.ones(nodes), (stored, 7 * stored)), (nodes, words))
     with Held() as held:
-        probabilities([found], x, torch.empty(2, 0, dtype=torch.int64))
+        block_logits(found, x, torch.empty(2, 0, dtype=torch.int64))
     assert held.most < 4 * 50 * words  # of one block, dense
 
 
 def test_a_graph_without_nodes():
     nothing = torch.empty(2, 0, dtype=torch.int64)
-    (first, _) = read_out(networks(), torch.empty(0, 5), nothing)
-    assert first.probabilities.shape == (0, 3)
-    assert first.gates.shape == (2, 0, 3)
+    assert block_logits(networks()[0], torch.empty(0, 5), nothing).shape == (0, 3)
 
 
 def test_who_looks_on_sees_each_round_and_then_its_rows_in_order(monkeypatch):

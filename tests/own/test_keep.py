@@ -1,54 +1,92 @@
-"""A saved classifier: the same when it comes back, and refused when it is not the same."""
+"""A saved model: the same when it comes back, and refused when it is not the same."""
 
+from __future__ import annotations
+
+import copy
 import json
+import os
 import re
 import shutil
 
 import numpy as np
 import pytest
-from torch_geometric.data import Data
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from scipy import sparse
 
 import memohop
-from memohop import DataError, MMPClassifier, UsageError
-from memohop.data.tables import read_graph
+from memohop import DataError, GraphClassifier, GraphRegressor, MMPClassifier, UsageError
+from memohop.own import folder as files
+from memohop.own import keep
+from memohop.own.candidates import networks
+from memohop.own.candidates.spaces import SPACES
+from memohop.own.candidates.tree_text import END, check_trees
+from memohop.own.ensemble import Component, Ensemble
+from memohop.own.record import FitRecord
+from memohop.own.saved import checked_options
+from tiny_problem import ring, tiny_problem
 
-FAST = {"trials": 1, "splits": 2, "epochs": 4}
-
-
-def tables(count=60):
-    """A graph of two kinds of shops that buy from the other kind."""
-    generator = np.random.default_rng(0)
-    kind = np.arange(count) % 2
-    nodes = {
-        "id": [f"shop {node}" for node in range(count)],
-        "size": kind + generator.normal(size=count),
-        "town": [("Rome", "Oslo")[town] for town in generator.integers(2, size=count)],
-        "kind": [("baker", "smith")[k] if node % 5 else None for node, k in enumerate(kind)],
-    }
-    source = np.repeat(np.arange(count), 2)
-    target = (source + 1 + 2 * generator.integers(count // 2, size=len(source))) % count
-    edges = {name: [f"shop {node}" for node in ends] for name, ends in
-             (("source", source), ("target", target))}  # fmt: skip
-    return nodes, edges
-
-
-FILES = ["README.md", "graph.safetensors", "model.json", "weights.safetensors"]
+PARTS = (
+    "linear",
+    "lightgbm",
+    "linear+rows",
+    "lightgbm+neighbours",
+    "linkx",
+    "gcn+mmp",
+    "lightgbm+positions",
+)
+FAST = {"trials": 1, "time": None, "splits": 2}
 
 
-def file(model, kind):
-    (found,) = model.glob(kind if "." in kind else f"{kind}-*.safetensors")
+@pytest.fixture(scope="module", autouse=True)
+def _short():
+    """Networks of three epochs."""
+    whole = networks.train
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(networks, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3}))
+        yield
+
+
+def everything(estimator, *data):
+    """An estimator that keeps a model of each kind, whatever validation thinks."""
+    fitted = [
+        copy.copy(estimator).set_params(models=[name]).fit(*data).model_.components[0]
+        for name in PARTS
+    ]
+    found = estimator.set_params(models=PARTS[:1]).fit(*data)
+    weights = 1 / len(fitted)
+    components = [Component(one.setting, weights, one.models) for one in fitted]
+    views = {}
+    for one in components:  # as in one fit, kinds that see the same have one view
+        for model in one.models:
+            if hasattr(model, "view"):
+                view = views.setdefault((model.view.sees, one.setting.family), model.view)
+                object.__setattr__(model, "view", view)
+    found.model_ = Ensemble(tuple(components), found.model_.temperature)
     return found
 
 
 @pytest.fixture(scope="module")
-def fitted():
-    return MMPClassifier(**FAST).fit(read_graph(*tables(), label="kind"))
+def classifier():
+    names = np.array(["ham", "spam"])[tiny_problem().y].astype(object)
+    names[::6] = None
+    return everything(GraphClassifier(**FAST), tiny_problem().x, names, ring(60))
 
 
 @pytest.fixture(scope="module")
-def original(fitted, tmp_path_factory):
+def regressor():
+    y = 1000 + 50 * tiny_problem().x[:, 0].astype(float)
+    y[::6] = np.nan
+    x = sparse.csr_array(np.where(tiny_problem().x > 0, tiny_problem().x, 0))
+    return everything(GraphRegressor(**FAST), x, y, ring(60)[:, :60])  # directed
+
+
+@pytest.fixture(scope="module")
+def original(classifier, tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model"
-    fitted.save(path)
+    classifier.save(path)
     return path
 
 
@@ -57,101 +95,305 @@ def model(original, tmp_path):
     return shutil.copytree(original, tmp_path / "model")
 
 
-class TestRoundTrip:
-    def test_everything_comes_back(self, fitted, model):
-        found = MMPClassifier.load(model)
-        assert (found.predict_proba() == fitted.predict_proba()).all()
-        assert found.predict().tolist() == fitted.predict().tolist()
-        assert found.get_params() == fitted.get_params()
-        assert found.report_ == fitted.report_
-        assert found.report_.verdict() == fitted.report_.verdict()
-        assert found.ids_.tolist() == fitted.ids_.tolist()
-        assert found.encoder_ == fitted.encoder_
-        assert found.graph_.y.tolist() == fitted.graph_.y.tolist()
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_everything_comes_back(kind, request, tmp_path):
+    fitted = request.getfixturevalue(kind)
+    fitted.save(tmp_path / "model")
+    found = memohop.load_model(tmp_path / "model")
+    assert type(found) is type(fitted)
+    assert (found.outputs() == fitted.outputs()).all()
+    for one, other in zip(found.model_.components, fitted.model_.components, strict=True):
+        assert one.setting == other.setting
+        for model, before in zip(one.models, other.models, strict=True):
+            assert type(model) is type(before)
+            assert (model.outputs(found.graph_) == before.outputs(fitted.graph_)).all()
+    assert found.get_params() == fitted.get_params()
+    assert found.report_ == fitted.report_
+    assert found.ids_.tolist() == fitted.ids_.tolist()
+    other = (tiny_problem(seed=1).x[:9], [[0, 1, 2, 3], [1, 0, 3, 4]])
+    assert np.isfinite(found.outputs(*other)).all()
+    assert (found.outputs(*other) == fitted.outputs(*other)).all()
 
-    def test_one_long_id_does_not_make_all_ids_long(self, fitted, tmp_path, monkeypatch):
-        ids = np.array([*fitted.ids_[:-1], 100_000 * "x"], dtype=object)
-        monkeypatch.setattr(fitted, "ids_", ids)
-        fitted.save(tmp_path / "model")
-        found = MMPClassifier.load(tmp_path / "model").ids_
-        assert found.tolist() == ids.tolist()
-        assert found.nbytes < 1000
 
-    def test_another_graph_with_the_same_columns(self, fitted, model):
-        nodes, edges = tables(40)
-        found = MMPClassifier.load(model)
-        new = read_graph(
-            nodes | {"kind": [None] * 40}, edges, label=None, encoder=found.encoder_,
-            classes=found.classes_.tolist(),
-        )  # fmt: skip
-        assert (found.predict_proba(new) == fitted.predict_proba(new)).all()
-        assert len(found.predict(new)) == 40
+def test_numbers_and_their_intervals_come_back(regressor, tmp_path):
+    regressor.save(tmp_path / "model")
+    found = GraphRegressor.load(tmp_path / "model")
+    assert (found.predict_interval() == regressor.predict_interval()).all()
+    assert 900 < found.predict().mean() < 1100
+    with pytest.raises(UsageError, match="holds a GraphRegressor; load it with that class"):
+        GraphClassifier.load(tmp_path / "model")
 
-    def test_other_columns_are_refused_by_name(self, model):
-        nodes, edges = tables()
-        found = MMPClassifier.load(model)
-        del nodes["town"]
-        with pytest.raises(UsageError, match=r"lacks the column.*'town'"):
-            read_graph(nodes, edges, label="kind", encoder=found.encoder_)
 
-    def test_another_number_of_features_is_refused(self, fitted):
-        with pytest.raises(ValueError, match="expecting 3 features"):
-            fitted.predict(np.zeros((4, 5)), edges=[])
+def test_the_files_are_plain_and_the_card_says_what_matters(classifier, model):
+    names = {re.sub("-[0-9a-f]{16}", "", one.name) for one in model.iterdir()}
+    expected = {"README.md", "model.json", "weights.safetensors", "graph.safetensors", "trees.txt"}
+    assert names == expected
+    card = (model / "README.md").read_text()
+    words = ("ham, spam", classifier.report_.verdict(), "linear", "lightgbm: 4")
+    for one in (*words, "## Audit", "adjusted homophily"):
+        assert one in card
 
-    def test_numbers_as_classes_and_no_arcs(self, tmp_path):
-        data = memohop.load("csbm", nodes=60, classes=2, channels=4)
-        found = MMPClassifier(**FAST).fit(data.x.numpy(), data.y.numpy() + 7)
-        found.save(tmp_path / "model")
-        again = MMPClassifier.load(tmp_path / "model")
-        assert again.classes_.tolist() == [7, 8]
-        assert again.predict(data.x.numpy()).tolist() == found.predict().tolist()
 
-    def test_the_files_are_plain_and_the_card_says_what_matters(self, fitted, model):
-        names = sorted(file.name for file in model.iterdir())
-        assert [re.sub("-[0-9a-f]{16}", "", name) for name in names] == FILES
-        card = (model / "README.md").read_text()
-        for words in ("baker, smith", "gcn+mmp", "homophily", fitted.report_.verdict(), "torch"):
-            assert words in card
-        assert json.loads((model / "model.json").read_text())["classes"] == ["baker", "smith"]
+def test_a_model_of_another_class_is_refused(model):
+    with pytest.raises(UsageError, match="holds a GraphClassifier; load it with that class"):
+        MMPClassifier.load(model)
 
-    def test_without_its_graph_a_model_still_predicts_others(self, fitted, model):
-        file(model, "graph").unlink()
-        found = MMPClassifier.load(model)
-        other = Data(x=fitted.graph_.x, edge_index=fitted.graph_.edge_index)
-        assert (found.predict_proba(other) == fitted.predict_proba()).all()
+
+def test_a_classifier_of_networks_with_memory_comes_back(tmp_path):
+    data = memohop.load("csbm", nodes=60, classes=2, channels=4)
+    found = MMPClassifier(trials=1, splits=2, epochs=2).fit(data.x.numpy(), data.y.numpy() + 7)
+    found.save(tmp_path / "model")
+    again = MMPClassifier.load(tmp_path / "model")
+    assert again.classes_.tolist() == [7, 8]
+    assert again.get_params() == found.get_params()
+    assert (again.predict_proba(data.x.numpy()) == found.predict_proba()).all()
+
+
+def test_one_long_id_does_not_make_all_ids_long(classifier, tmp_path, monkeypatch):
+    ids = np.array([*map(str, classifier.ids_[:-1]), 100_000 * "x"], dtype=object)
+    monkeypatch.setattr(classifier, "ids_", ids)
+    classifier.save(tmp_path / "model")
+    found = memohop.load_model(tmp_path / "model").ids_
+    assert found.tolist() == ids.tolist()
+    assert found.nbytes < 1000
+
+
+def test_tables_are_read_as_those_of_the_model(tmp_path):
+    names = [f"n{node}" for node in range(40)]
+    nodes = {
+        "id": names,
+        "size": tiny_problem().x[:40, 0],
+        "town": ["Rome", "Oslo"] * 20,
+        "kind": [("a", "b")[node % 2] if node % 5 else None for node in range(40)],
+    }
+    edges = {"source": names, "target": names[1:] + names[:1]}
+    fitted = GraphClassifier(models=["linear"], **FAST)
+    fitted.fit(memohop.read_graph(nodes, edges, label="kind")).save(tmp_path / "model")
+    found = memohop.load_model(tmp_path / "model")
+    assert found.encoder_ == fitted.encoder_
+    again = memohop.read_graph(nodes, edges, label=None, encoder=found.encoder_)
+    assert (found.predict_proba(again) == fitted.predict_proba()).all()
+    del nodes["town"]
+    with pytest.raises(UsageError, match=r"lacks the column.*'town'"):
+        memohop.read_graph(nodes, edges, label="kind", encoder=found.encoder_)
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        found.predict(np.zeros((4, 5)), edges=[])
+
+
+def test_without_its_graph_a_model_still_predicts_others(classifier, model):
+    next(model.glob("graph-*")).unlink()
+    found = memohop.load_model(model)
+    other = (tiny_problem().x, ring(60))
+    assert (found.outputs(*other) == classifier.outputs(*other)).all()
+    for call in (found.predict, lambda: found.predict(*other, append=True)):
         with pytest.raises(UsageError, match="saved without its graph"):
-            found.predict()
+            call()
 
 
-class TestRefusal:
-    @pytest.mark.parametrize("kind", ["model.json", "weights", "graph"])
-    @pytest.mark.parametrize("where", np.linspace(0, 0.999, 12))
-    def test_one_changed_byte_is_refused(self, model, kind, where):
-        content = bytearray(file(model, kind).read_bytes())
-        content[int(where * len(content))] ^= 1
-        file(model, kind).write_bytes(content)
-        with pytest.raises(DataError, match=r"damaged or was changed|in format"):
-            MMPClassifier.load(model)
+@pytest.mark.parametrize("kind", ["model.json", "weights-*", "graph-*", "trees-*"])
+@pytest.mark.parametrize("where", [0, 0.1, 0.5, 0.99])
+def test_one_changed_byte_is_refused(model, kind, where):
+    path = sorted(model.glob(kind))[0]
+    content = bytearray(path.read_bytes())
+    content[int(where * len(content))] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"damaged or was changed|in format"):
+        memohop.load_model(model)
 
-    @pytest.mark.parametrize("kind", ["model.json", "weights"])
-    def test_a_file_that_ends_early_or_is_gone_is_refused(self, model, kind):
-        path = file(model, kind)
-        whole = path.read_bytes()
-        path.write_bytes(whole[: len(whole) // 2])
-        with pytest.raises(DataError, match="damaged"):
-            MMPClassifier.load(model)
-        path.unlink()
-        with pytest.raises((DataError, UsageError), match=r"missing|no saved model"):
-            MMPClassifier.load(model)
 
-    def test_a_newer_format_is_refused_with_the_remedy(self, model):
-        text = (model / "model.json").read_text()
-        (model / "model.json").write_text(
-            text.replace('"format": 2', '"format": 4').replace('"memohop": "', '"memohop": "9.')
-        )
-        with pytest.raises(DataError, match=r"made by memohop 9\..* in format 4.*update memohop"):
-            MMPClassifier.load(model)
+@pytest.mark.parametrize("kind", ["model.json", "weights-*", "trees-*"])
+def test_a_file_that_ends_early_or_is_gone_is_refused(model, kind):
+    path = sorted(model.glob(kind))[0]
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match="damaged"):
+        memohop.load_model(model)
+    path.unlink()
+    with pytest.raises((DataError, UsageError), match=r"missing|no saved model"):
+        memohop.load_model(model)
 
-    def test_what_is_no_model_cannot_be_loaded(self, tmp_path):
-        with pytest.raises(UsageError, match="there is no saved model in"):
-            MMPClassifier.load(tmp_path)
+
+def test_a_newer_format_is_refused_with_the_remedy(model):
+    text = (model / "model.json").read_text()
+    text = text.replace('"format": 3', '"format": 4').replace('"memohop": "', '"memohop": "9.')
+    (model / "model.json").write_text(text)
+    with pytest.raises(DataError, match=r"made by memohop 9\..* in format 4.*update memohop"):
+        memohop.load_model(model)
+
+
+def test_what_is_no_model_cannot_be_loaded(tmp_path):
+    with pytest.raises(UsageError, match="there is no saved model in"):
+        memohop.load_model(tmp_path)
+
+
+def test_a_process_that_is_killed_leaves_the_older_model_or_the_newer(
+    classifier, original, tmp_path, monkeypatch
+):
+    class Killed(BaseException):
+        pass
+
+    newer = copy.copy(classifier)
+    newer.model_ = Ensemble(classifier.model_.components[:2], 1.0)
+    first, second = (Component(one.setting, 0.5, one.models) for one in newer.model_.components)
+    newer.model_ = Ensemble((first, second), 1.0)
+    monkeypatch.setattr(keep, "record_card", lambda _: "# A node classifier\n")
+    seen, write = set(), files.write_whole
+    for step in range(20):
+        model = shutil.copytree(original, tmp_path / f"{step}")
+        left = [step]
+
+        def dying(path, content, left=left):
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+            write(path, content)
+
+        monkeypatch.setattr(files, "write_whole", dying)
+        try:
+            newer.save(model)
+        except Killed:
+            pass
+        else:
+            break
+        finally:
+            monkeypatch.setattr(files, "write_whole", write)
+        seen.add(len(memohop.load_model(model).model_.components))
+    assert seen == {len(PARTS)}  # model.json is written last
+    assert len(memohop.load_model(model).model_.components) == 2
+    assert len(list(model.glob("trees-*"))) == 2
+    assert len(os.listdir(model)) == 6
+
+
+def test_numbers_that_json_lacks_come_back(classifier, tmp_path, monkeypatch):
+    fields = classifier.report_.to_json() | {"test": float("nan")}
+    report = FitRecord(**fields)
+    monkeypatch.setattr(classifier, "report_", report)
+    monkeypatch.setattr(keep, "record_card", lambda _: "# A node classifier\n")
+    classifier.save(tmp_path / "model")
+    assert np.isnan(memohop.load_model(tmp_path / "model").report_.test)
+
+
+def write_json(path, described):
+    """With its right digest."""
+    described["sha256"]["model.json"] = "0" * 64
+    text = json.dumps(described)
+    digest = files.sha256(text.encode())
+    (path / "model.json").write_text(text.replace("0" * 64, digest, 1))
+
+
+def changed(model, *keys, value):
+    described = json.loads((model / "model.json").read_text())
+    at = described
+    for key in keys[:-1]:
+        at = at[key]
+    at[keys[-1]] = value
+    write_json(model, described)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "words"),
+    [
+        (("components", 0, "family"), "oracle", "family must be one of"),
+        (("components", 0, "models", 0, "kind"), "oracle", "Invalid enum value"),
+        (("components", 0, "models", 0, "view"), 9, "view=9"),
+        (("components", 0, "models", 0, "view"), None, "view=None"),
+        (("components", 0, "weight"), 0.9, "do not sum to 1"),
+        (("components", 1, "models", 0, "file"), "../secret.txt", "file must be one of"),
+        (("components", 4, "models", 0, "about", "model"), "gat", "model must be one of"),
+        (("components", 4, "models", 0, "about", "options"), {"wings": 2}, "options must be one"),
+        (("components", 4, "models", 0, "about", "options"), {"hidden_channels": 10**9}, "large"),
+        (("components", 4, "models", 0, "about", "scale"), 0.0, "scale=0.0"),
+        (("components", 5, "models", 0, "about", "options", "num_layers"), 3, "are not those"),
+        (("views", 0, "sees"), "stars", "sees must be one of"),
+        (("features",), 4, "a part has"),
+        (("features",), 10**12, "a part has"),
+        (("directed",), True, "which its view does not make"),
+        (("classes",), ["ham"], "names of one kind"),
+        (("overall",), [0.5], "overall"),
+        (("report", "metric"), "r2", "metric must be one of"),
+        (("parameters", "wings"), 2, "parameters: "),
+        (("temperature",), 0, "Expected `float` > 0"),
+    ],
+)
+def test_wrong_content_is_refused(model, keys, value, words):
+    changed(model, *keys, value=value)
+    with pytest.raises(DataError, match=words):
+        memohop.load_model(model)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"arcs": torch.tensor([[0], [60]])},
+        {"y": torch.full((60,), 2)},
+        {"y": torch.full((60,), -1)},
+        {"x": torch.full((60, 3), torch.nan)},
+        {"x": torch.zeros(59, 3)},
+        {"more": torch.zeros(1)},
+    ],
+)
+def test_a_wrong_graph_is_refused(model, change):
+    (path,) = model.glob("graph-*")
+    tensors = load_file(path)
+    save_file(tensors | change, path)
+    changed(model, "sha256", path.name, value=files.sha256(path.read_bytes()))
+    with pytest.raises(DataError, match="does not describe a model"):
+        memohop.load_model(model)
+
+
+@pytest.fixture(scope="module")
+def trees(classifier):
+    return classifier.model_.components[3].models[0].saved().text
+
+
+def with_its_sizes(text):
+    """As LightGBM reads them, so that what is changed inside a tree is read, too."""
+    header, *blocks = re.split("(?=Tree=)", text.removesuffix(END))
+    sizes = " ".join(str(len(block)) for block in blocks)
+    return re.sub("tree_sizes=.*", f"tree_sizes={sizes}", header) + "".join(blocks) + END
+
+
+@pytest.mark.fuzz
+@given(data=st.data())
+def test_trees_that_were_changed_are_refused_or_work(classifier, trees, data):
+    """LightGBM would follow any index: this test would crash."""
+    lines = trees.split("\n")
+    start = next(number for number, line in enumerate(lines) if line.startswith("Tree="))
+    number = data.draw(st.integers(0, min(len(lines), start + 40) - 1))
+    words = re.split("([= ])", lines[number])
+    index = data.draw(st.integers(0, len(words) - 1))
+    words[index] = data.draw(
+        st.sampled_from(["", "-1", "-9", "0", "3", "9999999", "nan", "x", "="])
+    )
+    lines[number] = "".join(words)
+    text = with_its_sizes("\n".join(lines))
+    part = classifier.model_.components[3].models[0]
+    sizes = keep.Sizes(3, 2, 60, False)
+    try:
+        found = type(part).from_saved(keep.Saved({}, text=text), part.view, sizes)
+    except UsageError:
+        return
+    assert found.outputs(classifier.graph_).shape == (60, 2)
+
+
+def test_trees_for_something_else_are_refused(trees):
+    assert with_its_sizes(trees) == trees
+    assert check_trees(trees, {"objective": "binary"}) > 3
+    for text, goal in (
+        ("", "binary"),
+        (trees, "regression"),
+        (trees.replace(END, ""), "binary"),
+        (trees.replace("num_cat=0", "num_cat=1", 1), "binary"),
+        (with_its_sizes(trees.replace("left_child=", "left_child=0 ", 1)), "binary"),
+        (trees + END, "binary"),
+    ):
+        with pytest.raises(UsageError):
+            check_trees(text, {"objective": goal})
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_every_option_that_a_search_may_choose_can_be_read_again(name):
+    for axis in SPACES[name].axes.values():
+        for options in axis.values():
+            again = json.loads(json.dumps(options))
+            assert checked_options(name, again).items() >= options.items()

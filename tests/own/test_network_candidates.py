@@ -84,7 +84,8 @@ def test_a_network_with_weights_by_hand():
     (fits,) = kind.fit(problem, [setting], [0], keep=True)
     part = fits[0].part
     assert part.arc_scale == 2
-    network, data, said = part.run(problem)
+    network, data = part.ready(problem)
+    said = part.outputs(problem)
     assert data.edge_weight.tolist() == pytest.approx([0.5, 1, 1.5] * 40)
     matrix = np.eye(60)
     for one, other in zip(range(60), np.roll(range(60), -1), strict=True):

@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memohop import MMPClassifier
+from memohop import MMPClassifier, load_model
 from memohop.data.tables import read_graph
+from memohop.explain import explain_fit
+from memohop.report.fit_page import fit_page
 
 FOLDER = Path(__file__).parent / "version_0_1_0"
 
@@ -48,9 +50,27 @@ def test_tables_of_another_graph(model):
 def test_the_report_of_the_model(model):
     report = model.report_
     assert (report.nodes, report.arcs, report.labelled, report.splits) == (30, 59, 27, 2)
-    assert report.score().mean == pytest.approx(2 / 3)
-    assert "It is 16.7 points worse" in report.verdict()
-    assert "2 splits of 15 training, 6 validation and 6 test nodes" in report.legend()
+    assert report.test == pytest.approx(2 / 3)
+    assert {one.family: one.test for one in report.families} == pytest.approx(
+        {"gcn+mmp": 2 / 3, "mlp": 0.75, "gcn": 5 / 6}
+    )
+    assert "Memory does not help: -16.67" in report.verdict()
+    assert "2 splits of 15 training and 6 validation nodes" in report.legend()
+    assert "an earlier version fitted it" in report.notes[-1]
+
+
+def test_new_nodes_in_the_graph_of_the_model(model):
+    """Without arcs a node is alone, appended or not."""
+    x = model.graph_.x[:3]
+    alone = model.predict_proba(x, edges=[])
+    assert model.predict_proba(x, edges=[], append=True) == pytest.approx(alone, abs=1e-6)
+
+
+def test_its_page_shows_the_gates_and_a_node(model):
+    found = explain_fit(model, model.ids_[7])
+    assert found.gates_weight == 1
+    assert found.node.probability == pytest.approx(model.predict_proba()[7].max())
+    assert f"Node {model.ids_[7]}" in fit_page(found)
 
 
 def test_saved_over_itself_it_becomes_a_model_of_this_version(model, tmp_path):
@@ -58,5 +78,5 @@ def test_saved_over_itself_it_becomes_a_model_of_this_version(model, tmp_path):
     model.save(folder)
     assert len(list(folder.iterdir())) == 4
     assert not (folder / "weights.safetensors").exists()
-    found = MMPClassifier.load(folder)
+    found = load_model(folder)
     assert_as_predicted(found, found.ids_, found.predict_proba(), "predictions.csv")

@@ -5,9 +5,7 @@ import pytest
 
 from memohop import Member, UsageError, select
 from memohop.bench.results import NO_SCORE, Row, choose
-from memohop.own.space import Space
-from memohop.own.tried import Tried, best_of, leading
-from memohop.training.choice import first_best, summarise
+from memohop.training.choice import first_best
 from memohop.training.member import MemberResult
 
 
@@ -55,13 +53,6 @@ def by_select(results):
     return select(results).setting["lam"]
 
 
-def by_trials(results):
-    trial = Space("mlp", directed=False, seed=0).first[0]
-    tried = [Tried(trial, summarise([one])) for one in results]
-    assert best_of(tried) is leading(tried)
-    return best_of(tried).selection.setting["lam"]
-
-
 def by_rows(results):
     rows = [
         Row(
@@ -73,8 +64,8 @@ def by_rows(results):
     return choose(rows)[0].setting["lam"]
 
 
-@pytest.mark.parametrize("chosen", [by_select, by_trials, by_rows])
-def test_one_rule_for_settings_trials_and_rows(chosen):
+@pytest.mark.parametrize("chosen", [by_select, by_rows])
+def test_one_rule_for_settings_and_rows(chosen):
     vals = {0.0: None, 0.1: 0.4, 0.2: 0.7, 0.3: 0.7, 0.4: None, 0.5: 0.0}
     results = [
         diverged(lam, 0) if val is None else result(lam, 0, val, 1 - val)
@@ -87,7 +78,3 @@ def test_one_rule_for_settings_trials_and_rows(chosen):
 
 def test_where_nothing_has_a_score_nothing_is_chosen():
     assert first_best([1, 2], lambda _: float("nan")) is None
-    tried = [Tried(None, summarise([diverged(lam, 0)])) for lam in (0.0, 0.1)]
-    assert leading(tried) is tried[0]
-    with pytest.raises(UsageError, match="nothing can be chosen"):
-        best_of(tried)

@@ -6,7 +6,7 @@ import memohop
 from memohop.bench.cell import Recipe
 from memohop.bench.settings import Settings
 from memohop.cli.train import train
-from memohop.own.space import MODELS, Space
+from memohop.own.candidates.spaces import SPACES
 from memohop.training.numbers import NUMBERS, RATES
 
 
@@ -16,8 +16,8 @@ def test_members_settings_flags_runs_and_trials_have_the_same_numbers():
     assert set(names) <= set(Settings.names())
     assert set(names) <= set(inspect.signature(train).parameters)
     assert [name for name in Recipe("texas", "gcn", Settings()).content if name in names] == names
-    for model in MODELS:
-        assert Space(model, directed=False, seed=0).first[0].numbers.keys() <= set(names)
+    for space in SPACES.values():
+        assert all(numbers.keys() <= set(names) for _, numbers in space.first(directed=False))
 
 
 def test_a_member_is_split_and_seed_and_then_its_numbers():

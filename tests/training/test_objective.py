@@ -65,10 +65,10 @@ def test_a_new_metric_is_fitted_by_and_kept(with_f1, tmp_path):
     classifier = memohop.MMPClassifier(metric="macro_f1", **given).fit(with_f1, split=0)
     assert classifier.report_.rows()[0]["metric"] == "macro_f1"
     assert classifier.report_.legend().startswith("mean F1 score in percent")
-    expected = f1_score(with_f1.y, classifier.predict(), average="macro")
+    expected = f1_score(with_f1.y, classifier.predict(with_f1), average="macro")
     assert classifier.score(with_f1) == pytest.approx(expected)
     classifier.save(tmp_path / "model")
-    assert "| mean F1 score, % |" in (tmp_path / "model" / "README.md").read_text()
+    assert "test, mean F1 score in percent |" in (tmp_path / "model" / "README.md").read_text()
     assert memohop.MMPClassifier.load(tmp_path / "model").report_ == classifier.report_
 
 

@@ -15,7 +15,6 @@ import memohop
 from memohop import Graph, Member, UsageError, grid, train
 from memohop.cli import main
 from memohop.data.datasets import load, registry
-from memohop.inference import probabilities, read_out
 from memohop.nn import epoch_key, randomness
 from memohop.training import Rules, standardised
 from memohop.training.metrics import METRICS
@@ -282,18 +281,6 @@ def test_a_module_of_others_puts_out_one_column(width, data):
         train(data, lambda: Plain(width), [Member()], epochs=1)
     results = train(data, lambda: Plain(1), grid(split=(0, 1), lr=0.05), epochs=100)
     assert all(result.loss_curve[-1] < result.loss_curve[0] for result in results)
-
-
-def test_prediction_by_blocks_gives_numbers():
-    x, arcs = torch.rand(9, 5, generator=generator()), torch.tensor([[0, 1, 3, 3], [1, 2, 0, 4]])
-    networks = [memohop.build("gcn+mmp", 5, 1, hidden_channels=4).eval() for _ in range(2)]
-    objective = Regression(METRICS["r2"])
-    with torch.no_grad():
-        said = [network(x, network.prepare(arcs, 9)).logits for network in networks]
-    found = probabilities(networks, x, arcs, objective)
-    torch.testing.assert_close(torch.from_numpy(found), (said[0] + said[1]) / 2)
-    one = next(read_out(networks, x, arcs, objective))
-    torch.testing.assert_close(one.probabilities, said[0])
 
 
 def test_errors_are_shown_in_the_unit_of_the_target(monkeypatch, capsys):

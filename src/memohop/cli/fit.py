@@ -107,9 +107,10 @@ def fit(
         raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
     limit = byte_count(memory)
 
+    from memohop.own.classifier import GraphClassifier
+    from memohop.own.estimator import GraphEstimator
     from memohop.own.folder import check_target
-    from memohop.own.graph_estimator import GraphClassifier, GraphEstimator
-    from memohop.own.graph_regressor import GraphRegressor
+    from memohop.own.regressor import GraphRegressor
     from memohop.own.workers import ray_workers
     from memohop.report.fit import fit_remark, fit_table, rare_text
     from memohop.report.terminal import output_console, progress_bar

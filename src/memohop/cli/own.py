@@ -14,8 +14,7 @@ from memohop.outputs import check_output, write_whole
 
 if TYPE_CHECKING:
     from memohop.data.tables.own_graph import OwnGraph
-    from memohop.own.estimator import MMPClassifier
-    from memohop.own.graph_estimator import GraphEstimator
+    from memohop.own.estimator import GraphEstimator
 
 _PREDICT_EXAMPLES = """Examples:
   memohop predict model -o predictions.csv
@@ -60,10 +59,10 @@ def predict(
         raise UsageError("--append goes with --nodes and --edges, the tables of the new nodes")
     check_output(output, inputs=(nodes, *(edges or ()), *_files_of(model)))
 
-    from memohop.own.graph_estimator import GraphEstimator
-    from memohop.own.graph_regressor import GraphRegressor
+    from memohop.own.classifier import GraphClassifier
     from memohop.own.load import load_model
     from memohop.own.predictions import write_numbers, write_predictions
+    from memohop.own.regressor import GraphRegressor
 
     found = load_model(model)
     given: dict[str, Any] = {}
@@ -71,13 +70,9 @@ def predict(
         found.own_graph()
         ids = found.ids_
     else:
-        if not append:
-            graph = _read_again(found, nodes, edges, drop_unknown=drop_unknown)
-        elif isinstance(found, GraphEstimator):
-            graph = _read_appended(found, nodes, edges, drop_unknown=drop_unknown)
-            given["append"] = True
-        else:
-            raise UsageError(f"--append: {model} was made by an earlier version; fit it again")
+        read = _read_appended if append else _read_again
+        graph = read(found, nodes, edges, drop_unknown=drop_unknown)
+        given["append"] = append
         for note in graph.notes:
             remark(note)
         ids, given["X"] = graph.ids, graph
@@ -85,6 +80,7 @@ def predict(
         numbers, ends = found.predict(**given), found.predict_interval(**given)
         changed = write_numbers(output, ids, numbers, ends, raw=raw)
     else:
+        assert isinstance(found, GraphClassifier)
         shares = found.predict_proba(**given)
         changed = write_predictions(output, ids, shares, found.classes_, raw=raw)
     if nodes is not None and isinstance(found, GraphEstimator) and found.report_.later is not None:
@@ -104,35 +100,25 @@ def explain(
     node: str | None = None,
     output: Annotated[Path, OUTPUT] = Path("explanation.html"),
 ) -> None:
-    """Write a page on which nodes listen to their neighbours, and to which of them.
+    """Write a page on what was kept, how good it is, and what decides in it.
 
-    It shows how much each node kept of its own state, absorbed from its neighbours and
-    passed on, by its degree, its neighbours' labels and whether it was predicted right;
-    and for one node, the share of each neighbour in the decision.
+    It shows which columns count, how far probabilities can be trusted, and how much nodes
+    keep of themselves and absorb from their neighbours in networks with memory; and for
+    one node, what speaks for its label.
 
     Args:
-        node: The id of the node to explain; by default the one that listened most.
+        node: The id of a node to explain.
         output: The page to write.
     """
     check_output(output, ".html", inputs=_files_of(model))
 
-    from memohop.explain import explain_fit, explain_node, read_gates
-    from memohop.own.estimator import MMPClassifier
+    from memohop.explain import explain_fit
     from memohop.own.load import load_model
-    from memohop.report.explain_page import explain_page
     from memohop.report.fit_page import fit_page
 
     found = load_model(model)
     found.own_graph()
-    if isinstance(found, MMPClassifier):
-        gates = read_gates(found)
-        if node is None:
-            order = gates.listeners()
-            node = gates.ids[order[0] if len(order) else 0]
-        page = explain_page(found.report_, gates, explain_node(found, node))
-    else:
-        page = fit_page(explain_fit(found, node))
-    write_whole(output, page)
+    write_whole(output, fit_page(explain_fit(found, node)))
     remark(f"wrote {output}; open it in a browser")
 
 
@@ -142,9 +128,7 @@ def _files_of(model: Path) -> list[Path]:
     return [file for name in names for file in model.glob(name)]
 
 
-def _read_again(
-    found: MMPClassifier | GraphEstimator, nodes: Path, edges: Any, **changes: Any
-) -> OwnGraph:
+def _read_again(found: GraphEstimator, nodes: Path, edges: Any, **changes: Any) -> OwnGraph:
     """A graph from tables, read in the same way as those that the model was fitted on."""
     from memohop.data.tables import read_graph
 

@@ -22,13 +22,13 @@ from memohop.own.candidates.linear import Linear
 from memohop.own.candidates.networks import Network
 from memohop.own.candidates.trees import Trees
 from memohop.own.ensemble import Component
-from memohop.own.problem import Inputs, Outputs
+from memohop.own.problem import Inputs
 from memohop.own.record import FitRecord
 from memohop.own.views import Feature
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
-    from memohop.own.graph_estimator import GraphEstimator
+    from memohop.own.estimator import GraphEstimator
 
 _COMBINED = "combinations of columns"
 _OF_COLUMNS = ("own", "one hop", "two hops", "network")
@@ -99,7 +99,7 @@ def explain_fit(estimator: GraphEstimator, node: Any = None) -> FitExplanation:
     graph, components = estimator.own_graph(), estimator.model_.components
     index = None if node is None else index_of(node, estimator.ids_.tolist())
     outputs = estimator.model_.outputs(graph)
-    memory = [one for one in components if _has_memory(one)]
+    memory = [one for one in components if has_memory(one)]
     names = _feature_names(estimator, graph)
     counted = [_counted(one, graph, list(names)) for one in components]
     sources, columns = _what_counts(counted, names)
@@ -111,7 +111,7 @@ def explain_fit(estimator: GraphEstimator, node: Any = None) -> FitExplanation:
             ExplainedPart(one.setting, one.weight, _leading(sizes, names))
             for one, sizes in zip(components, counted, strict=True)
         ),
-        gates=_gates(estimator, graph, memory, outputs),
+        gates=_gates(graph, memory),
         gates_weight=sum(one.weight for one in memory),
         node=None
         if index is None
@@ -189,7 +189,8 @@ def _column_share(name: str, shares: Mapping[Feature, float]) -> ColumnShare:
     return ColumnShare(name, leading, own, one_hop, two_hops, network, sum(shares.values()))
 
 
-def _has_memory(component: Component) -> bool:
+def has_memory(component: Component) -> bool:
+    """Whether it is networks with memory."""
     first = component.models[0]
     return isinstance(first, Network) and first.model.endswith("+mmp")
 
@@ -200,23 +201,12 @@ def _labels(graph: Inputs) -> NDArray[np.int64]:
 
 
 @torch.no_grad()
-def _gates(
-    estimator: GraphEstimator, graph: Inputs, memory: list[Component], outputs: Outputs
-) -> GateReadout | None:
+def _gates(graph: Inputs, memory: list[Component]) -> GateReadout | None:
     found = []
     for component in memory:
         for model in component.models:
-            network, data, _ = cast("Network", model).run(graph)
+            network, data = cast("Network", model).ready(graph)
             assert isinstance(network, MemoryNetwork)
             found.append(network.gates(*make_inputs(data, network, torch.device("cpu"))))
-    if not found:
-        return None
-    return gate_readout(
-        found,
-        torch.from_numpy(graph.arcs),
-        _labels(graph),
-        probabilities=outputs,
-        right=np.full(graph.nodes, np.nan),  # every label was learned from
-        ids=estimator.ids_,
-        classes=getattr(estimator, "classes_", np.empty(0)),
-    )
+    arcs = torch.from_numpy(graph.arcs)
+    return gate_readout(found, arcs, _labels(graph)) if found else None

@@ -21,7 +21,7 @@ from memohop.own.views import Feature
 
 if TYPE_CHECKING:
     from memohop.networks.memory import MemoryNetwork
-    from memohop.own.graph_estimator import GraphEstimator
+    from memohop.own.estimator import GraphEstimator
 
 _NEIGHBOURS = 20  # that are left out in turn; each takes a prediction of the whole graph
 _ARCS = 1_000_000  # of the largest graph for which this is done
@@ -192,8 +192,8 @@ def _memory_shares(
     total: dict[int, float] = defaultdict(float)
     weight = sum(component.weight for component in memory)
     for component in memory:
-        runs = [cast("Network", model).run(graph) for model in component.models]
-        networks = [cast("MemoryNetwork", network) for network, _, _ in runs]
+        runs = [cast("Network", model).ready(graph) for model in component.models]
+        networks = [cast("MemoryNetwork", network) for network, _ in runs]
         senders, shares = node_shares(networks, runs[0][1], index)
         found = shares.neighbours.sum(0)
         margin = found[:, first] - (0 if second is None else found[:, second])

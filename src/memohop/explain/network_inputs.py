@@ -141,7 +141,7 @@ class _Run:
 
     @classmethod
     def of(cls, part: Network, inputs: Inputs, columns: Sequence[str]) -> _Run:
-        network, data, _ = part.run(inputs)
+        network, data = part.ready(inputs)
         names = [Feature("network", name) for name in columns]
         if data.x.shape[1] > len(names):
             names += [Feature("degree", name) for name in inputs.neighbourhood.degrees()[1]]

@@ -21,8 +21,7 @@ the shares ignore.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -31,7 +30,6 @@ from scipy import sparse
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.explain.gates import local_homophily, neighbours_of
 from memohop.inference import Blocks
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.networks.passing import Watch, mean_gates
@@ -39,54 +37,6 @@ from memohop.nn import MMP, GraphConv
 from memohop.nn.graph import adjacency
 from memohop.nn.mmp import Gates, keep_and_absorb
 from memohop.pyg import Data
-
-if TYPE_CHECKING:
-    from memohop.own.estimator import MMPClassifier
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """A node that sent its memory."""
-
-    id: Any
-    label: Any  # None if it has none
-    shares: tuple[float, ...]  # of the margin, one for each round
-    share: float  # their sum
-
-
-@dataclass(frozen=True)
-class NodeExplanation:
-    """Why a node was given its class rather than the next best one.
-
-    Attributes:
-        id: Its name.
-        label: Its label; None if it has none.
-        predicted: The class that all networks together predict.
-        probability: Of that class.
-        runner_up: The next best class.
-        runner_up_probability: Of that class.
-        margin: Logit of the predicted class minus that of the next best one, mean over networks.
-        own: The share of its own features in the margin.
-        constant: The share of the biases.
-        neighbours: The nodes that sent their memory, by the size of their share, either sign.
-        gates: Kept, absorbed and passed on in each round, means over networks.
-        degree: How many neighbours sent their memory.
-        homophily: The share of labelled neighbours with its own label; NaN if unknown.
-    """
-
-    id: Any
-    label: Any
-    predicted: Any
-    probability: float
-    runner_up: Any
-    runner_up_probability: float
-    margin: float
-    own: float
-    constant: float
-    neighbours: tuple[Neighbour, ...]
-    gates: tuple[tuple[float, ...], ...]
-    degree: int
-    homophily: float
 
 
 class NodeShares(NamedTuple):
@@ -98,43 +48,6 @@ class NodeShares(NamedTuple):
     neighbours: Tensor  # [rounds, neighbours, classes]
     constant: Tensor  # [classes]
     gates: Tensor  # [rounds, 3]
-
-
-def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
-    """Decompose the prediction for a node of the graph of ``fit``.
-
-    Args:
-        classifier: A fitted classifier.
-        node: The id of the node.
-    """
-    graph, ids = classifier.own_graph(), classifier.ids_.tolist()
-    index = index_of(node, ids)
-    senders, mean = node_shares(classifier.model_.networks(), graph, index)
-    first, second = mean.probabilities.topk(2).indices.tolist()
-
-    def margin(of_classes: Tensor) -> Tensor:
-        return of_classes[..., first] - of_classes[..., second]
-
-    label, names = graph.y.numpy(), [*classifier.classes_.tolist(), None]  # -1 is the last
-    neighbours = [
-        Neighbour(ids[sender], names[label[sender]], tuple(shares), sum(shares))
-        for sender, shares in zip(senders.tolist(), margin(mean.neighbours).T.tolist(), strict=True)
-    ]
-    return NodeExplanation(
-        id=ids[index],
-        label=names[label[index]],
-        predicted=names[first],
-        probability=float(mean.probabilities[first]),
-        runner_up=names[second],
-        runner_up_probability=float(mean.probabilities[second]),
-        margin=float(margin(mean.logits)),
-        own=float(margin(mean.own)),
-        constant=float(margin(mean.constant)),
-        neighbours=tuple(sorted(neighbours, key=lambda one: abs(one.share), reverse=True)),
-        gates=tuple(map(tuple, mean.gates.tolist())),
-        degree=len(senders),
-        homophily=float(local_homophily(neighbours_of(graph.edge_index, len(label)), label)[index]),
-    )
 
 
 def node_shares(

@@ -2,48 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 
+from memohop.errors import UsageError
+from memohop.explain.fit import has_memory
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, Graph, GraphConv
 from memohop.nn.graph import normalised
-from memohop.pyg import GCNConv, LGConv
+from memohop.pyg import Data, GCNConv, LGConv
+from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
-    from memohop.own.estimator import MMPClassifier
+    from memohop.own.candidates.networks import Network
+    from memohop.own.classifier import GraphClassifier
 
 
 class PyGClassifier(nn.Module):
-    """The networks of a classifier, with PyG's convolutions instead of this library's.
+    """Networks with memory, with PyG's convolutions instead of this library's.
 
     PyG's explainers put a mask on every arc of modules of PyG's class ``MessagePassing``, which
     ours are not. ``forward(x, edge_index)`` returns the logarithm of the mean probability of each
-    class, from which ``MMPClassifier`` decides. The arcs must be those of :meth:`arcs`.
+    class.
+
+    Args:
+        networks: Networks with the same options.
+        data: The graph as they take it.
+
+    Attributes:
+        x: Its features.
+        arcs: The arcs of the messages, from sender to receiver, self-loops included.
     """
 
-    def __init__(self, networks: list[MemoryNetwork]) -> None:
+    def __init__(self, networks: list[MemoryNetwork], data: Data) -> None:
         super().__init__()
-        self.policies = networks[0].policies_in_force
+        policies = networks[0].policies_in_force
+        graph = Graph(data.edge_index, data.num_nodes, **{**policies, "norm": "none"})
+        times = graph.weight.long()  # an arc that counts twice comes twice
+        ends = torch.stack([graph.pattern.col, graph.pattern.row])
+        self.arcs = ends.repeat_interleave(times, dim=1)
+        self.x = make_inputs(data, networks[0], torch.device("cpu"), "dense")[0]
         self.networks = nn.ModuleList(networks)
         for network in networks:
             for mmp in network.rounds:
                 assert isinstance(mmp, MMP)
                 if isinstance(mmp.conv, Normalised):
-                    mmp.conv.conv = _PyGConv(mmp.conv.conv, self.policies["norm"])
+                    mmp.conv.conv = _PyGConv(mmp.conv.conv, policies["norm"])
                 else:
-                    mmp.conv = _PyGConv(mmp.conv, self.policies["norm"])
+                    mmp.conv = _PyGConv(mmp.conv, policies["norm"])
             if network.address is not None:
                 network.address = _PyGAddress(network.address.weight)  # type: ignore[assignment]
-
-    def arcs(self, edge_index: Tensor, num_nodes: int) -> Tensor:
-        """The arcs of the messages, from sender to receiver, self-loops included."""
-        graph = Graph(edge_index, num_nodes, weights=None, **{**self.policies, "norm": "none"})
-        times = graph.weight.long()  # an arc that counts twice comes twice
-        ends = torch.stack([graph.pattern.col, graph.pattern.row])
-        return ends.repeat_interleave(times, dim=1)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Logarithms of probabilities, ``[nodes, classes]``."""
@@ -87,18 +97,25 @@ class _PyGAddress(nn.Module):
         return self.conv(self.weight, edge_index)
 
 
-def as_pyg(classifier: MMPClassifier) -> PyGClassifier:
-    """The classifier as a module for ``torch_geometric.explain.Explainer``.
+def as_pyg(classifier: GraphClassifier) -> PyGClassifier:
+    """The networks with memory of a fitted classifier, for ``torch_geometric.explain.Explainer``.
+
+    If it kept several settings, these are the networks of the one with the largest weight.
 
     Example:
         >>> module = as_pyg(classifier)  # doctest: +SKIP
-        >>> graph = classifier.own_graph()  # doctest: +SKIP
-        >>> arcs = module.arcs(graph.edge_index, graph.num_nodes)  # doctest: +SKIP
         >>> explainer = Explainer(  # doctest: +SKIP
         ...     module, GNNExplainer(epochs=100), explanation_type="model",
         ...     edge_mask_type="object", model_config=dict(
         ...         mode="multiclass_classification", task_level="node", return_type="log_probs"))
-        >>> explainer(graph.x, arcs, index=7).edge_mask  # doctest: +SKIP
+        >>> explainer(module.x, module.arcs, index=7).edge_mask  # doctest: +SKIP
     """
+    graph = classifier.own_graph()
+    memory = [one for one in classifier.model_.components if has_memory(one)]
+    if not memory:
+        raise UsageError("the classifier kept no network with memory; use MMPClassifier")
+    heaviest = max(memory, key=lambda one: one.weight)
+    runs = [cast("Network", model).ready(graph) for model in heaviest.models]
+    networks = [cast("MemoryNetwork", network) for network, _ in runs]
     # The whole module in evaluation mode: an explainer restores the mode that it found.
-    return PyGClassifier(classifier.model_.networks()).eval()
+    return PyGClassifier(networks, runs[0][1]).eval()

@@ -15,9 +15,11 @@ from scipy import sparse
 from torch import Tensor
 
 from memohop.data.sparse_features import as_csr, as_matrix, is_sparse, sharing, stored_values
+from memohop.networks import MemoryNetwork
 from memohop.networks.base import Features
 from memohop.networks.passing import Address, Begin, Update, Watch
-from memohop.nn import SparseFeatures
+from memohop.nn import MMP, SparseFeatures
+from memohop.nn.graph import adjacency
 
 _ROWS = 1 << 13  # of a block: a few megabytes, which fit into the cache
 _COLUMNS = 16  # of a block: a row of it is a cache line
@@ -26,7 +28,6 @@ _COLUMNS = 16  # of a block: a row of it is a cache line
 class Blocks:
     """All nodes, for networks of graph convolutions in evaluation mode.
 
-    One object serves several networks: freeing and making tensors of this size fragments the RAM.
     Gradients are not tracked.
 
     Args:
@@ -105,3 +106,44 @@ class _Collected:
 
 
 _COLLECTED = _Collected()
+
+
+@torch.no_grad()
+def block_logits(
+    network: MemoryNetwork, x: Tensor | sparse.csr_array, edge_index: Tensor
+) -> Tensor:
+    """The logits, ``[nodes, outputs]``, computed block by block.
+
+    Args:
+        network: A network of graph convolutions, in evaluation mode.
+        x: Features, dense or sparse.
+        edge_index: The arcs.
+    """
+    count = x.shape[0]
+    matrix = adjacency(edge_index, count, weights=None, **network.policies_in_force)
+    nodes = Blocks(x, matrix, network.input.out_channels, network.counts(edge_index, count))
+    classifier = _Classifier(network, nodes)
+    network.pass_messages(nodes, classifier)
+    classifier.read()
+    return classifier.logits
+
+
+class _Classifier(Watch):
+    """Adds up the logits, since the states that ``readout="jumping"`` reads are not kept."""
+
+    def __init__(self, network: MemoryNetwork, nodes: Blocks) -> None:
+        weight, bias = network.classifier.weight, network.classifier.bias
+        self.logits, self._nodes = bias.repeat(nodes.num_nodes, 1), nodes
+        self._reads_all = network.readout == "jumping"
+        parts = len(network.rounds) + 1 if self._reads_all else 1
+        self._weights = iter(weight.T.chunk(parts))  # for the state after each round
+
+    def before_round(self, mmp: MMP) -> None:
+        if self._reads_all:
+            self.read()
+
+    def read(self) -> None:
+        """Add the share of the present hidden state."""
+        weight = next(self._weights)
+        for rows in self._nodes.rows():
+            self.logits[rows] += self._nodes.hidden[rows] @ weight

@@ -14,63 +14,22 @@ from scipy import sparse
 
 from memohop.data.audit import audit
 from memohop.data.tables.own_graph import OwnGraph
-from memohop.own.report import FitReport
-from memohop.own.space import MODEL
 from memohop.printable import printable
 from memohop.pyg import Data
 from memohop.training.metrics import METRICS
 from memohop.version import __version__
 
 if TYPE_CHECKING:
-    from memohop.own.estimator import MMPClassifier
-    from memohop.own.graph_estimator import GraphEstimator
+    from memohop.own.estimator import GraphEstimator
     from memohop.own.record import FitRecord, KeptPart
 
 _PACKAGES = ("torch", "torch_geometric", "numpy", "scikit-learn")
 _ARCS = 2_000_000  # of the largest graph that is audited for the card
-_ENDS = {
-    "trials": "all trials were made",
-    "time": "its time was up",
-    "interrupted": "it was interrupted",
-}
 _USE = """
 ```
 memohop predict MODEL --nodes nodes.csv --edges edges.csv -o predictions.csv
 memohop explain MODEL -o page.html
 ```"""
-
-
-def model_card(classifier: MMPClassifier) -> str:
-    """The card as Markdown."""
-    report = classifier.report_
-    sizes = ", ".join(f"{_text(name)}: {size}" for name, size in report.class_sizes.items())
-    sections = {
-        "What it is": [
-            f"{report.splits} networks of the kind `{MODEL}` (memory-based message passing), one "
-            "for each split of the labelled nodes; the mean of their probabilities counts.",
-            _USE,
-        ],
-        "Scores": _scores(report),
-        "Data": [
-            f"- {report.nodes} nodes, {report.arcs} arcs",
-            f"- {report.labelled} nodes with a label ({sizes})",
-            *(f"- {_text(note)}" for note in report.notes),
-        ],
-        "Audit": _audit(classifier.own_graph()),
-        "Setting": _listed({**classifier.model_.options, **report.score().numbers}),
-        "Files": [
-            "- `model.json`, `weights-*.safetensors`: the model.",
-            "- `graph-*.safetensors`: features, arcs, labels and ids of the graph it was fitted "
-            "on. Delete it to share the model without its data; predicting on other graphs does "
-            "not need it.",
-        ],
-        "Made with": _listed(_versions(_PACKAGES)),
-    }
-    names = [_text(str(name)) for name in classifier.classes_.tolist()]
-    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
-    parts = [f"# A node classifier for {', '.join(names[:6])}{more}"]
-    parts += [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections.items()]
-    return "\n\n".join(parts) + "\n"
 
 
 def record_card(estimator: GraphEstimator) -> str:
@@ -88,7 +47,7 @@ def record_card(estimator: GraphEstimator) -> str:
     ]
     sections = {
         "What it is": [
-            f"A `{own}` of Memohop: the mean, by weight, of the models below. Each was fitted "
+            f"Memohop's `{own}`: the mean, by weight, of the models below. Each was fitted "
             f"{report.splits} times, to other parts of the labelled nodes.",
             "",
             *kept,
@@ -107,7 +66,7 @@ def record_card(estimator: GraphEstimator) -> str:
             f"- {report.labelled} nodes with a target" + f" ({sizes})" * bool(sizes),
             *(f"- {_text(note)}" for note in report.notes),
         ],
-        **({"Audit": _audit_of_record(estimator)} if names else {}),
+        **({"Audit": _audit(estimator)} if names else {}),
         "Files": [
             "- `model.json`, `weights-*.safetensors`, `trees-*.txt`: the model.",
             "- `graph-*.safetensors`: features, arcs, targets and ids of the graph it was fitted "
@@ -149,29 +108,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _scores(report: FitReport) -> list[str]:
-    words = METRICS[report.metric].words
-    lines = [f"| model | {words}, % | difference to {MODEL} |", "|---|---|---|"]
-    for score in report.scores:
-        gap = report.differences.get(score.model)
-        text = ""
-        if gap is not None:
-            text = f"{-100 * gap.mean:+.1f} ({-100 * gap.high:+.1f} to {-100 * gap.low:+.1f})"
-        lines.append(f"| {score.model} | {100 * score.mean:.1f} ± {100 * score.std:.1f} | {text} |")
-    legend = report.legend()
-    return [
-        *lines,
-        "",
-        report.verdict(),
-        "",
-        f"{_capital(legend)}. In brackets, the 95 % interval of the difference "
-        "(corrected for overlapping splits, Nadeau and Bengio 2003, and no narrower than the test "
-        "nodes allow). Test nodes played no part in any choice. The search ended because "
-        f"{_ENDS[report.stopped]}.",
-    ]
-
-
-def _audit_of_record(estimator: GraphEstimator) -> list[str]:
+def _audit(estimator: GraphEstimator) -> list[str]:
     graph = estimator.own_graph()
     if graph.arcs.shape[1] > _ARCS:
         return ["The graph is too large for a quick audit; `memohop audit` makes one."]
@@ -180,11 +117,7 @@ def _audit_of_record(estimator: GraphEstimator) -> list[str]:
         y=torch.from_numpy(graph.y),
         edge_index=torch.from_numpy(graph.arcs),
     )
-    return _audit(OwnGraph(data, estimator.ids_, estimator.classes_.tolist(), None, ()))
-
-
-def _audit(graph: Data | OwnGraph) -> list[str]:
-    found = audit(graph)
+    found = audit(OwnGraph(data, estimator.ids_, estimator.classes_.tolist(), None, ()))
     names = ("edge_homophily", "adjusted_homophily", "label_informativeness")
     figures = {name.replace("_", " "): getattr(found, name) for name in names}
     lines = _listed({name: value for name, value in figures.items() if value is not None})

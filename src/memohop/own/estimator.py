@@ -1,117 +1,101 @@
-"""A classifier for the nodes of your own graph, with scikit-learn's conventions."""
+"""The base of all estimators: a search among models of a portfolio, by scikit-learn's rules."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Self
+import time as clock
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
-from memohop.inference import probabilities
-from memohop.networks.registry import entry
 from memohop.own import keep
+from memohop.own.candidates.catalogue import families
+from memohop.own.candidates.family import Family
+from memohop.own.ensemble import Ensemble
+from memohop.own.finish import choose, fit_to_all
 from memohop.own.folder import SavedModel
-from memohop.own.inputs import Given, as_given, number_classes
-from memohop.own.model import OwnModel
-from memohop.own.partition import given_masks, make_masks
-from memohop.own.report import make_report
-from memohop.own.search import search
-from memohop.own.space import MODEL
-from memohop.pyg import Data
+from memohop.own.inputs import Given, GivenLabels, as_given
+from memohop.own.parallel import search_with
+from memohop.own.portfolio import Progress
+from memohop.own.pose import given_split, pose
+from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.record import FitRecord, make_record
 from memohop.training import Rules
-from memohop.training.metrics import METRICS, metrics_for, of_any_classes
-from memohop.training.trainer import Progress
+from memohop.training.metrics import metrics_for
+from memohop.training.objective import Objective
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
+    from memohop.own.workers import Workers
 
 _SEEDS = 2**31 - 1
 
 
-class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Labels the nodes of a graph by memory-based message passing (``gcn+mmp``).
+class GraphEstimator(BaseEstimator):  # type: ignore[misc]
+    """What classifiers and regressors of nodes have in common.
 
-    ``fit`` splits the labelled nodes into training, validation and test nodes several times, class
-    by class, and searches a small space of settings on validation alone. It does the same, with as
-    many trials, for ``mlp``, which does not use the graph, and for ``gcn``, which has no memory;
-    ``report_`` says whether the graph helps at all. The networks of the best setting of
-    ``gcn+mmp``, one for each split, are kept; their probabilities are averaged.
+    ``fit`` tries linear models and boosted trees on the columns, the same with features of the
+    neighbours, and networks, with and without memory-based message passing. It chooses by
+    validation nodes alone, and keeps the best model or an ensemble of a few. ``report_`` shows the
+    score of the columns, the gain from the graph and the gain from memory, on unused test nodes.
 
     A graph is a feature matrix ``X`` (dense or sparse, a row for each node) with ``edges``; or a
     PyG ``Data``; or the result of ``memohop.read_graph``. ``edges`` is a ``[2, arcs]`` array of
     whole numbers, sources above targets, or a sparse adjacency matrix; without it, features alone
-    decide. Labels are anything that can be sorted. A node with the label None or NaN (in a
-    ``Data``: a negative one) is not labelled: it passes messages on, and its class is predicted.
-
-    If a ``Data`` has a ``train_mask`` and a ``test_mask``, there are no other splits: its test
-    nodes are used for testing alone, its validation nodes choose, and the networks differ in their
-    initial weights. Without a ``val_mask``, each network chooses by another quarter of the
-    training nodes.
+    decide. A node with the target None or NaN (in a ``Data``: a negative class) is to be predicted.
+    If a ``Data`` has masks, they are used.
 
     Args:
-        trials: How many settings of each model are tried.
-        time: Seconds for the search, after everything is compiled; None for no limit. A limit
-            lowers the number of trials; if all of them end in time, the result is the same as
-            without a limit. If even the first trial of each model would not, there are fewer
-            epochs, and the report says so.
-        splits: How often the labelled nodes are split, and how many networks predict together; at
-            least 2.
-        epochs: The most epochs of a trial.
-        patience: Epochs without a better validation score after which a network stops.
-        metric: The score to maximise: ``accuracy``, ``balanced_accuracy``, or, for two classes of
-            which the second one counts as positive, ``roc_auc`` or ``average_precision``.
-        class_weight: ``balanced`` to give all classes the same weight in training; None
-            to give all nodes the same weight.
+        models: Names of the kinds to choose from, see
+            :data:`memohop.own.candidates.catalogue.NAMES`; None for all.
+        time: Seconds for everything; None for no limit.
+        trials: The most settings of each kind; None for as many as time allows.
+        splits: How many splits of the labelled nodes, and models to average.
+        metric: The score to choose by.
+        ensemble: Whether several candidates may be kept together.
         random_state: Decides splits, settings, weights and dropout.
-        device: The device to train on, ``cpu`` or ``cuda``.
+        device: The device to train networks on, ``cpu`` or ``cuda``.
         memory: The most bytes that the process may hold; by default what the device can spare.
 
     Attributes:
-        classes_: The classes, in sorted order.
-        report_: Scores, comparison and verdict, a ``FitReport``.
-        model_: The networks.
-        graph_: The graph of ``fit``, as a ``Data`` with class numbers and masks.
+        report_: Scores, comparisons and verdict, a :class:`~memohop.own.record.FitRecord`.
+        model_: The kept model, an :class:`~memohop.own.ensemble.Ensemble`.
+        graph_: The graph of ``fit``.
         ids_: The names of its nodes; their numbers if they have no names.
         encoder_: How the columns of tables became features; None for arrays.
         reading_: How ``memohop fit`` read the tables, for ``memohop predict`` to read others; None
-            for a classifier that was fitted in Python.
+            for a model that was fitted in Python.
         n_features_in_: How many features a node has.
-
-    Example:
-        >>> import memohop
-        >>> data = memohop.load("csbm", homophily=0.1, nodes=200)
-        >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=20).fit(data, split=0)
-        >>> classifier.predict().shape
-        (200,)
     """
+
+    _predicts_numbers: ClassVar[bool]
 
     def __init__(
         self,
         *,
-        trials: int = 16,
-        time: float | None = None,
+        models: Sequence[str] | None = None,
+        time: float | None = 300,
+        trials: int | None = None,
         splits: int = 5,
-        epochs: int = 200,
-        patience: int | None = 50,
-        metric: str = "accuracy",
-        class_weight: str | None = None,
+        metric: str | None = None,
+        ensemble: bool = True,
         random_state: int | np.random.RandomState | None = 0,
         device: str = "cpu",
         memory: int | None = None,
     ) -> None:
-        self.trials, self.time, self.splits = trials, time, splits
-        self.epochs, self.patience = epochs, patience
-        self.metric, self.class_weight, self.random_state = metric, class_weight, random_state
-        self.device, self.memory = device, memory
+        self.models, self.time, self.trials, self.splits = models, time, trials, splits
+        self.metric, self.ensemble = metric, ensemble
+        self.random_state, self.device, self.memory = random_state, device, memory
 
     def fit(
         self,
@@ -120,94 +104,117 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         split: int | None = None,
-        progress: Progress | None = None,
+        groups: Any = None,
+        progress: Progress = lambda share, doing: None,
+        workers: Workers | None = None,
     ) -> Self:
-        """Search, compare, and keep the best; Ctrl-C ends the search and keeps the best so far.
+        """Search, choose, score the test nodes once, and fit the chosen models to every label.
+
+        Ctrl-C ends the search; its results so far are kept.
 
         Args:
             X: The graph, or its features.
-            y: Labels; None for those of the graph.
+            y: Targets; None for those of the graph.
             edges: Arcs, if ``X`` is features.
-            split: The column of the masks to use, if ``X`` is a ``Data`` with masks of several.
-            progress: Called as ``progress(done, total)`` from time to time.
+            split: The column of the masks to use, if ``X`` is a ``Data`` with several.
+            groups: The group of each node; no split divides a group.
+            progress: Called as ``progress(share of the time, current step)`` now and then.
+            workers: From :func:`memohop.own.workers.ray_workers`; None to fit in this process.
         """
+        begin = clock.monotonic()
         self._check_arguments()
-        if split is not None and not isinstance(X, Data):
-            raise UsageError(f"split={split}, but X is not a Data with masks; leave it out")
-        own_masks = given_masks(X, split) if isinstance(X, Data) else {}
         given = as_given(X, y, edges)
-        x = self._features(given, reset=True)
-        if given.labels is None:
-            raise UsageError(
-                "MMPClassifier requires y to be passed, but the target y is None; give one label "
-                "for each node, None or NaN where it is not known"
-            )
-        check_consistent_length(x, given.labels.known)
-        codes, self.classes_ = number_classes(given.labels)
-        if METRICS[self.metric].is_ranking:
-            self._check_both_classes(codes[own_masks["test_mask"]] if own_masks else codes)
+        if groups is not None:
+            given = given._replace(groups=np.asarray(groups))
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
-        train, val, test = make_masks(
-            codes, self.classes_, own_masks, splits=self.splits, seed=seed
+        problem = self._problem(X, given, split=split, seed=seed)
+        kinds = {kind.id: kind for kind in self._families(seed)}
+        found = search_with(
+            workers,
+            problem,
+            list(kinds.values()),
+            time=self.time,
+            trials=self.trials,
+            seed=seed,
+            progress=progress,
         )
-        self.graph_ = Data(
-            x=torch.from_numpy(x.toarray() if sparse.issparse(x) else x),
-            y=codes,
-            edge_index=given.arcs(len(codes)),
-            train_mask=train,
-            val_mask=val,
-            test_mask=test,
-            metric=self.metric,
+        if not found.complete():
+            raise UsageError(
+                f"time={self.time} is too short to fit any model to this graph; give more seconds"
+            )
+        chosen = choose(problem, found, single=not self.ensemble)
+        record = make_record(
+            problem,
+            kinds,
+            found,
+            chosen,
+            classes=self._class_names(),
+            seconds=clock.monotonic() - begin,
+            notes=given.notes,
         )
-        self.ids_ = np.arange(len(codes)) if given.ids is None else given.ids
+        left = np.inf if self.time is None else self.time - (clock.monotonic() - begin)
+        if found.stopped == "interrupted":
+            left = 0.0
+        self.ids_ = np.arange(problem.nodes) if given.ids is None else given.ids
         self.encoder_: ColumnEncoder | None = given.encoder
         self.reading_: dict[str, Any] | None = None
         self.has_arcs_ = given.edge_index is not None
-        found = search(
-            self.graph_,
-            trials=self.trials,
-            time=self.time,
-            epochs=self.epochs,
-            patience=self.patience,
-            rules=Rules(class_weight="balanced" if self.class_weight else "none"),
-            seed=seed,
-            device=self.device,
-            memory=self.memory,
-            progress=progress,
-        )
-        self.report_ = make_report(found, self.graph_, self.classes_, given.notes)
-        best = found.best(MODEL)
-        states = tuple(result.state or {} for result in best.selection.results)
-        # With the defaults: a fitted model must not change when they do.
-        options = entry(MODEL).options() | dict(best.trial.options)
-        self.model_ = OwnModel(x.shape[1], len(self.classes_), options, states)
+        self.graph_ = problem.with_all_labels()
+        self.directed_ = problem.neighbourhood.directed
+        self.overall_ = self.graph_.overall_shares(problem.classes)
+        ends = kinds if workers is None else workers.families(kinds)
+        model: Ensemble = fit_to_all(problem, ends, chosen, seconds=left, progress=progress)
+        self.report_: FitRecord = replace(record, seconds=clock.monotonic() - begin)
+        self.model_ = model
         return self
 
-    def predict_proba(self, X: Any = None, edges: Any = None) -> NDArray[np.float32]:  # noqa: N803
-        """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``.
+    def outputs(
+        self,
+        X: Any = None,  # noqa: N803
+        edges: Any = None,
+        *,
+        append: bool = False,
+    ) -> Outputs:
+        """Probabilities ``[nodes, classes]``, or numbers ``[nodes, 1]``.
+
+        On another graph, no labels are used. ``append`` attaches new nodes to the graph of
+        ``fit``: their predictions also use its nodes and their labels.
 
         Args:
             X: Another graph with the same features, or its features; None for the graph of ``fit``.
             edges: Arcs, if ``X`` is features; needed if ``fit`` had some.
+            append: Whether ``X`` is new nodes in the graph of ``fit``. Arcs then number its nodes
+                first, in their order, followed by the new ones. The outputs are those of the new
+                nodes.
         """
         check_is_fitted(self)
         if X is None:
-            graph = self.own_graph()
-            return probabilities(self.model_.networks(), graph.x, graph.edge_index)
+            if append:
+                raise UsageError("append=True, but X is None; give the features of the new nodes")
+            return self.model_.outputs(self.own_graph())
         given = as_given(X, None, edges)
         x = self._features(given, reset=False)
         if given.edge_index is None and self.has_arcs_:
             raise UsageError(
-                "edges is None, but the classifier was fitted on a graph with arcs; give edges "
+                "edges is None, but the model was fitted on a graph with arcs; give edges "
                 "(edges=[] for nodes without any), or leave out X for the graph of fit"
             )
-        inputs = x if sparse.issparse(x) else torch.from_numpy(x)
-        return probabilities(self.model_.networks(), inputs, given.arcs(x.shape[0]))
-
-    def predict(self, X: Any = None, edges: Any = None) -> NDArray[Any]:  # noqa: N803
-        """The most probable class of each node; arguments as for :meth:`predict_proba`."""
-        found = self.predict_proba(X, edges)
-        return self.classes_[found.argmax(axis=1)]
+        nothing = np.full(x.shape[0], np.nan if self._predicts_numbers else -1)
+        if not append:
+            arcs = given.arcs(x.shape[0]).numpy()
+            other = Inputs(
+                x,
+                arcs,
+                nothing,
+                directed=self.directed_,
+                overall=self.overall_,
+                weights=given.weights,
+            )
+            return self.model_.outputs(other)
+        old = self.own_graph()
+        arcs = given.arcs(old.nodes + x.shape[0]).numpy()
+        joined = old.with_new_nodes(x, arcs, nothing, given.weights)
+        return self.model_.outputs(joined)[old.nodes :]
 
     def score(
         self,
@@ -218,23 +225,19 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """The metric on the labelled nodes of a graph.
 
-        On the graph of ``fit`` it is too high, since the networks were trained on its labels; the
-        honest score is in ``report_``. Arguments as for :meth:`predict_proba`; ``y`` may be None if
-        the graph has labels, and ``sample_weight`` is the weight of each node.
+        On the graph of ``fit`` it is too high, since its labels were learned from; the honest score
+        is in ``report_``. Arguments as for :meth:`outputs`; ``y`` may be None if the graph has
+        labels, and ``sample_weight`` is the weight of each node.
         """
-        found = self.predict_proba(X, edges)
+        found = self.outputs(X, edges)
         labels = as_given(X, y, edges).labels
         if labels is None:
-            raise UsageError("y is None; give a label for each node, or a graph that has some")
+            raise UsageError("y is None; give a target for each node, or a graph that has some")
         check_consistent_length(found, labels.known)
-        found = found[labels.known]
         weight = None if sample_weight is None else np.asarray(sample_weight)[labels.known]
-        metric = METRICS[self.metric]
-        if metric.is_ranking:
-            return metric.weighted(labels.names == self.classes_[1], found[:, 1], weight)
-        return metric.weighted(labels.names, self.classes_[found.argmax(axis=1)], weight)
+        return self._score(labels.names, found[labels.known], weight)
 
-    def own_graph(self) -> Data:
+    def own_graph(self) -> Inputs:
         """The graph of ``fit``; a ``UsageError`` if the model was saved without it."""
         check_is_fitted(self)
         if not hasattr(self, "graph_"):
@@ -242,13 +245,14 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.graph_
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier into a folder; see :mod:`memohop.own.keep`."""
+        """Write the model into a folder; see :mod:`memohop.own.folder`."""
+        check_is_fitted(self)
         keep.save(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> MMPClassifier:
-        """The classifier that was saved in a folder."""
-        return keep.load(SavedModel(path), MMPClassifier)
+    def load(cls, path: str | os.PathLike[str]) -> GraphEstimator:
+        """The model that was saved in a folder."""
+        return keep.load(SavedModel(path), [cls])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -259,35 +263,73 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "model_")  # set last: an interrupted fit does not count
 
     def _check_arguments(self) -> None:
-        whole_number("trials", self.trials, least=1)
         whole_number("splits", self.splits, least=2)
-        whole_number("epochs", self.epochs, least=1)
+        if self.trials is not None:
+            whole_number("trials", self.trials, least=1)
         if self.time is not None:
             real_number("time", self.time, least=0)
-        check_choice("metric", self.metric, metrics_for(regression=False))
-        check_choice("class_weight", self.class_weight, (None, "balanced"))
+        if self.time is None and self.trials is None:
+            raise UsageError("time and trials are both None, and a search must end: give one")
+        if self.metric is not None:
+            check_choice("metric", self.metric, metrics_for(regression=self._predicts_numbers))
 
-    def _check_both_classes(self, tested: Tensor) -> None:
-        """Refuse a ranking metric for more than two classes, or without test nodes of both."""
-        if len(self.classes_) != 2:
+    def _families(self, seed: int) -> list[Family]:
+        """The kinds of model to choose from."""
+        return families(
+            self.models, rules=self._rules(), seed=seed, device=self.device, memory=self.memory
+        )
+
+    def _problem(self, graph: Any, given: Given, *, split: int | None, seed: int) -> Problem:
+        """The problem to solve."""
+        own = given_split(graph, split)
+        x = self._features(given, reset=True)
+        if given.labels is None:
             raise UsageError(
-                f"metric={self.metric!r} is for two classes and there are {len(self.classes_)}; "
-                f"use {of_any_classes()}"
+                f"{type(self).__name__} requires y to be passed, but the target y is None; give "
+                "one target for each node, None or NaN where it is not known"
             )
-        if len(tested[tested >= 0].unique()) < 2:
-            raise UsageError(
-                f"metric={self.metric!r} needs test nodes of both classes, and test_mask has those "
-                f"of one; give it others, or use {of_any_classes()}"
-            )
+        check_consistent_length(x, given.labels.known)
+        target = self._targets(given.labels)
+        return pose(
+            x,
+            target,
+            self._objective(target),
+            given,
+            own,
+            classes=self._class_names(),
+            splits=self.splits,
+            seed=seed,
+        )
 
     def _features(self, given: Given, *, reset: bool) -> Any:
-        return validate_data(
+        checked = validate_data(
             self,
             given.x.cpu().numpy() if isinstance(given.x, Tensor) else given.x,
             reset=reset,
             accept_sparse="csr",
             dtype=np.float32,
             order="C",
-            copy=reset,  # the graph of fit must not change with the caller's array
+            copy=reset,  # the kept graph must not change with the caller's array
             force_writeable=True,  # required by PyTorch
         )
+        return sparse.csr_array(checked) if sparse.issparse(checked) else checked
+
+    def _rules(self) -> Rules:
+        """How networks are trained."""
+        return Rules()
+
+    def _targets(self, labels: GivenLabels) -> NDArray[Any]:
+        """Class numbers, or the numbers to predict, of all nodes."""
+        raise NotImplementedError
+
+    def _objective(self, target: NDArray[Any]) -> Objective:
+        """Loss and score."""
+        raise NotImplementedError
+
+    def _class_names(self) -> list[str]:
+        """The names of the classes; empty if numbers are predicted."""
+        raise NotImplementedError
+
+    def _score(self, truth: NDArray[Any], found: Outputs, weight: NDArray[Any] | None) -> float:
+        """The metric of the outputs for some nodes, given their targets."""
+        raise NotImplementedError

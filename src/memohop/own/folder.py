@@ -17,10 +17,8 @@ the digest in its name, or the one inside (``model.json`` and ``README.md``). Ot
 A file with a changed byte is refused. To share a model without its data, delete the file
 of the graph: the rest predicts on other graphs.
 
-Formats 1 and 2 are those of :class:`~memohop.own.estimator.MMPClassifier`
-(:mod:`memohop.own.keep`); names had no digests in format 1. Format 3 is that of
-:class:`~memohop.own.graph_estimator.GraphClassifier` and ``GraphRegressor``
-(:mod:`memohop.own.keep_graph`).
+Models are written in format 3 (:mod:`memohop.own.keep`). Formats 1 and 2, of networks with memory
+alone, can be read (:mod:`memohop.own.earlier`); names had no digests in format 1.
 """
 
 from __future__ import annotations
@@ -35,9 +33,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
-import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from safetensors.torch import save as save_tensors
@@ -203,13 +198,6 @@ def refused(path: Path) -> Iterator[None]:
             f"{path} has the right digest but does not describe a model: {error}; "
             "fit the model again, or copy it again from where it was fitted"
         ) from error
-
-
-def ids_as_tensor(ids: NDArray[Any]) -> Tensor:
-    """The ids of nodes, which may be words, as bytes of JSON."""
-    plain = [node if isinstance(node, int | str) else str(node) for node in ids.tolist()]
-    text = json.dumps(plain, ensure_ascii=False).encode()
-    return torch.from_numpy(np.frombuffer(text, dtype=np.uint8).copy())
 
 
 class _Head(msgspec.Struct):

@@ -56,7 +56,6 @@ GATES = (  # attribute, label, look
     ("absorbed", "absorbed", Look(HUES["orange"], "square")),
     ("passed_on", "passed on", Look(HUES["green"], "triangle")),
 )
-RIGHT = ("right", "right", Look(HUES["grey"], "diamond"))
 GROWTH = {
     "members": Look(HUES["blue"], "circle"),
     "arcs": Look(HUES["orange"], "square"),

@@ -67,7 +67,7 @@ def selections_of(results: Iterable[tuple[Mapping[str, Any], MemberResult]]) -> 
     groups: dict[tuple[tuple[str, Any], ...], list[MemberResult]] = {}
     for setting, result in results:
         groups.setdefault(tuple(setting.items()), []).append(result)
-    return [summarise(group, dict(setting)) for setting, group in groups.items()]
+    return [_summarise(dict(setting), group) for setting, group in groups.items()]
 
 
 def best(selections: Sequence[Selection]) -> Selection:
@@ -83,13 +83,7 @@ def best(selections: Sequence[Selection]) -> Selection:
     return found
 
 
-def summarise(results: Sequence[MemberResult], setting: dict[str, Any] | None = None) -> Selection:
-    """Mean and standard deviation over results of one setting, by default that of the members."""
-    test = np.array([result.test for result in results])
-    return Selection(
-        setting=dict(results[0].member.setting) if setting is None else setting,
-        results=tuple(results),
-        val=float(np.mean([result.val for result in results])),
-        mean=float(test.mean()),
-        std=float(test.std(ddof=1)) if len(test) > 1 else 0.0,
-    )
+def _summarise(setting: dict[str, Any], results: Sequence[MemberResult]) -> Selection:
+    val, test = (np.array([getattr(one, name) for one in results]) for name in ("val", "test"))
+    std = float(test.std(ddof=1)) if len(test) > 1 else 0.0
+    return Selection(setting, tuple(results), float(val.mean()), float(test.mean()), std)

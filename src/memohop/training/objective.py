@@ -88,10 +88,6 @@ class Classification(_Scored):
         per_node = F.log_softmax(classes_first, dim=-2).gather(-2, index).squeeze(-2)
         return -(per_node * weights).sum(-1) / weights.sum(-1)
 
-    def predictions(self, logits: Tensor) -> Tensor:
-        """The probability of each class."""
-        return logits.softmax(-1)
-
     def check(self, y: Tensor, masks: Tensor, splits: Iterable[int]) -> None:
         """Refuse splits on which the metric cannot be computed.
 
@@ -185,10 +181,6 @@ class Regression(_Scored):
                 "it must be [nodes, 1]"
             )
         return ((outputs[..., 0] - y).square() * weights).sum(-1) / weights.sum(-1)
-
-    def predictions(self, outputs: Tensor) -> Tensor:
-        """The predicted number, which is the output itself."""
-        return outputs
 
     def check(self, y: Tensor, masks: Tensor, splits: Iterable[int]) -> None:
         """Refuse splits in which nothing can be learnt, or on which R2 is undefined.

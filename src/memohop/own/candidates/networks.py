@@ -13,6 +13,7 @@ from scipy import sparse
 from torch import Tensor
 
 from memohop.errors import UsageError, check_choice
+from memohop.inference import block_logits
 from memohop.networks import MemoryNetwork, NodeModel, build
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
 from memohop.own.candidates.spaces import SPACES, Space, near_numbers
@@ -54,19 +55,23 @@ class Network:
     standard: Scale = _AS_IT_IS
     arc_scale: float = 1.0
 
+    @torch.no_grad()
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
-        return self.run(inputs)[2]
+        network, data = self.ready(inputs)
+        if isinstance(network, MemoryNetwork) and "edge_weight" not in data:
+            return _said(block_logits(network, data.x, data.edge_index), self.standard)
+        return _said(network(*make_inputs(data, network, torch.device("cpu"))), self.standard)
 
-    def run(self, inputs: Inputs) -> tuple[NodeModel, Data, Outputs]:
-        """The network with its parameters, the graph in its input form, and its outputs."""
+    def ready(self, inputs: Inputs) -> tuple[NodeModel, Data]:
+        """The network with its parameters, and the graph in its input form."""
         network = build(self.model, *self.sizes[:2], num_nodes=inputs.nodes, **self.options)
         state = dict(self.state)
         for name in network.per_node:
             state[name] = self._of_nodes(state[name], inputs)
-        data = as_data(inputs, self.model, self.scale, self.arc_scale)
-        (said,) = _say(network, [state], data, self.standard, "cpu", [inputs.y])
-        return network, data, said
+        network.load_state_dict(state)
+        _know(network, inputs.y, self.standard)
+        return network.eval(), as_data(inputs, self.model, self.scale, self.arc_scale)
 
     def _of_nodes(self, rows: Tensor, inputs: Inputs) -> Tensor:
         """Weights with a row for each node, zeros for nodes added after ``fit``."""
@@ -143,7 +148,7 @@ class NetworkFamily:
     space: Space
     rules: Rules = DEFAULT_RULES
     epochs: int = 300
-    patience: int = 60
+    patience: int | None = 60
     seed: int = 0
     device: str = "cpu"
     memory: int | None = None
@@ -322,10 +327,19 @@ def _say(
     network.to(home).eval()
     for state, targets in zip(states, known, strict=True):
         network.load_state_dict(dict(state))
-        if isinstance(network, MemoryNetwork) and network.label_rate is not None:
-            shown = torch.from_numpy(targets).to(home)
-            network.know(standard.standardise(shown) if shown.is_floating_point() else shown)
-        output = network(*inputs)
-        logits = output[0] if isinstance(output, tuple) else output
-        said = logits.softmax(-1) if logits.shape[-1] > 1 else standard.restore(logits)
-        yield said.cpu().numpy()
+        _know(network, targets, standard)
+        yield _said(network(*inputs), standard)
+
+
+def _know(network: NodeModel, targets: NDArray[Any], standard: Scale) -> None:
+    """Put known targets into the memory of a network that takes them."""
+    if isinstance(network, MemoryNetwork) and network.label_rate is not None:
+        shown = torch.from_numpy(targets).to(network.classifier.weight.device)
+        network.know(standard.standardise(shown) if shown.is_floating_point() else shown)
+
+
+def _said(output: Any, standard: Scale) -> Outputs:
+    """Probabilities of the classes, or the number, from what a network returns."""
+    logits = output[0] if isinstance(output, tuple) else output
+    said = logits.softmax(-1) if logits.shape[-1] > 1 else standard.restore(logits)
+    return said.cpu().numpy()

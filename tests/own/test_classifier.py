@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from memohop import UsageError
 from memohop.own import parallel
 from memohop.own.candidates import networks
-from memohop.own.graph_estimator import GraphClassifier
+from memohop.own.classifier import GraphClassifier
 from memohop.own.portfolio import Search
 from tiny_problem import ring, tiny_problem
 

@@ -1,0 +1,177 @@
+"""Classifiers of nodes: the whole portfolio, or its models with memory alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from memohop.data.arguments import whole_number
+from memohop.errors import UsageError, check_choice
+from memohop.own.candidates.catalogue import MEMORY
+from memohop.own.candidates.family import Family
+from memohop.own.candidates.networks import NetworkFamily
+from memohop.own.estimator import GraphEstimator
+from memohop.own.inputs import GivenLabels, number_classes
+from memohop.own.problem import Outputs
+from memohop.training import Rules
+from memohop.training.metrics import METRICS, of_any_classes
+from memohop.training.objective import Classification, Objective
+
+_RARE = 0.1  # share of the second of two classes below which finding its nodes counts
+
+
+class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
+    """Labels the nodes of a graph with the best model of a portfolio.
+
+    Search, graphs, arguments and attributes are those of
+    :class:`~memohop.own.estimator.GraphEstimator`, and in addition the following. Labels are
+    anything that can be sorted.
+
+    Args:
+        metric: The score to maximise; by default ``accuracy``, or ``average_precision`` if the
+            second of two classes is rare.
+        class_weight: ``balanced`` to give all classes the same weight in training; None to give all
+            nodes the same weight.
+
+    Attributes:
+        classes_: The classes, in sorted order.
+    """
+
+    _predicts_numbers = False
+    score = GraphEstimator.score  # not scikit-learn's, which has no arcs
+
+    def __init__(
+        self,
+        *,
+        models: Sequence[str] | None = None,
+        time: float | None = 300,
+        trials: int | None = None,
+        splits: int = 5,
+        metric: str | None = None,
+        class_weight: str | None = None,
+        ensemble: bool = True,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "cpu",
+        memory: int | None = None,
+    ) -> None:
+        self.models, self.time, self.trials, self.splits = models, time, trials, splits
+        self.metric, self.class_weight, self.ensemble = metric, class_weight, ensemble
+        self.random_state, self.device, self.memory = random_state, device, memory
+
+    def predict_proba(
+        self,
+        X: Any = None,  # noqa: N803
+        edges: Any = None,
+        *,
+        append: bool = False,
+    ) -> NDArray[np.float32]:
+        """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``.
+
+        Arguments as for :meth:`outputs`.
+        """
+        return self.outputs(X, edges, append=append)
+
+    def predict(
+        self,
+        X: Any = None,  # noqa: N803
+        edges: Any = None,
+        *,
+        append: bool = False,
+    ) -> NDArray[Any]:
+        """The most probable class of each node; arguments as for :meth:`outputs`."""
+        found = self.outputs(X, edges, append=append)
+        return self.classes_[found.argmax(axis=1)]
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        check_choice("class_weight", self.class_weight, (None, "balanced"))
+
+    def _rules(self) -> Rules:
+        return Rules(class_weight="balanced" if self.class_weight else "none")
+
+    def _targets(self, labels: GivenLabels) -> NDArray[np.int64]:
+        codes, self.classes_ = number_classes(labels)
+        return codes.numpy()
+
+    def _class_names(self) -> list[str]:
+        return [str(name) for name in self.classes_.tolist()]
+
+    def _objective(self, target: NDArray[np.int64]) -> Objective:
+        metric = self.metric
+        if metric is None:
+            sizes = np.bincount(target[target >= 0])
+            rare = len(sizes) == 2 and sizes[1] < _RARE * sizes.sum()
+            metric = "average_precision" if rare else "accuracy"
+        if METRICS[metric].is_ranking and len(self.classes_) != 2:
+            raise UsageError(
+                f"metric={metric!r} is for two classes and there are {len(self.classes_)}; use "
+                f"{of_any_classes()}"
+            )
+        return Classification(METRICS[metric])
+
+    def _score(self, truth: NDArray[Any], found: Outputs, weight: NDArray[Any] | None) -> float:
+        metric = METRICS[self.report_.metric]
+        if metric.is_ranking:
+            return metric.weighted(truth == self.classes_[1], found[:, 1], weight)
+        return metric.weighted(truth, self.classes_[found.argmax(axis=1)], weight)
+
+
+class MMPClassifier(GraphClassifier):
+    """Labels the nodes of a graph by memory-based message passing.
+
+    A :class:`GraphClassifier` that chooses among the kinds of model with memory alone (see
+    :data:`memohop.own.candidates.catalogue.MEMORY`). To compare them with others, give their names
+    as ``models`` of a :class:`GraphClassifier`.
+
+    Args:
+        epochs: The most epochs of a network.
+        patience: Epochs without a better validation score after which a network stops; None to
+            always train for all epochs.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", homophily=0.1, nodes=200)
+        >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=20).fit(data, split=0)
+        >>> classifier.predict().shape
+        (200,)
+    """
+
+    models = MEMORY
+
+    def __init__(
+        self,
+        *,
+        time: float | None = None,
+        trials: int | None = 16,
+        splits: int = 5,
+        epochs: int = 200,
+        patience: int | None = 50,
+        metric: str | None = "accuracy",
+        class_weight: str | None = None,
+        ensemble: bool = True,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "cpu",
+        memory: int | None = None,
+    ) -> None:
+        self.time, self.trials, self.splits = time, trials, splits
+        self.epochs, self.patience = epochs, patience
+        self.metric, self.class_weight, self.ensemble = metric, class_weight, ensemble
+        self.random_state, self.device, self.memory = random_state, device, memory
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        whole_number("epochs", self.epochs, least=1)
+        if self.patience is not None:
+            whole_number("patience", self.patience, least=1)
+
+    def _families(self, seed: int) -> list[Family]:
+        return [
+            replace(kind, epochs=self.epochs, patience=self.patience)
+            for kind in super()._families(seed)
+            if isinstance(kind, NetworkFamily)
+        ]
