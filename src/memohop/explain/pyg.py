@@ -39,7 +39,7 @@ class PyGClassifier(nn.Module):
     def __init__(self, networks: list[MemoryNetwork], data: Data) -> None:
         super().__init__()
         policies = networks[0].policies_in_force
-        graph = Graph(data.edge_index, data.num_nodes, **{**policies, "norm": "none"})
+        graph = Graph(data.edge_index, data.num_nodes, weights=None, **{**policies, "norm": "none"})
         times = graph.weight.long()  # an arc that counts twice comes twice
         ends = torch.stack([graph.pattern.col, graph.pattern.row])
         self.arcs = ends.repeat_interleave(times, dim=1)
