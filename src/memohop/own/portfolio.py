@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from memohop.allocator import release_freed_ram
 from memohop.own.candidates.family import Family, Fitted, Look, Setting
 from memohop.own.problem import Problem
 from memohop.training import Enough
@@ -47,6 +48,7 @@ class Candidate:
         fits: Its results, by split.
         scores: The validation score of each.
         seconds: Roughly the time for one split.
+        spent: The time of all its fits.
         cut: Whether time was too short for it.
         tries: How often it was fitted, each time on some splits.
     """
@@ -55,6 +57,7 @@ class Candidate:
     fits: dict[int, Fitted] = field(default_factory=dict)
     scores: dict[int, float] = field(default_factory=dict)
     seconds: float = 0.0
+    spent: float = 0.0
     cut: bool = False
     tries: int = 0
 
@@ -181,9 +184,11 @@ class _Run:
         end = begin + min(box, max(self.left(), 0))
         settings = [one.setting for one in group]
         found = family.fit(self.problem, settings, splits, keep=True, look=self._look(end, group))
+        release_freed_ram()  # each kind needs blocks of other sizes, which would add up
         seconds = clock.monotonic() - begin
         for one, fits in zip(group, found, strict=True):
             one.tries += 1
+            one.spent += seconds / len(group)
             one.seconds = seconds / (len(group) * len(splits))
             one.cut = clock.monotonic() > end
             for split, fit in fits.items():

@@ -297,7 +297,7 @@ def _family_scores(
             FamilyScore(
                 family=name,
                 tried=len(own),
-                seconds=sum(one.seconds * len(one.scores) for one in own),
+                seconds=sum(one.spent for one in own),
                 val=float(np.mean(list(best.scores.values()))),
                 test=problem.score(said, problem.masks.test) if complete else None,
                 options=best.setting.options,

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
 from memohop.errors import check_choice
-from memohop.own.neighbourhood import Matrix
+from memohop.own.neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.own.saved import Saved, Sizes, as_tensors
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class View:
     nodes: int
     components: NDArray[np.float32] | None = None
     one_hop_apart: bool = True
-    _fixed: dict[Inputs, Matrix] = field(default_factory=dict, repr=False)
+    _made: list[tuple[Neighbourhood, Rows, Matrix]] = field(default_factory=list, repr=False)
 
     @classmethod
     def fit(cls, inputs: Inputs, sees: Sees, classes: int) -> View:
@@ -74,13 +74,16 @@ class View:
         """
         if self.sees == "columns":
             return inputs.x
-        if inputs not in self._fixed:  # kept for one graph only: they may be large
-            self._fixed.clear()
-            self._fixed[inputs] = self._without_labels(inputs)
         shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)
-        parts = [self._fixed[inputs], shares]
+        return self.with_shares(inputs, shares)
+
+    def with_shares(
+        self, inputs: Inputs, shares: NDArray[np.float32], rows: Rows = EVERY
+    ) -> Matrix:
+        """The features of some nodes, with their label shares."""
+        parts = [self._without_labels(inputs, rows), shares]
         if self.sees == "rows":
-            parts.append(self._rows(inputs))
+            parts.append(self._rows(inputs)[rows])
         return side_by_side(parts)
 
     def names(self, inputs: Inputs, columns: Sequence[str]) -> list[Feature]:
@@ -108,16 +111,21 @@ class View:
             found += [Feature("rows", f"{node}") for node in range(self.nodes)]
         return found
 
-    def _without_labels(self, inputs: Inputs) -> Matrix:
+    def _without_labels(self, inputs: Inputs, rows: Rows) -> Matrix:
+        """The same for all splits, so kept, but for one graph only: they may be large."""
         near, x = inputs.neighbourhood, inputs.x
+        for of_graph, of_rows, made in self._made:
+            if of_graph is near and of_rows is rows:
+                return made
         few: Matrix = x if self.components is None else x @ self.components.T
         if sparse.issparse(few):
             few = few.toarray()
         one = near.mean(few)
-        parts = [x, near.degrees()[0], one, near.mean(one)]
+        parts = [x[rows], near.degrees()[0][rows], one[rows], near.mean(one, rows)]
         if self.components is not None and self.one_hop_apart:
-            parts.append(near.mean(x))
-        return side_by_side(parts)
+            parts.append(near.mean(x, rows))
+        self._made[:] = [(near, rows, side_by_side(parts))]
+        return self._made[0][2]
 
     def _rows(self, inputs: Inputs) -> Matrix:
         if inputs.of_fit != self.nodes:  # another graph: its rows are unknown

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from memohop.errors import UsageError, check_choice
 from memohop.networks import MemoryNetwork, NodeModel, build
-from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.candidates.family import Fits, Fitted, Look, Setting, no_fits
 from memohop.own.candidates.spaces import SPACES, Space, near_numbers
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem
@@ -216,14 +216,17 @@ class NetworkFamily:
         )
         sizes = (data.x.shape[1], problem.objective.outputs(data.y), problem.nodes)
         network = build(self.id, *sizes[:2], num_nodes=problem.nodes, **options)
-        sound = [index for index, result in enumerate(results) if not result.diverged]
+        sound = [
+            index for index, result in enumerate(results) if result.epochs and not result.diverged
+        ]
         states = [results[index].state or {} for index in sound]
         known = [problem.known(splits[index % len(splits)]) for index in sound]
         found, spoken = no_fits(settings), _say(network, states, data, standard, self.device, known)
         for index, state, said in zip(sound, states, spoken, strict=True):
             setting, split = divmod(index, len(splits))
             part = Network(self.id, options, sizes, scale, state, standard)
-            found[setting][splits[split]] = fitted(part, problem, splits[split], said, keep=keep)
+            val, test = problem.masks.val[:, splits[split]], problem.masks.test
+            found[setting][splits[split]] = Fitted(said[val], said[test], part if keep else None)
         return found
 
 

@@ -129,13 +129,13 @@ class TreeFamily(ViewFamily):
             for done, (split, index) in enumerate(jobs):
                 look(done / len(jobs))
                 if index == 0:
-                    features = _taken(view.features(problem, problem.known(split)))
+                    features = _taken(problem.features(self.sees, split))
                 assert features is not None
                 ask = partial(look, done / len(jobs))
                 booster = self._boost(problem, features, settings[index], split, ask)
-                outputs = _outputs(booster, features, problem.classes)
-                part = Trees(view, booster.model_to_string())
-                found[index][split] = fitted(part, problem, split, outputs, keep=keep)
+                say = partial(_outputs, booster, classes=problem.classes)
+                part = Trees(view, booster.model_to_string()) if keep else None
+                found[index][split] = fitted(part, problem, split, features, say)
         except Enough:
             pass
         return found
@@ -151,8 +151,8 @@ class TreeFamily(ViewFamily):
         """Add trees until the validation loss has not fallen for a while."""
 
         def chosen(mask: Mask, reference: lightgbm.Dataset | None = None) -> lightgbm.Dataset:
-            rows = np.flatnonzero(mask[:, split])
-            y = problem.y[rows]
+            rows = mask[problem.labelled, split]
+            y = problem.y[problem.labelled[rows]]
             weight = compute_sample_weight("balanced", y) if self.balanced else None
             return lightgbm.Dataset(features[rows], y, weight=weight, reference=reference)
 
@@ -167,7 +167,7 @@ class TreeFamily(ViewFamily):
             "seed": split,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": _threads(problem.nodes),
+            "num_threads": _threads(features.shape[0]),
             "verbosity": -1,
         }
         return lightgbm.train(
