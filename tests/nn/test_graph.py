@@ -1,7 +1,9 @@
 """The graph product against a dense matrix built with loops."""
 
+import gc
 import itertools
 import math
+import weakref
 
 import pytest
 import torch
@@ -157,3 +159,22 @@ def test_arcs_outside_the_graph_are_named():
 def test_there_is_no_default_direction():
     with pytest.raises(TypeError, match="direction"):
         Graph(torch.tensor([[0], [1]]), 2)
+
+
+def test_a_graph_that_is_not_needed_any_more_is_gone_without_the_garbage_collector():
+    graph = Graph(torch.tensor(ARCS).T, NODES, direction="out", norm="row")
+    gate = torch.ones(NODES, 2, requires_grad=True)
+    (graph @ gate).sum().backward()
+    held = [weakref.ref(value) for value in (graph.matrix.csr, graph.pattern.transpose.row)]
+    gc.disable()
+    try:
+        del graph
+        assert [value() for value in held] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_the_transpose_of_the_transpose_is_the_matrix():
+    graph = Graph(torch.tensor(ARCS).T, NODES, direction="out", norm="row")
+    assert torch.equal(graph.matrix.transpose.transpose.values, graph.matrix.values)
+    assert torch.equal(graph.matrix.transpose.csr.to_dense(), graph.matrix.csr.to_dense().T)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -28,6 +29,8 @@ def _names(kind: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
 
 _Columns = Annotated[tuple[str, ...], Parameter(converter=_names, n_tokens=1)]
 _Models = Annotated[tuple[str, ...] | None, Parameter(converter=_names, n_tokens=1)]
+
+_SAVING = 0.2  # time to write the graph beside the model, relative to that of reading it
 
 _EXAMPLES = """Examples:
   memohop fit --nodes nodes.csv --edges edges.csv --label kind -o model
@@ -97,6 +100,7 @@ def fit(
         seed: Decides splits, settings, weights and dropout.
         output: The folder for the model; its README.md also says how the tables were read.
     """
+    begin = clock.monotonic()
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
     limit = byte_count(memory)
 
@@ -122,7 +126,7 @@ def fit(
     )
     options: dict[str, Any] = {
         "models": models,
-        "time": time,
+        "time": _left(time, clock.monotonic() - begin),
         "trials": trials,
         "splits": splits,
         "metric": metric,
@@ -141,6 +145,7 @@ def fit(
         estimator = GraphRegressor(**options)
     with warnings_as_remarks(), progress_bar(f"fitting {label}") as update:
         estimator.fit(graph, progress=lambda share, doing: update(share, 1.0, doing))
+    estimator.set_params(time=time)
     estimator.reading_ = reading.columns(label, graph)
     estimator.save(output)
     record = estimator.report_
@@ -154,3 +159,11 @@ def fit(
     remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
     if record.stopped == "interrupted":
         raise KeyboardInterrupt
+
+
+def _left(time: float, reading: float) -> float:
+    """The seconds that are left after reading and before saving; an error if there are none."""
+    left = time - (1 + _SAVING) * reading
+    if left <= 0 < time:
+        raise UsageError(f"--time {time:g}, but reading took {reading:.0f} seconds; give more")
+    return left if time > 0 else time

@@ -76,12 +76,14 @@ class Search:
         splits: The splits on which all candidates to choose from were fitted.
         stopped: Whether all ``trials`` were made, the ``time`` was up, or it was ``interrupted``.
         seconds: How long it took.
+        left_out: The kinds of model that there was no time or RAM for.
     """
 
     candidates: list[Candidate]
     splits: list[int]
     stopped: Stop
     seconds: float
+    left_out: tuple[str, ...] = ()
 
     def complete(self) -> list[Candidate]:
         """The candidates to choose from, the best first."""
@@ -118,7 +120,13 @@ def search(
         if not any(one.scores for one in run.candidates):
             raise
         stopped = "interrupted"
-    return Search(run.candidates, run.splits(), stopped, clock.monotonic() - run.started)
+    return Search(
+        run.candidates,
+        run.splits(),
+        stopped,
+        clock.monotonic() - run.started,
+        tuple(name for name in run.waiting if not run.count(name)),
+    )
 
 
 class _Run:
@@ -136,9 +144,8 @@ class _Run:
         self.problem, self.trials, self.generator = problem, trials, generator
         self.progress, self.started = progress, clock.monotonic()
         self.time = math.inf if time is None else _PUNCTUAL * time
-        firsts = {family.id: family.first(problem) for family in families}
-        self.families = {family.id: family for family in families if firsts[family.id]}
-        self.waiting = firsts
+        self.families = {family.id: family for family in families if family.first(problem)}
+        self.waiting = {name: one.first(problem) for name, one in self.families.items()}
         self.candidates: list[Candidate] = []
         self.usual: dict[int, float] = {}  # the mean score of all candidates on each split
         self.all_splits = list(range(problem.splits))
@@ -146,17 +153,28 @@ class _Run:
     # The steps of the search
 
     def open(self) -> None:
-        """The first settings of every kind, on one split, and on all if that costs little."""
-        openings = []
+        """The first settings of every kind, on one split, and on all if that costs little.
+
+        A kind that would need too large a share of the time, or too much RAM, is left out.
+        """
+        openings, least = [], []
         for name, family in self.families.items():
             count = family.openers if self.trials is None else min(family.openers, self.trials)
             openings += self.waiting[name][:count]
+            least += [family.least_seconds(self.problem, one) for one in self.waiting[name][:count]]
             del self.waiting[name][:count]
-        box = _OPENING * self.time / len(openings)
-        for first in openings:
-            (one,) = self.fit([Candidate(first)], self.all_splits[:1], box)
+        order = np.sort(least)
+        affordable = np.isfinite(order) & (np.cumsum(order) <= _OPENING * self.time)
+        dearest = max(order[affordable], default=order[0])
+        chosen = [pair for pair in zip(openings, least, strict=True) if pair[1] <= dearest]
+        box = _OPENING * self.time / len(chosen)
+        for first, at_least in chosen:
+            if self.left() <= 0 and self.candidates:
+                break
+            (one,) = self.fit([Candidate(first)], self.all_splits[:1], max(box, at_least))
             if one.seconds * (self.problem.splits - 1) <= box and not one.cut:
                 self.fit([one], self.all_splits[1:], 2 * box)
+        self.families = {name: one for name, one in self.families.items() if self.count(name)}
 
     def go_on(self) -> Stop:
         """Complete the leaders and vary them until the time or the trials are used up."""

@@ -118,6 +118,7 @@ class FitRecord:
         stopped: Why the search ended.
         seconds: How long everything took.
         notes: How tables were read, in plain words.
+        left_out: The kinds of model that there was no time or RAM for.
         residual: If numbers are predicted, the distance from their prediction within which nine of
             ten new ones are expected to be, by the validation nodes.
     """
@@ -145,13 +146,19 @@ class FitRecord:
     seconds: float
     notes: tuple[str, ...] = ()
     residual: float | None = None
+    left_out: tuple[str, ...] = ()
 
     def verdict(self) -> str:
         """The kept model, the gain from the graph and the gain from memory, in a few sentences."""
         return " ".join((self._what_was_kept(), *map(self._answer, self.answers), *self._open()))
 
     def _open(self) -> list[str]:
-        """A note that memory was tried without time for an answer, if so."""
+        """Notes on what there was no time for."""
+        left_out = self.left_out
+        if left_out:
+            *others, last = left_out
+            names = f"{', '.join(others)} and {last}" if others else last
+            return [f"This graph is too large for {names} in this time and RAM."]
         tried = any(one.family.endswith("+mmp") for one in self.families)
         if (
             not tried
@@ -279,6 +286,7 @@ def make_record(
         seconds=seconds,
         notes=notes,
         residual=None if classes else _residual(*chosen.of_validation(problem, found.splits)),
+        left_out=found.left_out,
     )
 
 

@@ -65,7 +65,7 @@ class FixedMatrix(_Values):
         """The matrix with its zeros."""
         if "full" not in self.made:
             self.made["full"] = self.csr.to_dense()
-        return self.made["full"]  # type: ignore[no-any-return]
+        return self.made["full"]
 
 
 def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None) -> Tensor:

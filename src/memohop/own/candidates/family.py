@@ -86,6 +86,9 @@ class Family(Protocol):
     def openers(self) -> int:
         """How many of its first settings differ so much that a search starts with all of them."""
 
+    def least_seconds(self, problem: Problem, setting: Setting) -> float:
+        """Seconds below which it is not worth starting a fit; infinite if its RAM is too small."""
+
     def first(self, problem: Problem) -> list[Setting]:
         """The settings to try first on any graph, the most promising first."""
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from memohop.errors import UsageError, check_choice
 from memohop.networks import MemoryNetwork, NodeModel, build
+from memohop.own.candidates.cost import least_seconds
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting, no_fits
 from memohop.own.candidates.spaces import SPACES, Space, near_numbers
 from memohop.own.neighbourhood import Matrix
@@ -142,6 +143,10 @@ class NetworkFamily:
         """How many of its first settings a search starts with."""
         return self.space.openers
 
+    def least_seconds(self, problem: Problem, setting: Setting) -> float:
+        """The time of a few dozen epochs."""
+        return least_seconds(problem, setting.options, self.device, sees_graph=self.sees_graph)
+
     def first(self, problem: Problem) -> list[Setting]:
         """Settings that did well on published graphs of different kinds."""
         directed = problem.neighbourhood.directed
@@ -160,9 +165,12 @@ class NetworkFamily:
         """At most one choice changed, and numbers close by."""
         directed = problem.neighbourhood.directed
         options = self.space.changed(best.options, generator, directed=directed)
-        return [
+        found = [
             Setting(self.id, options, self._near(best.numbers, generator)) for _ in range(count)
         ]
+        if self.least_seconds(problem, found[0]) == np.inf:  # larger than the best
+            return [replace(one, options=best.options) for one in found]
+        return found
 
     def _rules(self, problem: Problem) -> Rules:
         """The rules, with the epoch of the smallest loss where the best score would be luck.
