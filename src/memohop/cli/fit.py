@@ -89,7 +89,7 @@ def fit(
         text: Columns to read as texts.
         drop: Columns to leave out.
         models: The kinds of model to choose from, with commas; all by default.
-        time: Seconds for everything.
+        time: Seconds for everything, reading and saving included.
         trials: The most settings of each kind of model; as many as time allows by default.
         splits: How many splits of the labelled nodes.
         metric: What is to be high, or for errors low; by default accuracy, average_precision where
