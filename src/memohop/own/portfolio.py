@@ -9,6 +9,7 @@ finished when its share of the time is up stops there, and its result so far cou
 from __future__ import annotations
 
 import math
+import sys
 import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -155,23 +156,21 @@ class _Run:
     def open(self) -> None:
         """The first settings of every kind, on one split, and on all if that costs little.
 
-        A kind that would need too large a share of the time, or too much RAM, is left out.
+        Those are left out that even the largest share of the time, or the RAM, is too small for.
         """
-        openings, least = [], []
+        openings = []
         for name, family in self.families.items():
             count = family.openers if self.trials is None else min(family.openers, self.trials)
             openings += self.waiting[name][:count]
-            least += [family.least_seconds(self.problem, one) for one in self.waiting[name][:count]]
             del self.waiting[name][:count]
-        order = np.sort(least)
-        affordable = np.isfinite(order) & (np.cumsum(order) <= _OPENING * self.time)
-        dearest = max(order[affordable], default=order[0])
-        chosen = [pair for pair in zip(openings, least, strict=True) if pair[1] <= dearest]
-        box = _OPENING * self.time / len(chosen)
-        for first, at_least in chosen:
+        least = [self.families[one.family].least_seconds(self.problem, one) for one in openings]
+        most = max(min(least), min(_MOST * self.time, sys.float_info.max))  # RAM: infinite
+        openings = [one for one, needed in zip(openings, least, strict=True) if needed <= most]
+        box = _OPENING * self.time / len(openings)
+        for first in openings:
             if self.left() <= 0 and self.candidates:
                 break
-            (one,) = self.fit([Candidate(first)], self.all_splits[:1], max(box, at_least))
+            (one,) = self.fit([Candidate(first)], self.all_splits[:1], box)
             if one.seconds * (self.problem.splits - 1) <= box and not one.cut:
                 self.fit([one], self.all_splits[1:], 2 * box)
         self.families = {name: one for name, one in self.families.items() if self.count(name)}
