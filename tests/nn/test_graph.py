@@ -1,7 +1,9 @@
 """The graph product against a dense matrix built with loops."""
 
+import gc
 import itertools
 import math
+import weakref
 
 import pytest
 import torch
@@ -203,3 +205,22 @@ def test_equal_weights_of_1_are_no_weights():
 def test_weights_that_cannot_be_right(weights, complaint):
     with pytest.raises(UsageError, match=complaint):
         Graph(torch.tensor(ARCS).t(), NODES, direction="out", weights=weights)
+
+
+def test_a_graph_that_is_not_needed_any_more_is_gone_without_the_garbage_collector():
+    graph = Graph(torch.tensor(ARCS).T, NODES, direction="out", norm="row")
+    gate = torch.ones(NODES, 2, requires_grad=True)
+    (graph @ gate).sum().backward()
+    held = [weakref.ref(value) for value in (graph.matrix.csr, graph.pattern.transpose.row)]
+    gc.disable()
+    try:
+        del graph
+        assert [value() for value in held] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_the_transpose_of_the_transpose_is_the_matrix():
+    graph = Graph(torch.tensor(ARCS).T, NODES, direction="out", norm="row")
+    assert torch.equal(graph.matrix.transpose.transpose.values, graph.matrix.values)
+    assert torch.equal(graph.matrix.transpose.csr.to_dense(), graph.matrix.csr.to_dense().T)

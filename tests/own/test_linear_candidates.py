@@ -40,9 +40,9 @@ def test_probabilities_are_those_of_scikit_learn(classes, balanced):
         regression = LogisticRegression(max_iter=300, class_weight="balanced" if balanced else None)
         model, x = sklearn_says(problem, split, regression)
         expected = model.predict_proba(x)
-        assert np.allclose(fits[split].val, expected[problem.masks.val[:, split]], atol=1e-5)
-        assert np.allclose(fits[split].test, expected[problem.masks.test], atol=1e-5)
-        assert np.allclose(fits[split].part.outputs(problem), expected, atol=1e-5)
+        assert np.allclose(fits[split].val, expected[problem.masks.val[:, split]], atol=1e-3)
+        assert np.allclose(fits[split].test, expected[problem.masks.test], atol=1e-3)
+        assert np.allclose(fits[split].part.outputs(problem), expected, atol=1e-3)
 
 
 def test_sparse_columns_give_the_same():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,6 +29,10 @@ class Toy:
     openers: int = 1
     never_ends: bool = False
     jobs: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    least: float = 0.0
+
+    def least_seconds(self, problem: Problem, setting: Setting) -> float:
+        return self.least
 
     def first(self, problem: Problem) -> list[Setting]:
         return [Setting(self.id, {}, {"number": 0.0})]
@@ -91,6 +96,17 @@ def test_a_kind_that_never_ends_is_cut_off_and_the_others_go_on(problem):
     found = search(problem, kinds, time=0.5, trials=2, seed=0)
     assert found.complete()[0].setting.family == "good"
     assert all(not one.scores for one in found.candidates if one.setting.family == "endless")
+
+
+def test_a_kind_that_needs_more_than_its_share_of_the_time_is_left_out(problem):
+    kinds = [Toy("quick", 0.9), Toy("slow", 1.0, least=100.0), Toy("huge", 1.0, least=math.inf)]
+    found = search(problem, kinds, time=60, trials=2, seed=0)
+    assert {one.setting.family for one in found.candidates} == {"quick"}
+    assert found.left_out == ("slow", "huge")
+    without_limit = search(problem, kinds, time=None, trials=2, seed=0)
+    assert without_limit.left_out == ("huge",)
+    alone = search(problem, kinds[1:2], time=60, trials=2, seed=0)
+    assert alone.complete()[0].setting.family == "slow"
 
 
 def test_a_kind_without_settings_takes_no_part(problem):

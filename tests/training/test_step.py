@@ -1,5 +1,7 @@
 """A step of a population: what it computes, leaves alone and reports."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -77,7 +79,8 @@ def end_after(epochs, members):
     return progress
 
 
-def test_progress_may_end_the_training(data):
+def test_progress_may_end_the_training(data, monkeypatch):
+    monkeypatch.setattr("memohop.training.trainer._LONG", math.inf)
     members = grid(split=range(3), lr=0.02)
     whole = train(data, "gcn", members, epochs=60, keep_models=True)
     ended = train(
@@ -92,8 +95,9 @@ def test_progress_may_end_the_training(data):
         assert not other.diverged
 
 
-def test_chunks_after_the_end_take_one_epoch(data, monkeypatch):
+def test_chunks_after_the_end_are_not_trained(data, monkeypatch):
     monkeypatch.setattr("memohop.training.trainer.members_at_once", lambda *_, **__: 2)
+    monkeypatch.setattr("memohop.training.trainer._LONG", math.inf)
     members, calls = grid(split=range(5)), []
 
     def once(done, total):
@@ -101,12 +105,19 @@ def test_chunks_after_the_end_take_one_epoch(data, monkeypatch):
         if done > 20:
             raise Enough
 
-    whole = train(data, "mlp", members, epochs=30)
     ended = train(data, "mlp", members, epochs=30, progress=once)
-    assert [result.epochs for result in ended] == [11, 11, 1, 1, 1]
-    assert [result.best_epoch for result in ended[2:]] == [0, 0, 0]
-    assert [result.val for result in ended[2:]] == [result.val_curve[0] for result in whole[2:]]
+    assert [result.member for result in ended] == members
+    assert [result.epochs for result in ended] == [11, 11, 0, 0, 0]
+    assert np.isnan([result.val for result in ended]).tolist() == [False, False, True, True, True]
+    assert not any(result.diverged for result in ended)
     assert calls == [2, 22]
+
+
+def test_long_epochs_are_reported_one_by_one(data, monkeypatch):
+    monkeypatch.setattr("memohop.training.trainer._LONG", 0.0)
+    calls = []
+    train(data, "mlp", [Member()], epochs=7, progress=lambda done, total: calls.append(done))
+    assert calls == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_roc_auc_where_the_data_says_so(data):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -29,6 +30,8 @@ def _names(kind: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
 
 _Columns = Annotated[tuple[str, ...], Parameter(converter=_names, n_tokens=1)]
 _Models = Annotated[tuple[str, ...] | None, Parameter(converter=_names, n_tokens=1)]
+
+_SAVING = 0.2  # time to write the graph beside the model, relative to that of reading it
 
 _EXAMPLES = """Examples:
   memohop fit --nodes nodes.csv --edges edges.csv --label kind -o model
@@ -89,7 +92,7 @@ def fit(
         text: Columns to read as texts.
         drop: Columns to leave out.
         models: The kinds of model to choose from, with commas; all by default.
-        time: Seconds for everything.
+        time: Seconds for everything, reading and saving included.
         trials: The most settings of each kind of model; as many as time allows by default.
         splits: How many splits of the labelled nodes.
         metric: What is to be high, or for errors low; by default accuracy, average_precision where
@@ -102,6 +105,7 @@ def fit(
         ray: Address of the cluster, or auto; by default one is started on this machine.
         output: The folder for the model; its README.md also says how the tables were read.
     """
+    begin = clock.monotonic()
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
     if ray is not None and engine != "ray":
         raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
@@ -131,7 +135,7 @@ def fit(
     )
     options: dict[str, Any] = {
         "models": models,
-        "time": time,
+        "time": _left(time, clock.monotonic() - begin),
         "trials": trials,
         "splits": splits,
         "metric": metric,
@@ -153,6 +157,7 @@ def fit(
         estimator.fit(
             graph, progress=lambda share, doing: update(share, 1.0, doing), workers=workers
         )
+    estimator.set_params(time=time)
     estimator.reading_ = reading.columns(label, graph)
     estimator.save(output)
     record = estimator.report_
@@ -167,3 +172,11 @@ def fit(
     remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
     if record.stopped == "interrupted":
         raise KeyboardInterrupt
+
+
+def _left(time: float, reading: float) -> float:
+    """The seconds that are left after reading and before saving; an error if there are none."""
+    left = time - (1 + _SAVING) * reading
+    if left <= 0 < time:
+        raise UsageError(f"--time {time:g}, but reading took {reading:.0f} seconds; give more")
+    return left if time > 0 else time

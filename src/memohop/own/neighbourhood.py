@@ -26,6 +26,10 @@ from scipy import sparse
 
 Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which has no type parameters
 
+Rows: TypeAlias = NDArray[np.int64] | slice
+"""Some of the nodes."""
+EVERY = slice(None)
+
 _UNSURE = 1.0  # weight of the overall shares, in labels, beside a node's neighbours
 
 
@@ -78,15 +82,23 @@ class Neighbourhood:
             return {"": self.both}
         return {"": self.both, "out ": self.out, "in ": self.into}
 
+    @cached_property
+    def _returning(self) -> dict[str, NDArray[np.float32]]:
+        """The diagonal of the square of each of :attr:`ways`: walks of two steps that return."""
+        found = {"": self.both.power(2).sum(axis=1)}
+        if self.directed:
+            found |= dict.fromkeys(("out ", "in "), self.out.multiply(self.into).sum(axis=1))
+        return found
+
     def degrees(self) -> tuple[NDArray[np.float32], list[str]]:
         """The logarithm of one plus the degree, in each direction, and the feature names."""
         found = [np.log1p(way.sum(axis=1)) for way in self.ways.values()]
         names = [f"{name}degree" for name in self.ways]
         return np.stack(found, axis=1).astype(np.float32), names
 
-    def mean(self, x: Matrix) -> Matrix:
+    def mean(self, x: Matrix, rows: Rows = EVERY) -> Matrix:
         """The mean of some columns over the neighbours; zeros for a node without neighbours."""
-        return self._averaging @ x
+        return _of_rows(self._averaging, rows) @ x
 
     @cached_property
     def _averaging(self) -> sparse.csr_array:
@@ -95,7 +107,11 @@ class Neighbourhood:
         return sparse.csr_array(sparse.diags_array(inverse.astype(np.float32)) @ self.both)
 
     def label_shares(
-        self, y: NDArray[Any], classes: int, overall: NDArray[Any] | None = None
+        self,
+        y: NDArray[Any],
+        classes: int,
+        overall: NDArray[Any] | None = None,
+        rows: Rows = EVERY,
     ) -> NDArray[np.float32]:
         """The known labels one hop and two hops away.
 
@@ -107,6 +123,7 @@ class Neighbourhood:
             y: Class numbers, -1 for unknown; or numbers, NaN for unknown.
             classes: The number of classes; 0 for numbers.
             overall: The overall shares, or the overall mean; by default those of ``y``.
+            rows: The nodes to compute them for; by default all.
         """
         marked = y >= 0 if classes else ~np.isnan(y)
         values = np.zeros((len(y), max(classes, 1)))
@@ -118,13 +135,18 @@ class Neighbourhood:
             overall = values[marked].mean(axis=0)
         values = np.hstack([values, marked[:, None]])
         found = []
-        for way in self.ways.values():
+        for name, way in self.ways.items():
             one = way @ values
-            two = way @ one - (way.multiply(way.T)).sum(axis=1)[:, None] * values
-            for collected in (one, two):
+            returned = self._returning[name][rows, None] * values[rows]
+            for collected in (one[rows], _of_rows(way, rows) @ one - returned):
                 count = collected[:, -1:]
                 found += [
                     (collected[:, :-1] + _UNSURE * overall) / (count + _UNSURE),
                     np.log1p(count),
                 ]
         return np.hstack(found).astype(np.float32)
+
+
+def _of_rows(matrix: sparse.csr_array, rows: Rows) -> sparse.csr_array:
+    """Some rows of a matrix; all of them without a copy."""
+    return matrix if rows is EVERY else matrix[rows]

@@ -9,6 +9,7 @@ finished when its share of the time is up stops there, and its result so far cou
 from __future__ import annotations
 
 import math
+import sys
 import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from memohop.allocator import release_freed_ram
 from memohop.own.candidates.family import Family, Fits, Fitted, Look, Setting
 from memohop.own.paired import paired_interval
 from memohop.own.problem import Problem
@@ -49,6 +51,7 @@ class Candidate:
         fits: Its results, by split.
         scores: The validation score of each.
         seconds: Roughly the time for one split.
+        spent: The time of all its fits.
         cut: Whether time was too short for it.
         tries: How often it was fitted, each time on some splits.
     """
@@ -57,6 +60,7 @@ class Candidate:
     fits: dict[int, Fitted] = field(default_factory=dict)
     scores: dict[int, float] = field(default_factory=dict)
     seconds: float = 0.0
+    spent: float = 0.0
     cut: bool = False
     tries: int = 0
 
@@ -75,12 +79,14 @@ class Search:
         splits: The splits on which all candidates to choose from were fitted.
         stopped: Whether all ``trials`` were made, the ``time`` was up, or it was ``interrupted``.
         seconds: How long it took.
+        left_out: The kinds of model that there was no time or RAM for.
     """
 
     candidates: list[Candidate]
     splits: list[int]
     stopped: Stop
     seconds: float
+    left_out: tuple[str, ...] = ()
 
     def complete(self) -> list[Candidate]:
         """The candidates to choose from, the best first."""
@@ -115,12 +121,19 @@ def search(
     stopped: Stop
     try:
         run.open()
+        run.families = {name: one for name, one in run.families.items() if run.count(name)}
         stopped = run.go_on()
     except KeyboardInterrupt:
         if not any(one.scores for one in run.candidates):
             raise
         stopped = "interrupted"
-    return Search(run.candidates, run.splits(), stopped, clock.monotonic() - run.started)
+    return Search(
+        run.candidates,
+        run.splits(),
+        stopped,
+        clock.monotonic() - run.started,
+        tuple(name for name in run.waiting if not run.count(name)),
+    )
 
 
 class Job(NamedTuple):
@@ -146,9 +159,8 @@ class Run:
         self.problem, self.trials, self.generator = problem, trials, generator
         self.progress, self.started = progress, clock.monotonic()
         self.time = math.inf if time is None else _PUNCTUAL * time
-        firsts = {family.id: family.first(problem) for family in families}
-        self.families = {family.id: family for family in families if firsts[family.id]}
-        self.waiting = firsts
+        self.families = {family.id: family for family in families if family.first(problem)}
+        self.waiting = {name: one.first(problem) for name, one in self.families.items()}
         self.candidates: list[Candidate] = []
         self.fitting: set[Candidate] = set()  # by workers, at this moment
         self.usual: dict[int, float] = {}  # the mean score of all candidates on each split
@@ -161,18 +173,27 @@ class Run:
         openings = self.openings()
         box = OPENING * self.time / len(openings)
         for first in openings:
+            if self.left() <= 0 and self.candidates:
+                break
             self.fit(Job([first], self.all_splits[:1], box))
             if self.costs_little(first, box):
                 self.fit(Job([first], self.all_splits[1:], 2 * box))
 
     def openings(self) -> list[Candidate]:
-        """A candidate for each of the settings that a search starts with."""
+        """A candidate for each of the settings that a search starts with.
+
+        Those are left out that even the largest share of the time, or the RAM, is too small for.
+        """
         openings = []
         for name, family in self.families.items():
             count = family.openers if self.trials is None else min(family.openers, self.trials)
             openings += self.waiting[name][:count]
             del self.waiting[name][:count]
-        return [Candidate(first) for first in openings]
+        least = [self.families[one.family].least_seconds(self.problem, one) for one in openings]
+        most = max(min(least), min(_MOST * self.time, sys.float_info.max))  # RAM: infinite
+        return [
+            Candidate(one) for one, needed in zip(openings, least, strict=True) if needed <= most
+        ]
 
     def costs_little(self, one: Candidate, box: float) -> bool:
         """Whether a candidate can have the splits that it lacks within a number of seconds."""
@@ -209,6 +230,7 @@ class Run:
         settings = [one.setting for one in job.group]
         look = self._look(end, job.group)
         found = family.fit(self.problem, settings, job.splits, keep=True, look=look)
+        release_freed_ram()  # each kind needs blocks of other sizes, which would add up
         now = clock.monotonic()
         self.take(job, found, seconds=now - begin, cut=now > end)
 
@@ -217,6 +239,7 @@ class Run:
         group, splits, _ = job
         for one, fits in zip(group, found, strict=True):
             one.tries += 1
+            one.spent += seconds / len(group)
             one.seconds = seconds / (len(group) * len(splits))
             one.cut = cut
             for split, fit in fits.items():

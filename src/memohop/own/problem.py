@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,10 +14,12 @@ from scipy import sparse
 from memohop.errors import UsageError
 from memohop.own.folds import Masks
 from memohop.own.neighbourhood import Matrix, Neighbourhood
+from memohop.own.positions import basis_of
 from memohop.own.saved import Sizes
 from memohop.own.views import Sees, View
 from memohop.training.objective import Objective
 
+AnyInputs = TypeVar("AnyInputs", bound="Inputs")
 Outputs = NDArray[np.float32]
 """Probabilities ``[rows, classes]``, or the predicted numbers ``[rows, 1]``."""
 
@@ -124,14 +126,38 @@ class Problem(Inputs):
         """The targets that may be used in a split: those of its training nodes."""
         return self._shown(self.masks.train[:, split])
 
+    @cached_property
+    def labelled(self) -> NDArray[np.int64]:
+        """The nodes with a target: all parts of all splits are among them."""
+        return np.flatnonzero(self.y >= 0 if self.classes else ~np.isnan(self.y))
+
     def view(self, sees: Sees) -> View:
         """How the features of trees and linear models are made."""
         if sees not in self._views:
-            self._views[sees] = View.fit(self, sees, self.classes)
+            if sees in ("rows", "positions"):  # what all of them have is made once
+                basis = basis_of(self) if sees == "positions" else None
+                self._views[sees] = replace(self.view("neighbours"), sees=sees, basis=basis)
+            else:
+                self._views[sees] = View.fit(self, sees, self.classes)
         return self._views[sees]
+
+    def features(self, sees: Sees, split: int) -> Matrix:
+        """The features of the :attr:`labelled` nodes, given the training targets of a split."""
+        rows = self.labelled
+        if sees == "columns":
+            return self.x[rows]
+        if split not in self._shares:
+            self._shares[split] = self.neighbourhood.label_shares(
+                self.known(split), self.classes, self.overall, rows
+            )
+        return self.view(sees).with_shares(self, self._shares[split], rows)
 
     @cached_property
     def _views(self) -> dict[Sees, View]:
+        return {}
+
+    @cached_property
+    def _shares(self) -> dict[int, NDArray[np.float32]]:
         return {}
 
     def score(self, outputs: NDArray[Any], rows: NDArray[Any]) -> float:
@@ -145,14 +171,13 @@ class Problem(Inputs):
 
     def for_the_end(self) -> Problem:
         """The problem of the kept models, which learn from every label."""
-        return replace(
-            self, masks=self.masks._replace(train=self.masks.end_train, val=self.masks.end_val)
-        )
+        masks = self.masks._replace(train=self.masks.end_train, val=self.masks.end_val)
+        return self._sharing(replace(self, masks=masks), "neighbourhood", "labelled", "_views")
 
     def with_all_labels(self) -> Inputs:
         """The graph to predict on, with the targets of all nodes that were learned from."""
         learned = (self.masks.end_train | self.masks.end_val).any(axis=1)
-        return Inputs(
+        graph = Inputs(
             self.x,
             self.arcs,
             self._shown(learned),
@@ -160,6 +185,12 @@ class Problem(Inputs):
             directed=self.neighbourhood.directed,
             weights=self.weights,
         )
+        return self._sharing(graph, "neighbourhood")
+
+    def _sharing(self, other: AnyInputs, *names: str) -> AnyInputs:
+        """The same graph in another form, with properties that were computed already."""
+        vars(other).update({name: getattr(self, name) for name in names})
+        return other
 
     def with_rows_hidden(self, split: int) -> Inputs:
         """The graph of a split, with its test nodes as if they had come later."""

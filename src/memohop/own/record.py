@@ -120,6 +120,7 @@ class FitRecord:
         stopped: Why the search ended.
         seconds: How long everything took.
         notes: How tables were read, in plain words.
+        left_out: The kinds of model that there was no time or RAM for.
         residual: If numbers are predicted, the distance from their prediction within which nine of
             ten new ones are expected to be, by the validation nodes.
         has_columns: Whether the columns carry information.
@@ -151,6 +152,7 @@ class FitRecord:
     residual: float | None = None
     has_columns: bool = True
     later: LaterNodes | None = None
+    left_out: tuple[str, ...] = ()
 
     def verdict(self) -> str:
         """The kept model, the gain from the graph and the gain from memory, in a few sentences."""
@@ -169,7 +171,12 @@ class FitRecord:
         return alone + self._without_time()
 
     def _without_time(self) -> list[str]:
-        """A note that memory was tried without time for an answer, if so."""
+        """Notes on what there was no time for."""
+        left_out = self.left_out
+        if left_out:
+            *others, last = left_out
+            names = f"{', '.join(others)} and {last}" if others else last
+            return [f"This graph is too large for {names} in this time and RAM."]
         tried = any(one.family.endswith("+mmp") for one in self.families)
         if (
             not tried
@@ -299,6 +306,7 @@ def make_record(
         residual=None if classes else _residual(*chosen.of_validation(problem, found.splits)),
         has_columns=problem.has_columns,
         later=measure_later(problem, chosen, found.splits),
+        left_out=found.left_out,
     )
 
 
@@ -317,7 +325,7 @@ def _family_scores(
             FamilyScore(
                 family=name,
                 tried=len(own),
-                seconds=sum(one.seconds * len(one.scores) for one in own),
+                seconds=sum(one.spent for one in own),
                 val=float(np.mean(list(best.scores.values()))),
                 test=problem.score(said, problem.masks.test) if complete else None,
                 options=best.setting.options,

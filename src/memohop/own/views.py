@@ -1,14 +1,7 @@
-r"""The input of trees and linear models: a node's columns, its neighbours, its row of the graph.
+"""The input of trees and linear models: a node's columns, its neighbours, its row of the graph.
 
 Linear models take the row itself, one feature for each possible neighbour. Trees need few features,
-so they take its position: with the adjacency matrix :math:`\mathbf{A}`, degrees :math:`d` and the
-leading right singular vectors :math:`\mathbf{V}` of :math:`\mathbf{D}^{-1/2} \mathbf{A}
-\mathbf{D}^{-1/2}`, nodes have the positions
-
-.. math:: \mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2} \mathbf{V}
-
-so nodes with the same neighbours have the same position, also those that come later. In a directed
-graph there is one for the targets of a node's arcs and one for the sources.
+so they take its position, see :mod:`memohop.own.positions`.
 """
 
 from __future__ import annotations
@@ -24,7 +17,8 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
 from memohop.errors import check_choice
-from memohop.own.neighbourhood import Matrix
+from memohop.own.neighbourhood import EVERY, Matrix, Neighbourhood, Rows
+from memohop.own.positions import basis_of, position_names, positions
 from memohop.own.saved import Saved, Sizes, as_tensors
 
 if TYPE_CHECKING:
@@ -69,12 +63,12 @@ class View:
     components: NDArray[np.float32] | None = None
     one_hop_apart: bool = True
     basis: NDArray[np.float32] | None = None
-    _fixed: dict[Inputs, Matrix] = field(default_factory=dict, repr=False)
+    _made: list[tuple[Neighbourhood, Rows, Matrix]] = field(default_factory=list, repr=False)
 
     @classmethod
     def fit(cls, inputs: Inputs, sees: Sees, classes: int) -> View:
         """Make the view of a graph."""
-        x, basis = inputs.x, _basis(inputs) if sees == "positions" else None
+        x, basis = inputs.x, basis_of(inputs) if sees == "positions" else None
         if sees == "columns" or x.shape[1] <= _WIDE:
             return cls(sees, classes, inputs.nodes, basis=basis)
         svd = TruncatedSVD(min(_COMBINED, *(size - 1 for size in x.shape)), random_state=0).fit(x)
@@ -92,13 +86,18 @@ class View:
         """
         if self.sees == "columns":
             return inputs.x
-        if inputs not in self._fixed:  # kept for one graph only: they may be large
-            self._fixed.clear()
-            self._fixed[inputs] = self._without_labels(inputs)
         shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)
-        parts = [self._fixed[inputs], shares]
+        return self.with_shares(inputs, shares)
+
+    def with_shares(
+        self, inputs: Inputs, shares: NDArray[np.float32], rows: Rows = EVERY
+    ) -> Matrix:
+        """The features of some nodes, with their label shares."""
+        parts = [self._without_labels(inputs, rows), shares]
         if self.sees == "rows":
-            parts.append(self._rows(inputs))
+            parts.append(self._rows(inputs)[rows])
+        if self.basis is not None:
+            parts.append(positions(inputs, self.basis, rows))
         return side_by_side(parts)
 
     def names(self, inputs: Inputs, columns: Sequence[str]) -> list[Feature]:
@@ -118,30 +117,32 @@ class View:
         found += [Feature(hop, name) for hop in _HOPS for name in few]
         if self.components is not None and self.one_hop_apart:
             found += [Feature("one hop", name) for name in columns]
-        if self.basis is not None:
-            each = self.basis.shape[1] // len(_ends(inputs))
-            order = [f"{end}{number}" for end in _ends(inputs) for number in range(1, each + 1)]
-            found += [Feature("position", name) for name in order]
         each = max(self.classes, 1) + 1  # the shares or the mean, and the number of labels
         found += [
             Feature("labels", f"{way}{hop}") for way in ways for hop in _HOPS for _ in range(each)
         ]
         if self.sees == "rows":
             found += [Feature("rows", f"{node}") for node in range(self.nodes)]
+        if self.basis is not None:
+            count = self.basis.shape[1]
+            found += [Feature("position", name) for name in position_names(inputs, count)]
         return found
 
-    def _without_labels(self, inputs: Inputs) -> Matrix:
+    def _without_labels(self, inputs: Inputs, rows: Rows) -> Matrix:
+        """The same for all splits, so kept, but for one graph only: they may be large."""
         near, x = inputs.neighbourhood, inputs.x
+        for of_graph, of_rows, made in self._made:
+            if of_graph is near and of_rows is rows:
+                return made
         few: Matrix = x if self.components is None else x @ self.components.T
         if sparse.issparse(few):
             few = few.toarray()
         one = near.mean(few)
-        parts = [x, near.degrees()[0], one, near.mean(one)]
+        parts = [x[rows], near.degrees()[0][rows], one[rows], near.mean(one, rows)]
         if self.components is not None and self.one_hop_apart:
-            parts.append(near.mean(x))
-        if self.basis is not None:
-            parts.append(self._positions(inputs))
-        return side_by_side(parts)
+            parts.append(near.mean(x, rows))
+        self._made[:] = [(near, rows, side_by_side(parts))]
+        return self._made[0][2]
 
     def _rows(self, inputs: Inputs) -> Matrix:
         if inputs.of_fit != self.nodes:  # another graph: its rows are unknown
@@ -150,20 +151,6 @@ class View:
         if inputs.hidden is None:
             return rows
         return sparse.csr_array(rows @ sparse.diags_array((~inputs.hidden).astype(np.float32)))
-
-    def _positions(self, inputs: Inputs) -> NDArray[np.float32]:
-        assert self.basis is not None
-        if inputs.of_fit != self.nodes:  # another graph: its nodes have no position in this one
-            return np.zeros((inputs.nodes, self.basis.shape[1]), dtype=np.float32)
-        basis, ends = self.basis, _ends(inputs).values()
-        if inputs.hidden is not None:
-            basis = np.where(inputs.hidden[:, None], np.float32(0), basis)
-        bases = np.split(basis, len(ends), axis=1)
-        found = [
-            _root_of_degrees(end)[:, None] * (end[:, : self.nodes] @ basis)
-            for end, basis in zip(ends, bases, strict=True)
-        ]
-        return np.hstack(found).astype(np.float32)
 
     def saved(self) -> Saved:
         """What :meth:`from_saved` needs."""
@@ -183,30 +170,6 @@ class View:
             rows = saved.tensors["components"].numel() // sizes.features
             view = replace(view, components=saved.array("components", (rows, sizes.features)))
         return view
-
-
-def _ends(inputs: Inputs) -> dict[str, sparse.csr_array]:
-    """The matrices that positions are made of."""
-    near = inputs.neighbourhood
-    return {"out ": near.out, "in ": near.into} if near.directed else {"": near.both}
-
-
-def _root_of_degrees(matrix: sparse.csr_array) -> NDArray[np.float32]:
-    """One by the square root of the sum of each row; 0 where that is 0."""
-    total = matrix.sum(axis=1)
-    return np.divide(1, np.sqrt(total), out=np.zeros_like(total), where=total > 0)
-
-
-def _basis(inputs: Inputs) -> NDArray[np.float32]:
-    """The basis of all directions."""
-    found = []
-    for end in _ends(inputs).values():
-        rows, columns = _root_of_degrees(end), _root_of_degrees(sparse.csr_array(end.T))
-        scaled = sparse.diags_array(rows) @ end @ sparse.diags_array(columns)
-        count = min(_POSITIONS, max(inputs.nodes - 1, 1))
-        svd = TruncatedSVD(count, random_state=0).fit(sparse.csr_array(scaled))
-        found.append(columns[:, None] * svd.components_.T)
-    return np.hstack(found).astype(np.float32)
 
 
 def side_by_side(parts: list[Matrix]) -> Matrix:

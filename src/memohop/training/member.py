@@ -60,10 +60,10 @@ class MemberResult:
 
     Attributes:
         member: the run.
-        best_epoch: the epoch that counts, from 0.
+        best_epoch: the epoch that counts, from 0; -1 if none was run.
         epochs: how many were run.
         train, val, test: scores at that epoch, see :class:`~memohop.training.metrics.Metric`; NaN
-            if the member diverged or the score is undefined.
+            if the member diverged, ran no epoch, or the score is undefined.
         loss_curve: training loss of each epoch.
         val_curve: validation score of each epoch.
         state: parameters and buffers at that epoch, if requested.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -28,6 +31,7 @@ from memohop.training.task import Task, in_default_type, make_builder, make_task
 Progress = Callable[[int, int], None]
 
 _COMPACT_AT = 0.25  # share of stopped members at which continuing without them pays off
+_LONG = 1.0  # seconds after which the progress is reported, however few epochs they were
 
 
 class AloneWarning(UserWarning):
@@ -98,7 +102,7 @@ def train(
         capture: on a GPU, whether to capture the step as a CUDA graph and replay it.
         progress: called as ``progress(done, total)`` with counts of member-epochs. If it raises
             :class:`Enough`, the training ends: members of the current chunk count with the epochs
-            that they have run, and those of later chunks with their first epoch.
+            that they have run; those of later chunks have run none, and their scores are NaN.
 
     Returns:
         One result per member, in the order of ``members``.
@@ -183,6 +187,8 @@ class _Run:
         while len(results) < len(members):
             if memory is not None:
                 release_freed_ram()
+            if self.is_enough:
+                return results + [_untrained(member) for member in members[len(results) :]]
             done = self.done
             try:
                 results += self._chunk(members[len(results) : len(results) + size])
@@ -199,11 +205,14 @@ class _Run:
         step = self._stepper(population)
         left = list(range(len(members)))  # the position in the chunk of each member that is left
         results: dict[int, MemberResult] = {}
+        looked = time.monotonic()
         for epoch in range(self.epochs):
             step()
             self.done += len(left)
-            if epoch % traits_of(device).look_every and epoch + 1 < self.epochs:
+            soon = time.monotonic() < looked + _LONG
+            if soon and epoch % traits_of(device).look_every and epoch + 1 < self.epochs:
                 continue
+            looked = time.monotonic()
             running = population.watch.running.cpu()
             stopped = (~running).nonzero().flatten().tolist()
             if len(stopped) >= _COMPACT_AT * len(left):
@@ -276,3 +285,9 @@ class _Run:
             if not torch.equal(value, before[name]):  # vmap's running variances are not torch's
                 return f"it changes its buffer {name} while training"
         return None
+
+
+def _untrained(member: Member) -> MemberResult:
+    """The result of a member whose turn never came."""
+    none, nothing = math.nan, np.empty(0, dtype=np.float32)
+    return MemberResult(member, -1, 0, none, none, none, nothing, nothing)

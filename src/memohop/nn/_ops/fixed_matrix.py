@@ -3,7 +3,6 @@ r"""Matrices with constant values, and the product with them: :math:`\mathbf{A}\
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any
 
 from torch import Tensor
@@ -16,10 +15,23 @@ from memohop.nn._ops.pattern import Pattern, multiply
 _SIDE_BY_SIDE = 64  # up to this many columns, narrow matrices are multiplied as one
 
 
-class FixedMatrix:
+class _Values:
+    """What a :class:`FixedMatrix` holds of one matrix: of itself or of its transpose."""
+
+    def __init__(
+        self, pattern: Pattern, values: Tensor, factors: tuple[Tensor, Tensor] | None
+    ) -> None:
+        self.pattern, self.values, self.csr = pattern, values, pattern.csr(values)
+        self.factors = factors
+        self.share = len(pattern) / max(1, math.prod(pattern.shape))  # of stored entries
+        self.made: dict[Any, Any] = {}  # other forms of the matrix that kernels keep
+
+
+class FixedMatrix(_Values):
     """A pattern with constant values, and its transpose.
 
-    It is an object, not a tuple: ``vmap`` looks into tuples and cannot handle sparse tensors.
+    It is an object, not a tuple: ``vmap`` looks into tuples and cannot handle sparse tensors. The
+    transpose is made on each request, as that of a :class:`Pattern`.
 
     Args:
         pattern: the positions of the values.
@@ -31,24 +43,29 @@ class FixedMatrix:
     def __init__(
         self, pattern: Pattern, values: Tensor, factors: tuple[Tensor, Tensor] | None = None
     ) -> None:
-        self._fill(pattern, values, factors)
-        self.transpose = FixedMatrix.__new__(FixedMatrix)
         turned = None if factors is None else (factors[1], factors[0])
-        self.transpose._fill(pattern.transpose, values[pattern.order], turned)
-        self.transpose.transpose = self
+        self._hold(
+            _Values(pattern, values, factors),
+            _Values(pattern.transpose, values[pattern.order], turned),
+        )
 
-    def _fill(
-        self, pattern: Pattern, values: Tensor, factors: tuple[Tensor, Tensor] | None
-    ) -> None:
-        self.pattern, self.values, self.csr = pattern, values, pattern.csr(values)
-        self.factors = factors
-        self.share = len(pattern) / max(1, math.prod(pattern.shape))  # of stored entries
-        self.made: dict[Any, Any] = {}  # other forms of the matrix that kernels keep
+    def _hold(self, own: _Values, turned: _Values) -> None:
+        vars(self).update(vars(own))
+        self._own, self._turned = own, turned
 
-    @cached_property
+    @property
+    def transpose(self) -> FixedMatrix:
+        """The transposed matrix."""
+        matrix = FixedMatrix.__new__(FixedMatrix)
+        matrix._hold(self._turned, self._own)
+        return matrix
+
+    @property
     def full(self) -> Tensor:
         """The matrix with its zeros."""
-        return self.csr.to_dense()
+        if "full" not in self.made:
+            self.made["full"] = self.csr.to_dense()
+        return self.made["full"]
 
 
 def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None) -> Tensor:

@@ -22,8 +22,25 @@ from memohop.nn._backends.table import serve
 from memohop.nn._ops.operation import Operation
 
 
-class Pattern:
+class _Entries:
+    """What a :class:`Pattern` holds of one matrix: of itself or of its transpose."""
+
+    def __init__(self, row: Tensor, col: Tensor, shape: tuple[int, int], order: Tensor) -> None:
+        self.row, self.col, self.shape = row, col, shape
+        self.order = order  # values[order] are the values of the transpose
+        counts = torch.bincount(row, minlength=shape[0])
+        self._pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(torch.int32)
+        self.row_start = self._pointers[row].long()  # for each entry, the first one of its row
+        self._columns = col.to(torch.int32)
+        self.order32, self.row32 = order.to(torch.int32), row.to(torch.int32)  # for kernels
+        self.made: dict[Any, Any] = {}  # other forms of the pattern that kernels keep
+
+
+class Pattern(_Entries):
     """The rows and columns of stored entries, in this order, and those of the transpose.
+
+    The transpose is made of the same tensors on each request: if both held each other, they would
+    stay until the garbage collector comes by, and those of a large graph are gigabytes.
 
     Args:
         row: the row of each entry, int64, together with ``col`` in lexicographic order.
@@ -35,20 +52,21 @@ class Pattern:
         order = torch.argsort(col, stable=True)
         there = torch.empty_like(order)
         there[order] = torch.arange(len(order), device=order.device)
-        self._fill(row, col, shape, order)
-        self.transpose = Pattern.__new__(Pattern)
-        self.transpose._fill(col[order], row[order], (shape[1], shape[0]), there)
-        self.transpose.transpose = self
+        self._hold(
+            _Entries(row, col, shape, order),
+            _Entries(col[order], row[order], (shape[1], shape[0]), there),
+        )
 
-    def _fill(self, row: Tensor, col: Tensor, shape: tuple[int, int], order: Tensor) -> None:
-        self.row, self.col, self.shape = row, col, shape
-        self.order = order  # values[order] are the values of the transpose
-        counts = torch.bincount(row, minlength=shape[0])
-        self._pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(torch.int32)
-        self.row_start = self._pointers[row].long()  # for each entry, the first one of its row
-        self._columns = col.to(torch.int32)
-        self.order32, self.row32 = order.to(torch.int32), row.to(torch.int32)  # for kernels
-        self.made: dict[Any, Any] = {}  # other forms of the pattern that kernels keep
+    def _hold(self, own: _Entries, turned: _Entries) -> None:
+        vars(self).update(vars(own))
+        self._own, self._turned = own, turned
+
+    @property
+    def transpose(self) -> Pattern:
+        """The pattern of the transposed matrix."""
+        pattern = Pattern.__new__(Pattern)
+        pattern._hold(self._turned, self._own)
+        return pattern
 
     def __len__(self) -> int:
         return len(self.row)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem
 from memohop.own.saved import Saved
 
@@ -85,6 +86,9 @@ class Family(Protocol):
     def openers(self) -> int:
         """How many of its first settings differ so much that a search starts with all of them."""
 
+    def least_seconds(self, problem: Problem, setting: Setting) -> float:
+        """Seconds below which it is not worth starting a fit; infinite if its RAM is too small."""
+
     def first(self, problem: Problem) -> list[Setting]:
         """The settings to try first on any graph, the most promising first."""
 
@@ -110,7 +114,21 @@ def no_fits(settings: Sequence[Setting]) -> Fits:
     return [{} for _ in settings]
 
 
-def fitted(part: Part, problem: Problem, split: int, outputs: Outputs, *, keep: bool) -> Fitted:
-    """A candidate from its outputs for every node."""
-    masks = problem.masks
-    return Fitted(outputs[masks.val[:, split]], outputs[masks.test], part if keep else None)
+def fitted(
+    part: Part | None,
+    problem: Problem,
+    split: int,
+    features: Matrix,
+    say: Callable[[Matrix], Outputs],
+) -> Fitted:
+    """A candidate on one split.
+
+    Args:
+        part: The model, if it is to be kept.
+        problem: The problem that it was fitted on.
+        split: The split.
+        features: The features of the labelled nodes.
+        say: The outputs of the model for features.
+    """
+    val, test = problem.masks.val[problem.labelled, split], problem.masks.test[problem.labelled]
+    return Fitted(say(features[val]), say(features[test]), part)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.preprocessing import MaxAbsScaler
+from sklearn.utils.class_weight import compute_sample_weight
 
 from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.candidates.logistic import logistic_regression
 from memohop.own.candidates.view_family import ViewFamily
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem, check_width
@@ -22,7 +23,6 @@ from memohop.own.saved import Saved, Sizes, as_tensors
 from memohop.own.views import View
 from memohop.training import Enough
 
-_STEPS = 300  # of the solver, at most
 _FIRST = (1.0, 0.1, 10.0, 0.01, 100.0)
 _RANGE = (1e-4, 1e4)
 _ABSENT = 30.0  # logits by which a class without training nodes is below all others
@@ -97,25 +97,32 @@ class LinearFamily(ViewFamily):
         total = len(settings) * len(splits)
         try:
             for split in splits:
-                features = view.features(problem, problem.known(split))
+                features = problem.features(self.sees, split)
                 for fits, setting in zip(found, settings, strict=True):
-                    part = self._solve(view, problem, features, setting, split)
-                    outputs = part.of_features(features)
-                    fits[split] = fitted(part, problem, split, outputs, keep=keep)
+                    ask = partial(look, sum(map(len, found)) / total)
+                    part = self._solve(view, problem, features, setting, split, ask)
+                    kept = part if keep else None
+                    fits[split] = fitted(kept, problem, split, features, part.of_features)
                     look(sum(map(len, found)) / total)
         except Enough:
             pass
         return found
 
     def _solve(
-        self, view: View, problem: Problem, features: Matrix, setting: Setting, split: int
+        self,
+        view: View,
+        problem: Problem,
+        features: Matrix,
+        setting: Setting,
+        split: int,
+        look: Callable[[], None],
     ) -> Linear:
         """The weights, for features that are first divided by their largest value."""
-        train = np.flatnonzero(problem.masks.train[:, split])
+        train = problem.masks.train[problem.labelled, split]
         scaler, freedom = MaxAbsScaler(), setting.numbers["freedom"]
-        x, y = scaler.fit_transform(features[train]), problem.y[train]
+        x, y = scaler.fit_transform(features[train]), problem.y[problem.labelled[train]]
         if problem.classes:
-            weight, bias = self._classify(x, y, problem.classes, freedom)
+            weight, bias = self._classify(x, y, problem.classes, freedom, look)
         else:
             model = Ridge(alpha=1 / freedom).fit(x, y)
             weight, bias = model.coef_[None], np.atleast_1d(model.intercept_)
@@ -123,24 +130,20 @@ class LinearFamily(ViewFamily):
         return Linear(view, np.ascontiguousarray(scaled, np.float32), bias.astype(np.float32))
 
     def _classify(
-        self, x: Matrix, y: NDArray[np.int64], classes: int, freedom: float
+        self,
+        x: Matrix,
+        y: NDArray[np.int64],
+        classes: int,
+        freedom: float,
+        look: Callable[[], None],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weights ``[classes, features]`` and biases; ``y`` may lack some of the classes."""
         weight, bias = np.zeros((classes, x.shape[1])), np.full(classes, -_ABSENT)
-        present = np.unique(y)
+        present, numbers = np.unique(y, return_inverse=True)
         if len(present) == 1:
             bias[present] = 0
             return weight, bias
-        model = LogisticRegression(
-            C=freedom, max_iter=_STEPS, class_weight="balanced" if self.balanced else None
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # nearly converged is good enough
-            model.fit(x, y)
-        coefficients, intercept = model.coef_, model.intercept_
-        if len(present) == 2:  # scikit-learn has one row, for the second class
-            coefficients = np.vstack([-coefficients, coefficients]) / 2
-            intercept = np.array([-intercept[0], intercept[0]]) / 2
-        weight[present], bias[present] = coefficients, intercept
-        bias[np.setdiff1d(np.arange(classes), present)] += intercept.min()
+        counts = compute_sample_weight("balanced" if self.balanced else None, y)
+        weight[present], bias[present] = logistic_regression(x, numbers, counts, freedom, look)
+        bias[np.setdiff1d(np.arange(classes), present)] += bias[present].min()
         return weight, bias

@@ -15,7 +15,8 @@ from torch import Tensor
 from memohop.errors import UsageError, check_choice
 from memohop.inference import block_logits
 from memohop.networks import MemoryNetwork, NodeModel, build
-from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.candidates.cost import least_seconds
+from memohop.own.candidates.family import Fits, Fitted, Look, Setting, no_fits
 from memohop.own.candidates.spaces import SPACES, Space, near_numbers
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem
@@ -168,6 +169,10 @@ class NetworkFamily:
         """How many of its first settings a search starts with."""
         return self.space.openers
 
+    def least_seconds(self, problem: Problem, setting: Setting) -> float:
+        """The time of a few dozen epochs."""
+        return least_seconds(problem, setting.options, self.device, sees_graph=self.sees_graph)
+
     def first(self, problem: Problem) -> list[Setting]:
         """Settings that did well on published graphs of different kinds."""
         directed = problem.neighbourhood.directed
@@ -186,9 +191,12 @@ class NetworkFamily:
         """At most one choice changed, and numbers close by."""
         directed = problem.neighbourhood.directed
         options = self.space.changed(best.options, generator, directed=directed)
-        return [
+        found = [
             Setting(self.id, options, self._near(best.numbers, generator)) for _ in range(count)
         ]
+        if self.least_seconds(problem, found[0]) == np.inf:  # larger than the best
+            return [replace(one, options=best.options) for one in found]
+        return found
 
     def _rules(self, problem: Problem) -> Rules:
         """The rules, with the epoch of the smallest loss where the best score would be luck.
@@ -242,14 +250,17 @@ class NetworkFamily:
         )
         sizes = (data.x.shape[1], problem.objective.outputs(data.y), problem.nodes)
         network = build(self.id, *sizes[:2], num_nodes=problem.nodes, **options)
-        sound = [index for index, result in enumerate(results) if not result.diverged]
+        sound = [
+            index for index, result in enumerate(results) if result.epochs and not result.diverged
+        ]
         states = [results[index].state or {} for index in sound]
         known = [problem.known(splits[index % len(splits)]) for index in sound]
         found, spoken = no_fits(settings), _say(network, states, data, standard, self.device, known)
         for index, state, said in zip(sound, states, spoken, strict=True):
             setting, split = divmod(index, len(splits))
             part = Network(self.id, options, sizes, scale, state, standard, arc_scale)
-            found[setting][splits[split]] = fitted(part, problem, splits[split], said, keep=keep)
+            val, test = problem.masks.val[:, splits[split]], problem.masks.test
+            found[setting][splits[split]] = Fitted(said[val], said[test], part if keep else None)
         return found
 
 

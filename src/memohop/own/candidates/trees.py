@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cached_property, partial
 from typing import Any
 
 import lightgbm
@@ -59,7 +59,7 @@ class Trees:
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
         features = _taken(self.view.features(inputs, inputs.y))
-        return _outputs(_parsed(self.text), features, self.view.classes)
+        return _outputs(self._booster, features, self.view.classes)
 
     def contributions(self, features: Matrix) -> NDArray[np.float64]:
         """The contribution of each feature to logits or number, ``[rows, features, outputs]``.
@@ -68,7 +68,7 @@ class Trees:
         ensembles*, 2018). For two classes there is one output, the logit of the second.
         """
         taken = _taken(features)
-        found: Any = _parsed(self.text).predict(taken, pred_contrib=True)
+        found: Any = self._booster.predict(taken, pred_contrib=True)
         parts = found if isinstance(found, list) else [found]  # sparse arrays come by class
         dense = [part.toarray() if sparse.issparse(part) else np.asarray(part) for part in parts]
         of_rows = np.hstack(dense).reshape(taken.shape[0], -1, taken.shape[1] + 1)
@@ -81,13 +81,17 @@ class Trees:
     @classmethod
     def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Trees:
         """The model that was saved."""
-        text = saved.text or ""
-        check_width(view, check_trees(text, _goal(sizes.classes)), sizes)
+        found = cls(view, saved.text or "")
+        check_width(view, check_trees(found.text, _goal(sizes.classes)), sizes)
         try:
-            _parsed(text)
+            _ = found._booster
         except lightgbm.basic.LightGBMError as error:
             raise UsageError(f"LightGBM cannot read the trees: {error}") from error
-        return cls(view, text)
+        return found
+
+    @cached_property
+    def _booster(self) -> lightgbm.Booster:
+        return lightgbm.Booster(model_str=self.text)
 
 
 class TreeFamily(ViewFamily):
@@ -129,13 +133,13 @@ class TreeFamily(ViewFamily):
             for done, (split, index) in enumerate(jobs):
                 look(done / len(jobs))
                 if index == 0:
-                    features = _taken(view.features(problem, problem.known(split)))
+                    features = _taken(problem.features(self.sees, split))
                 assert features is not None
                 ask = partial(look, done / len(jobs))
                 booster = self._boost(problem, features, settings[index], split, ask)
-                outputs = _outputs(booster, features, problem.classes)
-                part = Trees(view, booster.model_to_string())
-                found[index][split] = fitted(part, problem, split, outputs, keep=keep)
+                say = partial(_outputs, booster, classes=problem.classes)
+                part = Trees(view, booster.model_to_string()) if keep else None
+                found[index][split] = fitted(part, problem, split, features, say)
         except Enough:
             pass
         return found
@@ -151,8 +155,8 @@ class TreeFamily(ViewFamily):
         """Add trees until the validation loss has not fallen for a while."""
 
         def chosen(mask: Mask, reference: lightgbm.Dataset | None = None) -> lightgbm.Dataset:
-            rows = np.flatnonzero(mask[:, split])
-            y = problem.y[rows]
+            rows = mask[problem.labelled, split]
+            y = problem.y[problem.labelled[rows]]
             weight = compute_sample_weight("balanced", y) if self.balanced else None
             return lightgbm.Dataset(features[rows], y, weight=weight, reference=reference)
 
@@ -167,7 +171,7 @@ class TreeFamily(ViewFamily):
             "seed": split,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": _threads(problem.nodes),
+            "num_threads": _threads(features.shape[0]),
             "verbosity": -1,
         }
         return lightgbm.train(
@@ -217,8 +221,3 @@ def _outputs(booster: lightgbm.Booster, features: Matrix, classes: int) -> Outpu
 def _taken(features: Matrix) -> Matrix:
     """Features in the form that LightGBM takes: it copies SciPy's sparse arrays with a warning."""
     return sparse.csr_matrix(features) if sparse.issparse(features) else features
-
-
-@cache
-def _parsed(text: str) -> lightgbm.Booster:
-    return lightgbm.Booster(model_str=text)

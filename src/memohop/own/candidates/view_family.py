@@ -32,6 +32,10 @@ class ViewFamily(ABC):
         """Whether the models use arcs."""
         return self.sees != "columns"
 
+    def least_seconds(self, problem: Problem, setting: Setting) -> float:
+        """None: a fit is quick, or stops with a model that is of use."""
+        return 0.0
+
     def first(self, problem: Problem) -> list[Setting]:
         """The first settings; none for models of columns if there are no columns."""
         if not (self.sees_graph or problem.has_columns):
