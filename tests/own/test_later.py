@@ -7,7 +7,7 @@ import pytest
 
 from memohop import GraphClassifier
 from memohop.intervals import Interval
-from memohop.own.candidates.family import Setting, fitted
+from memohop.own.candidates.family import Setting
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.candidates.networks import NetworkFamily
 from memohop.own.candidates.spaces import SPACES
@@ -99,8 +99,7 @@ def test_a_model_that_uses_neither_loses_nothing():
 def test_it_is_not_measured_without_models():
     problem = tiny_problem()
     one = model("linear", problem)
-    part = one.fits[0].part
-    one.fits[0] = fitted(part, problem, 0, part.outputs(problem), keep=False)
+    one.fits[0] = replace(one.fits[0], part=None)
     assert measure_later(problem, chosen(one), [0]) is None
 
 
