@@ -43,10 +43,13 @@ class Blocks:
         channels: int,
         counts: sparse.csr_array | None = None,
     ) -> None:
-        self.num_nodes = nodes = x.shape[0]
         self._x = as_matrix(x, stored_values(x).dtype) if is_sparse(x) else x
         self._matrix = sharing(matrix)
         self._counts = None if counts is None else sharing(counts)
+        self._make_room(x.shape[0], channels)
+
+    def _make_room(self, nodes: int, channels: int) -> None:
+        self.num_nodes = nodes
         self.hidden = torch.empty(nodes, channels)
         # In blocks of columns: the product of each overwrites it before the next is computed.
         widths = (min(_COLUMNS, channels - start) for start in range(0, channels, _COLUMNS))

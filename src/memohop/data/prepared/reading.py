@@ -201,7 +201,14 @@ def is_prepared(folder: Path) -> bool:
 def _sparse_rows(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], features: int
 ) -> sparse.csr_array:
-    """A sparse matrix that shares its arrays; the constructor would check and copy them."""
+    """A sparse matrix that shares its arrays; the constructor would check and copy them.
+
+    Only ``indptr``, a number for each row, is copied: SciPy expects it in the type of the indices.
+    """
+    if len(data) < 2**31:
+        indptr = indptr.astype(np.int32)
+    else:
+        indices = indices.astype(np.int64)
     matrix = sparse.csr_array((len(indptr) - 1, features), dtype=np.float32)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
