@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from memohop.cli.app import app, remark
 from memohop.cli.fit import Columns
-from memohop.cli.options import BY_DEFAULT, OUTPUT, Memory, Reading
+from memohop.cli.options import BY_DEFAULT, OUTPUT, Reading
 from memohop.cli.parsing import byte_count
 from memohop.errors import UsageError
 
@@ -37,7 +37,7 @@ def prepare(
     text: Columns = (),
     drop: Columns = (),
     model: Path | None = None,
-    memory: Memory = None,
+    memory: str | None = None,
     output: Annotated[Path, OUTPUT] = Path("prepared"),
 ) -> None:
     """Read tables that need not fit in RAM, once, into a folder that others can use.
@@ -55,6 +55,7 @@ def prepare(
         drop: Columns to leave out.
         model: The folder of a model, to make the features that it knows and read the columns that
             it read; other options for columns are then ignored.
+        memory: About how much RAM to use; 4GB by default.
         output: The folder to write.
     """
     if reading.weight is not None:
