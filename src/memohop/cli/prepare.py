@@ -84,7 +84,7 @@ def prepare(
     if limit is not None:
         options["memory"] = limit
     found = memohop.prepare(nodes, edges, output, progress=remark, **options)
-    for note in found.notes if reading.verbose else ():
+    for note in found.notes if reading.verbose else found.warnings:
         remark(note)
     remark(f"{output}: {found.nodes} nodes, {found.arcs} arcs, {found.features} features")
 

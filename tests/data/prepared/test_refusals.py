@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import memohop
 from memohop import outputs
@@ -187,3 +189,30 @@ def test_any_changed_byte_is_refused_and_prepared_again(tables):
         memohop.open_prepared(folder, check=False)
     memohop.prepare(*files, folder, label="k")
     assert memohop.open_prepared(folder).arcs == 4
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prepared")
+    (folder / "n.csv").write_text(NODES)
+    (folder / "e.csv").write_text(EDGES)
+    memohop.prepare(folder / "n.csv", folder / "e.csv", folder / "graph", label="k")
+    return folder / "graph" / "prepared.json"
+
+
+@pytest.mark.fuzz
+@given(st.data())
+def test_any_other_manifest_is_refused(manifest, data):
+    whole = manifest.read_bytes()
+    start = data.draw(st.integers(0, len(whole) - 1))
+    end = data.draw(st.integers(start, min(start + 40, len(whole))))
+    changed = whole[:start] + data.draw(st.binary(max_size=40)) + whole[end:]
+    manifest.write_bytes(changed)
+    try:
+        if changed == whole:
+            memohop.open_prepared(manifest.parent)
+        else:
+            with pytest.raises(DataError):
+                memohop.open_prepared(manifest.parent)
+    finally:
+        manifest.write_bytes(whole)

@@ -79,6 +79,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     label: str | None
     encoder: dict[str, Any]
     notes: list[str]
+    warnings: list[str]
     options: dict[str, Any]
     inputs: list[InputFile]
     files: dict[str, ArrayInfo]

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from memohop.data.tables.column_kinds import first_few
 from memohop.data.tables.column_types import spelled_whole, whole_as_text
 from memohop.data.tables.roles import check_header
 from memohop.data.tables.sources import UnreadTable
@@ -149,14 +148,18 @@ class IdDatabase:
         return text.combine_chunks()
 
     def _check_distinct(self, column: str, name: str) -> None:
+        often = "FROM nodes GROUP BY id HAVING count(*) > 1"
         twice = self._database.execute(
-            "SELECT id::VARCHAR FROM nodes GROUP BY id HAVING count(*) > 1 ORDER BY min(number)"
+            f"SELECT id::VARCHAR {often} ORDER BY min(number) LIMIT {_SHOWN}"
         ).fetchall()
         if twice:
+            shown = ", ".join(repr(one) for (one,) in twice)
+            ((count,),) = self._database.execute(
+                f"SELECT count(*) FROM (SELECT id {often})"
+            ).fetchall()
             raise DataError(
-                f"{name}: {len(twice)} id(s) in column {column!r} come more than once, such as "
-                f"{first_few([repr(one) for (one,) in twice])}; keep one row for each node, or "
-                "name another column as the id"
+                f"{name}: {count} id(s) in column {column!r} come more than once, such as {shown}; "
+                "keep one row for each node, or name another column as the id"
             )
 
     @contextmanager

@@ -213,9 +213,8 @@ def _write(
             *labels.notes,
             *told,
             *notes,
-            *warnings,
-            *labels.warnings,
         ],
+        "warnings": [*warnings, *labels.warnings],
     }
 
 

@@ -87,7 +87,12 @@ class Prepared:
     @property
     def notes(self) -> list[str]:
         """What was done to the tables, in plain words."""
-        return self.manifest.notes
+        return [*self.manifest.notes, *self.manifest.warnings]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The notes on likely mistakes and on anything left out."""
+        return self.manifest.warnings
 
     @property
     def digest(self) -> str:
@@ -162,7 +167,14 @@ class Prepared:
         x = self.features_of(slice(0, self.nodes))
         ids = np.asarray(self.ids.to_numpy(zero_copy_only=False))
         found = Described(x, labels, self.encoder)
-        return own_graph(found, arcs, ids, directed=self.directed, notes=self.notes)
+        return own_graph(
+            found,
+            arcs,
+            ids,
+            directed=self.directed,
+            notes=self.manifest.notes,
+            warnings=self.warnings,
+        )
 
     def _array(self, name: str) -> NDArray[Any]:
         return map_array(self.folder / self.manifest.files[name].file)
