@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from memohop.data.arguments import whole_number
 from memohop.data.prepared.arrays import write_array
@@ -15,21 +15,14 @@ from memohop.data.prepared.folder import check_target, keep, known_input, workin
 from memohop.data.prepared.ids import IdDatabase, are_whole, import_duckdb
 from memohop.data.prepared.many_files import Files, find_files, open_files
 from memohop.data.prepared.reading import Prepared, is_prepared, open_prepared
+from memohop.data.prepared.roles import Options, Roles, find_roles
 from memohop.data.prepared.rows import MOST_NODES, ArcFiles, Sorted
 from memohop.data.tables.column_kinds import listed
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
 from memohop.data.tables.own_graph import no_labels
-from memohop.data.tables.roles import (
-    check_options,
-    column_readings,
-    end_columns,
-    id_column,
-    label_column,
-    unused,
-)
-from memohop.data.tables.sources import UnreadTable
-from memohop.errors import DataError, MemohopError, UsageError
+from memohop.data.tables.roles import unused
+from memohop.errors import DataError, MemohopError
 from memohop.version import __version__
 
 _RAM = 4 * 2**30
@@ -86,91 +79,44 @@ def prepare(
         memory: The most bytes that the process should hold, roughly.
         progress: Called with what is done next.
     """
-    target_folder = Path(folder).expanduser()
-    options: dict[str, Any] = {
-        name: value
-        for name, value in locals().items()
-        if name not in ("nodes", "edges", "folder", "memory", "progress", "target_folder")
-    }
-    check_options(
-        directed=directed, drop_unknown=drop_unknown, encoder=encoder, classes=classes, task=task
+    options = Options(
+        label=label,
+        id=id,
+        source=source,
+        target=target,
+        directed=directed,
+        drop_unknown=drop_unknown,
+        task=task,
+        categorical=categorical,
+        numeric=numeric,
+        text=text,
+        drop=drop,
+        encoder=encoder,
+        classes=classes,
     )
     whole_number("memory", memory, least=_LEAST_RAM)
-    check_target(target_folder)
+    home = Path(folder).expanduser()
+    check_target(home)
     node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
     inputs = [known_input(path) for path in (*node_files, *edge_files)]
-    plain = {
-        name: value.to_json() if isinstance(value, ColumnEncoder) else value
-        for name, value in options.items()
-    } | {name: list(options[name]) for name in ("categorical", "numeric", "text", "drop")}
-    plain["classes"] = None if classes is None else list(classes)
-    if (older := _usable(target_folder)) and (older.manifest.inputs, older.manifest.options) == (
-        inputs,
-        plain,
-    ):
-        progress(f"{target_folder} was made from these files, and is used again")
+    older = _usable(home)
+    if older and (older.manifest.inputs, older.manifest.options) == (inputs, options.plain()):
+        progress(f"{home} was made from these files, and is used again")
         return older
-
-    roles = _Roles.find(
-        open_files(node_files),
-        open_files(edge_files),
-        **{name: options[name] for name in ("id", "label", "source", "target", "encoder")},
-        lists={name: options[name] for name in ("categorical", "numeric", "text", "drop")},
-    )
-    with _disk_errors(target_folder), working_folder(target_folder) as work:
+    roles = find_roles(open_files(node_files), open_files(edge_files), options)
+    with _disk_errors(home), working_folder(home) as work:
         described = _write(work, roles, options, memory, progress)
         progress("computing the digests")
         files = sorted([*work.glob("*.npy"), *work.glob("*.arrow")])
-        described |= {"memohop": __version__, "options": plain, "inputs": inputs}
-        keep(target_folder, work, files, described)
-    return open_prepared(target_folder, check=False)
-
-
-class _Roles(NamedTuple):
-    """The tables, and which column is for what."""
-
-    nodes: UnreadTable
-    edges: UnreadTable
-    id: str
-    label: str | None
-    ends: list[str]
-    columns: list[str]
-    readings: dict[str, Any]
-
-    @classmethod
-    def find(
-        cls,
-        nodes: UnreadTable,
-        edges: UnreadTable,
-        *,
-        id: str | None,
-        label: str | None,
-        source: str | None,
-        target: str | None,
-        encoder: ColumnEncoder | None,
-        lists: dict[str, Sequence[str]],
-    ) -> _Roles:
-        id = id_column(nodes, id)
-        optional = label is None or encoder is not None
-        label = label_column(nodes, label, id, optional=optional)
-        readings = {} if encoder else column_readings(nodes, [id, label], **lists)
-        taken = {id, label, *(name for name, how in readings.items() if how == "drop")}
-        columns = [name for name in nodes.columns if name not in taken]
-        if encoder is not None:
-            lacking = [one.name for one in encoder.columns if one.name not in columns]
-            if lacking:
-                raise UsageError(
-                    f"{nodes.name} lacks the {listed(lacking)}, from which features were made; "
-                    "give a table with the same columns, empty where unknown"
-                )
-        ends = end_columns(edges, source, target)
-        return cls(nodes, edges, id, label, ends, columns, readings)
+        described |= {"memohop": __version__, "options": options.plain(), "inputs": inputs}
+        keep(home, work, files, described)
+    return open_prepared(home, check=False)
 
 
 def _write(
     work: Path,
-    roles: _Roles,
-    options: dict[str, Any],
+    roles: Roles,
+    options: Options,
     memory: int,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
@@ -187,7 +133,7 @@ def _write(
         progress(f"reading labels and columns of {count} nodes")
         labels = _labels(roles, options, count)
         write_array(work / "labels.npy", labels.y)
-        fitted, told = _fit(roles, options["encoder"], count, memory // 4)
+        fitted, told = _fit(roles, options.encoder, count, memory // 4)
         is_sparse, notes = write_features(roles.nodes, fitted, work)
         progress("numbering and sorting the edges")
         arcs, warnings = _arcs(work, scratch, database, roles, options, count)
@@ -218,15 +164,15 @@ def _write(
     }
 
 
-def _labels(roles: _Roles, options: dict[str, Any], count: int) -> Labels:
+def _labels(roles: Roles, options: Options, count: int) -> Labels:
     if roles.label is None:
-        return no_labels(count, options["classes"], options["task"])
+        return no_labels(count, options.classes, options.task)
     column = roles.nodes.read([roles.label], text=[roles.label])[roles.label]
-    return read_labels(column, roles.label, options["task"], options["classes"])
+    return read_labels(column, roles.label, options.task, options.classes)
 
 
 def _fit(
-    roles: _Roles, encoder: ColumnEncoder | None, count: int, memory: int
+    roles: Roles, encoder: ColumnEncoder | None, count: int, memory: int
 ) -> tuple[Fitted, list[str]]:
     """How columns become features, and the notes on it."""
     if encoder is not None:
@@ -241,8 +187,8 @@ def _arcs(
     work: Path,
     scratch: Path,
     database: IdDatabase,
-    roles: _Roles,
-    options: dict[str, Any],
+    roles: Roles,
+    options: Options,
     count: int,
 ) -> tuple[Sorted, list[str]]:
     """Write the rows; return what became of the edges, and warnings."""
@@ -258,14 +204,14 @@ def _arcs(
     warnings = []
     if lost := edges - files.edges:
         named = database.unknown(roles.edges, roles.ends)
-        if not options["drop_unknown"] or lost == edges:
+        if not options.drop_unknown or lost == edges:
             raise DataError(
                 f"{roles.edges.name}: {lost} of {edges} edges name a node that is not in the node "
                 f"table, such as {named}; correct the ids, or drop these edges "
                 "(drop_unknown=True, --drop-unknown)"
             )
         warnings.append(f"{lost} edge(s) dropped that name unknown nodes, such as {named}")
-    return files.write(work, directed=options["directed"]), warnings
+    return files.write(work, directed=options.directed), warnings
 
 
 def _usable(folder: Path) -> Prepared | None:
