@@ -9,6 +9,7 @@ over blocks of rows: only hidden state and memory are held for all nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import torch
 from scipy import sparse
@@ -21,6 +22,13 @@ from memohop.nn import SparseFeatures
 
 _ROWS = 1 << 13  # of a block: a few megabytes, which fit into the cache
 _COLUMNS = 16  # of a block: a row of it is a cache line
+
+
+class Multiplies(Protocol):
+    """A matrix, in RAM or not."""
+
+    def __matmul__(self, hidden: Tensor, /) -> Tensor:
+        """The product with ``[nodes, D]``."""
 
 
 class Blocks:
@@ -44,7 +52,7 @@ class Blocks:
         counts: sparse.csr_array | None = None,
     ) -> None:
         self._x = as_matrix(x, stored_values(x).dtype) if is_sparse(x) else x
-        self._matrix = sharing(matrix)
+        self._matrix: Multiplies = sharing(matrix)
         self._counts = None if counts is None else sharing(counts)
         self._make_room(x.shape[0], channels)
 
@@ -87,7 +95,7 @@ class Blocks:
         nodes = self.num_nodes
         return (slice(start, min(start + _ROWS, nodes)) for start in range(0, nodes, _ROWS))
 
-    def _collect(self, matrix: Tensor) -> None:
+    def _collect(self, matrix: Multiplies) -> None:
         for block in self._memory:
             block.copy_(matrix @ block)
 

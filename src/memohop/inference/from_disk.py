@@ -59,6 +59,13 @@ class DiskMatrix:
         matrix.data = weight.numpy()
         return matrix
 
+    def __matmul__(self, hidden: Tensor) -> Tensor:
+        """The product with ``[nodes, D]``, some rows at a time."""
+        found = torch.empty_like(hidden)
+        for nodes in self.blocks():
+            found[nodes] = sharing(self.rows(nodes)) @ hidden
+        return found
+
     def blocks(self) -> Iterator[slice]:
         """Slices of all nodes, in order."""
         return slices(self.nodes, _ROWS)
@@ -115,7 +122,7 @@ class DiskBlocks(Blocks):
         channels: int,
         after_round: Callable[[DiskBlocks], None],
     ) -> None:
-        self._read, self._rows_of, self._after_round = features, matrix, after_round
+        self._read, self._matrix, self._after_round = features, matrix, after_round
         self._make_room(matrix.nodes, channels)
 
     def start(self, begin: Begin, address: Address | None) -> None:
@@ -124,19 +131,10 @@ class DiskBlocks(Blocks):
         super().start(begin, None)
         self._after_round(self)
 
-    @torch.no_grad()
     def step(self, update: Update, watch: Watch) -> None:
         """One round."""
-        self._matrix = torch.empty(0)
         super().step(update, watch)
         self._after_round(self)
-
-    def _collect(self, matrix: Tensor) -> None:
-        for block in self._memory:
-            collected = torch.empty_like(block)
-            for nodes in self._rows_of.blocks():
-                collected[nodes] = sharing(self._rows_of.rows(nodes)) @ block
-            block.copy_(collected)
 
     def _features(self, rows: slice) -> Features:
         x = self._read(rows)
