@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from memohop.data.audit import audit as audit
     from memohop.data.datasets.load import load as load
     from memohop.data.datasets.registry import datasets as datasets
+    from memohop.data.prepared import open_prepared as open_prepared
+    from memohop.data.prepared import prepare as prepare
     from memohop.data.tables import read_graph as read_graph
     from memohop.errors import DataError as DataError
     from memohop.errors import MemohopError as MemohopError
@@ -39,6 +41,7 @@ _NAMES = {
     "memohop.data.audit": ["audit"],
     "memohop.data.datasets.load": ["load"],
     "memohop.data.datasets.registry": ["datasets"],
+    "memohop.data.prepared": ["open_prepared", "prepare"],
     "memohop.data.tables": ["read_graph"],
     "memohop.errors": ["DataError", "MemohopError", "UsageError"],
     "memohop.networks": ["build", "models"],

@@ -10,6 +10,7 @@ from memohop.cli import demo as demo
 from memohop.cli import fit as fit
 from memohop.cli import gates as gates
 from memohop.cli import own as own
+from memohop.cli import prepare as prepare
 from memohop.cli import report as report
 from memohop.cli import run as run
 from memohop.cli import store as store

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """Examples:
   memohop audit squirrel
   memohop audit csbm --json
+  memohop audit prepared
   memohop audit --nodes nodes.csv --edges edges.csv --label kind -o audit.html"""
 
 
@@ -37,8 +38,9 @@ def audit(
 ) -> None:
     """Examine a graph: what predicts its labels, which model to use, what not to trust.
 
-    Takes the id of a dataset, or a table of nodes and a table of edges (CSV, TSV or
-    Parquet, with column names). How well features or neighbours predict the labels is
+    Takes the id of a dataset, a folder of memohop prepare (of a large graph, a sample is
+    examined), or a table of nodes and a table of edges (CSV, TSV or Parquet, with
+    column names). How well features or neighbours predict the labels is
     a balanced accuracy, rescaled: 0 is chance and 1 is always right.
 
     Args:
@@ -49,10 +51,13 @@ def audit(
         output: Also write a page, which needs no network; its name ends in .html.
     """
     if (dataset is None) == (nodes is None) or (nodes is None) != (edges is None):
-        raise UsageError("give the id of a dataset, or else both --nodes and --edges")
-    if dataset is not None:
+        raise UsageError(
+            "give the id of a dataset or a prepared folder, or else both --nodes and --edges"
+        )
+    is_folder = dataset is not None and Path(dataset).is_dir()
+    if dataset is not None and not is_folder:
         describe(dataset)  # before the imports, which take seconds
-    elif label is None:
+    elif label is None and not is_folder:
         raise UsageError("--nodes needs --label, the column with the classes")
     if output is not None:
         check_output(output, ".html")
@@ -65,6 +70,13 @@ def audit(
     graph: Data | OwnGraph
     if nodes is not None and edges is not None and label is not None:
         name, graph = str(nodes), reading.read(nodes, edges, label)
+    elif is_folder:
+        from memohop.data.prepared.sample import sample
+
+        name = str(dataset)
+        graph, said = sample(memohop.open_prepared(name))
+        if said is not None:
+            remark(said)
     else:
         name = str(dataset)
         graph = memohop.load(name, root=data, progress=sys.stderr.isatty())

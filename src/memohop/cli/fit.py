@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from cyclopts import Parameter, Token
 
 from memohop.cli.app import app, print_json, remark, warnings_as_remarks
-from memohop.cli.options import BY_DEFAULT, OUTPUT, Device, Json, Memory, Reading
+from memohop.cli.options import (
+    BY_DEFAULT,
+    OUTPUT,
+    Device,
+    Json,
+    Memory,
+    PreparedFolder,
+    Reading,
+    read_prepared,
+)
 from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.errors import UsageError
@@ -28,7 +37,7 @@ def _names(kind: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(name for token in tokens for name in token.value.split(","))
 
 
-_Columns = Annotated[tuple[str, ...], Parameter(converter=_names, n_tokens=1)]
+Columns = Annotated[tuple[str, ...], Parameter(converter=_names, n_tokens=1)]
 _Models = Annotated[tuple[str, ...] | None, Parameter(converter=_names, n_tokens=1)]
 
 _SAVING = 0.2  # time to write the graph beside the model, relative to that of reading it
@@ -38,24 +47,26 @@ _EXAMPLES = """Examples:
   memohop fit --nodes nodes.csv --edges edges.csv --label fraud --directed \\
       --metric roc_auc --class-weight balanced --time 120 -o model
   memohop fit --nodes nodes.csv --edges edges.csv --label kind \\
-      --models lightgbm+neighbours,gcn+mmp -o model"""
+      --models lightgbm+neighbours,gcn+mmp -o model
+  memohop fit prepared -o model"""
 
 
 @app.command(help_epilogue=_EXAMPLES)
 def fit(
+    graph: PreparedFolder | None = None,
     *,
-    nodes: Path,
-    edges: list[Path],
-    label: str,
+    nodes: Path | None = None,
+    edges: list[Path] | None = None,
+    label: str | None = None,
     task: Literal["auto", "classes", "numbers"] = "auto",
     reading: Reading = BY_DEFAULT,
     split: str | None = None,
     time_column: str | None = None,
     group: str | None = None,
-    categorical: _Columns = (),
-    numeric: _Columns = (),
-    text: _Columns = (),
-    drop: _Columns = (),
+    categorical: Columns = (),
+    numeric: Columns = (),
+    text: Columns = (),
+    drop: Columns = (),
     models: _Models = None,
     time: float = 300,
     trials: int | None = None,
@@ -74,10 +85,11 @@ def fit(
     """Find the best model for your own graph, and say what the graph adds.
 
     Takes a table of nodes and a table of edges (CSV, TSV or Parquet, with column
-    names). Nodes whose label is empty are what is to be predicted. Linear models,
-    boosted trees and networks, with memory and without, are tried on splits of the
-    labelled nodes; the best on validation is kept, or an ensemble of a few, and fitted
-    to every label. Ctrl-C ends the search and keeps the best so far.
+    names), or a folder of memohop prepare whose graph fits in RAM. Nodes whose label is
+    empty are what is to be predicted. Linear models, boosted trees and networks, with
+    memory and without, are tried on splits of the labelled nodes; the best on
+    validation is kept, or an ensemble of a few, and fitted to every label. Ctrl-C ends
+    the search and keeps the best so far.
 
     Args:
         nodes: The table of nodes: an id, a label, and columns that become features.
@@ -106,6 +118,14 @@ def fit(
         output: The folder for the model; its README.md also says how the tables were read.
     """
     begin = clock.monotonic()
+    tables = {"--nodes": nodes, "--edges": edges, "--label": label}
+    if graph is None and (lacking := [name for name, given in tables.items() if given is None]):
+        raise UsageError(
+            f"{lacking[0]} is missing: give --nodes, --edges and --label, or else a prepared folder"
+        )
+    of_tables = (split, time_column, group, categorical, numeric, text, drop)
+    if graph is not None and (any((*tables.values(), *of_tables)) or reading != BY_DEFAULT):
+        raise UsageError(f"{graph} was read when it was prepared; leave out the options of tables")
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
     if ray is not None and engine != "ray":
         raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
@@ -120,19 +140,26 @@ def fit(
     from memohop.report.terminal import output_console, progress_bar
 
     check_target(output)
-    graph = reading.read(
-        nodes,
-        edges,
-        label,
-        task=task,
-        split=split,
-        time_column=time_column,
-        group=group,
-        categorical=categorical,
-        numeric=numeric,
-        text=text,
-        drop=drop,
-    )
+    if graph is not None:
+        read, columns = read_prepared(graph)
+    else:
+        assert nodes is not None
+        assert edges is not None
+        assert label is not None
+        read = reading.read(
+            nodes,
+            edges,
+            label,
+            task=task,
+            split=split,
+            time_column=time_column,
+            group=group,
+            categorical=categorical,
+            numeric=numeric,
+            text=text,
+            drop=drop,
+        )
+        columns = reading.columns(label, read)
     options: dict[str, Any] = {
         "models": models,
         "time": _left(time, clock.monotonic() - begin),
@@ -145,20 +172,24 @@ def fit(
         "memory": limit,
     }
     estimator: GraphEstimator
-    if graph.task == "classes":
+    if read.task == "classes":
         estimator = GraphClassifier(class_weight=class_weight, **options)
     else:
-        remark(f"column {label!r} holds numbers to predict; --task classes if they are classes")
+        remark(
+            f"column {columns['label']!r} holds numbers to predict; "
+            "--task classes if they are classes"
+        )
         if class_weight is not None:
             raise UsageError(f"--class-weight {class_weight} is for classes; leave it out")
         estimator = GraphRegressor(**options)
     cluster = ray_workers(ray, device) if engine == "ray" else nullcontext()
-    with warnings_as_remarks(), cluster as workers, progress_bar(f"fitting {label}") as update:
+    doing = f"fitting {columns['label']}"
+    with warnings_as_remarks(), cluster as workers, progress_bar(doing) as update:
         estimator.fit(
-            graph, progress=lambda share, doing: update(share, 1.0, doing), workers=workers
+            read, progress=lambda share, doing: update(share, 1.0, doing), workers=workers
         )
     estimator.set_params(time=time)
-    estimator.reading_ = reading.columns(label, graph)
+    estimator.reading_ = columns
     estimator.save(output)
     record = estimator.report_
     if json:

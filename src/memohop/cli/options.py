@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from memohop.cli.app import remark
 from memohop.data.datasets.registry import describe
-from memohop.errors import check_distinct
+from memohop.errors import UsageError, check_distinct
 
 if TYPE_CHECKING:
     from memohop.data.tables.own_graph import OwnGraph
@@ -37,6 +37,7 @@ Memory = Annotated[
     ),
 ]
 ModelFolder = Annotated[Path, Parameter(help="The folder that memohop fit wrote.")]
+PreparedFolder = Annotated[Path, Parameter(help="A folder that memohop prepare wrote.")]
 ResultsFile = Annotated[
     Path | None,
     Parameter(help="A file that memohop store export wrote; by default the package's own results."),
@@ -94,6 +95,20 @@ class Reading:
 
 
 BY_DEFAULT = Reading()
+
+
+def read_prepared(folder: Path) -> tuple[OwnGraph, dict[str, Any]]:
+    """A prepared graph in RAM, and how its tables were read, which a model remembers."""
+    from memohop.data.prepared import open_prepared
+
+    found = open_prepared(folder)
+    options, label = found.manifest.options, found.manifest.label
+    if label is None:
+        raise UsageError(f"{folder} was prepared without labels; prepare it with --label")
+    names = {name: options[name] for name in ("id", "source", "target")}
+    graph = found.in_ram()
+    how = {"weight": None, "directed": graph.directed, "task": graph.task}
+    return graph, {"label": label, **names, **how}
 
 
 def dataset_ids(text: str) -> list[str]:

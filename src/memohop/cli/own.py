@@ -5,10 +5,11 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 from memohop.cli.app import app, remark
-from memohop.cli.options import OUTPUT, ModelFolder
+from memohop.cli.options import OUTPUT, ModelFolder, PreparedFolder
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 _PREDICT_EXAMPLES = """Examples:
   memohop predict model -o predictions.csv
   memohop predict model --nodes new-nodes.csv --edges new-edges.csv -o new.csv
-  memohop predict model --append --nodes new-nodes.csv --edges new-edges.csv -o new.csv"""
+  memohop predict model --append --nodes new-nodes.csv --edges new-edges.csv -o new.csv
+  memohop predict model prepared -o predictions.parquet"""
 _EXPLAIN_EXAMPLES = """Examples:
   memohop explain model -o page.html
   memohop explain model --node n17 -o n17.html"""
@@ -28,19 +30,21 @@ _EXPLAIN_EXAMPLES = """Examples:
 @app.command(help_epilogue=_PREDICT_EXAMPLES)
 def predict(
     model: ModelFolder,
+    graph: PreparedFolder | None = None,
     *,
     nodes: Path | None = None,
     edges: list[Path] | None = None,
     append: bool = False,
     drop_unknown: bool = False,
     raw: bool = False,
-    output: Annotated[Path, OUTPUT] = Path("predictions.csv"),
+    output: Annotated[Path | None, OUTPUT] = None,
 ) -> None:
     """Predict the label of every node, with the probability of each class or an interval.
 
     Without tables, it predicts all nodes of the graph that the model was fitted on; with
     tables, those of another graph with the same columns, ignoring its labels; with
-    --append, nodes that are new in the graph of the model.
+    --append, nodes that are new in the graph of the model. A graph that memohop prepare
+    wrote is read from the disk block by block, and its predictions are written as it goes.
 
     Args:
         nodes: A table of nodes with the columns that the model was fitted on.
@@ -51,8 +55,15 @@ def predict(
             spreadsheet would take for a formula, such as =1+1, get a ' before them.
         output: The CSV file to write, or Parquet if the name ends in .parquet: the id, the
             predicted label and the probability of each class; or the id, the predicted number and
-            the ends of its 90 % interval.
+            the ends of its 90 % interval. By default predictions.csv, or predictions.parquet for a
+            prepared graph.
     """
+    if graph is not None:
+        if nodes is not None or edges is not None or append or drop_unknown or raw:
+            raise UsageError(f"{graph} is a prepared graph; leave out the options of tables")
+        _predict_prepared(model, graph, output or Path("predictions.parquet"))
+        return
+    output = output or Path("predictions.csv")
     if (nodes is None) != (edges is None):
         raise UsageError("give both --nodes and --edges, or neither for the model's own graph")
     if append and nodes is None:
@@ -70,12 +81,12 @@ def predict(
         found.own_graph()
         ids = found.ids_
     else:
-        read = _read_appended if append else _read_again
-        graph = read(found, nodes, edges, drop_unknown=drop_unknown)
+        reader = _read_appended if append else _read_again
+        read = reader(found, nodes, edges, drop_unknown=drop_unknown)
         given["append"] = append
-        for note in graph.notes:
+        for note in read.notes:
             remark(note)
-        ids, given["X"] = graph.ids, graph
+        ids, given["X"] = read.ids, read
     if isinstance(found, GraphRegressor):
         numbers, ends = found.predict(**given), found.predict_interval(**given)
         changed = write_numbers(output, ids, numbers, ends, raw=raw)
@@ -83,7 +94,7 @@ def predict(
         assert isinstance(found, GraphClassifier)
         shares = found.predict_proba(**given)
         changed = write_predictions(output, ids, shares, found.classes_, raw=raw)
-    if nodes is not None and isinstance(found, GraphEstimator) and found.report_.later is not None:
+    if nodes is not None and found.report_.later is not None:
         remark(found.report_.later_text())
     remark(f"wrote {output}: {len(ids)} nodes")
     if changed:
@@ -91,6 +102,24 @@ def predict(
             f"{changed} ids and labels that a spreadsheet would take for formulas have a ' before "
             "them; to join tables by id, use --raw, which writes them as they are"
         )
+
+
+def _predict_prepared(model: Path, graph: Path, output: Path) -> None:
+    """Predict a graph that stays on the disk."""
+    inside = list(graph.iterdir()) if graph.is_dir() else []
+    check_output(output, ".parquet", ".pq", inputs=(*_files_of(model), *inside))
+
+    from memohop.data.prepared import open_prepared
+    from memohop.own.by_blocks import tables_by_block
+    from memohop.own.load import load_model
+    from memohop.own.predictions import write_tables
+
+    prepared = open_prepared(graph)
+    found = load_model(model)
+    with TemporaryDirectory(dir=output.resolve().parent, prefix=".memohop-") as scratch:
+        tables = tables_by_block(found, prepared, Path(scratch), remark)
+        rows = write_tables(output, tables)
+    remark(f"wrote {output}: {rows} nodes")
 
 
 @app.command(help_epilogue=_EXPLAIN_EXAMPLES)

@@ -9,6 +9,7 @@ over blocks of rows: only hidden state and memory are held for all nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import torch
 from scipy import sparse
@@ -23,6 +24,13 @@ from memohop.nn.graph import adjacency
 
 _ROWS = 1 << 13  # of a block: a few megabytes, which fit into the cache
 _COLUMNS = 16  # of a block: a row of it is a cache line
+
+
+class Multiplies(Protocol):
+    """A matrix, in RAM or not."""
+
+    def __matmul__(self, hidden: Tensor, /) -> Tensor:
+        """The product with ``[nodes, D]``."""
 
 
 class Blocks:
@@ -44,10 +52,13 @@ class Blocks:
         channels: int,
         counts: sparse.csr_array | None = None,
     ) -> None:
-        self.num_nodes = nodes = x.shape[0]
         self._x = as_matrix(x, stored_values(x).dtype) if is_sparse(x) else x
-        self._matrix = sharing(matrix)
+        self._matrix: Multiplies = sharing(matrix)
         self._counts = None if counts is None else sharing(counts)
+        self._make_room(x.shape[0], channels)
+
+    def _make_room(self, nodes: int, channels: int) -> None:
+        self.num_nodes = nodes
         self.hidden = torch.empty(nodes, channels)
         # In blocks of columns: the product of each overwrites it before the next is computed.
         widths = (min(_COLUMNS, channels - start) for start in range(0, channels, _COLUMNS))
@@ -85,7 +96,7 @@ class Blocks:
         nodes = self.num_nodes
         return (slice(start, min(start + _ROWS, nodes)) for start in range(0, nodes, _ROWS))
 
-    def _collect(self, matrix: Tensor) -> None:
+    def _collect(self, matrix: Multiplies) -> None:
         for block in self._memory:
             block.copy_(matrix @ block)
 
@@ -108,7 +119,6 @@ class _Collected:
 _COLLECTED = _Collected()
 
 
-@torch.no_grad()
 def block_logits(
     network: MemoryNetwork, x: Tensor | sparse.csr_array, edge_index: Tensor
 ) -> Tensor:
@@ -121,7 +131,13 @@ def block_logits(
     """
     count = x.shape[0]
     matrix = adjacency(edge_index, count, weights=None, **network.policies_in_force)
-    nodes = Blocks(x, matrix, network.input.out_channels, network.counts(edge_index, count))
+    width, counts = network.input.out_channels, network.counts(edge_index, count)
+    return logits_of(network, Blocks(x, matrix, width, counts))
+
+
+@torch.no_grad()
+def logits_of(network: MemoryNetwork, nodes: Blocks) -> Tensor:
+    """The logits of a network in evaluation mode, ``[nodes, outputs]``."""
     classifier = _Classifier(network, nodes)
     network.pass_messages(nodes, classifier)
     classifier.read()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -45,11 +46,18 @@ def write_predictions(
     Returns:
         How many cells got a ``'``.
     """
-    found = classes[probabilities.argmax(axis=1)]
-    columns = {"id": pa.array(ids.tolist()), "predicted": pa.array(found.tolist())}
+    return _write(path, table_of_classes(pa.array(ids.tolist()), probabilities, classes), raw=raw)
+
+
+def table_of_classes(
+    ids: pa.Array | pa.ChunkedArray, probabilities: NDArray[np.float32], classes: NDArray[Any]
+) -> pa.Table:
+    """One row for each node: its id, its class, and the probability of each."""
+    found = pa.array(classes.tolist()).take(pa.array(probabilities.argmax(axis=1)))
+    columns = {"id": ids, "predicted": found}
     for name, shares in zip(classes.tolist(), probabilities.T, strict=True):
         columns[f"probability of {name}"] = pa.array(shares.astype(np.float64).round(_DIGITS))
-    return _write(path, pa.table(columns), raw=raw)
+    return pa.table(columns)
 
 
 def write_numbers(
@@ -72,11 +80,35 @@ def write_numbers(
     Returns:
         How many cells got a ``'``.
     """
+    return _write(path, table_of_numbers(pa.array(ids.tolist()), predicted, ends), raw=raw)
+
+
+def table_of_numbers(
+    ids: pa.Array | pa.ChunkedArray, predicted: NDArray[np.float32], ends: NDArray[np.float32]
+) -> pa.Table:
+    """One row for each node: its id, the number, and the ends of its interval."""
     columns = {"predicted": predicted, "low": ends[:, 0], "high": ends[:, 1]}
     numbers = {
         name: pa.array([float(str(one)) for one in values]) for name, values in columns.items()
     }
-    return _write(path, pa.table({"id": pa.array(ids.tolist()), **numbers}), raw=raw)
+    return pa.table({"id": ids, **numbers})
+
+
+def write_tables(path: Path, tables: Iterator[pa.Table]) -> int:
+    """Write tables one after the other into a Parquet file; return the number of rows.
+
+    Args:
+        path: The file; an older one is replaced once everything is written.
+        tables: At least one; all have the same columns.
+    """
+    rows = 0
+    with whole_file(path) as part:
+        first = next(tables)
+        with pa.parquet.ParquetWriter(part, first.schema) as writer:
+            for table in itertools.chain([first], tables):
+                writer.write_table(table)
+                rows += table.num_rows
+    return rows
 
 
 def _write(path: Path, table: pa.Table, *, raw: bool) -> int:

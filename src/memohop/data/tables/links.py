@@ -157,6 +157,16 @@ def join(listed: Sequence[Listed], *, nodes: int, directed: bool | None, origin:
 def _direction(one_way: NDArray[np.int64], both_ways: NDArray[np.int64]) -> tuple[bool, str]:
     """Whether edges have a direction, from the arcs as listed and with all opposites, and why."""
     listed, either = (int((arcs[0] != arcs[1]).sum()) for arcs in (one_way, both_ways))
+    return direction_of(listed, either)
+
+
+def direction_of(listed: int, either: int) -> tuple[bool, str]:
+    """Whether edges have a direction, and why.
+
+    Args:
+        listed: The number of arcs as listed, each once, without self-loops.
+        either: Their number with all opposites.
+    """
     share = (2 * listed - either) / max(listed, 1)  # that is listed both ways
     if share >= 1 - _FEW:
         return False, "edges are listed both ways, so they have no direction"

@@ -1,6 +1,7 @@
 """Where a table comes from: CSV or TSV (also compressed), Parquet, or a table object.
 
-Everything is read into a :class:`pyarrow.Table`, and only the columns that are asked for.
+Everything is read into a :class:`pyarrow.Table`, and only the columns that are asked for. A file
+can also be read some rows at a time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -31,10 +32,12 @@ TableLike: TypeAlias = Any
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _INDEX = "__index_level_"  # how pandas stores an index without a name
 _SAMPLE = 1 << 20  # bytes looked at before a file is read
+_ROWS = 1 << 18  # of a Parquet file, where rows are read some at a time
 _WIDE = 500  # columns of a table whose numbers are read as small ones where they are
 _SMALL = 255
 _COMMA = re.compile(r"[;\n]-?\d+,\d+[;\r\n]")  # a number with a decimal comma between semicolons
 _POINT = re.compile(r"[;\n]-?\d+\.\d+[;\r\n]")
+_UNEVEN = re.compile(r"CSV parse error: (Row #\d+: )?(?=Expected)")  # rows without empty lines
 _NO_ROWS = "{name} has column names and no rows; give at least one row"
 _NOT_COMPRESSED = (
     "{name} is not compressed as its name says, or is damaged ({error}); rename it or copy it again"
@@ -59,12 +62,16 @@ class UnreadTable:
         columns: The names of its columns.
         load: Reads the columns asked for; of a text file, the second ones as they are spelled.
         notes: How it is read, where that is not obvious.
+        batches: Reads columns of these types some rows at a time; None for an object.
+        stored: The types of a Parquet file's columns; None if the columns are not typed.
     """
 
     name: str
     columns: list[str]
     load: Callable[[list[str], Collection[str]], pa.Table]
     notes: tuple[str, ...] = ()
+    batches: Callable[[pa.Schema], Iterator[pa.RecordBatch]] | None = None
+    stored: pa.Schema | None = None
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -121,9 +128,16 @@ def _parquet(path: Path) -> UnreadTable:
             table = pa.parquet.ParquetFile(path).read(columns=columns)
             return plain_table(table.select(columns), str(path))
 
+    def batches(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with _as_data_errors(path):
+            for batch in pa.parquet.ParquetFile(path).iter_batches(_ROWS, columns=schema.names):
+                table = plain_table(pa.table(batch).select(schema.names), str(path))
+                yield from table.cast(schema).to_batches()
+
     with _as_data_errors(path):
-        names = pa.parquet.read_schema(path).names
-    return UnreadTable(str(path), _without_index(names), load)
+        stored = pa.parquet.read_schema(path)
+    names = _without_index(stored.names)
+    return UnreadTable(str(path), names, load, batches=batches, stored=stored)
 
 
 def _text(path: Path) -> UnreadTable:
@@ -139,23 +153,33 @@ def _text(path: Path) -> UnreadTable:
     # becomes a piece of each column, which costs more than small numbers do.
     block = max(_SAMPLE, 256 * sum(map(len, names)))
 
+    def options(columns: list[str], types: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "read_options": pa.csv.ReadOptions(block_size=block),
+            "parse_options": pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            "convert_options": pa.csv.ConvertOptions(
+                include_columns=columns,
+                column_types=types,
+                null_values=list(MISSING),
+                decimal_point="," if decimal_comma else ".",
+            ),
+        }
+
     def parse(reader: Callable[..., Any], columns: list[str], types: dict[str, Any]) -> Any:
         with pa.input_stream(str(path), compression="detect") as stream:
-            return reader(
-                stream,
-                read_options=pa.csv.ReadOptions(block_size=block),
-                parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-                convert_options=pa.csv.ConvertOptions(
-                    include_columns=columns,
-                    column_types=types,
-                    null_values=list(MISSING),
-                    decimal_point="," if decimal_comma else ".",
-                ),
-            )
+            return reader(stream, **options(columns, types))
+
+    def batches(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        types = dict(zip(schema.names, schema.types, strict=True))
+        with (
+            _as_data_errors(path, separator),
+            pa.input_stream(str(path), compression="detect") as stream,
+        ):
+            yield from pa.csv.open_csv(stream, **options(schema.names, types))
 
     def load(columns: list[str], text: Collection[str]) -> pa.Table:
         types = {name: pa.string() for name in text}
-        with _as_data_errors(path):
+        with _as_data_errors(path, separator):
             table = _narrow(parse, columns, types) if len(columns) > _WIDE else None
             if table is None:
                 table = parse(pa.csv.read_csv, columns, types)
@@ -167,7 +191,7 @@ def _text(path: Path) -> UnreadTable:
     if separator != "," and not (separator == "\t" and ".tsv" in path.suffixes):
         comma = ", and the decimal point is a comma" if decimal_comma else ""
         notes = (f"{path}: columns are separated by a {_SEPARATORS[separator]}{comma}",)
-    return UnreadTable(str(path), names, load, notes)
+    return UnreadTable(str(path), names, load, notes, batches)
 
 
 def _narrow(
@@ -223,13 +247,28 @@ def _header(sample: str, separator: str) -> list[str]:
         return []
 
 
+def _uneven_line(path: Path, separator: str) -> int | None:
+    """The number of the first line that has more or fewer fields than the line of names."""
+    with pa.input_stream(str(path), compression="detect") as stream, suppress(csv.Error):
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
+        rows = csv.reader(text, delimiter=separator)
+        names = next(row for row in rows if row)
+        begin = rows.line_num + 1
+        for row in rows:
+            if row and len(row) != len(names):
+                return begin
+            begin = rows.line_num + 1
+    return None
+
+
 def _complaint(path: Path, error: str) -> DataError:
     found = next(words for words in _COMPLAINTS if words in error)
     return DataError(_COMPLAINTS[found].format(name=path, error=error))
 
 
 @contextmanager
-def _as_data_errors(path: Path) -> Iterator[None]:
+def _as_data_errors(path: Path, separator: str | None = None) -> Iterator[None]:
+    """Errors of a file, with the line if a row does not have as many fields as there are names."""
     try:
         yield
     except FileNotFoundError as error:
@@ -239,4 +278,8 @@ def _as_data_errors(path: Path) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         if path.is_dir():
             raise DataError(f"{path} is a folder; give the file of a table") from error
-        raise _complaint(path, str(error).strip()) from error
+        said = str(error).strip()
+        if separator is not None and (uneven := _UNEVEN.match(said)):
+            line = _uneven_line(path, separator)
+            said = said if line is None else f"line {line}: {said[uneven.end() :]}"
+        raise _complaint(path, said) from error

@@ -28,8 +28,10 @@ from memohop.training.device import find_device
 from memohop.training.rules import DEFAULT_RULES
 from memohop.training.task import make_inputs
 
+DEGREE = 3.0
+"""The logarithm of degrees is divided by this to match the columns."""
+
 _AS_IT_IS = Scale(0.0, 1.0)
-_DEGREE = 3.0  # the logarithm of degrees is divided by this to match the columns
 _FEW = 50  # validation nodes of the rarer class
 _MOST = 10_000  # channels or layers of a network
 
@@ -289,7 +291,7 @@ def as_data(inputs: Inputs, model: str, scale: float, arc_scale: float) -> Data:
     """
     x = inputs.x / np.float32(scale)
     if _sees_graph(model):
-        x = side_by_side([x, inputs.neighbourhood.degrees()[0] / _DEGREE])
+        x = side_by_side([x, inputs.neighbourhood.degrees()[0] / DEGREE])
     data = Data(
         x=x if sparse.issparse(x) else torch.from_numpy(np.ascontiguousarray(x)),
         y=torch.from_numpy(inputs.y),

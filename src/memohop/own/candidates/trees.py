@@ -58,8 +58,11 @@ class Trees:
 
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
-        features = _taken(self.view.features(inputs, inputs.y))
-        return _outputs(self._booster, features, self.view.classes)
+        return self.of_features(self.view.features(inputs, inputs.y))
+
+    def of_features(self, features: Matrix) -> Outputs:
+        """The same from features that are already made."""
+        return _outputs(self._booster, _taken(features), self.view.classes)
 
     def contributions(self, features: Matrix) -> NDArray[np.float64]:
         """The contribution of each feature to logits or number, ``[rows, features, outputs]``.

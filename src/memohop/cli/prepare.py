@@ -1,0 +1,105 @@
+"""`memohop prepare`: tables that do not fit in RAM become a folder of arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from memohop.cli.app import app, remark
+from memohop.cli.fit import Columns
+from memohop.cli.options import BY_DEFAULT, OUTPUT, Reading
+from memohop.cli.parsing import byte_count
+from memohop.errors import UsageError
+
+_EXAMPLES = """Examples:
+  memohop prepare nodes/ edges/ --label kind -o graph
+  memohop prepare 'nodes-*.csv.gz' 'edges-*.parquet' --label kind --directed -o graph
+  memohop prepare new-nodes.parquet new-edges.parquet --model model -o new-graph"""
+
+_Tables = Annotated[
+    str,
+    Parameter(help="A CSV, TSV or Parquet file, a folder of such files, or a pattern in quotes."),
+]
+
+
+@app.command(help_epilogue=_EXAMPLES)
+def prepare(
+    nodes: _Tables,
+    edges: _Tables,
+    *,
+    label: str | None = None,
+    task: Literal["auto", "classes", "numbers"] = "auto",
+    reading: Reading = BY_DEFAULT,
+    categorical: Columns = (),
+    numeric: Columns = (),
+    text: Columns = (),
+    drop: Columns = (),
+    model: Path | None = None,
+    memory: str | None = None,
+    output: Annotated[Path, OUTPUT] = Path("prepared"),
+) -> None:
+    """Read tables that need not fit in RAM, once, into a folder that others can use.
+
+    Ids are numbered, edges sorted and columns turned into features, as memohop fit
+    does, but out of core. Other commands take the folder instead of the tables. If the
+    files are those that the folder was made from, nothing is done.
+
+    Args:
+        label: The column of the node table with the labels, empty where unknown.
+        task: Whether the labels are classes or numbers; by default as the column looks.
+        categorical: Columns to read as categories, with commas.
+        numeric: Columns to read as numbers.
+        text: Columns to read as texts.
+        drop: Columns to leave out.
+        model: The folder of a model, to make the features that it knows and read the columns that
+            it read; other options for columns are then ignored.
+        memory: About how much RAM to use; 4GB by default.
+        output: The folder to write.
+    """
+    if reading.weight is not None:
+        raise UsageError(
+            f"--weight {reading.weight}: a prepared graph has no weights; leave it out"
+        )
+    limit = byte_count(memory)
+
+    import memohop
+
+    options: dict[str, Any] = {
+        "label": label,
+        "id": reading.id,
+        "source": reading.source,
+        "target": reading.target,
+        "directed": reading.directed,
+        "drop_unknown": reading.drop_unknown,
+        "task": task,
+        "categorical": categorical,
+        "numeric": numeric,
+        "text": text,
+        "drop": drop,
+    }
+    if model is not None:
+        options |= _as_the_model(model)
+    if limit is not None:
+        options["memory"] = limit
+    found = memohop.prepare(nodes, edges, output, progress=remark, **options)
+    for note in found.notes if reading.verbose else found.warnings:
+        remark(note)
+    remark(f"{output}: {found.nodes} nodes, {found.arcs} arcs, {found.features} features")
+
+
+def _as_the_model(model: Path) -> dict[str, Any]:
+    """How a model read its tables."""
+    from memohop.own.load import load_model
+
+    found = load_model(model)
+    if found.encoder_ is None or found.reading_ is None:
+        raise UsageError(
+            f"--model {model}: it was fitted on arrays or by an earlier version; fit it to tables"
+        )
+    names = ("label", "id", "source", "target", "directed", "task")
+    read = {name: found.reading_[name] for name in names}
+    classes = getattr(found, "classes_", None)
+    known = None if classes is None else classes.tolist()
+    return {**read, "encoder": found.encoder_, "classes": known}

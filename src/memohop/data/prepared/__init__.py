@@ -1,0 +1,12 @@
+"""Graphs that do not fit in RAM: prepared once, out of core, and then read from the disk.
+
+:mod:`preparing` goes from tables to a folder of arrays; :mod:`reading` opens it. In between,
+:mod:`many_files` reads many files as one table, :mod:`roles` tells its columns apart, :mod:`ids`
+has DuckDB number the nodes, :mod:`rows` sorts the arcs, :mod:`columns` encodes the features, and
+:mod:`folder` keeps and checks the files. :mod:`sample` takes a part of it for a look.
+"""
+
+from memohop.data.prepared.preparing import prepare as prepare
+from memohop.data.prepared.reading import Prepared as Prepared
+from memohop.data.prepared.reading import Rows as Rows
+from memohop.data.prepared.reading import open_prepared as open_prepared

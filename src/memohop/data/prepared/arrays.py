@@ -1,0 +1,70 @@
+"""Arrays that are written some rows at a time, and mapped from the disk when they are read.
+
+Nothing is written through a mapping: a disk that is full is an error there, and not a signal that
+ends the process.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import DTypeLike, NDArray
+
+
+class ArrayFile:
+    """A ``.npy`` file that grows by rows.
+
+    Args:
+        path: The file.
+        kind: The type of the numbers.
+        width: The length of a row; None for an array of one dimension.
+    """
+
+    def __init__(self, path: Path, kind: DTypeLike, width: int | None = None) -> None:
+        self.path, self.rows = path, 0
+        self._kind, self._row = np.dtype(kind), () if width is None else (width,)
+        self._file = path.open("wb")
+
+    def __enter__(self) -> Self:
+        self._write_header()
+        return self
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Write more rows."""
+        assert values.shape[1:] == self._row
+        self._file.write(np.ascontiguousarray(values, dtype=self._kind).data.cast("B"))
+        self.rows += len(values)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with self._file:
+            if error is None:
+                self._file.seek(0)
+                self._write_header()  # of the same length: NumPy leaves room for more rows
+
+    def _write_header(self) -> None:
+        described = {
+            "descr": npy.dtype_to_descr(self._kind),
+            "fortran_order": False,
+            "shape": (self.rows, *self._row),
+        }
+        npy.write_array_header_1_0(self._file, described)
+
+
+def write_array(path: Path, values: NDArray[Any]) -> None:
+    """Write a whole array."""
+    with ArrayFile(path, values.dtype, values.shape[1] if values.ndim == 2 else None) as file:
+        file.append(values)
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """An array that is read from the disk where it is used, read-only."""
+    return np.load(path, mmap_mode="r", allow_pickle=False)

@@ -1,0 +1,173 @@
+"""Columns become features: fitted a few columns at a time, encoded a few rows at a time.
+
+Every kind of column is fitted to all its values, as a ``ColumnEncoder`` does it. A few columns of
+the node table must therefore fit in RAM, but never all of them, nor the features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from memohop.data.prepared.arrays import ArrayFile, map_array
+from memohop.data.tables.column_types import column_kind
+from memohop.data.tables.columns import CELLS, WORDS, ColumnEncoder
+from memohop.data.tables.feature_matrix import FEW, is_mostly_zero
+from memohop.data.tables.fitting import ColumnKind, Reading, fit_column, is_text
+from memohop.data.tables.sources import UnreadTable
+
+_BYTES = 16  # of a value while its column is fitted, roughly
+_CHUNK = 1 << 18  # rows of a dense chunk
+_VALUES = 1 << 25  # values of a chunk, if rows are wide
+
+
+class Fitted(NamedTuple):
+    """An encoder, and the type that each column has in all files."""
+
+    encoder: ColumnEncoder
+    types: dict[str, pa.DataType]
+
+
+def fit_columns(
+    table: UnreadTable,
+    names: list[str],
+    readings: Mapping[str, Reading],
+    *,
+    rows: int,
+    memory: int,
+) -> Fitted:
+    """Fit columns, as many at a time as RAM allows.
+
+    Args:
+        table: The node table.
+        names: The columns that become features.
+        readings: How to read columns, if the guess is wrong.
+        rows: The number of nodes.
+        memory: The most bytes that the columns of one pass may take.
+    """
+    at_once = max(1, memory // (_BYTES * rows))
+    spelled = {name for name, reading in readings.items() if reading in ("categorical", "text")}
+    found: dict[str, ColumnKind | None] = {}
+    types: dict[str, pa.DataType] = {}
+    texts = []
+    for name, column in _passes(table, names, spelled, at_once):
+        types[name] = _without_dictionary(column.type)
+        if is_text(column, readings.get(name)):
+            texts.append(name)
+        else:
+            found[name] = fit_column(name, column, readings.get(name), None)
+    words = min(WORDS, CELLS // max(1, len(texts) * rows))
+    for name, column in _passes(table, texts, spelled, at_once):
+        found[name] = fit_column(name, column, readings.get(name), words)
+    kept = {name: column for name in names if (column := found[name]) is not None}
+    left_out = tuple(name for name in names if name not in kept)
+    encoder = ColumnEncoder(tuple(kept.values()), left_out)
+    return Fitted(encoder, {**types, **{name: pa.string() for name in encoder.text_names}})
+
+
+def known_types(table: UnreadTable, encoder: ColumnEncoder, *, rows: int, memory: int) -> Fitted:
+    """The types of the columns that an encoder of an earlier table needs."""
+    names = [column.name for column in encoder.columns if column.name in table.columns]
+    at_once = max(1, memory // (_BYTES * rows))
+    types = {
+        name: _without_dictionary(column.type)
+        for name, column in _passes(table, names, set(encoder.text_names), at_once)
+    }
+    return Fitted(encoder, types)
+
+
+def write_features(table: UnreadTable, fitted: Fitted, folder: Path) -> tuple[bool, list[str]]:
+    """Encode all rows, some at a time.
+
+    Args:
+        table: The node table.
+        fitted: How columns become features.
+        folder: Where to write ``features.npy``, or else, if they are mostly zeros, the three arrays
+            of a sparse matrix: ``features-indptr.npy``, ``features-indices.npy`` and
+            ``features-data.npy``.
+
+    Returns:
+        Whether the features are sparse, and notes on values that did not fit.
+    """
+    width = len(fitted.encoder.feature_names)
+    notes: dict[str, str] = {}
+    chunks = _encoded(table, fitted, notes)
+    if width <= FEW:
+        with ArrayFile(folder / "features.npy", np.float32, width) as file:
+            for x in chunks:
+                file.append(x)
+        return False, list(notes.values())
+    paths = [folder / f"features-{part}.npy" for part in ("indptr", "indices", "data")]
+    with (
+        ArrayFile(paths[0], np.int64) as indptr,
+        ArrayFile(paths[1], np.int32) as indices,
+        ArrayFile(paths[2], np.float32) as data,
+    ):
+        indptr.append(np.zeros(1))
+        for x in chunks:
+            part = sparse.csr_array(x)
+            indptr.append(indices.rows + part.indptr[1:].astype(np.int64))
+            indices.append(part.indices)
+            data.append(part.data)
+    if is_mostly_zero(data.rows, (indptr.rows - 1, width)):
+        return True, list(notes.values())
+    _write_dense(folder / "features.npy", paths, width)
+    for path in paths:
+        path.unlink()
+    return False, list(notes.values())
+
+
+def _encoded(
+    table: UnreadTable, fitted: Fitted, notes: dict[str, str]
+) -> Iterator[np.ndarray | sparse.csr_array]:
+    """The features of some rows at a time; the first note on each column is kept."""
+    assert table.batches is not None
+    encoder = fitted.encoder
+    names = [column.name for column in encoder.columns] or table.columns[:1]
+    schema = pa.schema({name: fitted.types.get(name, pa.string()) for name in names})
+    most = max(1, min(_CHUNK, _VALUES // len(encoder.feature_names)))
+    start = 0
+    for batch in table.batches(schema):
+        for first in range(0, len(batch), most):
+            rows = pa.table(batch.slice(first, most))
+            x, told = encoder.transform(rows)
+            for note in told:
+                where = f"rows {start + 1} to {start + rows.num_rows}, and perhaps later ones: "
+                notes.setdefault(note.partition(":")[0], where + note)
+            start += rows.num_rows
+            yield x
+
+
+def _write_dense(path: Path, parts: list[Path], width: int) -> None:
+    """A matrix that turned out not to be mostly zeros."""
+    indptr, indices, data = map(map_array, parts)
+    most = max(1, _VALUES // width)
+    with ArrayFile(path, np.float32, width) as file:
+        for start in range(0, len(indptr) - 1, most):
+            bounds = indptr[start : start + most + 1]
+            inside = slice(bounds[0], bounds[-1])
+            rows = (data[inside], indices[inside], bounds - bounds[0])
+            shape = (len(bounds) - 1, width)
+            file.append(sparse.csr_array(rows, shape=shape).toarray())
+
+
+def _passes(
+    table: UnreadTable, names: list[str], spelled: Collection[str], at_once: int
+) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    """Whole columns, read a few at a time."""
+    for start in range(0, len(names), at_once):
+        some = names[start : start + at_once]
+        read = table.read(some, text=[name for name in some if name in spelled])
+        for name in some:
+            yield name, read[name]
+
+
+def _without_dictionary(kind: pa.DataType) -> pa.DataType:
+    if column_kind(kind) == "empty":
+        return pa.string()
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

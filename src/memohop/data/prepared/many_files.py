@@ -1,0 +1,94 @@
+"""Many files with the same columns, read as one table."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from memohop.data.tables.sources import UnreadTable, open_table
+from memohop.errors import DataError
+
+Files: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A file, a folder, a pattern such as ``edges/*.csv``, or a list of these."""
+
+_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet", ".pq")
+
+
+def find_files(given: Files, argument: str) -> list[Path]:
+    """The files, those of a folder or a pattern in alphabetical order.
+
+    Args:
+        given: What the user named.
+        argument: Its name among the arguments, for errors.
+    """
+    if not isinstance(given, str | os.PathLike):
+        return [path for one in given for path in find_files(one, argument)]
+    path = Path(given).expanduser()
+    if path.is_dir():
+        inside = (one for one in path.iterdir() if one.name.lower().endswith(_ENDINGS))
+        found = sorted(one for one in inside if one.is_file() and one.name[0] not in "._")
+        lacking = f"{path} holds no tables, which are files that end in {', '.join(_ENDINGS)}"
+    elif path.exists():
+        return [path]
+    else:
+        found = [Path(name) for name in sorted(glob.glob(str(path)))]
+        lacking = f"there is no file {path}"
+    if not found:
+        raise DataError(f"{argument}: {lacking}; check the path")
+    return found
+
+
+def open_files(paths: Sequence[Path]) -> UnreadTable:
+    """Files with the same columns as one table; nothing is read yet."""
+    tables = [open_table(path, "") for path in paths]
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    for table in tables[1:]:
+        absent = [name for name in first.columns if name not in table.columns]
+        if absent:
+            raise DataError(
+                f"{table.name} has no column {absent[0]!r}, which {first.name} has; give files "
+                "with the same columns"
+            )
+
+    def load(columns: list[str], text: Collection[str]) -> pa.Table:
+        found = [table.load(columns, text) for table in tables]
+        schemas = [table.schema for table in found]
+        uneven = [name for name in columns if _common(schemas, name) is None]
+        if uneven:  # words in some of the files: of text files all are read as words then
+            words = {*text, *uneven}
+            found = [table.load(columns, words) for table in tables]
+        try:
+            return pa.concat_tables(found, promote_options="permissive")
+        except pa.ArrowException as error:
+            raise DataError(
+                f"{first.name} and the files beside it have columns of different types ({error}); "
+                "write them alike"
+            ) from error
+
+    def batches(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for table in tables:
+            assert table.batches is not None
+            yield from table.batches(schema)
+
+    notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))
+    name = f"{first.name} and {len(tables) - 1} more file(s)"
+    schemas = [table.stored for table in tables]
+    kinds = {} if None in schemas else {one: _common(schemas, one) for one in first.columns}
+    stored = pa.schema({one: kind or pa.string() for one, kind in kinds.items()}) if kinds else None
+    return UnreadTable(name, first.columns, load, notes, batches, stored)
+
+
+def _common(schemas: Sequence[pa.Schema], name: str) -> pa.DataType | None:
+    """The type that a column has, or may have, in all tables; None if there is none."""
+    fields = [pa.schema([schema.field(name)]) for schema in schemas]
+    try:
+        return pa.unify_schemas(fields, promote_options="permissive").field(name).type
+    except pa.ArrowException:
+        return None

@@ -1,0 +1,241 @@
+"""From tables of any size to a folder of arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from memohop.data.arguments import whole_number
+from memohop.data.prepared.arrays import write_array
+from memohop.data.prepared.columns import Fitted, fit_columns, known_types, write_features
+from memohop.data.prepared.folder import check_target, keep, known_input, working_folder
+from memohop.data.prepared.ids import IdDatabase, are_whole, import_duckdb
+from memohop.data.prepared.many_files import Files, find_files, open_files
+from memohop.data.prepared.reading import Prepared, is_prepared, open_prepared
+from memohop.data.prepared.roles import Options, Roles, find_roles
+from memohop.data.prepared.rows import MOST_NODES, ArcFiles, Sorted
+from memohop.data.tables.column_kinds import listed
+from memohop.data.tables.columns import ColumnEncoder
+from memohop.data.tables.labels import Class, Labels, Task, read_labels
+from memohop.data.tables.own_graph import no_labels
+from memohop.data.tables.roles import unused
+from memohop.errors import DataError, MemohopError
+from memohop.version import __version__
+
+_RAM = 4 * 2**30
+_LEAST_RAM = 512 * 2**20
+
+
+def prepare(
+    nodes: Files,
+    edges: Files,
+    folder: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    id: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    directed: bool | None = None,
+    drop_unknown: bool = False,
+    task: Literal["auto"] | Task = "auto",
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    text: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    encoder: ColumnEncoder | None = None,
+    classes: Sequence[Class] | None = None,
+    memory: int = _RAM,
+    progress: Callable[[str], None] = lambda doing: None,
+) -> Prepared:
+    """Turn tables that need not fit in RAM into a folder of arrays, as ``read_graph`` would.
+
+    Files are streamed: ids are numbered by DuckDB, arcs are sorted in parts, and features are
+    encoded some rows at a time. A few columns of the node table, whole, must fit in RAM. A folder
+    that was made from the same files with the same options is used again; files are known by path,
+    size, time of change and the SHA-256 of their first and last mebibyte. The weights of edges are
+    not used.
+
+    Args:
+        nodes: The node table: a CSV, TSV or Parquet file, a folder of such files, a pattern such as
+            ``nodes/*.csv``, or a list of these. Nodes are numbered in the order of files and rows.
+        edges: The edge table, likewise.
+        folder: Where to write; made if needed.
+        label: The column with the labels; None if there are none.
+        id: The column with the ids.
+        source: The column where an edge begins.
+        target: The column where it ends.
+        directed: Whether edges have a direction; by default as they look.
+        drop_unknown: Leave out edges that name an unknown id.
+        task: Whether the labels are classes or numbers.
+        categorical: Columns to read as categories.
+        numeric: Columns to read as numbers.
+        text: Columns to read as bags of words.
+        drop: Columns to leave out.
+        encoder: The encoder of an earlier graph, for a table with the same columns.
+        classes: The classes of that earlier graph, to keep their numbers.
+        memory: The most bytes that the process should hold, roughly.
+        progress: Called with what is done next.
+    """
+    options = Options(
+        label=label,
+        id=id,
+        source=source,
+        target=target,
+        directed=directed,
+        drop_unknown=drop_unknown,
+        task=task,
+        categorical=categorical,
+        numeric=numeric,
+        text=text,
+        drop=drop,
+        encoder=encoder,
+        classes=classes,
+    )
+    whole_number("memory", memory, least=_LEAST_RAM)
+    home = Path(folder).expanduser()
+    check_target(home)
+    node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
+    inputs = [known_input(path) for path in (*node_files, *edge_files)]
+    older = _usable(home)
+    if older and (older.manifest.inputs, older.manifest.options) == (inputs, options.plain()):
+        progress(f"{home} was made from these files, and is used again")
+        return older
+    roles = find_roles(open_files(node_files), open_files(edge_files), options)
+    with _disk_errors(home), working_folder(home) as work:
+        described = _write(work, roles, options, memory, progress)
+        progress("computing the digests")
+        files = sorted([*work.glob("*.npy"), *work.glob("*.arrow")])
+        described |= {"memohop": __version__, "options": options.plain(), "inputs": inputs}
+        keep(home, work, files, described)
+    return open_prepared(home, check=False)
+
+
+def _write(
+    work: Path,
+    roles: Roles,
+    options: Options,
+    memory: int,
+    progress: Callable[[str], None],
+) -> dict[str, Any]:
+    """Write all arrays into the working folder, and describe them."""
+    whole = are_whole(roles.nodes, [roles.id]) and are_whole(roles.edges, roles.ends)
+    scratch = work / "scratch"
+    scratch.mkdir()
+    database = IdDatabase(scratch, memory // 2, whole=whole)
+    try:
+        progress("numbering the nodes")
+        count = database.add_nodes(roles.nodes, roles.id, work / "ids.arrow")
+        if count > MOST_NODES:
+            raise DataError(f"{roles.nodes.name} has {count} nodes; the most is {MOST_NODES}")
+        progress(f"reading labels and columns of {count} nodes")
+        labels = _labels(roles, options, count)
+        write_array(work / "labels.npy", labels.y)
+        fitted, told = _fit(roles, options.encoder, count, memory // 4)
+        is_sparse, notes = write_features(roles.nodes, fitted, work)
+        progress("numbering and sorting the edges")
+        arcs, warnings = _arcs(work, scratch, database, roles, options, count)
+    finally:
+        database.close()
+    more = [name for name in roles.edges.columns if name not in roles.ends]
+    warnings += unused(more, "column", f"{roles.edges.name}: ")
+    return {
+        "nodes": count,
+        "arcs": arcs.arcs,
+        "directed": arcs.directed,
+        "features": len(fitted.encoder.feature_names),
+        "sparse": is_sparse,
+        "task": labels.task,
+        "classes": labels.classes,
+        "label": roles.label,
+        "encoder": fitted.encoder.to_json(),
+        "notes": [
+            *roles.nodes.notes,
+            *roles.edges.notes,
+            f"{count} nodes, column {roles.id!r} is their id",
+            *arcs.notes,
+            *labels.notes,
+            *told,
+            *notes,
+        ],
+        "warnings": [*warnings, *labels.warnings],
+    }
+
+
+def _labels(roles: Roles, options: Options, count: int) -> Labels:
+    if roles.label is None:
+        return no_labels(count, options.classes, options.task)
+    column = roles.nodes.read([roles.label], text=[roles.label])[roles.label]
+    return read_labels(column, roles.label, options.task, options.classes)
+
+
+def _fit(
+    roles: Roles, encoder: ColumnEncoder | None, count: int, memory: int
+) -> tuple[Fitted, list[str]]:
+    """How columns become features, and the notes on it."""
+    if encoder is not None:
+        return known_types(roles.nodes, encoder, rows=count, memory=memory), []
+    fitted = fit_columns(roles.nodes, roles.columns, roles.readings, rows=count, memory=memory)
+    dropped = [name for name, reading in roles.readings.items() if reading == "drop"]
+    told = [f"dropped as asked: {listed(dropped)}"] if dropped else []
+    return fitted, told + fitted.encoder.describe()
+
+
+def _arcs(
+    work: Path,
+    scratch: Path,
+    database: IdDatabase,
+    roles: Roles,
+    options: Options,
+    count: int,
+) -> tuple[Sorted, list[str]]:
+    """Write the rows; return what became of the edges, and warnings."""
+    database.check_header(roles.edges, roles.ends)
+    edges = 0
+    with closing(ArcFiles(scratch, count)) as files:
+        for begin, end in database.edges(roles.edges, roles.ends):
+            known = (begin >= 0) & (end >= 0)
+            edges += len(known)
+            files.add(begin[known], end[known])
+    if not edges:
+        raise DataError(f"{roles.edges.name} has column names and no rows; give at least one row")
+    warnings = []
+    if lost := edges - files.edges:
+        named = database.unknown(roles.edges, roles.ends)
+        if not options.drop_unknown or lost == edges:
+            raise DataError(
+                f"{roles.edges.name}: {lost} of {edges} edges name a node that is not in the node "
+                f"table, such as {named}; correct the ids, or drop these edges "
+                "(drop_unknown=True, --drop-unknown)"
+            )
+        warnings.append(f"{lost} edge(s) dropped that name unknown nodes, such as {named}")
+    return files.write(work, directed=options.directed), warnings
+
+
+def _usable(folder: Path) -> Prepared | None:
+    """The graph of an earlier preparation, if it is there and nobody changed it."""
+    if not is_prepared(folder):
+        return None
+    try:
+        return open_prepared(folder)
+    except DataError:
+        return None
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    """What the disk refuses, and the database with it, as errors that say what to do."""
+    duckdb = import_duckdb()
+    try:
+        yield
+    except MemohopError:
+        raise
+    except (OSError, duckdb.Error) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        older = "the older graph is as it was" if is_prepared(folder) else "nothing was left behind"
+        raise DataError(
+            f"{folder} could not be written ({said.strip()}); {older}: make room there, or name "
+            "a folder on another disk"
+        ) from error

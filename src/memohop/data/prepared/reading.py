@@ -1,0 +1,226 @@
+"""A prepared graph, read from the disk where it is used."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import psutil
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import sparse
+
+from memohop.data.prepared.arrays import map_array
+from memohop.data.prepared.folder import MANIFEST, Manifest, check_files, read_manifest
+from memohop.data.tables.columns import ColumnEncoder
+from memohop.data.tables.feature_matrix import Matrix
+from memohop.data.tables.labels import Class, Labels, Task
+from memohop.data.tables.own_graph import Described, OwnGraph, own_graph
+from memohop.errors import DataError
+
+_OF_FREE = 0.8  # share of the free RAM that a graph may take
+
+
+class Rows(NamedTuple):
+    """The neighbours of node ``u`` are ``indices[indptr[u]:indptr[u + 1]]``, in ascending order.
+
+    Attributes:
+        indptr: ``int64``, ``[nodes + 1]``.
+        indices: ``int32``, ``[arcs]``.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+
+    def block(self, nodes: slice) -> Rows:
+        """The rows of some nodes, in RAM."""
+        bounds = np.array(self.indptr[nodes.start : nodes.stop + 1])
+        return Rows(bounds - bounds[0], np.array(self.indices[bounds[0] : bounds[-1]]))
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A graph in a folder that :func:`prepare` wrote; its arrays are mapped and read-only.
+
+    Attributes:
+        folder: The folder.
+        manifest: The content of its ``prepared.json``.
+    """
+
+    folder: Path
+    manifest: Manifest
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes."""
+        return self.manifest.nodes
+
+    @property
+    def arcs(self) -> int:
+        """The number of arcs, of which an edge without a direction has two."""
+        return self.manifest.arcs
+
+    @property
+    def directed(self) -> bool:
+        """Whether an edge is one arc, or one each way."""
+        return self.manifest.directed
+
+    @property
+    def features(self) -> int:
+        """The number of features."""
+        return self.manifest.features
+
+    @property
+    def task(self) -> Task:
+        """Whether the labels are classes or numbers."""
+        return self.manifest.task
+
+    @property
+    def classes(self) -> list[Class]:
+        """What each class number stands for; empty if numbers are to be predicted."""
+        return self.manifest.classes
+
+    @property
+    def notes(self) -> list[str]:
+        """What was done to the tables, in plain words."""
+        return [*self.manifest.notes, *self.manifest.warnings]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The notes on likely mistakes and on anything left out."""
+        return self.manifest.warnings
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the manifest, and so of the whole graph."""
+        return self.manifest.sha256
+
+    @cached_property
+    def encoder(self) -> ColumnEncoder:
+        """How columns became features."""
+        return ColumnEncoder.from_json(self.manifest.encoder)
+
+    @cached_property
+    def out(self) -> Rows:
+        """The nodes that each node points to."""
+        return Rows(self._array("out-indptr"), self._array("out-indices"))
+
+    @cached_property
+    def into(self) -> Rows:
+        """The nodes that point to each node; the same as :attr:`out` if there is no direction."""
+        if not self.directed:
+            return self.out
+        return Rows(self._array("in-indptr"), self._array("in-indices"))
+
+    @cached_property
+    def x(self) -> Matrix:
+        """The features, ``float32``: a mapped array, or a ``csr_array`` of mapped arrays."""
+        if not self.manifest.sparse:
+            return self._array("features")
+        data, indices, indptr = (
+            self._array(f"features-{part}") for part in ("data", "indices", "indptr")
+        )
+        return _sparse_rows(data, indices, indptr, self.features)
+
+    @cached_property
+    def y(self) -> NDArray[Any]:
+        """Class numbers, -1 for a node without a label; or numbers, NaN for a node without one."""
+        return self._array("labels")
+
+    @cached_property
+    def ids(self) -> pa.ChunkedArray:
+        """The id of each node, whole numbers or strings."""
+        path = self.folder / self.manifest.files["ids"].file
+        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()["id"]
+
+    def features_of(self, nodes: slice) -> Matrix:
+        """The features of some nodes, in RAM, dense or sparse."""
+        if not self.manifest.sparse:
+            return np.array(self.x[nodes])
+        bounds = np.array(self._array("features-indptr")[nodes.start : nodes.stop + 1])
+        inside = slice(bounds[0], bounds[-1])
+        data, indices = (
+            np.array(self._array(f"features-{part}")[inside]) for part in ("data", "indices")
+        )
+        return _sparse_rows(data, indices, bounds - bounds[0], self.features)
+
+    def in_ram(self) -> OwnGraph:
+        """The whole graph in RAM, as :func:`memohop.read_graph` reads it.
+
+        A graph that takes more RAM than there is free is a :class:`DataError`.
+        """
+        needed = 24 * self.arcs + self._bytes("features") + 16 * self.nodes
+        free = psutil.virtual_memory().available
+        if needed > _OF_FREE * free:
+            raise DataError(
+                f"{self.folder} takes about {needed / 1e9:.1f} GB in RAM, and {free / 1e9:.1f} GB "
+                "are free; free some, or use a machine with more"
+            )
+        indptr, indices = self.out
+        arcs = np.empty((2, self.arcs), dtype=np.int64)
+        arcs[0], arcs[1] = np.repeat(np.arange(self.nodes), np.diff(indptr)), indices
+        labels = Labels(np.array(self.y), self.classes, [], [], self.task)
+        x = self.features_of(slice(0, self.nodes))
+        ids = np.asarray(self.ids.to_numpy(zero_copy_only=False))
+        found = Described(x, labels, self.encoder)
+        return own_graph(
+            found,
+            arcs,
+            ids,
+            directed=self.directed,
+            notes=self.manifest.notes,
+            warnings=self.warnings,
+        )
+
+    def _array(self, name: str) -> NDArray[Any]:
+        return map_array(self.folder / self.manifest.files[name].file)
+
+    def _bytes(self, kind: str) -> int:
+        files = self.manifest.files.items()
+        return sum(info.size for name, info in files if name.split("-")[0] == kind)
+
+    def __repr__(self) -> str:
+        how = "directed" if self.directed else "undirected"
+        return (
+            f"Prepared({str(self.folder)!r}, {self.nodes} nodes, {self.arcs} arcs, {how}, "
+            f"{self.features} features)"
+        )
+
+
+def open_prepared(folder: str | os.PathLike[str], *, check: bool = True) -> Prepared:
+    """Open the folder that :func:`prepare` wrote.
+
+    Args:
+        folder: The folder.
+        check: Whether to read all files and compare their SHA-256 with those recorded; otherwise
+            only their sizes are compared.
+    """
+    path = Path(folder).expanduser()
+    manifest = read_manifest(path)
+    check_files(path, manifest, digests=check)
+    return Prepared(path, manifest)
+
+
+def is_prepared(folder: Path) -> bool:
+    """Whether this is a folder with a prepared graph."""
+    return (folder / MANIFEST).is_file()
+
+
+def _sparse_rows(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], features: int
+) -> sparse.csr_array:
+    """A sparse matrix that shares its arrays; the constructor would check and copy them.
+
+    Only ``indptr``, a number for each row, is copied: SciPy expects it in the type of the indices.
+    """
+    if len(data) < 2**31:
+        indptr = indptr.astype(np.int32)
+    else:
+        indices = indices.astype(np.int64)
+    matrix = sparse.csr_array((len(indptr) - 1, features), dtype=np.float32)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix

@@ -1,0 +1,155 @@
+"""Networks over a prepared graph: the arcs stay on the disk, and are read block by block.
+
+Only hidden state and memory of all nodes are in RAM, two numbers for each channel of a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from memohop.data.sparse_features import as_csr, is_sparse, sharing
+from memohop.inference.blocks import Blocks, logits_of
+from memohop.networks import MemoryNetwork
+from memohop.networks.base import Features
+from memohop.nn import SparseFeatures
+from memohop.nn.graph import normalised
+
+if TYPE_CHECKING:
+    from memohop.data.prepared import Prepared, Rows
+    from memohop.data.tables.feature_matrix import Matrix
+
+_ROWS = 1 << 16  # of the adjacency matrix, that are in RAM at once
+
+
+class DiskMatrix:
+    """The matrix of a :class:`memohop.Graph` of a prepared graph, of which rows are read.
+
+    Args:
+        graph: The prepared graph.
+        direction: As for :class:`memohop.Graph`, like the next two.
+        self_loops: What becomes of the diagonal.
+        norm: How rows are divided.
+    """
+
+    def __init__(
+        self, graph: Prepared, *, direction: str, self_loops: str = "keep", norm: str = "none"
+    ) -> None:
+        self.nodes = graph.nodes
+        self._graph, self._direction, self._self_loops = graph, direction, self_loops
+        self._norm = norm
+
+    def rows(self, nodes: slice) -> sparse.csr_array:
+        """The rows of some nodes, ``[rows, nodes]``, in float32."""
+        matrix = self._counts(nodes)
+        weight = normalised(
+            torch.from_numpy(matrix.data),
+            self._norm,
+            lambda: torch.from_numpy(np.repeat(self.sums[nodes], np.diff(matrix.indptr))),
+            lambda: torch.from_numpy(self._column_sums[matrix.indices]),
+        )
+        matrix.data = weight.numpy()
+        return matrix
+
+    def __matmul__(self, hidden: Tensor) -> Tensor:
+        """The product with ``[nodes, D]``, some rows at a time."""
+        found = torch.empty_like(hidden)
+        for nodes in self.blocks():
+            found[nodes] = sharing(self.rows(nodes)) @ hidden
+        return found
+
+    def blocks(self) -> Iterator[slice]:
+        """Slices of all nodes, in order."""
+        return slices(self.nodes, _ROWS)
+
+    @cached_property
+    def sums(self) -> NDArray[np.float32]:
+        """The sum of each row before it is normalised, ``[nodes]``."""
+        return np.concatenate([self._counts(nodes).sum(axis=1) for nodes in self.blocks()])
+
+    @property
+    def _column_sums(self) -> NDArray[np.float32]:
+        turned = {"out": "in", "in": "out"}.get(self._direction)
+        return self.sums if turned is None else self._turned.sums
+
+    @cached_property
+    def _turned(self) -> DiskMatrix:
+        turned = {"out": "in", "in": "out"}[self._direction]
+        return DiskMatrix(self._graph, direction=turned, self_loops=self._self_loops)
+
+    def _counts(self, nodes: slice) -> sparse.csr_array:
+        """The rows before they are normalised."""
+        ways = {"out": [self._graph.out], "in": [self._graph.into]}
+        either = [self._graph.out, self._graph.into]
+        parts = [_ones(way, nodes, self.nodes) for way in ways.get(self._direction, either)]
+        matrix = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        if self._direction == "undirected":
+            matrix.data[:] = 1
+        if self._self_loops != "keep":
+            own = np.repeat(np.arange(nodes.start, nodes.stop), np.diff(matrix.indptr))
+            matrix.data[matrix.indices == own] = 0
+            matrix.eliminate_zeros()
+        if self._self_loops == "add":
+            shape = (nodes.stop - nodes.start, self.nodes)
+            matrix = matrix + sparse.eye_array(
+                *shape, k=nodes.start, dtype=np.float32, format="csr"
+            )
+        return matrix
+
+
+class DiskBlocks(Blocks):
+    """All nodes of a prepared graph, for networks of graph convolutions in evaluation mode.
+
+    Args:
+        features: From a slice of nodes to their features, dense or sparse.
+        matrix: The graph under the policies of the network.
+        channels: The width of the network.
+    """
+
+    def __init__(
+        self,
+        features: Callable[[slice], Matrix],
+        matrix: DiskMatrix,
+        channels: int,
+    ) -> None:
+        self._read, self._matrix = features, matrix
+        self._make_room(matrix.nodes, channels)
+
+    def _features(self, rows: slice) -> Features:
+        x = self._read(rows)
+        if is_sparse(x):
+            return SparseFeatures(as_csr(x, torch.float32))
+        return torch.from_numpy(np.ascontiguousarray(x))
+
+
+def logits_from_disk(
+    network: MemoryNetwork, graph: Prepared, features: Callable[[slice], Matrix]
+) -> Tensor:
+    """The outputs of a network of graph convolutions for every node, ``[nodes, outputs]``.
+
+    Args:
+        network: In evaluation mode, without an address.
+        graph: The prepared graph.
+        features: From a slice of nodes to their features.
+    """
+    matrix = DiskMatrix(graph, **network.policies_in_force)
+    return logits_of(network, DiskBlocks(features, matrix, network.input.out_channels))
+
+
+def slices(nodes: int, rows: int) -> Iterator[slice]:
+    """Slices of so many rows each."""
+    return (slice(start, min(start + rows, nodes)) for start in range(0, nodes, rows))
+
+
+def _ones(rows: Rows, nodes: slice, columns: int) -> sparse.csr_array:
+    indptr, indices = rows.block(nodes)
+    ones = np.ones(len(indices), dtype=np.float32)
+    shape = (len(indptr) - 1, columns)
+    return sparse.csr_array((ones, indices, indptr.astype(np.int32)), shape=shape)

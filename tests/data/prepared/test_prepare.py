@@ -1,0 +1,213 @@
+"""A prepared folder holds what `read_graph` reads, however the tables are cut into files."""
+
+import gzip
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from scipy import sparse
+
+import memohop
+from memohop.data.tables import read_graph
+
+pytest.importorskip("duckdb")
+
+NODES = """id,age,city,active,about,kind
+a,31,Rome,yes,likes red wine,x
+b,,Paris,no,likes old books,y
+c,45,Rome,no,likes red books,x
+d,22,Oslo,yes,likes old wine,
+e,60,Paris,yes,NA,y
+"""
+EDGES = """source,target
+a,b
+b,c
+c,a
+a,b
+d,d
+e,a
+"""
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(text)
+    return path
+
+
+def cut(folder, text, ending="csv"):
+    """The rows of a text, two in a file."""
+    header, *rows = text.splitlines()
+    for start in range(0, len(rows), 2):
+        content = "\n".join([header, *rows[start : start + 2], ""]).encode()
+        name = f"part-{start}.{ending}"
+        folder.mkdir(exist_ok=True, parents=True)
+        (folder / name).write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    return folder
+
+
+def random_tables(folder, *, nodes=300, edges=2000, seed=0, listed_twice=False, more=0):
+    """Parquet files with every kind of column; ids are whole numbers in no order."""
+    generator = np.random.default_rng(seed)
+    ids = generator.permutation(10 * nodes)[:nodes]
+    words = np.array([f"word{number}" for number in range(60)])
+    table = pa.table(
+        {
+            "id": ids,
+            **{f"number{number}": generator.normal(size=nodes) for number in range(more)},
+            "amount": generator.lognormal(sigma=2, size=nodes),
+            "share": pa.array(generator.normal(size=nodes), mask=generator.random(nodes) < 0.1),
+            "count": generator.poisson(0.1, nodes),
+            "flag": generator.random(nodes) < 0.3,
+            "zip_code": generator.integers(40, size=nodes),
+            "city": words[generator.integers(12, size=nodes)],
+            "about": [" ".join(words[generator.integers(len(words), size=6)]) for _ in ids],
+            "kind": pa.array(
+                words[generator.integers(3, size=nodes)], mask=generator.random(nodes) < 0.3
+            ),
+        }
+    )
+    ends = ids[generator.integers(nodes, size=(2, edges))]
+    if listed_twice:
+        ends = np.hstack([ends, ends[::-1, : edges // 2]])
+    pairs = pa.table({"source": ends[0], "target": ends[1]})
+    for name, whole in (("nodes", table), ("edges", pairs)):
+        (folder / name).mkdir(parents=True)
+        third = whole.num_rows // 3 + 1
+        for start in range(0, whole.num_rows, third):
+            path = folder / name / f"{start:06}.parquet"
+            pa.parquet.write_table(whole.slice(start, third), path)
+        pa.parquet.write_table(whole, folder / f"{name}.parquet")
+    return folder
+
+
+def assert_same(prepared, expected):
+    data = expected.data
+    source = np.repeat(np.arange(prepared.nodes), np.diff(prepared.out.indptr))
+    assert np.array_equal(np.stack([source, prepared.out.indices]), data.edge_index.numpy())
+    target = np.repeat(np.arange(prepared.nodes), np.diff(prepared.into.indptr))
+    reversed_arcs = np.stack([prepared.into.indices, target])
+    order = np.lexsort(reversed_arcs[::-1])
+    assert np.array_equal(reversed_arcs[:, order], data.edge_index.numpy())
+    assert prepared.directed == expected.directed
+    assert prepared.encoder == expected.encoder
+    x = expected.x
+    assert sparse.issparse(prepared.x) == sparse.issparse(x)
+    dense = [part.toarray() if sparse.issparse(part) else part for part in (prepared.x, x)]
+    assert np.array_equal(*dense)
+    assert np.array_equal(prepared.y, data.y.numpy(), equal_nan=data.y.is_floating_point())
+    assert prepared.classes == expected.classes
+    assert prepared.ids.to_pylist() == expected.ids.tolist()
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+@pytest.mark.parametrize("directed", [None, True, False])
+def test_many_small_text_files_are_one_table(tmp_path, directed, ending):
+    nodes, edges = cut(tmp_path / "n", NODES, ending), cut(tmp_path / "e", EDGES, ending)
+    found = memohop.prepare(nodes, edges, tmp_path / "graph", label="kind", directed=directed)
+    whole = write(tmp_path, "nodes.csv", NODES), write(tmp_path, "edges.csv", EDGES)
+    assert_same(found, read_graph(*whole, label="kind", directed=directed))
+    assert_same(memohop.open_prepared(tmp_path / "graph"), found.in_ram())
+
+
+@pytest.mark.parametrize(
+    ("drop", "more", "is_sparse"),
+    [(["about", "zip_code"], 0, False), ([], 0, True), ([], 60, False)],
+    ids=["few", "mostly zeros", "many"],
+)
+@pytest.mark.parametrize("listed_twice", [False, True])
+def test_parquet_with_every_kind_of_column(tmp_path, listed_twice, drop, more, is_sparse):
+    tables = random_tables(tmp_path, listed_twice=listed_twice, more=more)
+    options = {"label": "kind", "drop": drop}
+    found = memohop.prepare(tables / "nodes", tables / "edges", tmp_path / "graph", **options)
+    expected = read_graph(tables / "nodes.parquet", tables / "edges.parquet", **options)
+    assert_same(found, expected)
+    assert found.directed == listed_twice
+    assert sparse.issparse(found.x) == is_sparse
+    rows = found.features_of(slice(100, 200))
+    if is_sparse:
+        rows = rows.toarray()
+        assert isinstance(found.x.data, np.memmap)
+    assert np.array_equal(rows, expected.data.x.to_dense()[100:200].numpy())
+    block = found.out.block(slice(100, 200))
+    assert np.array_equal(block.indices, found.out.indices[slice(*found.out.indptr[[100, 200]])])
+
+
+def test_columns_are_fitted_in_several_passes(tmp_path, monkeypatch):
+    tables = random_tables(tmp_path)
+    monkeypatch.setattr("memohop.data.prepared.columns._BYTES", 10**9)  # one column at a time
+    monkeypatch.setattr("memohop.data.prepared.columns._CHUNK", 7)
+    found = memohop.prepare(tables / "nodes", tables / "edges", tmp_path / "graph", label="kind")
+    expected = read_graph(tables / "nodes.parquet", tables / "edges.parquet", label="kind")
+    assert_same(found, expected)
+
+
+def test_a_pattern_a_list_and_strings_as_ids_beside_numbers(tmp_path):
+    tables = random_tables(tmp_path)
+    whole = pa.parquet.read_table(tables / "edges.parquet")
+    pa.csv.write_csv(whole, tables / "edges.csv")
+    found = memohop.prepare(
+        f"{tables}/nodes/*.parquet", [tables / "edges.csv"], tmp_path / "graph", label="kind"
+    )
+    assert found.ids.type == pa.int64()
+    expected = read_graph(tables / "nodes.parquet", tables / "edges.parquet", label="kind")
+    assert_same(found, expected)
+
+
+def test_a_column_with_words_in_one_file_only_is_one_of_words(tmp_path):
+    nodes = tmp_path / "n"
+    write(nodes, "1.csv", "id,code,k\na,1,x\nb,1,y\n")
+    write(nodes, "2.csv", "id,code,k\nc,B,x\nd,B,y\n")
+    edges = write(tmp_path, "e.csv", "source,target\na,b\nc,d\n")
+    found = memohop.prepare(nodes, edges, tmp_path / "graph", label="k")
+    assert found.encoder.feature_names == ["code=1", "code=B"]
+    assert found.x.tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
+
+
+def test_without_labels_and_with_an_encoder_of_another_graph(tmp_path):
+    first = write(tmp_path, "n1.csv", NODES), write(tmp_path, "e1.csv", EDGES)
+    known = read_graph(*first, label="kind")
+    second = (
+        write(tmp_path, "n2.csv", "id,age,city,active,about\np,40,Rome,no,red\nq,1,Bonn,yes,\n"),
+        write(tmp_path, "e2.csv", "source,target\np,q\n"),
+    )
+    options = {"encoder": known.encoder, "classes": known.classes}
+    found = memohop.prepare(*second, tmp_path / "graph", **options)
+    assert_same(found, read_graph(*second, label=None, **options))
+    assert any("'Bonn'" in note for note in found.notes)
+
+
+def test_edges_to_unknown_nodes_may_be_dropped(tmp_path):
+    files = write(tmp_path, "n.csv", NODES), write(tmp_path, "e.csv", EDGES + "a,zz\n")
+    options = {"label": "kind", "drop_unknown": True, "directed": True}
+    found = memohop.prepare(*files, tmp_path / "graph", **options)
+    assert_same(found, read_graph(*files, **options))
+    assert any("1 edge(s) dropped" in note and "'zz'" in note for note in found.notes)
+
+
+def test_the_same_files_are_not_prepared_again(tmp_path):
+    files = write(tmp_path, "n.csv", NODES), write(tmp_path, "e.csv", EDGES)
+    folder = tmp_path / "graph"
+
+    def told(**options):
+        said = []
+        memohop.prepare(*files, folder, progress=said.append, **options)
+        return " ".join(said)
+
+    assert "used again" not in told(label="kind")
+    assert "used again" in told(label="kind")
+    assert "used again" not in told(label="kind", directed=True)  # another option
+    moved = files[1].stat().st_mtime_ns + 10**9
+    os.utime(files[1], ns=(moved, moved))
+    assert "used again" not in told(label="kind", directed=True)
+    assert "used again" in told(label="kind", directed=True)
+    files[1].write_text(EDGES.replace("e,a", "e,b"))  # of the same size
+    os.utime(files[1], ns=(moved, moved))
+    assert "used again" not in told(label="kind", directed=True)
+    kept = memohop.open_prepared(folder)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"prepared.json", *(info.file for info in kept.manifest.files.values())}

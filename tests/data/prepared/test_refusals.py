@@ -1,0 +1,218 @@
+"""What can go wrong while a graph is prepared, or after it; nothing half done is left behind."""
+
+import errno
+import os
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import memohop
+from memohop import outputs
+from memohop.data.prepared.arrays import ArrayFile
+from memohop.errors import DataError, UsageError
+
+pytest.importorskip("duckdb")
+
+NODES = "id,v,k\na,1,x\nb,2,y\nc,3,x\nd,5,y\n"
+EDGES = "source,target\na,b\nb,c\n"
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Writes tables, and returns the three paths of a preparation."""
+
+    def write(nodes=NODES, edges=EDGES):
+        for name, text in (("n.csv", nodes), ("e.csv", edges)):
+            (tmp_path / name).write_text(text)
+        return tmp_path / "n.csv", tmp_path / "e.csv", tmp_path / "graph"
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "words"),
+    [
+        ({"edges": EDGES + "a,c\n" * 5000 + "a\n" + "a,c\n" * 10}, {}, r"e\.csv.*line 5004"),
+        ({"edges": EDGES + "\n\na,b,c\n"}, {}, r"e\.csv.*line 6: .*Expected 2 columns, got 3"),
+        ({"nodes": NODES + '"e\ne",7,x\nf,6,x,1\n'}, {}, r"n\.csv.*line 8"),
+        ({"edges": EDGES + "a,zz\n"}, {}, r"e\.csv: 1 of 3 edges.*'zz' \(row 3\).*--drop-unknown"),
+        ({"nodes": NODES + "b,7,x\n"}, {}, r"n\.csv: 1 id\(s\) in column 'id'.*'b'"),
+        ({"nodes": NODES + ",7,x\n"}, {}, r"n\.csv: column 'id' has no id in row 5"),
+        ({"edges": "a,b\nb,c\n"}, {}, r"first line of .*e\.csv is an edge"),
+        ({"edges": "source,target\n"}, {}, r"e\.csv.* no rows"),
+        ({"nodes": "id,v,k\n"}, {}, r"n\.csv.* no rows"),
+        ({"edges": "source\na\n"}, {}, r"e\.csv has one column"),
+    ],
+)
+def test_bad_tables_are_named(tables, changed, options, words):
+    *files, folder = tables(**changed)
+    with pytest.raises(DataError, match=words):
+        memohop.prepare(*files, folder, label="k", **options)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"label": "kk"}, "no column of .* for label named 'kk'"),
+        ({"id": "ident"}, "no column of .* for id named 'ident'"),
+        ({"target": "end"}, "no column of .* for target named 'end'"),
+        ({"drop": ["w"]}, "no column of .* for drop named 'w'"),
+        ({"memory": 5}, "memory=5 is too small"),
+        ({"directed": "yes"}, "directed='yes'"),
+    ],
+)
+def test_missing_columns_and_bad_options(tables, options, words):
+    *files, folder = tables()
+    with pytest.raises(UsageError, match=words):
+        memohop.prepare(*files, folder, **options)
+    assert not folder.exists()
+
+
+def test_a_file_that_lacks_a_column_is_named(tmp_path, tables):
+    nodes, edges, folder = tables()
+    (tmp_path / "n2.csv").write_text("id,k\ne,x\n")
+    with pytest.raises(DataError, match=r"n2\.csv has no column 'v', which .*n\.csv has"):
+        memohop.prepare([nodes, tmp_path / "n2.csv"], edges, folder, label="k")
+
+
+def test_no_files(tmp_path, tables):
+    nodes, edges, folder = tables()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"nodes: .*empty holds no tables"):
+        memohop.prepare(tmp_path / "empty", edges, folder)
+    with pytest.raises(DataError, match=r"edges: there is no file .*x\*\.csv"):
+        memohop.prepare(nodes, tmp_path / "x*.csv", folder)
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path, tables):
+    *files, folder = tables()
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError, match=r"holds thesis\.txt"):
+        memohop.prepare(*files, folder)
+    with pytest.raises(UsageError, match="no prepared graph"):
+        memohop.open_prepared(folder)
+
+
+def test_a_full_disk_leaves_the_older_graph(tables, monkeypatch):
+    *files, folder = tables()
+    older = memohop.prepare(*files, folder, label="k").digest
+    written = ArrayFile.append
+
+    def fills(self, values):
+        if self.path.name == "out-indices.npy":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written(self, values)
+
+    monkeypatch.setattr(ArrayFile, "append", fills)
+    with pytest.raises(DataError, match=r"No space left on device\); the older graph is as it was"):
+        memohop.prepare(*files, folder, label="k", directed=True)
+    assert memohop.open_prepared(folder).digest == older
+    assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("limit", [100_000, 700_000], ids=["the database's", "ours"])
+def test_files_that_may_not_grow(tmp_path, limit):
+    resource = pytest.importorskip("resource", reason="files cannot be limited here")
+    count = 120_000
+    ids = np.arange(count)
+    pa.parquet.write_table(pa.table({"id": ids, "v": ids % 7}), tmp_path / "n.parquet")
+    edges = pa.table({"source": ids, "target": (ids * 7) % count})
+    pa.parquet.write_table(edges, tmp_path / "e.parquet")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        with pytest.raises(DataError, match=r"could not be written .*nothing was left behind"):
+            memohop.prepare(tmp_path / "n.parquet", tmp_path / "e.parquet", tmp_path / "graph")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not (tmp_path / "graph").exists()
+
+
+def test_a_killed_preparation_leaves_nothing_that_looks_finished(tables, tmp_path, monkeypatch):
+    """What is on the disk at some points is what a process that is killed there would leave."""
+    *files, folder = tables()
+    left = []
+
+    def look(*_):
+        copy = tmp_path / f"left-{len(left)}"
+        shutil.copytree(folder, copy)
+        working = copy / f".preparing-{os.getpid()}"
+        working.rename(copy / ".preparing-999999999")  # no process has this number
+        left.append(copy)
+
+    def look_and_write(*arguments):
+        look()
+        outputs.write_whole(*arguments)
+
+    monkeypatch.setattr("memohop.data.prepared.folder.write_whole", look_and_write)
+    memohop.prepare(*files, folder, progress=lambda doing: look())
+    assert len(left) == 5
+    assert (folder / "prepared.json").exists()
+    for copy in left:
+        assert list(copy.iterdir())
+        with pytest.raises(UsageError, match="no prepared graph"):
+            memohop.open_prepared(copy)
+    monkeypatch.undo()
+    for copy in (left[2], left[-1]):
+        memohop.prepare(*files, copy)
+        assert {path.name for path in copy.iterdir()} == {path.name for path in folder.iterdir()}
+
+
+def test_two_preparations_of_one_folder(tables):
+    *files, folder = tables()
+    (folder / f".preparing-{os.getppid()}").mkdir(parents=True)
+    with pytest.raises(DataError, match=f"process {os.getppid()} is preparing"):
+        memohop.prepare(*files, folder)
+
+
+def test_any_changed_byte_is_refused_and_prepared_again(tables):
+    *files, folder = tables()
+    memohop.prepare(*files, folder, label="k")
+    for path in sorted(folder.iterdir()):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=f"{path.name} is missing, damaged or was changed"):
+            memohop.open_prepared(folder)
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    assert memohop.open_prepared(folder).arcs == 4
+    path.write_bytes(content[:-1])
+    with pytest.raises(DataError, match="damaged"):
+        memohop.open_prepared(folder, check=False)
+    memohop.prepare(*files, folder, label="k")
+    assert memohop.open_prepared(folder).arcs == 4
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prepared")
+    (folder / "n.csv").write_text(NODES)
+    (folder / "e.csv").write_text(EDGES)
+    memohop.prepare(folder / "n.csv", folder / "e.csv", folder / "graph", label="k")
+    return folder / "graph" / "prepared.json"
+
+
+@pytest.mark.fuzz
+@given(st.data())
+def test_any_other_manifest_is_refused(manifest, data):
+    whole = manifest.read_bytes()
+    start = data.draw(st.integers(0, len(whole) - 1))
+    end = data.draw(st.integers(start, min(start + 40, len(whole))))
+    changed = whole[:start] + data.draw(st.binary(max_size=40)) + whole[end:]
+    manifest.write_bytes(changed)
+    try:
+        if changed == whole:
+            memohop.open_prepared(manifest.parent)
+        else:
+            with pytest.raises(DataError):
+                memohop.open_prepared(manifest.parent)
+    finally:
+        manifest.write_bytes(whole)

@@ -1,0 +1,217 @@
+"""Predictions from the disk, block by block, are those of the same graph in RAM."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import torch
+from scipy import sparse
+
+import memohop
+from memohop import GraphClassifier, GraphRegressor, UsageError
+from memohop.cli import main
+from memohop.inference import from_disk
+from memohop.nn.graph import DIRECTIONS, NORMS, SELF_LOOPS, adjacency
+from memohop.own import by_blocks
+from memohop.own.candidates import networks
+from memohop.own.candidates.spaces import SPACES
+from memohop.own.ensemble import Component, Ensemble
+from memohop.own.predictions import write_tables
+from memohop.own.problem import Inputs
+from memohop.own.views import View, side_by_side
+
+pytest.importorskip("duckdb")
+
+NODES = 90
+KINDS = ("lightgbm", "linear+neighbours", "linear+rows", "mlp", "gcn+mmp", "gcn-res")
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    """Blocks of 13 nodes and networks of three epochs."""
+    whole = networks.train
+    monkeypatch.setattr(
+        networks, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3})
+    )
+    monkeypatch.setattr(from_disk, "_ROWS", 13)
+    monkeypatch.setattr(by_blocks, "_ROWS", 13)
+
+
+@pytest.fixture(scope="module", params=["directed", "sparse", "wide"])
+def tables(request, tmp_path_factory):
+    """Two files, and how they are prepared."""
+    folder = tmp_path_factory.mktemp(request.param)
+    generator = np.random.default_rng(1)
+    y = np.arange(NODES) % 3
+    columns = {
+        "id": [f"n{number}" for number in range(NODES)],
+        "v": generator.normal(size=NODES) + y,
+        "w": pa.array(generator.normal(size=NODES), mask=generator.random(NODES) < 0.2),
+        "k": pa.array(np.array(["a", "b", "c"])[y], mask=generator.random(NODES) < 0.2),
+        "amount": y + generator.normal(size=NODES),
+    }
+    if request.param == "sparse":
+        columns["city"] = [f"city{number}" for number in generator.integers(60, size=NODES)]
+        columns |= {f"z{n}": (generator.random(NODES) < 0.1).astype(int) for n in range(60)}
+    if request.param == "wide":
+        columns |= {f"z{number}": generator.normal(size=NODES) for number in range(260)}
+    ends = generator.integers(NODES, size=(2, 200))
+    ends[:, :3] = 5  # arcs from a node to itself
+    names = np.array(columns["id"])[ends]
+    pa.parquet.write_table(pa.table(columns), folder / "n.parquet")
+    pa.parquet.write_table(pa.table({"s": names[0], "t": names[1]}), folder / "e.parquet")
+    return folder / "n.parquet", folder / "e.parquet", request.param == "directed"
+
+
+@pytest.fixture(scope="module")
+def graph(tables):
+    nodes, edges, directed = tables
+    options = {"label": "k", "drop": ["amount"], "directed": directed}
+    return memohop.prepare(nodes, edges, nodes.parent / "graph", **options)
+
+
+def everything(estimator, data, kinds):
+    """An estimator that keeps a model of each kind, whatever validation thinks."""
+    fitted = [
+        copy.copy(estimator).set_params(models=[name]).fit(data).model_.components[0]
+        for name in kinds
+    ]
+    found = estimator.set_params(models=["linear"]).fit(data)
+    found.model_ = Ensemble(
+        tuple(Component(one.setting, 1 / len(fitted), one.models) for one in fitted), 1.3
+    )
+    return found
+
+
+def block_outputs(model, graph, tmp_path, tell=lambda text: None):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    found = list(by_blocks.outputs_by_block(model, graph, scratch, tell))
+    assert len(found) == 7
+    return np.concatenate([said for _, said in found])
+
+
+def in_ram(model, graph):
+    return model.outputs(graph.in_ram())
+
+
+def test_every_kind_says_what_it_says_in_ram(graph, tmp_path):
+    model = everything(GraphClassifier(trials=1, time=None, splits=2), graph.in_ram(), KINDS)
+    told = []
+    found = block_outputs(model, graph, tmp_path, told.append)
+    assert np.abs(found - in_ram(model, graph)).max() < 1e-5
+    assert np.ptp(found) > 0.01
+    assert told == ["gcn-res is part of the model and needs the whole graph in RAM"]
+
+
+@pytest.mark.parametrize("sees", ["neighbours", "rows"])
+def test_features_of_trees_are_those_in_ram(graph, tmp_path, sees):
+    """Not their outputs: a rounding error may send a node down another branch."""
+    model = GraphClassifier(models=["linear"], trials=1, time=None, splits=2).fit(graph.in_ram())
+    view = View.fit(model.own_graph(), sees, 3)
+    seen = by_blocks._Graph(model, graph, tmp_path)
+    blocks = [seen._features(view, rows) for rows in from_disk.slices(NODES, 13)]
+    found = side_by_side(
+        [sparse.vstack(blocks) if sparse.issparse(blocks[0]) else np.vstack(blocks)]
+    )
+    other = Inputs(
+        model.graph_.x,
+        model.graph_.arcs,
+        np.full(NODES, -1),
+        directed=model.directed_,
+        overall=model.overall_,
+    )
+    expected = view.features(other, other.y)
+    assert found.shape == expected.shape
+    assert sparse.issparse(found) == sparse.issparse(expected)
+    assert np.abs(found - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("tables", ["directed"], indirect=True)
+@pytest.mark.parametrize(("readout", "labels"), [("last", "none"), ("jumping", "memory")])
+def test_every_form_of_the_memory_network(graph, tmp_path, readout, labels):
+    space = SPACES["gcn+mmp"]
+    model = GraphClassifier(models=["gcn+mmp"], trials=1, time=None, splits=2)
+    more = {"readout": readout, "labels": labels, "address": "rows", "num_layers": 3}
+    first = [({**options, **more}, numbers) for options, numbers in space.first(directed=False)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(space), "first", lambda self, directed: first)
+        model.fit(graph.in_ram())
+    options = model.model_.components[0].models[0].options
+    assert (options["readout"], options["labels"], options["address"]) == (readout, labels, "rows")
+    found = block_outputs(model, graph, tmp_path)
+    assert np.abs(found - in_ram(model, graph)).max() < 1e-5
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("self_loops", SELF_LOOPS)
+@pytest.mark.parametrize("norm", NORMS)
+def test_rows_from_the_disk_are_those_of_the_matrix(graph, direction, self_loops, norm):
+    policies = {"direction": direction, "self_loops": self_loops, "norm": norm}
+    matrix = from_disk.DiskMatrix(graph, **policies)
+    rows = sparse.vstack([matrix.rows(nodes) for nodes in matrix.blocks()]).toarray()
+    arcs = graph.in_ram().data.edge_index
+    expected = adjacency(torch.as_tensor(arcs), graph.nodes, **policies).toarray()
+    assert np.abs(rows - expected).max() < 1e-6
+
+
+@pytest.mark.parametrize("tables", ["directed"], indirect=True)
+def test_a_regression_is_written_while_it_goes(tables, tmp_path):
+    nodes, edges, directed = tables
+    options = {"label": "amount", "drop": ["k"], "directed": directed}
+    graph = memohop.prepare(nodes, edges, tmp_path / "graph", **options)
+    estimator = GraphRegressor(trials=1, time=None, splits=2)
+    model = everything(estimator, graph.in_ram(), ("linear+neighbours", "gcn+mmp"))
+    (tmp_path / "scratch").mkdir()
+    output = tmp_path / "said.parquet"
+    assert write_tables(output, by_blocks.tables_by_block(model, graph, tmp_path / "scratch")) == 90
+    table = pa.parquet.read_table(output)
+    assert table["id"].to_pylist() == graph.ids.to_pylist()
+    numbers = in_ram(model, graph)[:, 0]
+    assert np.abs(table["predicted"].to_numpy() - numbers).max() < 1e-4
+    width = table["high"].to_numpy() - table["low"].to_numpy()
+    assert np.abs(width - 2 * model.report_.residual).max() < 1e-4
+    assert pa.parquet.ParquetFile(output).num_row_groups == 7
+
+
+@pytest.mark.parametrize("tables", ["directed"], indirect=True)
+class TestCommands:
+    def test_prepare_fit_and_predict(self, tables, tmp_path, capsys):
+        nodes, edges, directed = map(str, tables)
+        graph, model, output = (str(tmp_path / name) for name in ("g", "m", "p.parquet"))
+        way = "--directed" if directed == "True" else "--undirected"
+        assert main(["prepare", nodes, edges, "--label", "k", way, "-o", graph]) == 0
+        fit = ["--models", "linear+neighbours", "--trials", "1", "--splits", "2"]
+        assert main(["fit", graph, *fit, "-o", model]) == 0
+        assert main(["predict", model, graph, "-o", output]) == 0
+        prepared = memohop.open_prepared(graph)
+        expected = memohop.load_model(model).predict(prepared.in_ram())
+        table = pa.parquet.read_table(output)
+        assert table["predicted"].to_pylist() == expected.tolist()
+        again = str(tmp_path / "again")
+        assert main(["prepare", nodes, edges, "--model", model, "-o", again]) == 0
+        assert memohop.open_prepared(again).encoder == prepared.encoder
+        capsys.readouterr()
+        assert main(["prepare", nodes, edges, "--drop", "w", "-o", again]) == 0
+        assert main(["predict", model, again, "-o", output]) == 2
+        assert "prepared with other features" in capsys.readouterr().err
+        assert main(["fit", again, "-o", model]) == 2
+        assert "prepared without labels" in capsys.readouterr().err
+        assert main(["predict", model, graph, "-o", str(tmp_path / "p.csv")]) == 2
+        assert "ends in .parquet" in capsys.readouterr().err
+        assert main(["fit", graph, "--label", "k", "-o", model]) == 2
+        assert "leave out the options of tables" in capsys.readouterr().err
+        assert main(["fit", "-o", model]) == 2
+        assert "--nodes is missing" in capsys.readouterr().err
+
+
+def test_a_model_of_arrays_is_refused(graph, tmp_path):
+    data = graph.in_ram()
+    model = GraphClassifier(models=["linear"], trials=1, time=None, splits=2)
+    model.fit(data.x, np.array(["a", "b", "c"])[data.data.y.numpy()], data.data.edge_index)
+    with pytest.raises(UsageError, match="fitted on arrays"):
+        block_outputs(model, graph, tmp_path)
