@@ -13,13 +13,11 @@ def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
 
     A cell that was trained by an older version of the experiment file counts as missing.
     """
-    known = store.cells()
     there: list[str] = []
     missing: list[Cell] = []
     for cell in experiment.cells():
-        found = known.get(cell.id)
-        if found is None or found.failure is not None or found.content != cell.content:
-            missing.append(cell)
-        else:
+        if store.has(cell):
             there.append(cell.id)
+        else:
+            missing.append(cell)
     return store.results(experiment.id, there), missing

@@ -80,6 +80,16 @@ class Store:
         with self.reading():
             return [run for key, run in wanted.items() if not self._has_run(key)]
 
+    def has(self, cell: Cell) -> bool:
+        """Whether the cell is there, with results and with exactly these runs."""
+        found = self.cell(cell.id)
+        return found is not None and found.failure is None and found.content == cell.content
+
+    def runs(self, keys: Iterable[str]) -> Iterator[tuple[StoredRun, Source]]:
+        """Those of the runs that are there, in any order."""
+        wanted = list(keys)
+        yield from self._runs(f"WHERE runs.id IN ({', '.join('?' * len(wanted))})", *wanted)
+
     def run(self, key: str) -> tuple[StoredRun, Source]:
         """The run of that id, and where it was made."""
         for found in self._runs("WHERE runs.id = ?", key):
