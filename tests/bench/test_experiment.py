@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import memohop
 from memohop.bench.cell import Cell, Recipe, Run
 from memohop.bench.experiment import Experiment, experiments
+from memohop.bench.halving import RungCell
 from memohop.bench.settings import Settings
 from memohop.errors import MemohopError
 from memohop.networks import build
@@ -266,8 +267,12 @@ def test_every_row_of_the_package_builds_its_network(name):
     recipes: dict[str, Recipe] = {}
     for cell in experiment.cells():
         assert isinstance(cell, Cell)
-        for run in cell.runs:
+        runs = cell.runs
+        if isinstance(cell, RungCell):  # one of each structure, on one directed graph
+            each = cell.rung.splits * cell.rung.settings // cell.halving.structures
+            runs = runs[::each] if cell.dataset == "texas" else ()
+        for run in runs:
             key = f"{cell.model} {run.recipe.settings.options}"
             recipes.setdefault(key, run.recipe)
     for recipe in recipes.values():
-        build(recipe.model, 5, 3, **recipe.settings.options)
+        build(recipe.model, 5, 3, num_nodes=4, **recipe.settings.options)

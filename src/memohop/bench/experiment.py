@@ -114,6 +114,11 @@ class Experiment:
             _check(model, settings, search | options_of(space))
             return settings, search, space
 
+    @property
+    def is_search(self) -> bool:
+        """Whether its settings are found by successive halving."""
+        return any(protocol.halving for protocol in self._file.protocols.values())
+
     def halving(self, protocol: str) -> Halving | None:
         """The ladder of a protocol, if it has one."""
         return self._file.protocols[protocol].halving
