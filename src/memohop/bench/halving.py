@@ -73,7 +73,9 @@ class Halving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         seen: set[tuple[float, int, int, int]] = set()
         found = []
         for rung in self.rungs:  # as if the best were always the first ones
-            shape = product(range(rung.settings), range(min(rung.splits, splits)), range(rung.seeds))
+            shape = product(
+                range(rung.settings), range(min(rung.splits, splits)), range(rung.seeds)
+            )
             wanted = {(rung.epochs, *one) for one in shape}
             found.append(len(wanted - seen))
             seen |= wanted

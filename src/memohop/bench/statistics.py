@@ -147,7 +147,12 @@ def corrected_t_test(
     return float(2 * stats.t.sf(abs(mean) / error, len(differences) - 1))
 
 
-def against(scores: Mapping[str, Sequence[float]], reference: str) -> dict[str, float]:
+def against(
+    scores: Mapping[str, Sequence[float]],
+    reference: str,
+    *,
+    test_to_train: float = TEST_TO_TRAIN,
+) -> dict[str, float]:
     """The p-value of each model's distance to a reference, within one dataset.
 
     By the corrected resampled t-test after Holm's correction for the number of models; 1 for the
@@ -156,16 +161,21 @@ def against(scores: Mapping[str, Sequence[float]], reference: str) -> dict[str, 
     Args:
         scores: Of each model, one for each split, in the same order; two splits or more.
         reference: One of the models.
+        test_to_train: Test nodes for each training node.
     """
     others = [model for model in scores if model != reference]
     own = np.asarray(scores[reference])
-    p = holm([corrected_t_test((own - scores[model]).tolist()) for model in others])
+    differences = ((own - scores[model]).tolist() for model in others)
+    p = holm([corrected_t_test(one, test_to_train=test_to_train) for one in differences])
     return dict.fromkeys(scores, 1.0) | dict(zip(others, p, strict=True))
 
 
-def against_the_best(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
+def against_the_best(
+    scores: Mapping[str, Sequence[float]], *, test_to_train: float = TEST_TO_TRAIN
+) -> dict[str, float]:
     """The same with the best mean as the reference; below ``ALPHA`` a model is worse than it."""
-    return against(scores, max(scores, key=lambda model: np.mean(scores[model])))
+    best = max(scores, key=lambda model: np.mean(scores[model]))
+    return against(scores, best, test_to_train=test_to_train)
 
 
 def _wilcoxon(differences: Array) -> float:

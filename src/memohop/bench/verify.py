@@ -136,8 +136,7 @@ def _place(run: StoredRun) -> tuple[str, str, str]:
 
 
 def _in_words(names: list[str], before: StoredRun, again: StoredRun) -> str:
-    texts = (
-        "curves" if name == "packed" else f"{name} {getattr(before, name)} -> {getattr(again, name)}"
-        for name in names
-    )
-    return ", ".join(texts)
+    pairs = {name: (getattr(before, name), getattr(again, name)) for name in names}
+    if pairs.pop("packed", None):
+        return ", ".join([*(f"{name} {a} -> {b}" for name, (a, b) in pairs.items()), "curves"])
+    return ", ".join(f"{name} {a} -> {b}" for name, (a, b) in pairs.items())
