@@ -73,7 +73,7 @@ def _regrets(cells: list[TunedCell]) -> tuple[list[_Key], NDArray[np.float64]]:
             row = scores.setdefault((_variant(cell), place), np.full(len(columns), -np.inf))
             row[columns.index(cell.column)] = val if val >= 0 else -np.inf
     table = np.stack(list(scores.values()))
-    best, middle = table.max(axis=0), np.median(table, axis=0)
+    best, middle = table.max(axis=0), np.nanmedian(np.where(table >= 0, table, np.nan), axis=0)
     scale = np.where(best > middle, best - middle, 1.0)
     return list(scores), np.minimum((best - table) / scale, 1.0)
 

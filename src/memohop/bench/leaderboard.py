@@ -114,11 +114,14 @@ class Leaderboard:
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """Of the models with a score on all those; None without three models or two datasets."""
+        """Of the models with a score on all those; None without three models or two datasets.
+
+        Nor is there one on data with a flaw: it would say nothing.
+        """
         complete = [
             row for row in self.of_row if all((row, column) in self.cells for column in self.ranked)
         ]
-        if len(complete) < 3 or len(self.ranked) < 2:
+        if self.flawed or len(complete) < 3 or len(self.ranked) < 2:
             return None
         return compare(
             {row: [self.measured[row, column].mean for column in self.ranked] for row in complete}

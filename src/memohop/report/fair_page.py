@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from memohop.bench.effects import ALL, MARGIN, Effect, effects
-from memohop.bench.leaderboard import KINDS, Leaderboard
+from memohop.bench.leaderboard import KINDS, Leaderboard, family_of
 from memohop.bench.tuned import Tuned
 from memohop.report import fair_tables
 from memohop.report.environment import both_widths, on_page
@@ -35,7 +35,7 @@ def fair_part(tuned: Tuned) -> dict[str, Any]:
         ],
         "kinds": KINDS,
         "families": sorted(
-            {family for one in boards for family in fair_tables.board_table(one).families if family}
+            {family_of(cell.dataset) for one in boards for cell in one.of_column.values()}
         ),
         "comparison": board.comparison,
         "diagram": {

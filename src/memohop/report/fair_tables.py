@@ -35,35 +35,29 @@ def name_of(cell: TunedCell) -> str:
 
 
 def board_table(board: Leaderboard) -> Board:
-    """A row for each model: rank, mean, cost, and the score on each dataset."""
-    head = ("model", "kind", "average rank", "mean", "networks", "time", *board.columns)
+    """A row for each model: rank and mean (if there are ranks), cost, and score on each dataset."""
+    ranks = ("average rank", "mean") if board.ranks else ()
+    head = ("model", "kind", *ranks, "networks", "time", *board.columns)
     rows, kinds = [], []
     for row in board.rows:
         cell = board.of_row[row]
         kind, seconds, networks = kind_of(cell.model), board.seconds(row), board.networks(row)
+        of_ranks = (_number(board.ranks.get(row)), _number(board.mean(row))) if ranks else ()
         rows.append(
             (
                 HtmlCell(name_of(cell)),
                 HtmlCell(kind),
-                _number(board.ranks.get(row)),
-                _number(board.mean(row)),
+                *of_ranks,
                 HtmlCell(f"{networks:,}", value=networks),
                 HtmlCell(duration(seconds), value=seconds),
                 *(_score(board, row, column) for column in board.columns),
             )
         )
         kinds.append(kind)
-    families = (
-        "",
-        "",
-        "",
-        "",
-        "",
-        "",
-        *(family_of(board.of_column[c].dataset) for c in board.columns),
-    )
+    families = [""] * (len(head) - len(board.columns))
+    families += [family_of(board.of_column[column].dataset) for column in board.columns]
     name = "fair-flawed" if board.flawed else "fair-board"
-    return Board(HtmlTable(head, tuple(rows), name), tuple(kinds), families)
+    return Board(HtmlTable(head, tuple(rows), name), tuple(kinds), tuple(families))
 
 
 def effects_table(found: Sequence[Effect]) -> HtmlTable:
@@ -202,13 +196,11 @@ def markdown(boards: Iterable[Leaderboard], found: Sequence[Effect]) -> str:
     """The leaderboards, and what plug-ins add, as Markdown."""
     parts = []
     for board in boards:
-        rows = [["model", "average rank", *board.columns]]
+        rows = [["model", *(["average rank"] if board.ranks else []), *board.columns]]
         for row in board.rows:
-            rank = board.ranks.get(row)
+            rank = [_number(board.ranks.get(row)).text] if board.ranks else []
             texts = [_markdown_score(board, row, column) for column in board.columns]
-            rows.append(
-                [name_of(board.of_row[row]), _NOTHING if rank is None else f"{rank:.2f}", *texts]
-            )
+            rows.append([name_of(board.of_row[row]), *rank, *texts])
         parts += [aligned(rows), *legend(board, marks="With a star")]
     if found:
         table = effects_table(found)

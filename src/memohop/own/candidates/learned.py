@@ -49,7 +49,7 @@ class FirstSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             without: A dataset that must not have taught them.
         """
         found = self.every if without is None else self.without.get(without, self.every)
-        settings = []
+        settings: list[tuple[dict[str, Any], Mapping[str, float]]] = []
         for one in found.get(model, ()):
             options: dict[str, Any] = dict(one.options)
             if not directed and "direction" in options:
