@@ -208,6 +208,11 @@ class Tuned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if (cell.row, cell.column) in seen:
                 yield number, "the same cell is there before"
             seen.add((cell.row, cell.column))
+            homophily = cell.axes.get("homophily", 0.0)
+            if not (isinstance(homophily, int | float) and 0 <= homophily <= 1):
+                yield number, f"homophily is {homophily!r}, and not a number from 0 to 1"
+            if max(cell.rungs[0].val, default=-1) < 0:
+                yield number, "nothing that was tried has a score"
             if cell.source >= len(self.sources):
                 yield number, f"source is {cell.source}, and there are {len(self.sources)}"
             if cell.space not in self.drawn:

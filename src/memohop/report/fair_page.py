@@ -48,7 +48,7 @@ def fair_part(tuned: Tuned) -> dict[str, Any]:
         if board.comparison
         else None,
         "cost": both_widths(partial(cost_chart, board), wide=420, narrow=400)
-        if board.comparison
+        if board.comparison and any(cell.seconds for cell in board.cells.values())
         else None,
         "gains": both_widths(partial(gain_chart, of_memory), wide=460, narrow=420)
         if of_memory

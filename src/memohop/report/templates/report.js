@@ -38,10 +38,10 @@ const filters = Array.from(document.querySelectorAll(".filters select"));
 const applyFilters = () => {
   const [kind, family] = filters.map((select) => select.value);
   for (const part of document.querySelectorAll(".board [data-kind]")) {
-    part.hidden = kind !== "" && part.dataset.kind !== kind;
+    part.hidden = !["", part.dataset.kind].includes(kind);
   }
   for (const part of document.querySelectorAll(".board [data-family]")) {
-    part.hidden = family !== "" && part.dataset.family !== family;
+    part.hidden = !["", part.dataset.family].includes(family);
   }
 };
 filters.forEach((select) => select.addEventListener("change", applyFilters));
