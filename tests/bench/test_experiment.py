@@ -16,6 +16,7 @@ from memohop.bench.settings import Settings
 from memohop.errors import MemohopError
 from memohop.networks import build
 from memohop.training import Rules
+from tiny_search import search_file as search_file
 
 
 def cell_of(experiment, **wanted):
@@ -254,6 +255,35 @@ def test_whatever_is_in_a_file_it_is_an_experiment_or_an_error(
         assert "experiment" in str(error) or ".toml: " in str(error)  # noqa: PT017
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("homophily = 0.8", "homophily = 0.1", "variants.csbm has .* twice"),
+        (
+            "csbm = [{",
+            "cora = [{",
+            "variants or left_out: there is no model or dataset named 'cora'",
+        ),
+        ('labels = "memory"', 'label = "memory"', "variants: there is no .*'label'; did you mean"),
+        ('"gcn+mmp" = ["digits"]', 'gcn = ["digits"]', "left_out: there is no .* named 'gcn'"),
+        ("structures = 2", "structures = 3", "4 settings cannot be divided among 3 structures"),
+        ("settings = 1,", "settings = 3,", "settings must fall from rung to rung, down to 1"),
+        ("low = 0.001", "low = 0.2", "must be above 0 .* and below high=0.1"),
+        ("low = 0.001", "lowest = 0.001", "missing required field `low`|unknown field `lowest`"),
+        ("lr = { low = 0.001, high = 0.1 }", "lr = [0.1]", "does not give 4 different settings"),
+        ("hidden_channels = [4, 8]", "hidden_channels = ['a']", "hidden_channels = 'a'"),
+        ('like = ["all", "memory"]', 'like = ["all", "gcn+mmp"]', "goes round in a circle"),
+        ("space.lam", "space.lamb", "'lamb'; did you mean lam"),
+    ],
+)
+def test_a_mistake_in_a_search_is_named_with_its_place(old, new, words, search_file):
+    text = search_file.read_text(encoding="utf-8")
+    assert old in text
+    search_file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(memohop.DataError, match=words):
+        list(Experiment(str(search_file)).cells())
+
+
 def test_experiments_that_are_not_there(tmp_path):
     with pytest.raises(memohop.UsageError, match="did you mean table1"):
         Experiment("tabel1")
@@ -264,13 +294,14 @@ def test_experiments_that_are_not_there(tmp_path):
 @pytest.mark.parametrize("name", experiments())
 def test_every_row_of_the_package_builds_its_network(name):
     experiment = Experiment(name)
+    if experiment.is_search:
+        experiment.datasets = ["texas"]  # a directed graph, where every option is drawn
     recipes: dict[str, Recipe] = {}
     for cell in experiment.cells():
         assert isinstance(cell, Cell)
         runs = cell.runs
-        if isinstance(cell, RungCell):  # one of each structure, on one directed graph
-            each = cell.rung.splits * cell.rung.settings // cell.halving.structures
-            runs = runs[::each] if cell.dataset == "texas" else ()
+        if isinstance(cell, RungCell):  # one of each structure
+            runs = runs[:: cell.rung.splits * cell.rung.settings // cell.halving.structures]
         for run in runs:
             key = f"{cell.model} {run.recipe.settings.options}"
             recipes.setdefault(key, run.recipe)

@@ -41,7 +41,7 @@ def test_the_page_is_well_formed_and_each_id_is_there_once(page, root):
     assert not any(re.search(r"\s", name) for name in ids)
     targets = {a.get("href")[1:] for a in root.iter("a") if a.get("href").startswith("#")}
     assert targets <= set(ids)
-    assert len(targets) == 9
+    assert len(targets) == 11
 
 
 def test_the_page_loads_nothing(page):

@@ -89,6 +89,10 @@ class Experiment:
         settings, search, _ = self._row(protocol, model, dataset)
         return settings, search
 
+    def space(self, protocol: str, model: str, dataset: str) -> Space:
+        """What the settings of a search are drawn from."""
+        return self._row(protocol, model, dataset)[2]
+
     def _row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search, Space]:
         found = _known(f"protocol of {self.id}", protocol, self._protocols)
         with blamed(self._path, f"protocols.{protocol}.rows.{model}"):
