@@ -134,7 +134,8 @@ def test_every_model_has_a_kind_and_every_plug_in_is_there():
     assert kinds["linkx"] == kinds["gcn-res"] == "rival"
     for backbone in BACKBONES:
         assert kinds[backbone] == "backbone"
-        assert {backbone + plug_in.split()[0] for plug_in in PLUG_INS} <= set(models())
+        names = {(backbone + beside + plug_in).split()[0] for plug_in, beside in PLUG_INS.items()}
+        assert names <= set(models())
     assert all(family_of(name) for name in datasets())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -12,8 +12,16 @@ from memohop.bench.statistics import ALPHA, corrected_t_test, holm
 from memohop.data.datasets.registry import describe
 from memohop.intervals import Interval, corrected_interval
 
-PLUG_INS = ("+jk", "+de", "+mmp", "+mmp labels=memory", "+mmp address=rows")
-"""The plug-ins, as the names of models have them after that of the backbone."""
+PLUG_INS: Mapping[str, str] = {
+    "+jk": "",
+    "+de": "",
+    "+mmp": "",
+    "+mmp labels=memory": "",
+    "+mmp address=rows": "",
+    " labels=memory": "+mmp",
+    " address=rows": "+mmp",
+}
+"""What is added to a model, and what that model has beside its backbone."""
 
 ALL = "all seven"
 """The mean over backbones."""
@@ -62,6 +70,11 @@ class Effect:
     points: tuple[float, ...]
     posterior: Posterior
 
+    @property
+    def base(self) -> str:
+        """What the plug-in is added to."""
+        return self.backbone + PLUG_INS[self.plug_in]
+
     def count(self, verdict: int) -> int:
         """How many wins (1), ties (0) or losses (-1) there are."""
         return sum(gain.verdict == verdict for gain in self.gains)
@@ -101,11 +114,11 @@ def _gains(board: Leaderboard, column: str) -> Iterator[tuple[tuple[str, str], G
     differences = {
         (backbone, plug_in): [
             (after - before) / 100
-            for after, before in zip(scores[backbone + plug_in], scores[backbone], strict=True)
+            for after, before in zip(scores[base + plug_in], scores[base], strict=True)
         ]
-        for plug_in in PLUG_INS
-        for backbone in BACKBONES
-        if backbone in scores and backbone + plug_in in scores
+        for plug_in, beside in PLUG_INS.items()
+        for backbone, base in ((name, name + beside) for name in BACKBONES)
+        if base in scores and base + plug_in in scores
     }
     raw = [corrected_t_test(one, test_to_train=ratio) for one in differences.values()]
     for (pair, one), p in zip(differences.items(), holm(raw), strict=True):

@@ -64,8 +64,8 @@ def effects_table(found: Sequence[Effect]) -> HtmlTable:
     """Wins, ties and losses of each plug-in on each backbone, and how likely a real gain is."""
     rows = tuple(
         (
-            HtmlCell(effect.backbone),
-            HtmlCell(effect.plug_in + (f" {LABELS}" if "labels" in effect.plug_in else "")),
+            HtmlCell(effect.base),
+            HtmlCell(effect.plug_in.strip() + (f" {LABELS}" if "labels" in effect.plug_in else "")),
             *(
                 HtmlCell(f"{count}", value=count) if effect.gains else HtmlCell(_NOTHING)
                 for count in (effect.count(1), effect.count(0), effect.count(-1))
@@ -79,7 +79,7 @@ def effects_table(found: Sequence[Effect]) -> HtmlTable:
         for effect in found
     )
     head = (
-        "backbone",
+        "model",
         "plug-in",
         "wins",
         "ties",
@@ -213,9 +213,9 @@ def effects_legend() -> str:
     """How to read the table of effects."""
     return (
         "Wins and losses: datasets on which the plug-in is significantly better or worse than its "
-        "plain backbone (corrected resampled t-test, with Holm's correction for all plug-ins and "
+        "model without it (corrected resampled t-test, with Holm's correction for all plug-ins and "
         f"backbones of a dataset, {100 * ALPHA:g} %). p: the probability that over datasets the "
-        f"plug-in makes the backbone better by more than {MARGIN:g} point, worse by as much, or "
+        f"plug-in makes the model better by more than {MARGIN:g} point, worse by as much, or "
         "neither (Bayesian signed-rank test). all seven: the mean gain over the backbones."
     )
 
