@@ -115,7 +115,10 @@ def made_up_gates():
 
 @pytest.fixture(scope="session")
 def findings():
-    return Findings(made_up_table1(), made_up_noise(), made_up_lambda(), made_up_gates())
+    from made_up_search import made_up_search  # which takes the source from here
+
+    measured = made_up_table1(), made_up_noise(), made_up_lambda(), made_up_gates()
+    return Findings(*measured, made_up_search())
 
 
 @pytest.fixture(scope="session")

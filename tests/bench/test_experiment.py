@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 import memohop
 from memohop.bench.cell import Cell, Recipe, Run
 from memohop.bench.experiment import Experiment, experiments
+from memohop.bench.halving import RungCell
 from memohop.bench.settings import Settings
 from memohop.errors import MemohopError
 from memohop.networks import build
 from memohop.training import Rules
+from tiny_search import search_file as search_file
 
 
 def cell_of(experiment, **wanted):
@@ -172,7 +174,7 @@ def test_data_is_known_by_its_files():
         ("hidden_channels = 8", "hidden_channels = 1.5", "rows.gcn: hidden_channels = 1.5: Expect"),
         ("hidden_channels = [4, 8]", 'hidden_channels = ["a"]', "hidden_channels = 'a': Expected"),
         ("hidden_channels = 8", f"hidden_channels = {10**9}", "give a number from 0 to 100000"),
-        ('like = "gcn"', "like = [1]", r"gcn\+mmp: Expected `str | null`, got `array`.*`\$.like`"),
+        ('like = "gcn"', "like = [1]", r"gcn\+mmp: Expected `str`, got `int` - at `\$.like"),
         ("on.digits.lr = 0.04", "on.digits = 4", r"rows.gcn: Expected `object`.* at `\$.on"),
         ("[groups]", "base = 'tiny.toml'\n[groups]", "tiny.toml: base: tiny.toml builds on itself"),
         ("[groups]", "base = 'none'\n[groups]", "tiny.toml: base: there is no experiment named"),
@@ -253,6 +255,35 @@ def test_whatever_is_in_a_file_it_is_an_experiment_or_an_error(
         assert "experiment" in str(error) or ".toml: " in str(error)  # noqa: PT017
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("homophily = 0.8", "homophily = 0.1", "variants.csbm has .* twice"),
+        (
+            "csbm = [{",
+            "cora = [{",
+            "variants or left_out: there is no model or dataset named 'cora'",
+        ),
+        ('labels = "memory"', 'label = "memory"', "variants: there is no .*'label'; did you mean"),
+        ('"gcn+mmp" = ["digits"]', 'gcn = ["digits"]', "left_out: there is no .* named 'gcn'"),
+        ("structures = 2", "structures = 3", "4 settings cannot be divided among 3 structures"),
+        ("settings = 1,", "settings = 3,", "settings must fall from rung to rung, down to 1"),
+        ("low = 0.001", "low = 0.2", "must be above 0 .* and below high=0.1"),
+        ("low = 0.001", "lowest = 0.001", "missing required field `low`|unknown field `lowest`"),
+        ("lr = { low = 0.001, high = 0.1 }", "lr = [0.1]", "does not give 4 different settings"),
+        ("hidden_channels = [4, 8]", "hidden_channels = ['a']", "hidden_channels = 'a'"),
+        ('like = ["all", "memory"]', 'like = ["all", "gcn+mmp"]', "goes round in a circle"),
+        ("space.lam", "space.lamb", "'lamb'; did you mean lam"),
+    ],
+)
+def test_a_mistake_in_a_search_is_named_with_its_place(old, new, words, search_file):
+    text = search_file.read_text(encoding="utf-8")
+    assert old in text
+    search_file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(memohop.DataError, match=words):
+        list(Experiment(str(search_file)).cells())
+
+
 def test_experiments_that_are_not_there(tmp_path):
     with pytest.raises(memohop.UsageError, match="did you mean table1"):
         Experiment("tabel1")
@@ -263,11 +294,16 @@ def test_experiments_that_are_not_there(tmp_path):
 @pytest.mark.parametrize("name", experiments())
 def test_every_row_of_the_package_builds_its_network(name):
     experiment = Experiment(name)
+    if experiment.is_search:
+        experiment.datasets = ["texas"]  # a directed graph, where every option is drawn
     recipes: dict[str, Recipe] = {}
     for cell in experiment.cells():
         assert isinstance(cell, Cell)
-        for run in cell.runs:
+        runs = cell.runs
+        if isinstance(cell, RungCell):  # one of each structure
+            runs = runs[:: cell.rung.splits * cell.rung.settings // cell.halving.structures]
+        for run in runs:
             key = f"{cell.model} {run.recipe.settings.options}"
             recipes.setdefault(key, run.recipe)
     for recipe in recipes.values():
-        build(recipe.model, 5, 3, **recipe.settings.options)
+        build(recipe.model, 5, 3, num_nodes=4, **recipe.settings.options)

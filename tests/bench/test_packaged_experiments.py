@@ -5,6 +5,9 @@ from collections import Counter
 import pytest
 
 from memohop.bench.experiment import Experiment
+from memohop.bench.space import Range
+from memohop.data.datasets.registry import datasets, describe
+from memohop.networks.registry import entry, models
 from memohop.paper.printed import printed_table1
 
 LAMBDAS = [0, 0.1, 0.2, 0.4, 0.6, 0.8, 1]
@@ -133,3 +136,65 @@ def test_lambda_is_an_axis_and_shares_runs_with_table1(table1):
         for run in cell.runs
     }
     assert theirs < ours
+
+
+@pytest.fixture(scope="module")
+def fair():
+    return Experiment("fair")
+
+
+@pytest.fixture(scope="module")
+def fair_cells():
+    experiment = Experiment("fair")
+    experiment.datasets = ["texas", "cora"]
+    return list(experiment.cells())
+
+
+def test_fair_has_every_model_on_every_published_graph(fair):
+    assert set(fair.models) == set(models())
+    assert set(fair.datasets) == set(datasets()) - {"digits"}
+
+
+def test_fair_asks_the_same_of_every_model(fair):
+    for dataset in ("texas", "minesweeper", "csbm"):
+        rows = {model: fair.row("fair", model, dataset)[0] for model in fair.models}
+        shared = {(s.epochs, s.patience, s.features, s.rules, s.split) for s in rows.values()}
+        assert len(shared) == 1
+        assert next(iter(shared))[2] == "scaled"
+    assert not rows["mlp"].rules.leaks
+
+
+def test_fair_gives_every_model_a_space_of_comparable_size(fair):
+    for model in fair.models:
+        space = fair.space("fair", model, "texas")
+        numbers = {name for name, values in space.items() if isinstance(values, Range)}
+        assert numbers >= {"lr", "weight_decay", "input_dropout"}
+        assert len(space) - len(numbers) >= 2  # choices of structure
+        knows_direction = "direction" in entry(model).options()
+        if model.startswith("dir-gcn"):
+            assert space["alpha"] == [0.5, 0.0, 1.0]
+        else:
+            assert ("direction" in space) == knows_direction
+        assert "direction" not in fair.space("fair", model, "cora")
+
+
+def test_fair_has_the_memory_with_labels_and_with_rows(fair_cells):
+    cells = [c for c in fair_cells if c.dataset == "texas" and c.model.endswith("+mmp")]
+    axes = Counter(tuple(sorted(cell.axes.items())) for cell in cells)
+    assert len(axes) == 3
+    assert set(axes.values()) == {7}
+    assert {cell.settings.options.get("labels") for cell in cells} == {None, "memory"}
+    first = cells[0]
+    assert (len(first.runs), sum(first.halving.trainings(10))) == (192, 364)
+    assert len({run.split for run in first.runs}) == 3
+
+
+def test_plug_ins_are_tried_with_the_numbers_of_their_backbones(fair_cells):
+    drawn = {c.model: c.drawn for c in fair_cells if c.dataset == "cora" and len(c.axes) == 1}
+    for model in ("gcn+jk", "gcn+de", "gcn+mmp"):
+        for name in ("lr", "weight_decay", "dropout", "norm", "hidden_channels"):
+            assert [s[name] for s in drawn[model]] == [s[name] for s in drawn["gcn"]]
+
+
+def test_data_with_a_flaw_are_told_so():
+    assert all(describe(name).note for name in datasets() if describe(name).flawed)

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from memohop.bench.statistics import (
     ALPHA,
     against_the_best,
     average_ranks,
     compare,
+    corrected_interval,
     corrected_t_test,
     critical_difference,
     holm,
@@ -195,3 +197,27 @@ def test_against_the_best_keeps_what_is_not_significantly_worse():
     assert p["best"] == 1.0
     assert p["near"] > ALPHA > p["far"]
     assert p["far"] == pytest.approx(2 * corrected_t_test(best - scores["far"]))  # Holm's of two
+
+
+DIFFERENCES = [0.031, -0.012, 0.044, 0.02, 0.008, 0.027, -0.003, 0.019, 0.036, 0.011]
+
+
+def test_without_overlap_the_interval_is_students():
+    found = corrected_interval(DIFFERENCES, test_to_train=0)
+    expected = stats.t.interval(0.95, 9, np.mean(DIFFERENCES), stats.sem(DIFFERENCES))
+    assert (found.low, found.high) == pytest.approx(expected)
+    assert found.mean == pytest.approx(np.mean(DIFFERENCES))
+
+
+@pytest.mark.parametrize("shift", np.linspace(-0.06, 0.06, 13))
+def test_zero_is_outside_exactly_where_the_corrected_test_says_so(shift):
+    sample = [difference + shift for difference in DIFFERENCES]
+    found = corrected_interval(sample, test_to_train=20 / 48)
+    p = corrected_t_test(sample, test_to_train=20 / 48)
+    assert (found.above_zero or found.below_zero) == (p < 0.05)
+
+
+def test_a_single_split_says_nothing_and_ends_are_cut_where_scores_end():
+    assert corrected_interval([0.1], test_to_train=0.5).says_nothing
+    found = corrected_interval([-0.3, -0.2], test_to_train=1 / 3)
+    assert (found.mean, found.low) == (pytest.approx(-0.25), -1)

@@ -27,6 +27,7 @@ def folder(findings, tmp_path_factory):
     findings.noise.save(folder / "noise.json")
     findings.lambda_.save(folder / "lambda.json")
     findings.gates.save(folder / "gates.json")
+    findings.fair.save(folder / "fair.json")
     return folder
 
 

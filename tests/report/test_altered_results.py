@@ -11,12 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from made_up_search import made_up_search
+from memohop.bench.effects import effects
+from memohop.bench.leaderboard import Leaderboard
 from memohop.bench.measured import measured
 from memohop.bench.results import NO_SCORE, Results, Row
+from memohop.bench.tuned import Tuned
 from memohop.cli import main
 from memohop.errors import DataError, MemohopError
 from memohop.paper.gates import Gates
 from memohop.paper.table1 import table1
+from memohop.report.fair_tables import markdown as fair_markdown
 from memohop.report.figure import figure_svg
 from memohop.report.page import Findings, report_page
 from memohop.report.table import comma_separated, latex, markdown
@@ -189,6 +194,9 @@ def documents(findings, tmp_path_factory):
         whole = findings.lambda_ if name == "lambda" else getattr(findings, name)
         kept(whole, fewer).save(folder / f"{name}.json")
     findings.gates.save(folder / "gates.json")
+    search = made_up_search(("texas", "minesweeper", "squirrel"))
+    cells = tuple(c for c in search.cells if c.model in ("mlp", "gcn", "gcn+mmp"))
+    msgspec.structs.replace(search, cells=cells).save(folder / "fair.json")
     return {path.stem: json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")}
 
 
@@ -204,6 +212,10 @@ def test_altered_files_make_a_page_or_an_error(documents, data, tmp_path):
     try:
         if name == "gates":
             found = Findings(gates=Gates.load(path))
+        elif name == "fair":
+            found = Findings(fair=Tuned.load(path))
+            board = Leaderboard(found.fair)
+            assert fair_markdown([board] if board.cells else [], effects(board))
         else:
             results = Results.load(path)
             found = Findings(**{"lambda_" if name == "lambda" else name: results})

@@ -41,7 +41,7 @@ def test_the_page_is_well_formed_and_each_id_is_there_once(page, root):
     assert not any(re.search(r"\s", name) for name in ids)
     targets = {a.get("href")[1:] for a in root.iter("a") if a.get("href").startswith("#")}
     assert targets <= set(ids)
-    assert len(targets) == 9
+    assert len(targets) == 11
 
 
 def test_the_page_loads_nothing(page):
@@ -69,7 +69,9 @@ def test_every_cell_of_table_1_is_there_measured_and_printed(root, tables, index
 
 def test_the_page_says_that_nine_datasets_are_too_few_for_wilcoxon(root):
     text = text_of(root)
-    assert text.count("could not have told any pair apart") == 3  # two protocols and the print
+    assert (
+        text.count("could not have told any pair apart") == 4
+    )  # two protocols, the print, the fair table
     assert "with 9 datasets and 91 pairs the least possible p is 0.36" in text
     assert "separates gcn+mmp from gat+de, gat" in text
 
@@ -92,7 +94,7 @@ def test_figures_and_their_numbers_are_there(root):
     assert sum("added edges" in chart for chart in charts) == 4
     assert sum("weight of the decoupling loss" in chart for chart in charts) == 6
     assert sum("local homophily" in chart for chart in charts) == 3
-    assert sum("Average ranks" in chart for chart in charts) == 6  # wide and narrow
+    assert sum("Average ranks" in chart for chart in charts) == 8  # wide and narrow
     assert len(find_table(root, "noise-cora-paper-")) == 1 + 9
     assert len(find_table(root, "lambda-changes")) == 1 + 24
 
@@ -109,7 +111,7 @@ def test_timings_add_up(root, findings):
 def test_data_versions_and_software(root):
     _, *rows = find_table(root, "data-versions")
     assert {text_of(row[0]) for row in rows} >= {"texas", "cornell-legacy", "pubmed"}
-    assert text_of(root).count("A Processor <&> Co; memohop 0.0, python 3.11.0") == 3
+    assert text_of(root).count("A Processor <&> Co; memohop 0.0, python 3.11.0") == 4
     assert "commit 0123456789ab" in text_of(root)
 
 
@@ -160,10 +162,11 @@ def test_results_are_read_from_a_folder(findings, tmp_path, page, empty):
     findings.table1.save(tmp_path / "table1.json")
     part = Findings.load(tmp_path)
     assert part.table1 == findings.table1
-    assert part.noise is part.lambda_ is part.gates is None
+    assert part.noise is part.lambda_ is part.gates is part.fair is None
     findings.noise.save(tmp_path / "noise.json")
     findings.lambda_.save(tmp_path / "lambda.json")
     findings.gates.save(tmp_path / "gates.json")
+    findings.fair.save(tmp_path / "fair.json")
     assert report_page(Findings.load(tmp_path)) == page
 
 

@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+from made_up_search import made_up_search
+from memohop.bench.leaderboard import BACKBONES, Leaderboard
 from memohop.report.page import Findings, report_page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -96,7 +98,7 @@ def test_the_page_without_results_opens_too(browse):
         report_page(Findings()), 'return document.querySelectorAll(".missing").length'
     )
     assert console == []
-    assert answer == 7
+    assert answer == 8
 
 
 def test_a_click_sorts_and_another_turns_the_order_round(browse, page, tables):
@@ -112,6 +114,37 @@ def test_a_click_sorts_and_another_turns_the_order_round(browse, page, tables):
     # As people sort words, where signs between letters count least.
     assert answer["words"] == sorted(table.models, key=lambda name: re.sub(r"\W", "", name))
     assert answer["backwards"] == answer["words"][::-1]
+
+
+def test_the_leaderboard_can_be_narrowed_and_sorted(browse):
+    script = """
+      const table = document.getElementById("fair-board");
+      const seen = (parts) => Array.from(parts).filter((part) => part.offsetParent !== null);
+      const names = () => seen(table.tBodies[0].rows).map((row) => row.cells[0].textContent.trim());
+      const heads = () => seen(table.tHead.rows[0].cells).map((head) => head.textContent.trim());
+      const choose = (id, value) => {
+        const select = document.getElementById(id);
+        select.value = value;
+        select.dispatchEvent(new Event("change"));
+      };
+      const whole = [names().length, heads().length];
+      choose("filter-kind", "backbone");
+      choose("filter-family", "synthetic");
+      const narrow = [names(), heads()];
+      table.tHead.rows[0].cells[2].querySelector("button").click();
+      const sorted = names();
+      choose("filter-kind", "");
+      choose("filter-family", "");
+      return { whole, narrow, sorted, again: [names().length, heads().length] };"""
+    tuned = made_up_search()
+    board = Leaderboard(tuned)
+    answer, console = browse(report_page(Findings(fair=tuned)), script)
+    assert console == []
+    assert answer["whole"] == answer["again"] == [len(board.rows), 6 + len(board.columns)]
+    rows, heads = answer["narrow"]
+    assert rows == [row for row in board.rows if row in BACKBONES]
+    assert heads[6:] == ["csbm homophily=0.05", "csbm homophily=0.8"]
+    assert answer["sorted"] == rows[::-1]  # the highest rank first
 
 
 def test_cells_without_a_number_stay_at_the_end(browse):

@@ -3,19 +3,28 @@
 A file is TOML. Those of the package are in ``memohop/experiments``, and ``table1.toml`` is an
 example of everything. The settings of one model on one dataset are put together from
 
-1. ``protocols.P.rows.MODEL``. A row that is ``like`` another starts from it, as does a protocol
-   that is ``like`` another, and a file with a ``base`` starts from the protocols of that file,
+1. ``protocols.P.rows.MODEL``. A row that is ``like`` another, or like several, starts from them, as
+   does a protocol that is ``like`` another, and a file with a ``base`` starts from the protocols
+   of that file,
 2. the parts ``on.GROUP`` and then ``on.DATASET`` of that row which fit the dataset,
 3. ``protocols.P.every``, which applies to all rows.
 
 Validation chooses between all combinations of the values under ``search``; an empty list removes a
-name. Each combination of the values under ``axes`` is a cell of its own.
+name. Each combination of the values under ``axes`` is a cell of its own, and so is each of the
+``variants`` of a model (options of it) or of a dataset (options of :func:`memohop.load`). Models
+under ``left_out`` are not trained on the datasets named there.
+
+Under a protocol with a ladder (``halving``) the settings are drawn from the ``space`` of the row
+instead, as :mod:`memohop.bench.space` says, and each rung of the ladder is a cell of its own. The
+file gives the cells of the first rung alone; the others follow from what these have brought, see
+:mod:`memohop.bench.halving`. ``fair.toml`` is the example.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib import resources
 from itertools import chain, product
 from pathlib import Path
@@ -25,7 +34,9 @@ import msgspec
 
 from memohop.bench.cell import Cell, combinations
 from memohop.bench.experiment_file import Rows, Search, blamed, read_experiment
-from memohop.bench.settings import Settings
+from memohop.bench.halving import RUNG, Halving, RungCell
+from memohop.bench.settings import Scalar, Settings
+from memohop.bench.space import Space, draw, options_of
 from memohop.data.datasets.registry import describe
 from memohop.errors import UsageError, check_distinct, unknown_name
 
@@ -56,6 +67,10 @@ class Experiment:
         with blamed(self._path, "base"):
             base = None if found.base is None else Experiment(found.base, _above=files)
         self._groups: dict[str, list[str]] = (base._groups if base else {}) | found.groups
+        names = dict.fromkeys((*self.models, *self.datasets))
+        with blamed(self._path, "variants or left_out"):
+            for name in chain(found.variants, found.left_out, *found.left_out.values()):
+                _known("model or dataset", name, names)
         with blamed(self._path, "datasets or groups"):
             for dataset in chain(self.datasets, *self._groups.values()):
                 describe(dataset)
@@ -71,6 +86,14 @@ class Experiment:
 
     def row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search]:
         """How a protocol trains a model on a dataset, and what validation chooses."""
+        settings, search, _ = self._row(protocol, model, dataset)
+        return settings, search
+
+    def space(self, protocol: str, model: str, dataset: str) -> Space:
+        """What the settings of a search are drawn from."""
+        return self._row(protocol, model, dataset)[2]
+
+    def _row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search, Space]:
         found = _known(f"protocol of {self.id}", protocol, self._protocols)
         with blamed(self._path, f"protocols.{protocol}.rows.{model}"):
             raw = _complete(found["rows"], model)
@@ -86,10 +109,23 @@ class Experiment:
             search = {name: values for name, values in search.items() if values}
             for name, values in search.items():
                 check_distinct(f"search.{name}", values)
+            space = msgspec.convert(raw.pop("space", {}), Space)
+            space = {name: values for name, values in space.items() if values}
+            if not describe(dataset).directed:
+                space.pop("direction", None)
             raw.pop("about", None)
             settings = Settings.of(raw)
-            _check(model, settings, search)
-            return settings, search
+            _check(model, settings, search | options_of(space))
+            return settings, search, space
+
+    @property
+    def is_search(self) -> bool:
+        """Whether its settings are found by successive halving."""
+        return any(protocol.halving for protocol in self._file.protocols.values())
+
+    def halving(self, protocol: str) -> Halving | None:
+        """The ladder of a protocol, if it has one."""
+        return self._file.protocols[protocol].halving
 
     def cells(self, protocols: Iterable[str] | None = None) -> Iterator[Cell]:
         """All cells, one protocol and one dataset after the other."""
@@ -97,7 +133,9 @@ class Experiment:
         for protocol in self.protocols if protocols is None else protocols:
             seeds = self._file.protocols[protocol].seeds or self._file.seeds
             for dataset, model in product(self.datasets, self.models):
-                settings, search = self.row(protocol, model, dataset)
+                if dataset in self._file.left_out.get(model, ()):
+                    continue
+                settings, search, space = self._row(protocol, model, dataset)
                 with blamed(self._path, "axes"):
                     _check(model, settings, axes)
                 with blamed(self._path, "seeds"):
@@ -112,9 +150,37 @@ class Experiment:
                             f"{model} on {dataset} would be {networks:,} networks, and "
                             f"{_MOST_RUNS:,} are the most; shorten a list"
                         )
-                name = (self.id, protocol, dataset, model)
-                for point in combinations(axes):
-                    yield Cell(*name, point, settings.having(point), chosen, seeds)
+                name, ladder = (self.id, protocol, dataset, model), self.halving(protocol)
+                for point, varied in self._points(settings, dataset, model):
+                    if ladder is None:
+                        yield Cell(*name, point, varied, chosen, seeds)
+                        continue
+                    with blamed(self._path, f"protocols.{protocol}.rows.{model}.space"):
+                        first = _first_rung(space, ladder)
+                    yield RungCell(*name, point | {RUNG: 1}, varied, {}, seeds, **first)
+
+    def _points(
+        self, settings: Settings, dataset: str, model: str
+    ) -> Iterator[tuple[dict[str, Scalar], Settings]]:
+        """The axes of each cell of a model on a dataset, and its settings."""
+        variants = self._file.variants
+        points = combinations(self._file.axes)
+        for of_data, of_model, point in product(
+            variants.get(dataset, [{}]), variants.get(model, [{}]), points
+        ):
+            with blamed(self._path, "variants"):
+                _check(model, settings, {name: [value] for name, value in of_model.items()})
+                varied = settings.having(of_model | point)
+                data = varied.data | of_data
+            yield of_data | of_model | point, replace(varied, data=data)
+
+
+def _first_rung(space: Space, halving: Halving) -> dict[str, Any]:
+    """What the first rung of a ladder has beside the settings that all its runs share."""
+    count = halving.rungs[0].settings
+    each = count // halving.structures
+    drawn = draw(space, structures=halving.structures, each=each, seed=halving.seed)
+    return {"drawn": drawn, "tried": tuple(range(count)), "halving": halving}
 
 
 def experiments() -> list[str]:
@@ -137,17 +203,15 @@ def _known(kind: str, name: str, table: Mapping[str, Any]) -> Any:
     return table[name]
 
 
-def _complete(rows: Rows, model: str) -> dict[str, Any]:
-    """A row merged with the rows that it is ``like``, one after the other."""
-    seen: list[str] = []
-    raw: dict[str, Any] = {}
-    name: str | None = model
-    while name is not None:
-        if name in seen:
-            raise UsageError(f"like goes round in a circle: {' -> '.join((*seen, name))}")
-        seen.append(name)
-        row = _known("row", name, rows)
-        raw, name = _merged(row, raw), row.get("like")
+def _complete(rows: Rows, model: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A row merged with the rows that it is ``like``; of these, later ones count more."""
+    if model in above:
+        raise UsageError(f"like goes round in a circle: {' -> '.join((*above, model))}")
+    row, raw = _known("row", model, rows), dict[str, Any]()
+    like = row.get("like", [])
+    for name in [like] if isinstance(like, str) else like:
+        raw = _merged(raw, _complete(rows, name, (*above, model)))
+    raw = _merged(raw, row)
     raw.pop("like", None)
     return raw
 

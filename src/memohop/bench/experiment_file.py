@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
+from memohop.bench.halving import Halving
 from memohop.bench.settings import Scalar
+from memohop.bench.space import Space
 from memohop.errors import DataError, UsageError, check_distinct
 
 Search = dict[str, list[Scalar]]
@@ -26,6 +28,7 @@ class Protocol(msgspec.Struct, forbid_unknown_fields=True):
     about: str = ""
     like: str | None = None
     seeds: tuple[int, ...] | None = None
+    halving: Halving | None = None
     every: dict[str, Any] = {}
     rows: Rows = {}
 
@@ -42,6 +45,8 @@ class File(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     seeds: tuple[int, ...] = (0,)
     groups: dict[str, list[str]] = {}
     axes: Search = {}
+    variants: dict[str, list[dict[str, Scalar]]] = {}
+    left_out: dict[str, list[str]] = {}
     protocols: dict[str, Protocol]
 
 
@@ -49,9 +54,10 @@ class _Row(msgspec.Struct):
     """The keys of a row beside its settings, which are checked when it is complete."""
 
     about: str = ""
-    like: str | None = None
+    like: str | list[str] = []
     on: Rows = {}
     search: Search = {}
+    space: Space = {}
 
 
 def read_experiment(path: Path) -> File:
@@ -128,6 +134,8 @@ def _lists(file: File) -> Iterator[tuple[str, Sequence[Scalar]]]:
     yield from (("datasets", file.datasets), ("models", file.models), ("seeds", file.seeds))
     for name, values in file.axes.items():
         yield f"axes.{name}", values
+    for name, points in file.variants.items():
+        yield f"variants.{name}", [str(sorted(point.items())) for point in points]
     for name, protocol in file.protocols.items():
         if protocol.seeds is not None:
             yield f"protocols.{name}.seeds", protocol.seeds

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
 from memohop.bench.cell import Cell
 from memohop.bench.experiment import Experiment
-from memohop.bench.results import Results
-from memohop.bench.store import Store
+from memohop.bench.halving import RUNG, RungCell
+from memohop.bench.results import NO_SCORE, Results, Source
+from memohop.bench.settings import digest
+from memohop.bench.store import DIGITS, Store
+from memohop.bench.stored import StoredRun
+from memohop.bench.tuned import Drawn, Tried, Tuned, TunedCell
+from memohop.errors import UsageError
 
 
 def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
@@ -13,13 +23,89 @@ def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
 
     A cell that was trained by an older version of the experiment file counts as missing.
     """
-    known = store.cells()
     there: list[str] = []
     missing: list[Cell] = []
     for cell in experiment.cells():
-        found = known.get(cell.id)
-        if found is None or found.failure is not None or found.content != cell.content:
-            missing.append(cell)
-        else:
+        if store.has(cell):
             there.append(cell.id)
+        else:
+            missing.append(cell)
     return store.results(experiment.id, there), missing
+
+
+def export_tuned(store: Store, experiment: Experiment) -> tuple[Tuned, list[Cell]]:
+    """All searches of the experiment that the store has to the end, and the rungs it lacks."""
+    protocols = [name for name in experiment.protocols if experiment.halving(name)]
+    if len(experiment.protocols) != 1 or len(protocols) != 1:
+        raise UsageError(
+            f"{experiment.id} has the protocols {', '.join(experiment.protocols)}; a search by "
+            "halving is exported from an experiment with one protocol"
+        )
+    sources: dict[str, tuple[Source, dict[str, str]]] = {}  # with the digests of the datasets
+    drawn: dict[str, Drawn] = {}
+    found: list[TunedCell] = []
+    missing: list[Cell] = []
+    for first in experiment.cells():
+        assert isinstance(first, RungCell)
+        rungs = [first]
+        while after := rungs[-1].after(store):
+            rungs.append(after)
+        if len(rungs) < len(first.halving.rungs) or not store.has(rungs[-1]):
+            missing.append(rungs[-1])
+            continue
+        runs = {run.id: (run, source) for run, source in store.runs(_ids(rungs))}
+        stored = {key: run for key, (run, _) in runs.items()}
+        last = rungs[-1].runs
+        if min(min(stored[run.id].val, stored[run.id].test) for run in last) < 0:
+            missing.append(rungs[-1])  # with other seeds the chosen setting diverges
+            continue
+        run, source = runs[last[0].id]
+        _, digests = sources.setdefault(run.source, (source, {}))
+        digests[first.dataset] = digest(run.content["data"]["files"])
+        space = digest(first.drawn)[:12]
+        drawn.setdefault(space, Drawn.of(first.drawn))
+        found.append(
+            TunedCell(
+                dataset=first.dataset,
+                model=first.model,
+                axes={key: value for key, value in first.axes.items() if key != RUNG},
+                space=space,
+                rungs=tuple(_tried(rungs, stored, store)),
+                val=_scores(rungs[-1], stored, "val"),
+                test=_scores(rungs[-1], stored, "test"),
+                source=list(sources).index(run.source),
+            )
+        )
+    complete = (msgspec.structs.replace(one, datasets=names) for one, names in sources.values())
+    return Tuned(experiment.id, protocols[0], tuple(complete), drawn, tuple(found)), missing
+
+
+def _ids(rungs: Iterable[RungCell]) -> list[str]:
+    return list({run.id: None for rung in rungs for run in rung.runs})
+
+
+def _tried(rungs: list[RungCell], stored: Mapping[str, StoredRun], store: Store) -> Iterator[Tried]:
+    """What was tried on each rung; a network counts on the first rung that it is on."""
+    counted: set[str] = set()
+    for rung in rungs:
+        ids = {run.id for run in rung.runs}
+        new = [stored[key] for key in ids - counted]
+        counted |= ids
+        scores = (NO_SCORE if math.isnan(one) else round(one, DIGITS) for one in rung.scores(store))
+        yield Tried(
+            rung.tried,
+            tuple(scores),
+            networks=len(new),
+            epochs=sum(run.epochs for run in new),
+            seconds=round(sum(run.seconds for run in new), 3),
+        )
+
+
+def _scores(
+    rung: RungCell, stored: Mapping[str, StoredRun], name: str
+) -> tuple[tuple[float, ...], ...]:
+    """The scores of the last rung: for each seed one on each split."""
+    found: dict[int, list[float]] = {}
+    for run in rung.runs:
+        found.setdefault(run.seed, []).append(round(getattr(stored[run.id], name), DIGITS))
+    return tuple(map(tuple, found.values()))

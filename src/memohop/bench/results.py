@@ -97,7 +97,7 @@ class Results(msgspec.Struct, frozen=True):
             name: The id of an experiment whose results come with the package, or the path of a
                 file that ``memohop store export`` wrote.
         """
-        path = Path(name) if str(name).endswith(".json") else _packaged(str(name))
+        path = Path(name) if str(name).endswith(".json") else packaged(str(name))
         remedy = "write it anew with memohop store export"
         try:
             found = msgspec.json.decode(path.read_bytes(), type=_File)
@@ -122,6 +122,16 @@ class Results(msgspec.Struct, frozen=True):
         for row in self.rows:
             groups.setdefault(row.cell, []).append(row)
         return groups
+
+    @property
+    def count(self) -> int:
+        """How many cells there are."""
+        return len(self.cells())
+
+    @property
+    def summary(self) -> str:
+        """What there is, in words."""
+        return f"{self.count} cells, {len(self.rows)} members"
 
     def save(self, path: Path) -> None:
         """Write the file, one row in a line so that differences can be read."""
@@ -186,7 +196,8 @@ def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> l
     return chosen
 
 
-def _packaged(name: str) -> Path:
+def packaged(name: str) -> Path:
+    """The file with the results of an experiment that comes with the package."""
     folder = Path(str(resources.files("memohop"))) / "results"
     path = folder / f"{name}.json"
     if not path.is_file():

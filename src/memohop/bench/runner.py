@@ -5,12 +5,14 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from memohop.bench.cell import Cell, Run, cost
 from memohop.bench.claims import Claims
 from memohop.bench.execute import Progress, execute
+from memohop.bench.halving import RungCell
 from memohop.bench.provenance import source
 from memohop.bench.results import Source
 from memohop.bench.store import Store
@@ -78,11 +80,37 @@ class Tally:
     elsewhere: int = 0
     diverged: int = 0
 
+    def add(self, other: Tally) -> None:
+        """Count the cells of another tally too."""
+        for one in fields(self):
+            ours, theirs = getattr(self, one.name), getattr(other, one.name)
+            setattr(self, one.name, ours | theirs if isinstance(ours, dict) else ours + theirs)
+
 
 Inner = Callable[[Job, float], None]
 Attempts = Iterator[tuple[Job, Attempt]]
 Engine = Callable[[Iterator[Job], Resources, Inner], Attempts]
 Watcher = Callable[[Tally, Cell, float], None]
+
+
+def run_rungs(
+    cells: Sequence[Cell], store: Store, *, limit: int | None = None, **how: Any
+) -> Tally:
+    """Run cells, then the rungs that follow from what they have brought, until none follows.
+
+    Args:
+        cells: The cells of an experiment; of a ladder, those of the first rung.
+        store: The store.
+        limit: The most cells to train, over all rungs.
+        **how: The other arguments of :func:`run_cells`.
+    """
+    total = Tally()
+    while cells:
+        left = None if limit is None else limit - total.done - len(total.failed)
+        total.add(run_cells(cells, store, limit=left, **how))
+        rungs = (cell for cell in cells if isinstance(cell, RungCell))
+        cells = [after for cell in rungs if (after := cell.after(store)) is not None]
+    return total
 
 
 def run_cells(
@@ -204,8 +232,7 @@ def _jobs(pending: Sequence[Cell], store: Store, claims: Claims, tally: Tally) -
         if not claims.take(cell.id):
             tally.elsewhere += 1
             continue
-        found = store.cell(cell.id)
-        if found is not None and found.content == cell.content and not found.failure:
+        if store.has(cell):
             tally.there += 1
         elif runs := store.missing(cell.runs):
             yield Job(cell, tuple(runs))

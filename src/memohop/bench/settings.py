@@ -28,7 +28,7 @@ class Settings(Numbers):
     """Data, model options, rules and numbers of one training.
 
     Attributes:
-        features: ``raw`` as published, or ``row`` with each row divided by its sum.
+        features: ``raw`` as published, ``row`` or ``scaled``; see :func:`memohop.load`.
         split: ``published``; ``public``, ``random`` or ``class-wise`` as in :func:`memohop.load`.
         data: Further options of :func:`memohop.load`.
         noise: Arcs to add, in percent; see :mod:`memohop.data.noise`.
@@ -40,7 +40,7 @@ class Settings(Numbers):
         lr, weight_decay, lam, dropout, input_dropout: See :mod:`memohop.training.numbers`.
     """
 
-    features: Literal["raw", "row"] = "raw"
+    features: Literal["raw", "row", "scaled"] = "raw"
     split: Literal["published", "public", "random", "class-wise"] = "published"
     data: dict[str, Any] = field(default_factory=dict)
     noise: Annotated[float, Meta(ge=0, le=1e6)] = 0.0

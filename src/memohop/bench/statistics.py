@@ -34,6 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from memohop.intervals import Interval
+
 ALPHA = 0.05
 TEST_TO_TRAIN = 20 / 48  # of the published splits, whose files are named 0.6_0.2
 _DIGITS = 9  # beyond these, scores differ by rounding alone
@@ -138,14 +140,43 @@ def corrected_t_test(
         differences: Of the scores of two models, one for each split.
         test_to_train: Test nodes for each training node.
     """
+    error = _corrected_error(differences, test_to_train)
+    if error == 0:
+        return 0.0 if round(float(differences[0]), _DIGITS) else 1.0
+    return float(2 * stats.t.sf(abs(np.mean(differences)) / error, len(differences) - 1))
+
+
+def corrected_interval(
+    differences: Sequence[float], *, test_to_train: float = TEST_TO_TRAIN
+) -> Interval:
+    """The interval that leaves out 0 where the corrected t-test is below ``ALPHA``.
+
+    Args:
+        differences: Of the scores of two models, one for each split. A single one gives an interval
+            that holds everything.
+        test_to_train: Test nodes for each training node.
+    """
+    count, mean, reach = len(differences), float(np.mean(differences)), math.inf
+    if count > 1:
+        error = _corrected_error(differences, test_to_train)
+        reach = float(stats.t.isf(ALPHA / 2, count - 1)) * error
+    return Interval(mean, max(mean - reach, -1.0), min(mean + reach, 1.0), 1 - ALPHA)
+
+
+def _corrected_error(differences: Sequence[float], test_to_train: float) -> float:
+    """The corrected standard error of the mean; 0 if the differences agree but for rounding."""
     sample = np.asarray(differences, dtype=float).round(_DIGITS)
-    if np.ptp(sample) == 0:  # the variance would be rounding
-        return 0.0 if sample[0] else 1.0
-    error = math.sqrt((1 / len(sample) + test_to_train) * sample.var(ddof=1))
-    return float(2 * stats.t.sf(abs(np.mean(differences)) / error, len(sample) - 1))
+    if np.ptp(sample) == 0:
+        return 0.0
+    return math.sqrt((1 / len(sample) + test_to_train) * sample.var(ddof=1))
 
 
-def against(scores: Mapping[str, Sequence[float]], reference: str) -> dict[str, float]:
+def against(
+    scores: Mapping[str, Sequence[float]],
+    reference: str,
+    *,
+    test_to_train: float = TEST_TO_TRAIN,
+) -> dict[str, float]:
     """The p-value of each model's distance to a reference, within one dataset.
 
     By the corrected resampled t-test after Holm's correction for the number of models; 1 for the
@@ -154,16 +185,21 @@ def against(scores: Mapping[str, Sequence[float]], reference: str) -> dict[str, 
     Args:
         scores: Of each model, one for each split, in the same order; two splits or more.
         reference: One of the models.
+        test_to_train: Test nodes for each training node.
     """
     others = [model for model in scores if model != reference]
     own = np.asarray(scores[reference])
-    p = holm([corrected_t_test((own - scores[model]).tolist()) for model in others])
+    differences = ((own - scores[model]).tolist() for model in others)
+    p = holm([corrected_t_test(one, test_to_train=test_to_train) for one in differences])
     return dict.fromkeys(scores, 1.0) | dict(zip(others, p, strict=True))
 
 
-def against_the_best(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
+def against_the_best(
+    scores: Mapping[str, Sequence[float]], *, test_to_train: float = TEST_TO_TRAIN
+) -> dict[str, float]:
     """The same with the best mean as the reference; below ``ALPHA`` a model is worse than it."""
-    return against(scores, max(scores, key=lambda model: np.mean(scores[model])))
+    best = max(scores, key=lambda model: np.mean(scores[model]))
+    return against(scores, best, test_to_train=test_to_train)
 
 
 def _wilcoxon(differences: Array) -> float:

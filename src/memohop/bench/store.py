@@ -30,7 +30,7 @@ _SELECT_RUNS = "SELECT runs.*, digest FROM runs LEFT JOIN checks ON checks.run =
 _SELECT_MEMBERS = (  # without those whose run is gone
     "SELECT run, setting FROM members JOIN runs ON runs.id = run WHERE cell = ? ORDER BY place"
 )
-_DIGITS = 6  # of a score in results: enough to tell a hundred thousand test nodes apart
+DIGITS = 6  # of a score in results: enough to tell a hundred thousand test nodes apart
 
 
 class Store:
@@ -80,6 +80,24 @@ class Store:
         with self.reading():
             return [run for key, run in wanted.items() if not self._has_run(key)]
 
+    def has(self, cell: Cell) -> bool:
+        """Whether the cell is there, with results and with exactly these runs."""
+        found = self.cell(cell.id)
+        return found is not None and found.failure is None and found.content == cell.content
+
+    def runs(self, keys: Iterable[str]) -> Iterator[tuple[StoredRun, Source]]:
+        """Those of the runs that are there, in any order."""
+        wanted = list(keys)
+        yield from self._runs(f"WHERE runs.id IN ({', '.join('?' * len(wanted))})", *wanted)
+
+    def sources_of_runs(self) -> Iterator[tuple[str, Source]]:
+        """The id of each run, and where it was made."""
+        with self.reading():
+            sources = self._sources()
+            for key, made in self.db.execute("SELECT id, source FROM runs"):
+                if made in sources:
+                    yield key, sources[made]
+
     def run(self, key: str) -> tuple[StoredRun, Source]:
         """The run of that id, and where it was made."""
         for found in self._runs("WHERE runs.id = ?", key):
@@ -113,8 +131,8 @@ class Store:
                     setting=setting,
                     split=content["split"],
                     seed=content["seed"],
-                    val=round(run.val, _DIGITS),
-                    test=round(run.test, _DIGITS),
+                    val=round(run.val, DIGITS),
+                    test=round(run.test, DIGITS),
                     best_epoch=run.best_epoch,
                     epochs=run.epochs,
                     seconds=round(run.seconds, 3),
@@ -174,15 +192,16 @@ class Store:
 
     def _runs(self, where: str = "", *values: str) -> Iterator[tuple[StoredRun, Source]]:
         with self.reading():
-            sources = {
-                key: checked_source(key, content)
-                for key, content in self.db.execute("SELECT * FROM sources")
-            }
+            sources = self._sources()
             for *row, check in self.db.execute(f"{_SELECT_RUNS} {where}", values):
                 run = StoredRun.checked(row, check)
                 if run.source not in sources:
                     raise msgspec.ValidationError(f"the source of the run {run.id} is gone")
                 yield run, sources[run.source]
+
+    def _sources(self) -> dict[str, Source]:
+        rows = self.db.execute("SELECT * FROM sources")
+        return {key: checked_source(key, content) for key, content in rows}
 
     def _members_of(self, cell: StoredCell) -> Members:
         if cell.failure is not None:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 from cyclopts import App
 
 from memohop.cli.app import app, print_json, remark
-from memohop.cli.options import NINE, Datasets, Device, Folder, Json, dataset_ids
+from memohop.cli.options import (
+    NINE,
+    OUTPUT,
+    Datasets,
+    Device,
+    Folder,
+    Json,
+    ResultsFile,
+    dataset_ids,
+)
 from memohop.errors import UsageError, check_distinct
 from memohop.outputs import check_output, write_whole
 
@@ -17,8 +27,14 @@ _SPEED_EXAMPLES = """Examples:
   memohop bench speed --device cuda --models gcn+mmp,gat+mmp --figure growth.svg
   memohop bench speed --members 1 --json"""
 
+_FIRST_EXAMPLES = """Examples:
+  memohop bench first-settings
+  memohop bench first-settings --results results/fair.json --output first-settings.json"""
+
 bench_app = App(
-    name="bench", help="Measure speed, or read the gates.", help_epilogue=_SPEED_EXAMPLES
+    name="bench",
+    help="Measure speed, read the gates, or learn first settings from the fair table.",
+    help_epilogue=_SPEED_EXAMPLES,
 )
 app.command(bench_app)
 
@@ -77,3 +93,34 @@ def bench_speed(
     if figure is not None:
         write_whole(figure, growth_chart(list(growth(device=found))))
         remark(f"wrote {figure}")
+
+
+@bench_app.command(name="first-settings", help_epilogue=_FIRST_EXAMPLES)
+def bench_first_settings(
+    *,
+    results: ResultsFile = None,
+    count: int = 4,
+    output: Annotated[Path, OUTPUT] = Path("results/first-settings.json"),
+) -> None:
+    """Learn from the fair table which settings memohop fit should try first.
+
+    Writes those that all datasets teach, and for each dataset those that the others
+    teach, for a judgement of fit on that dataset.
+
+    Args:
+        count: How many settings of each model.
+        output: The JSON file to write.
+    """
+    if count < 1:
+        raise UsageError(f"--count {count}: give at least 1")
+
+    import msgspec
+
+    from memohop.bench.first_settings import first_settings
+    from memohop.bench.tuned import Tuned
+    from memohop.own.candidates.spaces import SPACES
+
+    check_output(output, ".json", inputs=[results])
+    found = first_settings(Tuned.load(results or "fair"), SPACES, count=count)
+    write_whole(output, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+    remark(f"wrote {output}: {', '.join(found.every)}")

@@ -13,7 +13,8 @@ from memohop.outputs import check_output, write_whole
 _TABLE_EXAMPLES = """Examples:
   memohop table table1
   memohop table table1 --protocol paper --format latex
-  memohop table table1 --results results/table1.json --format json"""
+  memohop table table1 --results results/table1.json --format json
+  memohop table fair --results results/fair.json"""
 _FIGURE_EXAMPLES = """Examples:
   memohop figure noise
   memohop figure lambda --output my-lambda.svg
@@ -25,19 +26,23 @@ _REPORT_EXAMPLES = """Examples:
 
 @app.command(help_epilogue=_TABLE_EXAMPLES)
 def table(
-    name: Literal["table1"],
+    name: Literal["table1", "fair"],
     *,
     protocol: str | None = None,
     format: Literal["md", "latex", "csv", "json"] = "md",
     results: ResultsFile = None,
 ) -> None:
-    """Show a table of the paper: our measured figures beside the printed ones.
+    """Show Table 1 of the paper, measured beside printed, or the fair table of all models.
 
     Args:
-        name: table1.
+        name: table1 or fair.
         protocol: One of the protocols of the results; all of them by default.
         format: Markdown, LaTeX, CSV, or a list of JSON objects.
     """
+    if name == "fair":
+        _fair_table(protocol, format, results)
+        return
+
     from memohop.bench.measured import measured
     from memohop.bench.results import Results
     from memohop.paper.table1 import table1
@@ -51,6 +56,30 @@ def table(
         print(comma_separated(rows), end="")
     else:
         print((markdown if format == "md" else latex)(tables), end="")
+
+
+def _fair_table(protocol: str | None, form: str, results: Path | None) -> None:
+    from memohop.bench.effects import effects
+    from memohop.bench.leaderboard import Leaderboard
+    from memohop.bench.tuned import Tuned
+    from memohop.report.fair_tables import markdown
+    from memohop.report.table import comma_separated
+
+    tuned = Tuned.load(results or "fair")
+    if protocol not in (None, tuned.protocol):
+        raise UsageError(
+            f"--protocol {protocol} has no results; those with results: {tuned.protocol}"
+        )
+    boards = [Leaderboard(tuned), Leaderboard(tuned, flawed=True)]
+    rows = [row for board in boards for row in board.flat()]
+    if form == "json":
+        print_json(rows)
+    elif form == "csv":
+        print(comma_separated(rows), end="")
+    elif form == "md":
+        print(markdown([b for b in boards if b.cells], effects(boards[0])), end="")
+    else:
+        raise UsageError(f"--format {form} is for table1; give md, csv or json for fair")
 
 
 @app.command(help_epilogue=_FIGURE_EXAMPLES)
@@ -87,8 +116,8 @@ def report(
 
     Args:
         output: The page to write.
-        results: A folder with any of table1.json, noise.json, lambda.json and gates.json;
-            by default the results that come with the package.
+        results: A folder with any of table1.json, noise.json, lambda.json, gates.json and
+            fair.json; by default the results that come with the package.
     """
     from memohop.report.page import Findings, report_page
 

@@ -27,6 +27,7 @@ _EXAMPLES = """Examples:
   memohop run table1 --device cuda
   memohop run table1 --device cuda --jobs 8
   memohop run table1 --protocol paper --only dataset=texas,wisconsin,model=gcn+mmp
+  memohop run fair --only dataset=texas,homophily=0.05 --dry-run
   memohop run my/experiment.toml --store my-runs.sqlite --limit 10
   memohop run noise --engine ray --ray auto"""
 
@@ -45,16 +46,17 @@ def run(
     ray: str | None = None,
     retry: bool = False,
     limit: int | None = None,
+    dry_run: bool = False,
     json: Json = False,
 ) -> None:
     """Run the cells of an experiment that are not in the store yet.
 
-    A cell is one model on one dataset, with all its splits and settings. The command
-    may be stopped at any moment; given again, it continues. Several may work on one
-    store at the same time.
+    A cell is one model on one dataset, with all its splits and settings, or one rung
+    of its search. The command may be stopped at any moment; given again, it continues.
+    Several may work on one store at the same time.
 
     Args:
-        experiment: table1, noise or lambda, or a file of your own that ends in .toml.
+        experiment: table1, noise, lambda or fair, or a file of your own that ends in .toml.
         protocol: One of the experiment's protocols; all of them by default. May be repeated.
         only: Cells to run, such as dataset=texas,cora,model=gcn or noise=100; may be repeated.
         store: The SQLite file with the runs; it is created if it does not exist.
@@ -64,6 +66,7 @@ def run(
         ray: Address of the cluster, or auto; by default one is started on this machine.
         retry: Try failed cells again.
         limit: The most cells to run.
+        dry_run: Train nothing, and count the networks and epochs that each cell takes.
     """
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit}: give at least 1")
@@ -78,20 +81,23 @@ def run(
         raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
 
     from memohop.bench.experiment import Experiment
-    from memohop.bench.runner import Resources, run_cells
+    from memohop.bench.runner import Resources, run_rungs
     from memohop.bench.store import Store
     from memohop.data.datasets.fetch import locate
     from memohop.training.device import find_device
 
     found = Experiment(experiment)
     cells = _wanted(found, protocol, conditions(only))
+    if dry_run:
+        _show_plan(cells, json=json)
+        return
     if engine == "local":
         find_device(device)
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         if files := describe(dataset).files:
             locate(files, root=data, progress=sys.stderr.isatty())
     with closing(Store(store)) as opened, _watching(found.id) as watcher:
-        tally = run_cells(
+        tally = run_rungs(
             cells,
             opened,
             resources=Resources(data and data.absolute(), device),
@@ -130,7 +136,9 @@ def _wanted(
     cells = list(found.cells(protocols))
     for name, values in only.items():
         check_distinct(f"--only {name}", values)
-        names = {"dataset": None, "model": None} | cells[0].axes
+        names = {"dataset": None, "model": None}
+        for cell in cells:
+            names |= dict.fromkeys(cell.axes)
         if name not in names:
             raise unknown_name(f"part of a cell of {found.id}", name, names)
         known = {_text(cell, name): None for cell in cells}
@@ -145,8 +153,21 @@ def _text(cell: Cell, name: str) -> str:
     """The text that ``--only`` compares with a part of a cell."""
     if name in ("dataset", "model"):
         return str(getattr(cell, name))
-    value = cell.axes[name]
+    value = cell.axes.get(name, "")
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _show_plan(cells: list[Cell], *, json: bool) -> None:
+    """What a run would train if the store were empty."""
+    from memohop.bench.plan import plan_rows
+    from memohop.report.store import plan_table
+    from memohop.report.terminal import output_console
+
+    rows = plan_rows(cells)
+    if json:
+        print_json(rows)
+    else:
+        output_console().print(plan_table(rows))
 
 
 def _engine(name: str, address: str | None, jobs: int) -> Engine:

@@ -8,8 +8,8 @@ from pathlib import Path
 from cyclopts import App
 
 from memohop.cli.app import app, print_json, remark
-from memohop.cli.options import Json
-from memohop.errors import UsageError
+from memohop.cli.options import Device, Folder, Json
+from memohop.errors import MemohopError, UsageError
 from memohop.outputs import check_output
 
 _SHOW_EXAMPLES = """Examples:
@@ -21,6 +21,9 @@ _MERGE_EXAMPLES = """Examples:
 _EXPORT_EXAMPLES = """Examples:
   memohop store export memohop-runs.sqlite table1
   memohop store export memohop-runs.sqlite table1 --output my-table1.json"""
+_VERIFY_EXAMPLES = """Examples:
+  memohop store verify memohop-runs.sqlite --sample 200
+  memohop store verify memohop-runs.sqlite --sample 200 --device cuda --jobs 12"""
 
 store_app = App(
     name="store",
@@ -81,21 +84,85 @@ def store_export(path: Path, experiment: str, *, output: Path | None = None) -> 
 
     Args:
         path: The store.
-        experiment: table1, noise or lambda, or a file of your own that ends in .toml.
+        experiment: table1, noise, lambda or fair, or a file of your own that ends in .toml.
         output: The JSON file to write; results/EXPERIMENT.json by default.
     """
     from memohop.bench.experiment import Experiment
-    from memohop.bench.export import export
+    from memohop.bench.export import export, export_tuned
     from memohop.bench.store import Store
 
     found = Experiment(experiment)
     output = output or Path("results") / f"{found.id}.json"
     check_output(output, ".json", inputs=[path])
     with closing(Store(path, read_only=True)) as store:
-        results, missing = export(store, found)
-    if not results.rows:
+        results, missing = (export_tuned if found.is_search else export)(store, found)
+    if not results.count:
         raise UsageError(f"{path} has no cell of {found.id}; memohop run {experiment} makes them")
     results.save(output)
-    print(f"wrote {output}: {len(results.cells())} cells, {len(results.rows)} members")
+    print(f"wrote {output}: {results.summary}")
     if missing:
         remark(f"{len(missing)} cell(s) are missing, the first of them {missing[0].name}")
+
+
+@store_app.command(name="verify", help_epilogue=_VERIFY_EXAMPLES)
+def store_verify(
+    path: Path = Path("memohop-runs.sqlite"),
+    *,
+    sample: int = 200,
+    seed: int = 0,
+    data: Folder = None,
+    device: Device = "cpu",
+    jobs: int = 1,
+    json: Json = False,
+) -> None:
+    """Train random runs of a store again and compare them bit for bit.
+
+    Scores, epochs and curves must be the same. Rounding depends on the device, so only
+    runs that were made on the same kind of device are taken.
+
+    Args:
+        path: The store.
+        sample: How many runs.
+        seed: Which ones.
+        jobs: Processes that train at the same time.
+    """
+    for flag, number in (("--sample", sample), ("--jobs", jobs)):
+        if number < 1:
+            raise UsageError(f"{flag} {number}: give at least 1")
+
+    from memohop.bench.pool_engine import pool_engine
+    from memohop.bench.runner import Resources, local_engine
+    from memohop.bench.store import Store
+    from memohop.bench.verify import verify
+    from memohop.report.terminal import progress_bar
+    from memohop.training.device import find_device
+
+    find_device(device)
+    with closing(Store(path, read_only=True)) as store, progress_bar("verifying") as progress:
+        verdict = verify(
+            store,
+            sample,
+            seed=seed,
+            resources=Resources(data and data.absolute(), device),
+            engine=pool_engine(jobs) if jobs > 1 else local_engine,
+            watcher=progress,
+        )
+    for key, why in (verdict.different | verdict.lost).items():
+        remark(f"run {key}: {why}")
+    counts = {
+        "same": verdict.same,
+        "different": len(verdict.different),
+        "lost": len(verdict.lost),
+        "elsewhere": verdict.elsewhere,
+    }
+    if json:
+        print_json([counts])
+    else:
+        print(
+            f"{counts['same']} of {sum(counts.values()) - verdict.elsewhere} runs are the same "
+            f"to the bit; {verdict.elsewhere} run(s) of the store were made on another device"
+        )
+    if verdict.different or verdict.lost:
+        raise MemohopError(
+            f"{counts['different']} run(s) differ and {counts['lost']} could not be trained again"
+        )

@@ -53,7 +53,7 @@ def train(
     epochs: int | None = None,
     patience: int | None = None,
     option: list[str] | None = None,
-    features: Literal["raw", "row"] | None = None,
+    features: Literal["raw", "row", "scaled"] | None = None,
     data: Folder = None,
     data_option: list[str] | None = None,
     device: Device = "cpu",
@@ -79,7 +79,8 @@ def train(
         epochs: The most epochs, 500 by default; the one with the best validation score counts.
         patience: Stop after this many epochs without a better validation score; never by default.
         option: An option of the model as name=value, such as direction=out; may be repeated.
-        features: As published (raw, the default), or with each row divided by its sum (row).
+        features: As published (raw, the default), each row divided by its sum (row), or all divided
+            by the root mean square of those that are not 0 (scaled).
         data_option: An option of the dataset as name=value, such as homophily=0.1; may be repeated.
     """
     texts: dict[str, Any] = locals()  # of the options, by their names
@@ -100,7 +101,7 @@ def train(
     }
     if "features" in of_data:
         raise UsageError(
-            f"--data-option features={of_data['features']}: give --features raw or row"
+            f"--data-option features={of_data['features']}: give --features raw, row or scaled"
         )
 
     from memohop.bench.cell import Recipe, Run, combinations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from memohop.errors import UsageError, unknown_name
@@ -42,7 +43,7 @@ class Entry:
 
     def options(self) -> dict[str, Any]:
         """Every option of the model with its default."""
-        found = _keyword_defaults(self.network)
+        found = dict(_keyword_defaults(self.network))
         for filled_in in ("backbone", "num_nodes"):
             found.pop(filled_in, None)
         if self.backbone is not None:
@@ -157,7 +158,8 @@ def build(
     return found.network(in_channels, out_channels, **chosen)
 
 
-def _keyword_defaults(function: Callable[..., Any]) -> dict[str, Any]:
+@cache
+def _keyword_defaults(function: Callable[..., Any]) -> Mapping[str, Any]:
     return {
         name: parameter.default
         for name, parameter in inspect.signature(function).parameters.items()

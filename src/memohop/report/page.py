@@ -14,10 +14,12 @@ from markupsafe import Markup
 from memohop.bench.measured import measured
 from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA, Comparison
+from memohop.bench.tuned import Tuned
 from memohop.paper.gates import Gates
 from memohop.paper.table1 import Table1, difference, printed_comparison, table1
 from memohop.report import page_tables
 from memohop.report.environment import on_page, render
+from memohop.report.fair_page import fair_part
 from memohop.report.figure import FIGURES
 from memohop.report.gates import gates_chart
 from memohop.report.ranks import rank_diagram
@@ -31,6 +33,8 @@ _SECTIONS = (
     ("noise", "Added edges"),
     ("lambda", "Lambda"),
     ("gates", "Gates"),
+    ("fair", "The fair table"),
+    ("memory", "Does memory help?"),
     ("timings", "Timings"),
     ("data", "Data and software"),
     ("errata", "Errata"),
@@ -46,6 +50,7 @@ class Findings:
     noise: Results | None = None
     lambda_: Results | None = None
     gates: Gates | None = None
+    fair: Tuned | None = None
 
     @classmethod
     def load(cls, folder: Path | None = None) -> Findings:
@@ -53,13 +58,24 @@ class Findings:
         folder = folder or Path(str(resources.files("memohop"))) / "results"
         files = (folder / f"{name}.json" for name in ("table1", "noise", "lambda"))
         table1, noise, lambda_ = (Results.load(p) if p.is_file() else None for p in files)
-        gates = folder / "gates.json"
-        return cls(table1, noise, lambda_, Gates.load(gates) if gates.is_file() else None)
+        gates, fair = folder / "gates.json", folder / "fair.json"
+        return cls(
+            table1,
+            noise,
+            lambda_,
+            Gates.load(gates) if gates.is_file() else None,
+            Tuned.load(fair) if fair.is_file() else None,
+        )
 
     @property
     def results(self) -> list[Results]:
-        """The results that are there."""
+        """The results of the paper's experiments that are there."""
         return [found for found in (self.table1, self.noise, self.lambda_) if found]
+
+    @property
+    def everything(self) -> list[Results | Tuned]:
+        """All results that are there."""
+        return [*self.results, *([self.fair] if self.fair else [])]
 
 
 def report_page(findings: Findings) -> str:
@@ -79,15 +95,17 @@ def report_page(findings: Findings) -> str:
             "noise": _from_the_start("noise", "figure noise"),
             "lambda": _from_the_start("lambda", "figure lambda"),
             "gates": ["memohop bench gates --output results/gates.json"],
+            "fair": _from_the_start("fair", "table fair"),
         },
         table1=[_table1_part(table) for table in tables],
         printed={"comparison": printed, "diagram": _diagram(printed, "the printed means")},
         noise=_figure_part("noise", findings.noise),
         lambda_=_figure_part("lambda", findings.lambda_),
         gates=_gates_part(findings.gates),
+        fair=fair_part(findings.fair) if findings.fair else None,
         timings=page_tables.timing_table(findings.results) if findings.results else None,
-        data=page_tables.data_table(findings.results) if findings.results else None,
-        sources=_sources(findings.results),
+        data=page_tables.data_table(findings.everything) if findings.everything else None,
+        sources=_sources(findings.everything),
         errata=_errata(),
     )
 
@@ -157,7 +175,7 @@ def _gates_part(gates: Gates | None) -> dict[str, Any] | None:
     return {"charts": charts, "command": gates.command}
 
 
-def _sources(results: list[Results]) -> list[str]:
+def _sources(results: list[Results | Tuned]) -> list[str]:
     texts = []
     for found in results:
         for source in found.sources:

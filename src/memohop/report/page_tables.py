@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from memohop.bench.results import Results
 from memohop.bench.statistics import ALPHA, Comparison
+from memohop.bench.tuned import Tuned
 from memohop.data.datasets.registry import describe
 from memohop.paper.curves import Point
 from memohop.paper.printed import printed_ranks, printed_table1
@@ -27,6 +28,7 @@ class HtmlCell:
         notes: Smaller lines below the text.
         value: Sorts the column; the text does if None.
         strong: Whether the text is bold.
+        soft: Whether it is grey.
         beside: Smaller text beside it.
     """
 
@@ -34,6 +36,7 @@ class HtmlCell:
     notes: tuple[str, ...] = ()
     value: float | None = None
     strong: bool = False
+    soft: bool = False
     beside: str = ""
 
 
@@ -133,7 +136,7 @@ def timing_table(results: Iterable[Results]) -> HtmlTable:
         (
             *map(HtmlCell, key),
             *(HtmlCell(f"{value:,.0f}", value=value) for value in (networks, epochs)),
-            HtmlCell(_duration(seconds), value=seconds),
+            HtmlCell(duration(seconds), value=seconds),
             HtmlCell(f"{1000 * seconds / epochs:.3f}", value=seconds / epochs),
         )
         for key, (networks, epochs, seconds) in sums.items()
@@ -142,11 +145,12 @@ def timing_table(results: Iterable[Results]) -> HtmlTable:
     return HtmlTable(head, rows, "timing-list")
 
 
-def data_table(results: Iterable[Results]) -> HtmlTable:
+def data_table(results: Iterable[Results | Tuned]) -> HtmlTable:
     """Which version of each dataset was used, by the digest of its files."""
     digests: dict[tuple[str, str], None] = {}
     for found in results:
-        for dataset in dict.fromkeys(row.dataset for row in found.rows):
+        parts = found.cells if isinstance(found, Tuned) else found.rows
+        for dataset in dict.fromkeys(part.dataset for part in parts):
             known = {source.datasets.get(dataset, "") for source in found.sources} - {""}
             digests |= dict.fromkeys((dataset, digest) for digest in sorted(known) or [""])
     rows = []
@@ -197,7 +201,7 @@ def _score(table: Table1, model: str, dataset: str) -> HtmlCell:
         (was, *away),
         value=cell.mean,
         strong=table.among_the_best(model, dataset),
-        beside=_plus_minus(cell.std),
+        beside=plus_minus(cell.std),
     )
 
 
@@ -212,18 +216,20 @@ def _lead(found: tuple[float, float] | None) -> HtmlCell:
 def _mean(point: Point | None) -> HtmlCell:
     if point is None:
         return HtmlCell(_NOTHING)
-    return HtmlCell(f"{point.mean:.1f}", value=point.mean, beside=_plus_minus(point.std))
+    return HtmlCell(f"{point.mean:.1f}", value=point.mean, beside=plus_minus(point.std))
 
 
 def _rank(rank: float | None, digits: int = 2) -> HtmlCell:
     return HtmlCell(_NOTHING) if rank is None else HtmlCell(f"{rank:.{digits}f}", value=rank)
 
 
-def _plus_minus(std: float | None) -> str:
+def plus_minus(std: float | None) -> str:
+    """A standard deviation beside its mean, if there is one."""
     return "" if std is None else f"± {std:.2f}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds in the unit that suits them."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes = seconds / 60

@@ -56,6 +56,31 @@ GATES = (  # attribute, label, look
     ("absorbed", "absorbed", Look(HUES["orange"], "square")),
     ("passed_on", "passed on", Look(HUES["green"], "triangle")),
 )
+KINDS = {  # of models
+    "no graph": Look(HUES["grey"], "diamond"),
+    "backbone": Look(HUES["orange"], "square"),
+    "plug-in": Look(HUES["pink"], "diamond"),
+    "memory": Look(HUES["blue"], "circle"),
+    "rival": Look(HUES["green"], "triangle"),
+}
+BACKBONES = dict(
+    zip(
+        ("gcn", "gat", "sage", "gin", "gatv2", "dir-gcn", "gcnii"),
+        (
+            Look(HUES[hue], symbol)
+            for hue, symbol in (
+                ("blue", "circle"),
+                ("orange", "square"),
+                ("green", "triangle"),
+                ("grey", "diamond"),
+                ("amber", "square"),
+                ("pink", "triangle"),
+                ("purple", "diamond"),
+            )
+        ),
+        strict=True,
+    )
+)
 GROWTH = {
     "members": Look(HUES["blue"], "circle"),
     "arcs": Look(HUES["orange"], "square"),

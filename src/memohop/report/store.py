@@ -44,3 +44,22 @@ def failure_text(cell: StoredCell, *, whole: bool) -> str:
     name = " ".join((cell.experiment, cell.protocol, cell.dataset, cell.model, *axes))
     lines = cell.failure.strip().splitlines()
     return f"{name} failed:\n" + "\n".join(lines if whole else lines[-1:])
+
+
+def plan_table(rows: list[dict[str, Any]]) -> Table:
+    """What a run of an experiment would train: a line for each protocol and dataset, and a sum."""
+    sums: dict[tuple[str, str], list[int]] = {}
+    for row in rows:
+        for key in ((row["protocol"], row["dataset"]), ("all", "")):
+            found = sums.setdefault(key, [0, 0, 0])
+            for place, amount in enumerate((1, row["networks"], row["epochs"])):
+                found[place] += amount
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("protocol", "dataset"):
+        table.add_column(name, no_wrap=True)
+    for name in ("cells", "networks", "networks a cell", "epochs at most"):
+        table.add_column(name, justify="right")
+    for key, (cells, networks, epochs) in sorted(sums.items(), key=lambda one: one[0][0] == "all"):
+        figures = (cells, networks, networks / cells, epochs)
+        table.add_row(*key, *(f"{value:,.0f}" for value in figures))
+    return table

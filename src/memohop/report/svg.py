@@ -1,4 +1,4 @@
-"""Small line charts, each written as one SVG element.
+"""Small charts of lines or of single points, each written as one SVG element.
 
 Whatever has no colour of its own is drawn in ``currentColor``, the colour of the surrounding text.
 """
@@ -44,18 +44,26 @@ class Series(NamedTuple):
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: its name, its two ends, and the distance between its numbers."""
+    """An axis: its name, its two ends, and the distance between its numbers.
+
+    On a logarithmic one, ends, distance and points are powers of ten.
+    """
 
     label: str
     low: float = 0
     high: float = 1
     step: float = 0.2
+    log: bool = False
 
     @property
     def ticks(self) -> list[float]:
         """The multiples of the step."""
         first, last = round(self.low / self.step), round(self.high / self.step)
         return [round(i * self.step, 10) for i in range(first, last + 1)]
+
+    def shown(self, tick: float) -> str:
+        """The number at a tick."""
+        return f"{10**tick:g}" if self.log else f"{tick:g}"
 
 
 class VerticalMark(NamedTuple):
@@ -118,6 +126,59 @@ def line_chart(
     return "\n".join(parts)
 
 
+def scatter_chart(
+    series: Sequence[Series],
+    *,
+    title: str,
+    x: Axis,
+    y: Axis,
+    width: int = 720,
+    height: int = 420,
+    ink: str | None = None,
+) -> str:
+    """Points without lines, each with a bar of its ``spread`` if it has one; names on the right."""
+    names = max(len(one.label) for one in series)
+    plot = _Plot(x, y, left=40, right=width - names * _LETTER - 24, top=30, bottom=height - 46)
+    parts = [opening(title, width=width, height=height, ink=ink), *_axes(plot)]
+    if y.low < 0 < y.high:
+        parts.append(
+            f'<path d="M{plot.left:.2f} {plot.up(0):.2f}H{plot.right:.2f}" stroke="currentColor"/>'
+        )
+    for one in series:
+        parts.append(f'<g style="color:{escape(one.look.colour)}" fill="currentColor">')
+        parts += [_bar(plot, dot) for dot in one.dots if dot.spread is not None]
+        parts += [_symbol(plot, one.look, dot) for dot in one.dots]
+        parts.append("</g>")
+    for place, one in enumerate(series):
+        down = plot.top + 8 + _LINE * 1.3 * place
+        parts.append(
+            f'<g style="color:{escape(one.look.colour)}" fill="currentColor" font-weight="600">'
+            f'<path transform="translate({plot.right + 14:.2f} {down - 4.5:.2f})" '
+            f'd="{_SYMBOLS[one.look.symbol]}"/>{text_at(plot.right + 24, down, one.label)}</g>'
+        )
+    return "\n".join([*parts, "</svg>"])
+
+
+def _bar(plot: _Plot, dot: Dot) -> str:
+    """The spread of a point, cut off at the ends of the axis."""
+    spread = dot.spread or 0
+    ends = (max(dot.y - spread, plot.y.low), min(dot.y + spread, plot.y.high))
+    low, high = map(plot.up, ends)
+    return (
+        f'<path d="M{plot.across(dot.x):.2f} {low:.2f}V{high:.2f}" stroke="currentColor" '
+        'stroke-opacity="0.45" stroke-width="1.4"/>'
+    )
+
+
+def _symbol(plot: _Plot, look: Look, dot: Dot) -> str:
+    # The circle is invisible; it makes the point easier to hit with a mouse.
+    return (
+        f'<g class="point" transform="translate({plot.across(dot.x):.2f} {plot.up(dot.y):.2f})">'
+        f'<path d="{_SYMBOLS[look.symbol]}"/><circle r="10" fill-opacity="0"/>'
+        f"<title>{escape(dot.title)}</title></g>"
+    )
+
+
 def _axes(plot: _Plot) -> Iterable[str]:
     yield '<g fill="currentColor" stroke="none">'
     for tick in plot.y.ticks:
@@ -126,13 +187,13 @@ def _axes(plot: _Plot) -> Iterable[str]:
             f'<path d="M{plot.left:.2f} {y:.2f}H{plot.right:.2f}" stroke="currentColor" '
             'stroke-opacity="0.2"/>'
         )
-        yield text_at(plot.left - 7, y + 4.5, f"{tick:g}", anchor="end")
+        yield text_at(plot.left - 7, y + 4.5, plot.y.shown(tick), anchor="end")
     for tick in plot.x.ticks:
         x = plot.across(tick)
         yield (
             f'<path d="M{x:.2f} {plot.bottom:.2f}v5" stroke="currentColor" stroke-opacity="0.6"/>'
         )
-        yield text_at(x, plot.bottom + 19, f"{tick:g}", anchor="middle")
+        yield text_at(x, plot.bottom + 19, plot.x.shown(tick), anchor="middle")
     yield text_at(4, 14, plot.y.label)
     yield text_at((plot.left + plot.right) / 2, plot.bottom + 39, plot.x.label, anchor="middle")
     yield "</g>"
@@ -164,14 +225,7 @@ def _line(plot: _Plot, line: Series) -> Iterable[str]:
         f'<path d="{plot.path((dot.x, dot.y) for dot in line.dots)}" fill="none" '
         f'stroke="currentColor" stroke-width="2.2" stroke-linejoin="round"{dashes}/>'
     )
-    for dot in line.dots:
-        x, y = plot.across(dot.x), plot.up(dot.y)
-        # The circle is invisible; it makes the point easier to hit with a mouse.
-        yield (
-            f'<g class="point" transform="translate({x:.2f} {y:.2f})">'
-            f'<path d="{_SYMBOLS[line.look.symbol]}"/><circle r="10" fill-opacity="0"/>'
-            f"<title>{escape(dot.title)}</title></g>"
-        )
+    yield from (_symbol(plot, line.look, dot) for dot in line.dots)
     yield "</g>"
 
 

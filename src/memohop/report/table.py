@@ -81,11 +81,16 @@ def markdown(tables: Sequence[Table1]) -> str:
     for table in tables:
         head = ["model", "", *table.datasets, "average rank"]
         rows = [head, *lines(table, lambda text: f"**{text}**")]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        rows.insert(1, ["-" * width for width in widths])
-        body = (" | ".join(map(str.ljust, row, widths)) for row in rows)
-        parts += ["\n".join(f"| {row} |" for row in body), *legend(table)]
+        parts += [aligned(rows), *legend(table)]
     return "\n\n".join(parts) + "\n"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; the first row is its head."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    ruled = [rows[0], ["-" * width for width in widths], *rows[1:]]
+    body = (" | ".join(map(str.ljust, row, widths)) for row in ruled)
+    return "\n".join(f"| {row} |" for row in body)
 
 
 def latex(tables: Sequence[Table1]) -> str:

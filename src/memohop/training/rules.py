@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Literal, get_args, get_type_hints
 
 from memohop.errors import UsageError
@@ -52,11 +53,9 @@ class Rules:
     class_weight: Literal["none", "balanced"] = "none"
 
     def __post_init__(self) -> None:
-        types = get_type_hints(type(self))
-        for field in fields(self):
-            choices, value = get_args(types[field.name]), getattr(self, field.name)
-            if choices and value not in choices:
-                raise UsageError(f"{field.name} must be one of {', '.join(choices)}, not {value!r}")
+        for name, choices in _choices().items():
+            if (value := getattr(self, name)) not in choices:
+                raise UsageError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
         if self.schedule_epochs < 1:
             raise UsageError(f"schedule_epochs must be at least 1, not {self.schedule_epochs}")
 
@@ -69,6 +68,14 @@ class Rules:
     def needs_loss(self) -> bool:
         """Whether a rule uses the validation loss."""
         return self.stop != "score" or self.keep in ("loss", "both") or self.schedule == "plateau"
+
+
+@cache
+def _choices() -> dict[str, tuple[str, ...]]:
+    """The values of each rule that is a choice."""
+    types = get_type_hints(Rules)
+    found = {field.name: get_args(types[field.name]) for field in fields(Rules)}
+    return {name: choices for name, choices in found.items() if choices}
 
 
 DEFAULT_RULES = Rules()

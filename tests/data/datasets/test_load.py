@@ -37,6 +37,19 @@ def test_rows_with_negative_features_stay_finite():
     assert torch.allclose(row.double().abs().sum(dim=1), torch.ones(1000).double(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_scaled_features_are_divided_by_one_number(seed):
+    raw, scaled = (load("csbm", features=features, seed=seed).x for features in ("raw", "scaled"))
+    ratio = (scaled.double() / raw.double()).flatten()
+    assert torch.allclose(ratio, ratio[0].expand_as(ratio), rtol=1e-5)
+    assert scaled[scaled != 0].double().square().mean().sqrt() == pytest.approx(1, rel=1e-5)
+
+
+def test_scaling_leaves_zeros_and_words_as_they_are(data_root):
+    raw, scaled = (load("texas", root=data_root, features=f).x for f in ("raw", "scaled"))
+    assert torch.equal(raw, scaled)  # 0 or 1 each
+
+
 def test_unknown_features():
     with pytest.raises(UsageError, match=r"'rows'.*row"):
         load("csbm", features="rows")

@@ -8,6 +8,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from memohop.data import synthetic
 from memohop.data.datasets.fetch import locate
 from memohop.data.datasets.geom_gcn import read_geom_gcn
@@ -20,6 +22,7 @@ from memohop.errors import UsageError, unknown_name
 from memohop.pyg import Data
 
 _MAKERS: dict[str, Callable[..., Data]] = {"csbm": synthetic.csbm, "digits": synthetic.digits}
+_FEATURES = ("raw", "row", "scaled")
 _SPLIT_OPTIONS = ("splits", "fractions", "seed")
 
 
@@ -38,8 +41,9 @@ def load(
         name: One of :func:`memohop.datasets`.
         root: A local folder with the files, instead of a download; see
             :func:`memohop.data.datasets.fetch.locate`.
-        features: ``raw`` as published, or ``row`` with each row divided by its sum (the sum of the
-            absolute values, if some are negative). A row of zeros stays as it is.
+        features: ``raw`` as published; ``row`` with each row divided by its sum (the sum of the
+            absolute values, if some are negative; a row of zeros stays as it is); or ``scaled``
+            with all of them divided by the root mean square of those that are not 0.
         split: None for the published splits; ``public`` for Planetoid's split with 20 training
             nodes of each class; ``random`` or ``class-wise`` for new ones.
         progress: Show a progress bar on standard error while downloading.
@@ -54,8 +58,8 @@ def load(
         neighbours in a latent space, which are read when ``geom-gcn`` asks for them.
     """
     info = describe(name)
-    if features not in ("raw", "row"):
-        raise unknown_name("form of features", features, ("raw", "row"))
+    if features not in _FEATURES:
+        raise unknown_name("form of features", features, _FEATURES)
     _check_split(info, split)
     _check_options(info, split, options)
     if name in _MAKERS:
@@ -68,6 +72,9 @@ def load(
     if features == "row":
         total = data.x.abs().sum(dim=1, keepdim=True)
         data.x = data.x / total.masked_fill(total == 0, 1)
+    elif features == "scaled":
+        values = data.x[data.x != 0]
+        data.x = data.x / values.square().mean(dtype=torch.float64).sqrt().to(data.x.dtype)
     data.name, data.metric = info.id, info.metric
     if published_file(name) is not None:
         data.latent = PublishedNeighbours(name, root)

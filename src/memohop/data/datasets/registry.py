@@ -30,6 +30,8 @@ class DatasetInfo:
         splits: Number of published (or, for a synthetic graph, default) splits.
         directed: Whether the arcs have a direction. If not, each edge is there both ways.
         metric: How it is scored, one of :data:`memohop.training.metrics.METRICS`.
+        flawed: Whether a score on it misleads, because the file is faulty or test nodes leak.
+        test_to_train: Test nodes for each training node of its splits.
     """
 
     id: str
@@ -46,6 +48,8 @@ class DatasetInfo:
     splits: int = 10
     directed: bool = True
     metric: str = "accuracy"
+    flawed: bool = False
+    test_to_train: float = 20 / 48
 
 
 def datasets() -> list[str]:
@@ -133,6 +137,7 @@ _ALL = (
         files=_geom_gcn("legacy/cornell"),
         note="a mistake kept for comparison: its features and labels are those of Texas, "
         "on Cornell's links",
+        flawed=True,
     ),
     _webkb(
         "actor",
@@ -150,6 +155,7 @@ _ALL = (
         files=("platonov/chameleon_directed.npz",),
         note="leaks: 67 % of the test nodes of split 0 have a twin in train (same links); "
         "see chameleon-filtered",
+        flawed=True,
     ),
     _platonov(
         "squirrel",
@@ -160,6 +166,7 @@ _ALL = (
         files=("platonov/squirrel_directed.npz",),
         note="leaks: 63 % of the test nodes of split 0 have a twin in train (same links); "
         "see squirrel-filtered",
+        flawed=True,
     ),
     _citations(
         "cora",
@@ -209,6 +216,7 @@ _ALL = (
         files=("platonov/minesweeper.npz",),
         directed=False,
         metric="roc_auc",
+        test_to_train=25 / 50,
     ),
     _platonov(
         "tolokers",
@@ -218,6 +226,7 @@ _ALL = (
         files=("platonov/tolokers.npz",),
         directed=False,
         metric="roc_auc",
+        test_to_train=25 / 50,
     ),
     _dataset(
         "csbm",

@@ -17,6 +17,7 @@ from memohop.inference import block_logits
 from memohop.networks import MemoryNetwork, NodeModel, build
 from memohop.own.candidates.cost import least_seconds
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting, no_fits
+from memohop.own.candidates.learned import packaged
 from memohop.own.candidates.spaces import SPACES, Space, near_numbers
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem
@@ -182,10 +183,10 @@ class NetworkFamily:
             self.sees_graph or problem.has_columns
         ):
             return []
-        return [
-            Setting(self.id, options, numbers)
-            for options, numbers in self.space.first(directed=directed)
-        ]
+        taught = packaged()
+        found = taught.of(self.id, directed=directed) if taught else []
+        found += [one for one in self.space.first(directed=directed) if one not in found]
+        return [Setting(self.id, options, numbers) for options, numbers in found]
 
     def near(
         self, problem: Problem, best: Setting, count: int, generator: np.random.Generator

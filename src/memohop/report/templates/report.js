@@ -33,3 +33,15 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+// The leaderboards show the models of one kind and the data of one family, or all of them.
+const filters = Array.from(document.querySelectorAll(".filters select"));
+const applyFilters = () => {
+  const [kind, family] = filters.map((select) => select.value);
+  for (const part of document.querySelectorAll(".board [data-kind]")) {
+    part.hidden = !["", part.dataset.kind].includes(kind);
+  }
+  for (const part of document.querySelectorAll(".board [data-family]")) {
+    part.hidden = !["", part.dataset.family].includes(family);
+  }
+};
+filters.forEach((select) => select.addEventListener("change", applyFilters));

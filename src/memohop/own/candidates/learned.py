@@ -1,0 +1,67 @@
+"""First settings that a search over published graphs has taught.
+
+They come from ``memohop bench first-settings``, which derives them from the results of the fair
+table. For each dataset there are also those that the other datasets alone give: no dataset may be
+judged by a search whose start has seen it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+Settings = tuple["Learned", ...]
+
+
+class Learned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A setting: options of the model, and the numbers of a member."""
+
+    options: dict[str, bool | int | float | str]
+    numbers: dict[str, float]
+
+
+class FirstSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """For each model the settings to begin with, the most useful one first.
+
+    Attributes:
+        experiment: The experiment that they come from.
+        every: Those that all datasets give.
+        without: By dataset, those that the other datasets give.
+    """
+
+    experiment: str
+    every: dict[str, Settings]
+    without: dict[str, dict[str, Settings]] = {}
+
+    def of(
+        self, model: str, *, directed: bool, without: str | None = None
+    ) -> list[tuple[dict[str, Any], Mapping[str, float]]]:
+        """The settings of a model; in an undirected graph, directions do not matter.
+
+        Args:
+            model: The id of the model.
+            directed: Whether the graph is.
+            without: A dataset that must not have taught them.
+        """
+        found = self.every if without is None else self.without.get(without, self.every)
+        settings: list[tuple[dict[str, Any], Mapping[str, float]]] = []
+        for one in found.get(model, ()):
+            options: dict[str, Any] = dict(one.options)
+            if not directed and "direction" in options:
+                options["direction"] = "undirected"
+            settings.append((options, one.numbers))
+        return settings
+
+
+@cache
+def packaged() -> FirstSettings | None:
+    """Those that come with the package, if there are any."""
+    path = Path(str(resources.files("memohop"))) / "results" / "first-settings.json"
+    if not path.is_file():
+        return None
+    return msgspec.json.decode(path.read_bytes(), type=FirstSettings)

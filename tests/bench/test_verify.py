@@ -1,0 +1,87 @@
+"""Runs of a store are trained again from their contents alone, and any difference is seen."""
+
+import pytest
+
+from memohop.bench.experiment import Experiment
+from memohop.bench.runner import Attempt, Resources, run_cells
+from memohop.bench.store import Store
+from memohop.bench.verify import run_of, verify
+from memohop.cli import main
+from memohop.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def filled(tiny_text, tmp_path_factory):
+    """The path of a store with a few cells that were really trained."""
+    folder = tmp_path_factory.mktemp("verify")
+    (folder / "tiny.toml").write_text(tiny_text, encoding="utf-8")
+    path = folder / "runs.sqlite"
+    store = Store(path)
+    tiny = Experiment(str(folder / "tiny.toml"))
+    cells = [cell for cell in tiny.cells(["official"]) if cell.axes["noise"]]
+    run_cells(cells, store, resources=Resources())
+    store.close()
+    return path
+
+
+def test_a_content_is_its_run(tiny):
+    for experiment in (tiny, Experiment("lambda")):
+        cells = list(experiment.cells())
+        for cell in (cells[0], cells[-1]):
+            for run in cell.runs:
+                assert run_of(run.content).id == run.id
+
+
+def test_the_same_is_the_same_to_the_bit(filled, capsys):
+    assert main(["store", "verify", str(filled), "--sample", "6"]) == 0
+    assert "6 of 6 runs are the same to the bit" in capsys.readouterr().out
+
+
+def test_a_difference_is_named(filled, capsys):
+    store = Store(filled, read_only=True)
+
+    def other(jobs, resources, inner):
+        from memohop.bench.runner import local_engine
+
+        for job, attempt in local_engine(jobs, resources, inner):
+            changed = attempt.results[0].__class__(
+                **(vars(attempt.results[0]) | {"test": 0.123, "best_epoch": 0})
+            )
+            yield job, Attempt((changed, *attempt.results[1:]), attempt.source)
+
+    verdict = verify(store, 2, resources=Resources(), engine=other)
+    assert (verdict.same, len(verdict.different)) == (0, 2)
+    for key, text in verdict.different.items():
+        before, _ = store.run(key)
+        assert f"test {before.test} -> 0.123" in text
+        assert f"split={before.content['split']} seed=0" in text
+    store.close()
+
+
+def test_what_fails_now_is_told(filled):
+    def failing(jobs, resources, inner):
+        for job in jobs:
+            yield job, Attempt(failure="Traceback\nValueError: no")
+
+    store = Store(filled, read_only=True)
+    verdict = verify(store, 2, resources=Resources(), engine=failing)
+    assert set(verdict.lost.values()) == {"ValueError: no"}
+    store.close()
+
+
+def test_only_runs_of_this_kind_of_device_are_taken(filled):
+    from memohop.bench import verify as module
+
+    store = Store(filled, read_only=True)
+    with pytest.MonkeyPatch.context() as patch:
+        here = module.source("cpu")
+        patch.setattr(module, "source", lambda device: here.__class__({}, "Another"))
+        with pytest.raises(UsageError, match="made on this kind of device"):
+            verify(store, 2, resources=Resources())
+    store.close()
+
+
+@pytest.mark.parametrize("flag", ["--sample", "--jobs"])
+def test_numbers_that_make_no_sense(flag, filled, capsys):
+    assert main(["store", "verify", str(filled), flag, "0"]) == 2
+    assert f"{flag} 0: give at least 1" in capsys.readouterr().err
