@@ -39,6 +39,7 @@ def attend(
     """
     if keep is not None:
         keep = keep.expand(len(receive), len(pattern))
+    send = pattern.collect(send[..., None])[..., 0]
     weights, _ = _Attention.apply(receive, send, keep, negative_slope, pattern)
     return weights
 
