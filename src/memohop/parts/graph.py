@@ -1,0 +1,102 @@
+"""The rows of a graph that a block holds, and the product with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from memohop.nn import Graph
+from memohop.nn._ops.fixed_matrix import FixedMatrix
+from memohop.nn._ops.pattern import Pattern
+from memohop.nn.graph import normalised
+from memohop.parts.group import Group
+from memohop.parts.halo import Halo
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The entries of a graph in the rows of one block.
+
+    Attributes:
+        row: the row of each entry, counted within the block, ascending.
+        col: the number of the node that each entry's column belongs to, ascending within a row.
+        weight: of each entry, before normalisation.
+        entry: the number of each entry in the whole graph.
+        entries: how many the whole graph has.
+        direction, self_loops, norm: the policies of the graph.
+    """
+
+    row: Tensor
+    col: Tensor
+    weight: Tensor
+    entry: Tensor
+    entries: int
+    direction: str
+    self_loops: str
+    norm: str
+
+
+class GraphPart(Graph):
+    """A :class:`memohop.Graph` of which this process holds some rows.
+
+    It takes and gives states of this block's nodes; those of neighbours outside come from the
+    processes that hold them.
+
+    Args:
+        rows: its entries.
+        starts: the number at which each block starts, and the number of nodes.
+        group: the processes.
+        device: the device to compute on.
+    """
+
+    def __init__(
+        self, rows: Rows, starts: tuple[int, ...], group: Group, device: torch.device
+    ) -> None:
+        first, last = starts[group.rank : group.rank + 2]
+        self.num_nodes, self.direction = last - first, rows.direction
+        self.self_loops, self.norm = rows.self_loops, rows.norm
+        col = rows.col.to(device, torch.int64)
+        outside = torch.unique(col[(col < first) | (col >= last)])
+        halo = Halo(group, outside, starts)
+        place = torch.searchsorted(outside, col)
+        here = torch.where(col >= last, place + self.num_nodes, place)
+        here = torch.where((col >= first) & (col < last), halo.before + col - first, here)
+        pattern = Pattern(rows.row.to(device, torch.int64), here, (self.num_nodes, halo.size))
+        pattern.exchange = self.halo = halo
+        self._fill(pattern, rows.weight.to(device, torch.get_default_dtype()))
+
+    def _fill(self, pattern: Pattern, weight: Tensor) -> None:
+        self.pattern, self.weight = pattern, weight
+        self.matrix = FixedMatrix(pattern, self._normalise(weight[None])[0])
+
+    def _normalise(self, weight: Tensor) -> Tensor:
+        """Weights ``[1, entries]``, divided by the sums of rows and columns of the whole graph."""
+        pattern = self.pattern
+
+        def of_rows() -> Tensor:
+            return pattern.row_sums(weight).index_select(-1, pattern.row)
+
+        def of_columns() -> Tensor:
+            turned = weight.index_select(-1, pattern.order)
+            here = pattern.transpose.row_sums(turned)[..., None]
+            sums = self.halo(self.halo.return_sums(here))[..., 0]
+            return sums.index_select(-1, pattern.col)
+
+        return normalised(weight, self.norm, of_rows, of_columns)
+
+    @cached_property
+    def counts(self) -> Graph:
+        """The graph before its entries were normalised."""
+        graph = object.__new__(GraphPart)
+        graph.__dict__ |= {name: value for name, value in vars(self).items() if name != "matrix"}
+        graph.norm = "none"
+        graph._fill(self.pattern, self.weight)
+        return graph
+
+    @cached_property
+    def reversed(self) -> Graph:
+        """The rows of this block in the graph with every arc reversed."""
+        raise NotImplementedError("refused by memohop.parts.block.check_network")

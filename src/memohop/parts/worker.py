@@ -1,0 +1,228 @@
+"""One process of a run on a graph in parts: it holds a block and trains with the others."""
+
+from __future__ import annotations
+
+import math
+import platform
+import socket
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from memohop.data.sparse_features import csr_tensor
+from memohop.errors import UsageError
+from memohop.networks import build as build_model
+from memohop.nn import SparseFeatures
+from memohop.nn.part import Axis, in_part
+from memohop.out_of_memory import in_units
+from memohop.parts.block import Block, StoredRows, rows_of
+from memohop.parts.graph import GraphPart, Rows
+from memohop.parts.group import Group
+from memohop.parts.halo import BlockPart
+from memohop.parts.labelled import LabelledNodes
+from memohop.training.device import find_device
+from memohop.training.member import Member, MemberResult
+from memohop.training.metrics import METRICS
+from memohop.training.objective import Classification, Regression
+from memohop.training.plan import TooLittle, members_at_once
+from memohop.training.population import Population
+from memohop.training.room import available_bytes, held_bytes
+from memohop.training.rules import Rules
+from memohop.training.task import Task
+from memohop.version import __version__
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be trained; the same for all processes.
+
+    Attributes:
+        model: the id of a model, or a function that makes a network of this library.
+        options: of the model, with its widths and the number of nodes, if it is an id.
+        members: the runs.
+        epochs, patience, rules, keep_models, device, memory: see :func:`memohop.train`.
+    """
+
+    model: str | Callable[[], nn.Module]
+    options: Mapping[str, Any]
+    members: Sequence[Member]
+    epochs: int
+    patience: int | None
+    rules: Rules
+    keep_models: bool
+    device: str
+    memory: int | None
+
+    def build(self) -> nn.Module:
+        """One network."""
+        return build_model(self.model, **self.options) if isinstance(self.model, str) else self.model()
+
+
+class Worker:
+    """Holds a block and its part of the task, and takes steps together with the others.
+
+    Args:
+        job: what is to be trained.
+        block: this process's block.
+        group: the processes; ``group.rank`` is the number of the block.
+    """
+
+    def __init__(self, job: Job, block: Block, group: Group) -> None:
+        self.job, self.group = job, group
+        agree(group, block.digest)
+        device = find_device(job.device)
+        self._check_size(block, device)
+        self.task, self.part = _task(block, group, device)
+        with in_part(self.part):
+            self.size = self._members_at_once(device)
+        self.population: Population | None = None
+
+    @property
+    def chunks(self) -> int:
+        """In how many populations the members are trained."""
+        return math.ceil(len(self.job.members) / self.size)
+
+    def start(self, chunk: int, snapshot: Mapping[str, Tensor] | None = None) -> None:
+        """Make a population ready, from its start or from a snapshot."""
+        first = chunk * self.size
+        self.population = self._population(self.job.members[first : first + self.size])
+        if snapshot is not None:
+            self.population.restore(snapshot)
+
+    def advance(self, epochs: int) -> tuple[int, bool]:
+        """Take up to so many steps; how many the population has taken, and whether all are."""
+        population = self._started()
+        with in_part(self.part):
+            for _ in range(epochs):
+                if self._is_done(population):
+                    break
+                population.step()
+        return int(population.epoch), self._is_done(population)
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """What :meth:`start` takes to continue from here, the same in every process."""
+        return self._started().snapshot()
+
+    def results(self) -> list[MemberResult]:
+        """The results of the population."""
+        population = self._started()
+        return population.results(range(len(population.members)))
+
+    def _started(self) -> Population:
+        assert self.population is not None, "start() comes first"
+        return self.population
+
+    def _is_done(self, population: Population) -> bool:
+        return int(population.epoch) == self.job.epochs or not bool(population.watch.running.any())
+
+    def _population(self, members: Sequence[Member]) -> Population:
+        job = self.job
+        return Population(
+            self.task,
+            job.build,
+            members,
+            epochs=job.epochs,
+            patience=job.patience,
+            rules=job.rules,
+            keep_models=job.keep_models,
+            vectorised=True if len(job.members) > 1 else None,
+        )
+
+    def _members_at_once(self, device: torch.device) -> int:
+        """As many as the process with the least RAM can train."""
+
+        def steps(members: Sequence[Member], count: int) -> None:
+            population = self._population(members)
+            for _ in range(min(count, self.job.epochs)):
+                population.step()
+
+        try:
+            size = members_at_once(
+                steps,
+                self.job.members,
+                memory=self.job.memory,
+                for_results=0,
+                epochs=self.job.epochs,
+                device=device,
+            )
+        except TooLittle as error:
+            raise UsageError(f"{error}; {self._would_do(error.need, error.budget)}") from None
+        return min(self.group.gather(size))
+
+    def _check_size(self, block: Block, device: torch.device) -> None:
+        """Refuse a block that does not fit, before it is built."""
+        if self.job.memory is None:
+            here = Counter(self.group.gather(socket.gethostname()))[socket.gethostname()]
+            budget = available_bytes(device) // here
+        else:
+            budget = self.job.memory - held_bytes(device)
+        if block.bytes > budget:
+            raise UsageError(
+                f"block {block.number + 1} of {self.group.size}, with {len(block.nodes):,} nodes "
+                f"and {block.arcs:,} arcs, takes about {in_units(block.bytes)} of RAM, and its "
+                f"worker can use {in_units(max(budget, 0))}; {self._would_do(block.bytes, budget)}"
+            )
+
+    def _would_do(self, need: float, budget: float) -> str:
+        if budget <= 0:
+            return "give each worker more"
+        enough = math.ceil(self.group.size * need / budget)
+        return f"{enough} workers with as much RAM each would do"
+
+
+def agree(group: Group, data: str) -> None:
+    """Refuse to train together with other versions or other data."""
+    facts = {
+        "memohop": __version__,
+        "PyTorch": torch.__version__,
+        "Python": platform.python_version(),
+        "the data": data[:16],
+    }
+    for number, others in enumerate(group.gather(facts)):
+        for name, fact in facts.items():
+            if others[name] != fact:
+                worker = f"worker {number + 1} on {group.gather(socket.gethostname())[number]}"
+                raise UsageError(
+                    f"{worker} has {name} {others[name]}, and worker {group.rank + 1} has {fact}: "
+                    "a run needs the same everywhere; install the same versions, and give all "
+                    "workers the same files"
+                )
+
+
+def _task(block: Block, group: Group, device: torch.device) -> tuple[Task, BlockPart]:
+    x, stored = block.x, Axis(torch.empty(0, dtype=torch.int64), 0)
+    if isinstance(x, StoredRows):
+        stored = Axis(x.stored.to(device), x.total)
+        shape = (len(block.nodes), x.channels)
+        x = SparseFeatures(csr_tensor(x.pointers, x.columns, x.values, shape).to(device))
+    else:
+        x = x.to(device)
+    graph = _graph(block.graph, block.starts, group, device)
+    arcs = Axis(torch.empty(0, dtype=torch.int64), 0)
+    if rows := rows_of(block.graph):
+        arcs = Axis(rows[0].entry.to(device), rows[0].entries)
+    nodes = Axis(block.nodes.to(device), block.starts[-1])
+    kind = Regression if block.y.is_floating_point() else Classification
+    at, labelled = block.at.to(device), block.labelled.to(device)
+    task = Task(
+        (x, graph),
+        block.y.to(device),
+        block.masks.to(device, torch.get_default_dtype()),
+        kind(METRICS[block.metric]),
+        LabelledNodes(group, labelled, at, len(block.nodes), len(block.y)),
+    )
+    return task, BlockPart(group, nodes, arcs, stored)
+
+
+def _graph(graph: Any, starts: tuple[int, ...], group: Group, device: torch.device) -> Any:
+    """What the network takes as its graph, with the parts of this block."""
+    if isinstance(graph, Rows):
+        return GraphPart(graph, starts, group, device)
+    if isinstance(graph, tuple):
+        parts = [_graph(part, starts, group, device) for part in graph]
+        return type(graph)(*parts) if hasattr(graph, "_fields") else tuple(parts)
+    return graph
