@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from memohop.own.graph_estimator import GraphClassifier as GraphClassifier
     from memohop.own.graph_regressor import GraphRegressor as GraphRegressor
     from memohop.own.load import load_model as load_model
+    from memohop.parts.train import train as train
     from memohop.training import Member as Member
     from memohop.training import MemberResult as MemberResult
     from memohop.training import Rules as Rules
     from memohop.training import grid as grid
     from memohop.training import select as select
-    from memohop.training import train as train
 
 _NAMES = {
     "memohop.data.audit": ["audit"],
@@ -47,7 +47,8 @@ _NAMES = {
     "memohop.own.graph_estimator": ["GraphClassifier"],
     "memohop.own.graph_regressor": ["GraphRegressor"],
     "memohop.own.load": ["load_model"],
-    "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select", "train"],
+    "memohop.parts.train": ["train"],
+    "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [*_HOME, "__version__"]

@@ -100,9 +100,11 @@ class Graph:
             keep: ``[entries]``, 1 for an arc that stays and 0 for one that is dropped. Self-loops
                 stay: they are added after arcs are dropped.
         """
-        loop = self.pattern.row == self.pattern.col
-        kept = torch.where(loop, torch.ones_like(keep), keep)
+        kept = torch.where(self._are_loops(), torch.ones_like(keep), keep)
         return ReweightedGraph(self, kept)
+
+    def _are_loops(self) -> Tensor:
+        return self.pattern.row == self.pattern.col
 
     @cached_property
     def reversed(self) -> Graph:

@@ -25,7 +25,7 @@ _PER_ENTRY = 100  # bytes of an entry of a graph: rows, columns and their orders
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Rows of sparse features: pointers, columns, values, and which of all stored values these are."""
+    """Rows of sparse features, and which of all stored values theirs are."""
 
     pointers: Tensor
     columns: Tensor
@@ -194,7 +194,7 @@ def digest_of(data: Data) -> str:
             parts = [value]
         for part in parts:
             found.update(f"{name} {part.dtype} {tuple(part.shape)}".encode())
-            found.update(memoryview(part.detach().cpu().contiguous().numpy()).cast("B"))
+            found.update(part.detach().cpu().contiguous().view(-1).numpy().tobytes())
     return found.hexdigest()
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from memohop.nn import Graph
+from memohop.nn._ops.attention import row_sums
 from memohop.nn._ops.fixed_matrix import FixedMatrix
 from memohop.nn._ops.pattern import Pattern
 from memohop.nn.graph import normalised
@@ -77,15 +78,18 @@ class GraphPart(Graph):
         pattern = self.pattern
 
         def of_rows() -> Tensor:
-            return pattern.row_sums(weight).index_select(-1, pattern.row)
+            return row_sums(weight, pattern).index_select(-1, pattern.row)
 
         def of_columns() -> Tensor:
             turned = weight.index_select(-1, pattern.order)
-            here = pattern.transpose.row_sums(turned)[..., None]
+            here = row_sums(turned, pattern.transpose)[..., None]
             sums = self.halo(self.halo.return_sums(here))[..., 0]
             return sums.index_select(-1, pattern.col)
 
         return normalised(weight, self.norm, of_rows, of_columns)
+
+    def _are_loops(self) -> Tensor:
+        return self.pattern.row + self.halo.before == self.pattern.col
 
     @cached_property
     def counts(self) -> Graph:

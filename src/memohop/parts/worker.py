@@ -28,7 +28,7 @@ from memohop.training.device import find_device
 from memohop.training.member import Member, MemberResult
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification, Regression
-from memohop.training.plan import TooLittle, members_at_once
+from memohop.training.plan import TooLittleError, members_at_once
 from memohop.training.population import Population
 from memohop.training.room import available_bytes, held_bytes
 from memohop.training.rules import Rules
@@ -45,6 +45,7 @@ class Job:
         options: of the model, with its widths and the number of nodes, if it is an id.
         members: the runs.
         epochs, patience, rules, keep_models, device, memory: see :func:`memohop.train`.
+        at_once: the members of a population; None to measure how many fit.
     """
 
     model: str | Callable[[], nn.Module]
@@ -56,10 +57,13 @@ class Job:
     keep_models: bool
     device: str
     memory: int | None
+    at_once: int | None = None
 
     def build(self) -> nn.Module:
         """One network."""
-        return build_model(self.model, **self.options) if isinstance(self.model, str) else self.model()
+        if isinstance(self.model, str):
+            return build_model(self.model, **self.options)
+        return self.model()
 
 
 class Worker:
@@ -69,6 +73,10 @@ class Worker:
         job: what is to be trained.
         block: this process's block.
         group: the processes; ``group.rank`` is the number of the block.
+
+    Attributes:
+        size: how many members are trained at once, in a population.
+        chunks: how many populations there are.
     """
 
     def __init__(self, job: Job, block: Block, group: Group) -> None:
@@ -78,13 +86,9 @@ class Worker:
         self._check_size(block, device)
         self.task, self.part = _task(block, group, device)
         with in_part(self.part):
-            self.size = self._members_at_once(device)
+            self.size = job.at_once or self._members_at_once(device)
+        self.chunks = math.ceil(len(job.members) / self.size)
         self.population: Population | None = None
-
-    @property
-    def chunks(self) -> int:
-        """In how many populations the members are trained."""
-        return math.ceil(len(self.job.members) / self.size)
 
     def start(self, chunk: int, snapshot: Mapping[str, Tensor] | None = None) -> None:
         """Make a population ready, from its start or from a snapshot."""
@@ -149,7 +153,7 @@ class Worker:
                 epochs=self.job.epochs,
                 device=device,
             )
-        except TooLittle as error:
+        except TooLittleError as error:
             raise UsageError(f"{error}; {self._would_do(error.need, error.budget)}") from None
         return min(self.group.gather(size))
 
@@ -194,15 +198,17 @@ def agree(group: Group, data: str) -> None:
 
 
 def _task(block: Block, group: Group, device: torch.device) -> tuple[Task, BlockPart]:
-    x, stored = block.x, Axis(torch.empty(0, dtype=torch.int64), 0)
-    if isinstance(x, StoredRows):
-        stored = Axis(x.stored.to(device), x.total)
-        shape = (len(block.nodes), x.channels)
-        x = SparseFeatures(csr_tensor(x.pointers, x.columns, x.values, shape).to(device))
+    given, none = block.x, torch.empty(0, dtype=torch.int64)
+    x: Tensor | SparseFeatures
+    stored = arcs = Axis(none, 0)
+    if isinstance(given, StoredRows):
+        stored = Axis(given.stored.to(device), given.total)
+        shape = (len(block.nodes), given.channels)
+        csr = csr_tensor(given.pointers, given.columns, given.values, shape)
+        x = SparseFeatures(csr.to(device))
     else:
-        x = x.to(device)
+        x = given.to(device)
     graph = _graph(block.graph, block.starts, group, device)
-    arcs = Axis(torch.empty(0, dtype=torch.int64), 0)
     if rows := rows_of(block.graph):
         arcs = Axis(rows[0].entry.to(device), rows[0].entries)
     nodes = Axis(block.nodes.to(device), block.starts[-1])

@@ -23,7 +23,7 @@ _STEPS = 2  # of a measurement: the second step runs beside the leftovers of the
 Step = Callable[[Sequence[Member], int], None]
 
 
-class TooLittle(UsageError):
+class TooLittleError(UsageError):
     """One member does not fit.
 
     Attributes:
@@ -91,14 +91,14 @@ def _growth(function: Callable[[], object]) -> float:
     return tensors * _SLACK_UNSEEN if growth is None else max(tensors, growth) * _SLACK
 
 
-def _too_little(memory: int | None, device: torch.device, need: int, epochs: int) -> TooLittle:
+def _too_little(memory: int | None, device: torch.device, need: int, epochs: int) -> TooLittleError:
     if memory is None:
         budget = available_bytes(device)
         text = (
             f"one member takes {in_units(need)} for {epochs} epochs, and {in_units(budget)} can "
             "be spared; lower hidden_channels or epochs"
         )
-        return TooLittle(text, need, budget)
+        return TooLittleError(text, need, budget)
     held = held_bytes(device)
     if held >= memory:
         text = (
@@ -111,4 +111,4 @@ def _too_little(memory: int | None, device: torch.device, need: int, epochs: int
             f"already, and one member takes {in_units(need)} more for {epochs} epochs; give "
             f"{in_units(1.1 * (held + need))}, or lower hidden_channels or epochs"
         )
-    return TooLittle(text, need, memory - held)
+    return TooLittleError(text, need, memory - held)

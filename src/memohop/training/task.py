@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -59,7 +59,7 @@ class Task:
     y: Tensor
     masks: Tensor
     objective: Objective
-    peers: Peers = Peers()
+    peers: Peers = field(default_factory=Peers)
 
 
 def make_builder(
@@ -106,7 +106,9 @@ def make_inputs(
 def make_task(data: Data, network: nn.Module, device: torch.device, features: str) -> Task:
     """The data in the form that a population takes, on the device."""
     inputs, objective = make_inputs(data, network, device, features), objective_of(data)
-    return Task(inputs, objective.targets(data.y).to(device), make_masks(data).to(device), objective)
+    return Task(
+        inputs, objective.targets(data.y).to(device), make_masks(data).to(device), objective
+    )
 
 
 def make_masks(data: Data) -> Tensor:

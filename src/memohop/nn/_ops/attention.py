@@ -126,6 +126,11 @@ def _softmax_backward(weights: Tensor, grad: Tensor, pattern: Pattern) -> Tensor
     return weighted - weights * sums
 
 
+def row_sums(values: Tensor, pattern: Pattern) -> Tensor:
+    """Sums of values ``[heads, entries]`` within rows, ``[heads, rows]``."""
+    return _RowSums.apply(values, pattern)
+
+
 class _RowSums(Operation):
     tensors = 1
 

@@ -202,5 +202,6 @@ def _drop(keys: Tensor, rates: Tensor, places: Places | None) -> Any:
     if places is None:
         return None
     first, second = places
-    assert isinstance(first, int) and isinstance(second, int)
+    assert isinstance(first, int)
+    assert isinstance(second, int)
     return keys.contiguous(), rates.contiguous(), place_words(first), place_words(second)
