@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +16,11 @@ from memohop.networks.two_steps import TwoSteps
 from memohop.nn import DirectedConv, Graph
 from memohop.parts.graph import Rows
 from memohop.parts.partition import Partition
-from memohop.pyg import Data
 from memohop.training.objective import objective_of
 from memohop.training.task import are_stored_sparse, make_masks
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 _PER_ENTRY = 100  # bytes of an entry of a graph: rows, columns and their orders, both ways
 

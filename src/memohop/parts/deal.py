@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memohop.errors import DataError, MemohopError
 from memohop.parts.block import digest_of
 from memohop.parts.group import Group
 from memohop.parts.worker import agree
-from memohop.pyg import Data
 from memohop.training.member import Member, MemberResult
 from memohop.training.task import in_default_type
 from memohop.training.trainer import train
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 _TRIES = 3
 
@@ -37,9 +39,7 @@ def train_dealt_in_group(
     if group.rank < len(shares):
         share = [members[i] for i in shares[group.rank]]
         found = train(data, model, share, **arguments)
-    every = group.gather(found)
-    group.leave()
-    return _in_order(shares, every)
+    return _in_order(shares, group.gather(found))
 
 
 def train_dealt_on_ray(

@@ -117,7 +117,7 @@ def _by_metis(edge_index: Tensor, num_nodes: int, blocks: int) -> Tensor:
     matrix.eliminate_zeros()
     work = np.diff(matrix.indptr) + _OF_A_NODE
     _, owner = pymetis.part_graph(
-        blocks, xadj=matrix.indptr, adjncy=matrix.indices, vweights=work.tolist()
+        blocks, pymetis.CSRAdjacency(matrix.indptr, matrix.indices), vweights=work.tolist()
     )
     found = torch.tensor(owner)
     sizes = torch.bincount(found, minlength=blocks)

@@ -5,33 +5,23 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from memohop.errors import DataError, MemohopError, UsageError
 from memohop.parts.block import Block
+from memohop.parts.crew import LostError, NoPlaceError
 from memohop.parts.group import Group
 from memohop.parts.worker import Job, Worker
 from memohop.training.member import MemberResult
 
-_TRIES = 3  # with a worker lost at the same epoch every time
 _HIRING = 120  # seconds that a cluster has to start the workers: an autoscaler may need them
 _ANSWER = 5  # seconds that a cluster has to answer at its address
 _LAST_WORDS = 10  # seconds after a failure in which the loss of a worker is noticed
-
-_Found = TypeVar("_Found")
-
-
-class LostError(Exception):
-    """A worker is gone; the others cannot go on without it."""
-
-
-class NoPlaceError(Exception):
-    """The cluster cannot start as many workers as there are blocks."""
 
 
 @contextmanager
@@ -222,43 +212,3 @@ def _reason(ray: Any, errors: Sequence[Exception]) -> Exception:
         ):
             return LostError(str(error).strip().partition("\n")[0])
     return causes[0]
-
-
-def with_crew(
-    ray: Any,
-    job: Callable[[], Job],
-    blocks: Sequence[Any],
-    task: Callable[[RayCrew], _Found],
-    progress: Callable[[], int],
-) -> _Found:
-    """Do a task with a crew, and with a new crew after the loss of a worker.
-
-    Args:
-        ray: the module, connected.
-        job: what is to be trained, as it stands at the moment.
-        blocks: references to the blocks in the cluster.
-        task: what to do; it goes on where the last crew stopped.
-        progress: a number that grows while the task advances.
-    """
-    losses, before = 0, -1
-    while True:
-        crew: RayCrew | None = None
-        try:
-            crew = RayCrew(ray, job(), blocks)
-            return task(crew)
-        except NoPlaceError as error:
-            lost = (
-                f"a worker was lost at epoch {before}, and cannot be replaced: " if losses else ""
-            )
-            raise DataError(f"{lost}{error}") from error
-        except LostError as error:
-            losses = 1 if progress() > before else losses + 1
-            before = progress()
-            if losses == _TRIES:
-                raise DataError(
-                    f"a worker was lost {_TRIES} times at epoch {before} ({error}), and replacing "
-                    "it does not help; see the logs of Ray, and whether its machine has RAM enough"
-                ) from error
-        finally:
-            if crew is not None:
-                crew.dismiss()

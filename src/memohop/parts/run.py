@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -16,18 +16,20 @@ from memohop.errors import UsageError
 from memohop.out_of_memory import reporting_out_of_memory
 from memohop.parts.block import Cut
 from memohop.parts.checkpoints import Checkpoints
-from memohop.parts.crew import Crew, work
+from memohop.parts.crew import Crew, with_crew, work
 from memohop.parts.group import Group
 from memohop.parts.partition import Partition
-from memohop.parts.ray_crew import with_crew
+from memohop.parts.ray_crew import RayCrew
 from memohop.parts.worker import Job, Worker
-from memohop.pyg import Data
 from memohop.training.member import Member, MemberResult
 from memohop.training.objective import objective_of
 from memohop.training.population import build_seeded
 from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.task import in_default_type
 from memohop.training.trainer import Progress, check_arguments, check_splits, warn_of_diverged
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 
 class PartsRun:
@@ -93,22 +95,24 @@ class PartsRun:
     def on_ray(self, ray: Any) -> list[MemberResult]:
         """Train with actors of a cluster, and with new ones after the loss of a worker."""
         blocks = [ray.put(self.cut[number]) for number in range(len(self.cut))]
-        results = with_crew(ray, self._job_now, blocks, self._work, lambda: self.checkpoints.done)
+        results = self.with_crews(lambda: RayCrew(ray, self.job_now(), blocks))
         warn_of_diverged(results, self.name)
         return results
+
+    def with_crews(self, hire: Callable[[], Crew]) -> list[MemberResult]:
+        """Train with a crew, and with another one after the loss of a worker."""
+        return with_crew(hire, self._work, lambda: self.checkpoints.done)
 
     def in_group(self, group: Group) -> list[MemberResult]:
         """Train as one of a group of processes; the first one writes the checkpoints."""
         if group.rank > 0:
             self.checkpoints.file, self._progress = None, None
-        crew = Worker(self._job_now(), self.cut[group.rank], group)
-        results = self._work(crew)
-        group.leave()
+        results = self._work(Worker(self.job_now(), self.cut[group.rank], group))
         if group.rank == 0:
             warn_of_diverged(results, self.name)
         return results
 
-    def _job_now(self) -> Job:
+    def job_now(self) -> Job:
         """The job, with populations as large as they were in the checkpoint."""
         return replace(self.job, at_once=self.checkpoints.size)
 

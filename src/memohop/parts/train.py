@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed as dist
 from torch import nn
 
 from memohop.data.arguments import whole_number
@@ -18,10 +20,12 @@ from memohop.parts.group import Group
 from memohop.parts.partition import METHODS, Partition, partition
 from memohop.parts.ray_crew import connected
 from memohop.parts.run import PartsRun
-from memohop.pyg import Data
 from memohop.training.member import Member, MemberResult
 from memohop.training.room import available_bytes
 from memohop.training.trainer import train as train_here
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 _PER_ARC = 200  # bytes of an arc of a whole graph, which may count both ways
 _COMPARED = 10**7  # arcs up to which the other way to cut is tried, to be compared
@@ -93,8 +97,12 @@ def train(
         with connected(ray, len(shares), device) as cluster:
             return train_dealt_on_ray(cluster, shares, data, model, members, arguments)
     blocks = partition(data.edge_index, data.num_nodes, workers, method=cut)
-    why = "fits no worker as a whole" if not fits else "is shared by all members"
-    say(f"the graph is cut for {workers} workers, since it {why}: {compared(blocks, data)}")
+    why = "a run with checkpoints is one for all workers"
+    if not fits:
+        why = f"as a whole, about {in_units(whole_bytes(data))} in training, it fits none of them"
+    elif len(shares) == 1:
+        why = f"{len(members)} member(s) are too few to be dealt out"
+    say(f"the graph is cut for {workers} workers ({why}): {compared(blocks, data)}")
     run = PartsRun(data, model, members, blocks, checkpoints, **arguments)
     if in_group:
         return run.in_group(_joined(device))
@@ -126,9 +134,12 @@ def compared(found: Partition, data: Data) -> str:
 
 
 def _joined(device: str) -> Group:
-    if device == "cuda":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    return Group.join(device)
+    """The processes of torchrun, which stay together until they end."""
+    if not dist.is_initialized():
+        if device == "cuda":
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        atexit.register(Group.join(device).leave)
+    return Group()
 
 
 def _started(workers: int | None, ray: str | None) -> int:

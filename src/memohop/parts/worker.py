@@ -116,6 +116,10 @@ class Worker:
         population = self._started()
         return population.results(range(len(population.members)))
 
+    def dismiss(self) -> None:
+        """Leave the others."""
+        self.group.leave()
+
     def _started(self) -> Population:
         assert self.population is not None, "start() comes first"
         return self.population

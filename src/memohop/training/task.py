@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +16,10 @@ from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.networks import build as build_model
 from memohop.nn import SparseFeatures
-from memohop.pyg import Data
 from memohop.training.objective import Objective, objective_of
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 _SPARSE_BELOW = 0.2  # density of features under which stored values are faster
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,6 @@ from memohop.data.check import check
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.out_of_memory import is_out_of_memory, reporting_out_of_memory
-from memohop.pyg import Data
 from memohop.training.capture import captured
 from memohop.training.device import find_device, traits_of
 from memohop.training.member import Member, MemberResult
@@ -25,6 +24,9 @@ from memohop.training.plan import members_at_once
 from memohop.training.population import Population, build_seeded
 from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.task import Task, in_default_type, make_builder, make_task
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 Progress = Callable[[int, int], None]
 
