@@ -18,7 +18,7 @@ from memohop.errors import MemohopError
 from memohop.parts.crew import LostError
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["torch", "memohop.parts.worker"])
+_CONTEXT.set_forkserver_preload(["torch", "numba", "memohop.parts.worker"])
 
 
 class ProcessCrew:

@@ -110,7 +110,7 @@ def test_every_form_of_the_penalty(crews, data, decoupling):
 
 def test_regression_is_scored_over_all_blocks(crews, data):
     numbers = data.clone()
-    numbers.y = (data.y * 2.0 - 1) + 0.1 * data.x[:, 0]
+    numbers.y, numbers.metric = (data.y * 2.0 - 1) + 0.1 * data.x[:, 0], "r2"
     with in_float64():
         expected = train(numbers, "gcn+mmp", [Member()], epochs=5)
         found = in_parts(crews(2), numbers, "gcn+mmp", [Member()], epochs=5)
@@ -119,7 +119,7 @@ def test_regression_is_scored_over_all_blocks(crews, data):
 
 def test_blocks_without_arcs_and_without_labels(crews):
     """Nodes 0 to 3 have all labels and arcs; two of the three blocks have neither."""
-    data = memohop.load("csbm", nodes=12, channels=4, seed=seeded(5))
+    data = memohop.load("csbm", nodes=12, channels=4, degree=2, seed=seeded(5))
     data.edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
     for name, nodes in (("train_mask", [0, 2]), ("val_mask", [1]), ("test_mask", [3])):
         mask = torch.zeros(12, dtype=torch.bool)

@@ -92,9 +92,9 @@ def partition(
 def _contiguous(edge_index: Tensor, num_nodes: int, blocks: int) -> Tensor:
     """The block of each node, ascending; each block has a node."""
     work = torch.bincount(edge_index.flatten(), minlength=num_nodes) + 2 * _OF_A_NODE
-    before = work.cumsum(0) - work
+    middle = work.cumsum(0) - work // 2
     shares = torch.arange(blocks) * int(work.sum()) // blocks
-    starts = torch.searchsorted(before, shares).tolist()
+    starts = torch.searchsorted(middle, shares).tolist()
     for block in range(1, blocks):  # a node with most of the arcs must not leave a block empty
         least, most = starts[block - 1] + 1, num_nodes - blocks + block
         starts[block] = min(max(starts[block], least), most)
