@@ -37,8 +37,7 @@ _EXAMPLES = """Examples:
   memohop train minesweeper --model gcn+mmp --option labels=memory
   memohop train cora --model gat --splits 0-4 --seeds 3 --lr 0.005,0.01
   memohop train csbm --data-option homophily=0.1 --model mlp --json
-  memohop train pubmed --model gcn+mmp --splits 0 --workers 4 --cut metis
-  torchrun --nproc-per-node 4 -m memohop train pubmed --model gcn+mmp --splits 0"""
+  memohop train pubmed --model gcn+mmp --splits 0 --workers 4 --cut metis"""
 
 
 @app.command(help_epilogue=_EXAMPLES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.networks.two_steps import TwoSteps
 from memohop.nn import DirectedConv, Graph
+from memohop.nn.graph import adjacency
 from memohop.parts.graph import Rows
 from memohop.parts.partition import Partition
 from memohop.training.objective import objective_of
@@ -97,7 +99,7 @@ class Cut:
         assert isinstance(network, NodeModel)
         self.partition, self.digest = partition, digest_of(data)
         self.numbers = partition.numbers()
-        self.prepared = network.prepare_data(data, "cpu")
+        self.prepared = _prepared(network, data.edge_index.cpu(), data.num_nodes)
         self.sparse = are_stored_sparse(data.x, features)
         self.x = as_csr(data.x, data.x.dtype) if self.sparse else data.x.to_dense()
         objective = objective_of(data)
@@ -120,7 +122,7 @@ class Cut:
             starts=self.partition.starts,
             nodes=nodes,
             x=_stored_rows(self.x, nodes) if self.sparse else self.x[nodes],
-            graph=self._graph(self.prepared, nodes),
+            graph=mapped(self.prepared, _Matrix, lambda graph: self._rows(graph, nodes)),
             labelled=rows,
             at=where[rows],
             y=self.y,
@@ -129,40 +131,72 @@ class Cut:
             digest=self.digest,
         )
 
-    def _graph(self, prepared: Any, nodes: Tensor) -> Any:
-        if isinstance(prepared, TwoSteps):
-            return self._rows(prepared.graph, nodes)
-        if isinstance(prepared, Graph):
-            return self._rows(prepared, nodes)
-        if isinstance(prepared, tuple):
-            parts = [self._graph(part, nodes) for part in prepared]
-            return type(prepared)(*parts) if hasattr(prepared, "_fields") else tuple(parts)
-        return prepared
-
-    def _rows(self, graph: Graph, nodes: Tensor) -> Rows:
-        pointers, columns = graph.pattern.csr_indices
-        row, entry = _entries(pointers.long(), nodes)
-        col = self.numbers[columns[entry].long()]
-        order = torch.arange(len(row))
+    def _rows(self, graph: _Matrix, nodes: Tensor) -> Rows:
+        row, entry = _entries(graph.pointers, nodes)
+        col = self.numbers[graph.columns[entry].long()]
         if self.partition.method != "contiguous":  # the new numbers have another order
-            order = torch.argsort(row * graph.num_nodes + col)
-        return Rows(
-            row=row[order],
-            col=col[order],
-            weight=graph.weight[entry[order]],
-            entry=entry[order],
-            entries=len(columns),
-            direction=graph.direction,
-            self_loops=graph.self_loops,
-            norm=graph.norm,
-        )
+            order = torch.argsort(row * len(self.numbers) + col)
+            row, entry, col = row[order], entry[order], col[order]
+        return Rows(row, col, graph.weight[entry], entry, len(graph.columns), **graph.policies)
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A whole graph before normalisation, as CSR, and its policies."""
+
+    pointers: Tensor
+    columns: Tensor
+    weight: Tensor
+    policies: dict[str, str]
+
+
+def _prepared(network: NodeModel, edge_index: Tensor, num_nodes: int) -> Any:
+    """What the network's ``prepare`` gives, with matrices instead of graphs.
+
+    A :class:`Graph` takes ten times the RAM of its matrix. So a graph without arcs shows what the
+    network asks for, and matrices with the same policies are made.
+    """
+    probe = network.prepare(edge_index[:, :0], num_nodes)
+    found: list[Any] = []
+    mapped(probe, (Graph, TwoSteps), found.append)
+    if all(isinstance(graph, Graph) for graph in found):
+
+        def lean(graph: Graph) -> _Matrix:
+            policies = _policies(graph)
+            csr = adjacency(edge_index, num_nodes, **policies | {"norm": "none"})
+            parts = (torch.from_numpy(part) for part in (csr.indptr, csr.indices, csr.data))
+            pointers, columns, weight = parts
+            return _Matrix(pointers.long(), columns, weight, policies)
+
+        return mapped(probe, Graph, lean)
+
+    def whole(graph: Graph | TwoSteps) -> _Matrix:
+        graph = graph.graph if isinstance(graph, TwoSteps) else graph
+        pointers, columns = graph.pattern.csr_indices
+        return _Matrix(pointers.long(), columns, graph.weight, _policies(graph))
+
+    return mapped(network.prepare(edge_index, num_nodes), (Graph, TwoSteps), whole)
+
+
+def _policies(graph: Graph) -> dict[str, str]:
+    return {"direction": graph.direction, "self_loops": graph.self_loops, "norm": graph.norm}
+
+
+def mapped(graph: Any, kind: Any, function: Callable[[Any], Any]) -> Any:
+    """What a network takes as its graph, with a function applied to the graphs in it."""
+    if isinstance(graph, kind):
+        return function(graph)
+    if isinstance(graph, tuple):
+        parts = [mapped(part, kind, function) for part in graph]
+        return type(graph)(*parts) if hasattr(graph, "_fields") else tuple(parts)
+    return graph
 
 
 def rows_of(graph: Any) -> list[Rows]:
     """The graphs in what a network takes."""
-    if isinstance(graph, Rows):
-        return [graph]
-    return [rows for part in graph for rows in rows_of(part)] if isinstance(graph, tuple) else []
+    found: list[Rows] = []
+    mapped(graph, Rows, found.append)
+    return found
 
 
 def check_network(network: nn.Module) -> None:

@@ -66,7 +66,8 @@ class GraphPart(Graph):
         here = torch.where(col >= last, place + self.num_nodes, place)
         here = torch.where((col >= first) & (col < last), halo.before + col - first, here)
         pattern = Pattern(rows.row.to(device, torch.int64), here, (self.num_nodes, halo.size))
-        pattern.exchange = self.halo = halo
+        self.halo = halo
+        pattern.exchange = halo if group.size > 1 else None
         self._fill(pattern, rows.weight.to(device, torch.get_default_dtype()))
 
     def _fill(self, pattern: Pattern, weight: Tensor) -> None:

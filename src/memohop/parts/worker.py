@@ -7,6 +7,7 @@ import platform
 import socket
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from memohop.networks import build as build_model
 from memohop.nn import SparseFeatures
 from memohop.nn.part import Axis, in_part
 from memohop.out_of_memory import in_units
-from memohop.parts.block import Block, StoredRows, rows_of
+from memohop.parts.block import Block, StoredRows, mapped, rows_of
 from memohop.parts.graph import GraphPart, Rows
 from memohop.parts.group import Group
 from memohop.parts.halo import BlockPart
@@ -85,7 +86,7 @@ class Worker:
         device = find_device(job.device)
         self._check_size(block, device)
         self.task, self.part = _task(block, group, device)
-        with in_part(self.part):
+        with self._in_part():
             self.size = job.at_once or self._members_at_once(device)
         self.chunks = math.ceil(len(job.members) / self.size)
         self.population: Population | None = None
@@ -100,7 +101,7 @@ class Worker:
     def advance(self, epochs: int) -> tuple[int, bool]:
         """Take up to so many steps; how many the population has taken, and whether all are."""
         population = self._started()
-        with in_part(self.part):
+        with self._in_part():
             for _ in range(epochs):
                 if self._is_done(population):
                     break
@@ -119,6 +120,10 @@ class Worker:
     def dismiss(self) -> None:
         """Leave the others."""
         self.group.leave()
+
+    def _in_part(self) -> AbstractContextManager[None]:
+        """One process alone has the whole graph, and may use kernels that count rows from 0."""
+        return nullcontext() if self.group.size == 1 else in_part(self.part)
 
     def _started(self) -> Population:
         assert self.population is not None, "start() comes first"
@@ -212,7 +217,7 @@ def _task(block: Block, group: Group, device: torch.device) -> tuple[Task, Block
         x = SparseFeatures(csr.to(device))
     else:
         x = given.to(device)
-    graph = _graph(block.graph, block.starts, group, device)
+    graph = mapped(block.graph, Rows, lambda rows: GraphPart(rows, block.starts, group, device))
     if rows := rows_of(block.graph):
         arcs = Axis(rows[0].entry.to(device), rows[0].entries)
     nodes = Axis(block.nodes.to(device), block.starts[-1])
@@ -226,13 +231,3 @@ def _task(block: Block, group: Group, device: torch.device) -> tuple[Task, Block
         LabelledNodes(group, labelled, at, len(block.nodes), len(block.y)),
     )
     return task, BlockPart(group, nodes, arcs, stored)
-
-
-def _graph(graph: Any, starts: tuple[int, ...], group: Group, device: torch.device) -> Any:
-    """What the network takes as its graph, with the parts of this block."""
-    if isinstance(graph, Rows):
-        return GraphPart(graph, starts, group, device)
-    if isinstance(graph, tuple):
-        parts = [_graph(part, starts, group, device) for part in graph]
-        return type(graph)(*parts) if hasattr(graph, "_fields") else tuple(parts)
-    return graph
