@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
 import tempfile
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from memohop.errors import MemohopError
 from memohop.parts.crew import LostError
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["torch", "numba", "memohop.parts.worker"])
+_CONTEXT.set_forkserver_preload(["torch", "numba", "memohop.pyg", "memohop.parts.train"])
 
 
 class ProcessCrew:
@@ -132,3 +133,33 @@ def _advance(worker, epochs, die_at):
             os.kill(os.getpid(), signal.SIGKILL)
         answer = worker.advance(1)
     return answer
+
+
+def under_torchrun(size, *arguments, **more):
+    """What ``memohop.train`` returns in each of the processes that torchrun would start."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    pipes, processes = [], []
+    for rank in range(size):
+        here, there = _CONTEXT.Pipe()
+        where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": rank, "WORLD_SIZE": size}
+        given = there, where, pickle.dumps((arguments, more))
+        processes.append(_CONTEXT.Process(target=_train, args=given))
+        processes[-1].start()
+        there.close()
+        pipes.append(here)
+    try:
+        return [pickle.loads(pipe.recv_bytes()) for pipe in pipes]
+    finally:
+        for process in processes:
+            process.join()
+
+
+def _train(pipe, where, given):
+    import memohop
+
+    torch.set_num_threads(1)
+    os.environ.update({name: str(value) for name, value in where.items()})
+    arguments, more = pickle.loads(given)
+    pipe.send_bytes(pickle.dumps(memohop.train(*arguments, **more)))

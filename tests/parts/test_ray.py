@@ -61,17 +61,6 @@ def test_a_graph_in_blocks_survives_the_loss_of_a_worker(data):
 
 
 @pytest.mark.usefixtures("cluster")
-def test_members_that_are_dealt_out_come_back_in_order(data):
-    members = [Member(seed=seed, split=seed % 2) for seed in range(5)]
-    expected = train(data, "gcn", members, epochs=5)
-    found = memohop.train(data, "gcn", members, epochs=5, workers=2)
-    assert [result.member for result in found] == members
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=0, atol=1e-5)
-        assert one.best_epoch == other.best_epoch
-
-
-@pytest.mark.usefixtures("cluster")
 def test_a_mistake_that_a_worker_finds_is_said_in_one_line(data):
     blocks = partition(data.edge_index, data.num_nodes, 1)
     run = PartsRun(data, "gcn", [Member()], blocks, memory=1000)
@@ -96,6 +85,7 @@ memohop.train(data, "gcn", [memohop.Member()], epochs=100_000, workers=1, checkp
 
 
 def test_a_killed_driver_leaves_no_process_behind_and_a_checkpoint(data, tmp_path):
+    """Ray's own two agents excepted: they look for their cluster for a minute, and end then."""
     command = [sys.executable, "-W", "ignore", "-c", DRIVER, str(seeded(1)), str(tmp_path)]
     driver = subprocess.Popen(command, env={**os.environ, "RAY_ADDRESS": ""})
     try:
@@ -105,6 +95,7 @@ def test_a_killed_driver_leaves_no_process_behind_and_a_checkpoint(data, tmp_pat
             assert time.monotonic() < end, "the driver wrote no checkpoint"
             time.sleep(0.05)
         left = psutil.Process(driver.pid).children(recursive=True)
+        left = [child for child in left if not child.name().endswith("Agent")]
         assert any(child.name().startswith("ray::Actor") for child in left)
     finally:
         driver.send_signal(signal.SIGKILL)
