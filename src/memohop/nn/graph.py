@@ -113,6 +113,10 @@ class Graph:
         order = self.pattern.order
         return self._like(self.pattern.transpose, self.weight[order], direction=turned)
 
+    def turned(self, values: Tensor) -> Tensor:
+        """Values ``[entries]`` in the order of the entries of :attr:`reversed`."""
+        return values.index_select(-1, self.pattern.order)
+
     @cached_property
     def counts(self) -> Graph:
         """The graph before its entries were normalised."""
@@ -194,7 +198,7 @@ class ReweightedGraph:
     @cached_property
     def reversed(self) -> ReweightedGraph:
         """The remaining arcs, each one reversed."""
-        return self._graph.reversed.reweighted(self.keep.index_select(-1, self.pattern.order))
+        return self._graph.reversed.reweighted(self._graph.turned(self.keep))
 
 
 def adjacency(

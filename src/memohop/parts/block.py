@@ -14,7 +14,7 @@ from memohop.data.sparse_features import as_csr
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.networks.two_steps import TwoSteps
-from memohop.nn import DirectedConv, Graph
+from memohop.nn import Graph
 from memohop.nn.graph import adjacency
 from memohop.parts.graph import Rows
 from memohop.parts.partition import Partition
@@ -206,8 +206,6 @@ def check_network(network: nn.Module) -> None:
         reason = "only networks of this library take a graph in parts"
     elif network.per_node:
         reason = f"it has weights for each node ({', '.join(network.per_node)})"
-    elif any(isinstance(module, DirectedConv) for module in network.modules()):
-        reason = "it also needs the arcs into a block, which another block holds"
     elif type(network).prepare_data is not NodeModel.prepare_data:
         reason = "its graph is made from more than the arcs"
     else:

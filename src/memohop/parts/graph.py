@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from torch import Tensor
 from memohop.nn import Graph
 from memohop.nn._ops.attention import row_sums
 from memohop.nn._ops.fixed_matrix import FixedMatrix
+from memohop.nn._ops.operation import Operation
 from memohop.nn._ops.pattern import Pattern
 from memohop.nn.graph import normalised
 from memohop.parts.group import Group
@@ -57,6 +59,7 @@ class GraphPart(Graph):
         self, rows: Rows, starts: tuple[int, ...], group: Group, device: torch.device
     ) -> None:
         first, last = starts[group.rank : group.rank + 2]
+        self.starts = starts
         self.num_nodes, self.direction = last - first, rows.direction
         self.self_loops, self.norm = rows.self_loops, rows.norm
         col = rows.col.to(device, torch.int64)
@@ -104,4 +107,78 @@ class GraphPart(Graph):
     @cached_property
     def reversed(self) -> Graph:
         """The rows of this block in the graph with every arc reversed."""
-        raise NotImplementedError("refused by memohop.parts.block.check_network")
+        turning = self._turning
+        turned = {"out": "in", "in": "out"}.get(self.direction, self.direction)
+        rows = Rows(
+            row=turning.row,
+            col=turning.col,
+            weight=self.turned(self.weight),
+            entry=turning.row[:0],  # no mask is drawn for its entries
+            entries=0,
+            direction=turned,
+            self_loops=self.self_loops,
+            norm=self.norm,
+        )
+        return GraphPart(rows, self.starts, self.halo.group, self.weight.device)
+
+    def turned(self, values: Tensor) -> Tensor:
+        """Values ``[entries]`` in the order of the entries of :attr:`reversed`."""
+        return _Turned.apply(values[None], self._turning).squeeze(0)
+
+    @cached_property
+    def _turning(self) -> Turning:
+        return Turning(self.pattern, self.halo, self.starts)
+
+
+class Turning:
+    """Sends entries to the processes that hold their columns' nodes.
+
+    Args:
+        pattern: the entries in this block's rows.
+        halo: the nodes of the columns.
+        starts: the number at which each block starts, and the number of nodes.
+
+    Attributes:
+        row: the row of each entry that comes in, counted within this block, ascending.
+        col: the number of the node that each comes from, ascending within a row.
+    """
+
+    def __init__(self, pattern: Pattern, halo: Halo, starts: tuple[int, ...]) -> None:
+        self.group, self._order = halo.group, pattern.order
+        first = starts[self.group.rank]
+        sent = halo.numbers.index_select(0, pattern.col.index_select(0, pattern.order))
+        bounds = torch.tensor(starts, device=sent.device)
+        self._give = torch.searchsorted(sent, bounds).diff().tolist()
+        one_each = [1] * self.group.size
+        counts = torch.tensor(self._give, device=sent.device)
+        self._take = self.group.swap(counts, one_each, one_each).tolist()
+        row = self._swap(sent) - first
+        col = self._swap((pattern.row + first).index_select(0, pattern.order))
+        self._sorted = torch.argsort(row * starts[-1] + col)
+        self.row, self.col = row[self._sorted], col[self._sorted]
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """Values ``[K, entries]`` go where their entries go."""
+        came = self._swap(values.index_select(1, self._order).t())
+        return came.index_select(0, self._sorted).t()
+
+    def _swap(self, rows: Tensor) -> Tensor:
+        return self.group.swap(rows, self._give, self._take)
+
+
+class _Turned(Operation):
+    """Without derivatives: weights of arcs and masks have none."""
+
+    tensors = 1
+
+    @staticmethod
+    def forward(values: Tensor, turning: Turning) -> Tensor:
+        return turning(values)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None]:
+        return None, None

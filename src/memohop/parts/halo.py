@@ -22,6 +22,9 @@ class Halo:
         group: the processes.
         outside: the numbers of the nodes that are needed, ascending.
         starts: the number at which each block starts, and the number of nodes.
+
+    Attributes:
+        numbers: the numbers of the nodes whose rows come back.
     """
 
     def __init__(self, group: Group, outside: Tensor, starts: tuple[int, ...]) -> None:
@@ -35,6 +38,8 @@ class Halo:
         self.given = group.swap(outside, self.take, self.give) - first  # rows of this block
         self.before = int(torch.searchsorted(outside, first))
         self.own, self.size = last - first, last - first + len(outside)
+        here = torch.arange(first, last, device=device)
+        self.numbers = torch.cat([outside[: self.before], here, outside[self.before :]])
 
     def __call__(self, dense: Tensor) -> Tensor:
         """From this block's rows ``[K, own, D]`` to all that it needs, ``[K, size, D]``."""
