@@ -44,8 +44,7 @@ class ProcessCrew:
     def take_on(self, job, blocks, die_at=None):
         """Give them a job; the last one kills itself before its epoch ``die_at``."""
         doomed = [None] * (len(self.pipes) - 1) + [die_at]
-        dtype = torch.get_default_dtype()
-        orders = [("work", job, block, dtype, at) for block, at in zip(blocks, doomed, strict=True)]
+        orders = [("work", job, block, at) for block, at in zip(blocks, doomed, strict=True)]
         self.size, self.chunks = self._answers(orders)[0]
         return self
 
@@ -111,8 +110,8 @@ def _serve(pipe, meeting, rank, size):
             return
         try:
             if name == "work":
-                job, block, dtype, die_at = given
-                torch.set_default_dtype(dtype)
+                job, block, die_at = given
+                torch.set_default_dtype(job.dtype)
                 worker = Worker(job, block, group)
                 answer = worker.size, worker.chunks
             elif name == "sent":

@@ -1,6 +1,8 @@
 """Workers that die, drivers that die, and checkpoints that do not fit."""
 
 import random
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from memohop import Member
 from memohop.parts.checkpoints import Checkpoints
 from memohop.parts.crew import LostError, NoPlaceError, with_crew
 from memohop.parts.partition import partition
+from memohop.parts.ray_crew import _reason
 from memohop.parts.run import PartsRun
 from numerics import in_float64, seeded
 from process_crew import ProcessCrew
@@ -155,3 +158,35 @@ def test_a_lost_worker_that_cannot_be_replaced_is_said():
     expected = "a worker was lost at epoch 12 and cannot be replaced: the cluster is full"
     with pytest.raises(memohop.DataError, match=expected):
         with_crew(hire, task, lambda: 12)
+
+
+class RayError(Exception):
+    """As Ray's errors are."""
+
+
+class RayTaskError(RayError):
+    """An error of a task, with its cause."""
+
+    def __init__(self, cause):
+        self.cause = cause
+
+
+@pytest.mark.parametrize(
+    ("errors", "kind", "text"),
+    [
+        ([RayError("the actor died\nmore")], LostError, "^the actor died$"),
+        (
+            [RayTaskError(RuntimeError("[gloo/pair.cc:5] closed")), RayError("died")],
+            LostError,
+            "died",
+        ),
+        ([RayTaskError(RuntimeError("[gloo/pair.cc:5] Connection closed"))], LostError, "gloo"),
+        ([RayError("died"), RayTaskError(memohop.UsageError("a mistake"))], memohop.UsageError, ""),
+        ([RayTaskError(RuntimeError("a bug"))], RuntimeError, "a bug"),
+    ],
+)
+def test_what_is_to_blame_when_workers_fail(errors, kind, text):
+    ray = SimpleNamespace(exceptions=SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError))
+    found = _reason(ray, errors)
+    assert type(found) is kind
+    assert re.search(text, str(found))

@@ -70,6 +70,12 @@ class Group:
         dist.all_gather_object(found, value)
         return found
 
+    def of_first(self, value: Any) -> Any:
+        """The value of the first process."""
+        found = [value]
+        dist.broadcast_object_list(found)
+        return found[0]
+
     @contextmanager
     def _timed(self) -> Iterator[None]:
         start = time.perf_counter()

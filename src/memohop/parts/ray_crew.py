@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from memohop.errors import DataError, MemohopError, UsageError
@@ -44,7 +45,7 @@ def connected(address: str | None, workers: int, device: str) -> Iterator[Any]:
         local = {} if address is not None else {"num_cpus": workers}
         try:
             ray.init(
-                address=address,
+                address=address or "local",
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
@@ -102,6 +103,7 @@ class Actor:
 
     def join(self, job: Job, block: Block, rank: int, size: int, meeting: str, here: int) -> Any:
         """Join the others; the size and the number of the populations."""
+        torch.set_default_dtype(job.dtype)
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // here))
         group = Group.join(job.device, init_method=meeting, rank=rank, world_size=size)
         self.worker = Worker(job, block, group)
@@ -200,7 +202,8 @@ def _errors(ray: Any, asked: Sequence[Any]) -> list[Exception]:
 def _reason(ray: Any, errors: Sequence[Exception]) -> Exception:
     """What is to blame: a mistake of the user, the loss of a worker, or the first error.
 
-    The other workers fail too, when the connection to a lost one breaks.
+    The other workers fail too, when the connection to a lost one breaks; if its whole machine is
+    lost, Ray notices only later.
     """
     causes = [getattr(error, "cause", None) or error for error in errors]
     for cause in causes:
@@ -211,4 +214,7 @@ def _reason(ray: Any, errors: Sequence[Exception]) -> Exception:
             error, ray.exceptions.RayTaskError
         ):
             return LostError(str(error).strip().partition("\n")[0])
+    for cause in causes:
+        if isinstance(cause, dist.DistError) or "gloo" in str(cause):
+            return LostError(str(cause).strip().partition("\n")[0])
     return causes[0]

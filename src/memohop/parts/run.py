@@ -105,8 +105,10 @@ class PartsRun:
 
     def in_group(self, group: Group) -> list[MemberResult]:
         """Train as one of a group of processes; the first one writes the checkpoints."""
+        kept = self.checkpoints
         if group.rank > 0:
-            self.checkpoints.file, self._progress = None, None
+            kept.file, self._progress = None, None
+        kept.snapshots, kept.size = group.of_first((kept.snapshots, kept.size))
         results = self._work(Worker(self.job_now(), self.cut[group.rank], group))
         if group.rank == 0:
             warn_of_diverged(results, self.name)

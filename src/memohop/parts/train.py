@@ -102,7 +102,8 @@ def train(
         why = f"as a whole, about {in_units(whole_bytes(data))} in training, it fits none of them"
     elif len(shares) == 1:
         why = f"{len(members)} member(s) are too few to be dealt out"
-    say(f"the graph is cut for {workers} workers ({why}): {compared(blocks, data)}")
+    if workers > 1:
+        say(f"the graph is cut for {workers} workers ({why}): {compared(blocks, data)}")
     run = PartsRun(data, model, members, blocks, checkpoints, **arguments)
     if in_group:
         return run.in_group(_joined(device))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import platform
 import socket
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -25,7 +24,7 @@ from memohop.parts.graph import GraphPart, Rows
 from memohop.parts.group import Group
 from memohop.parts.halo import BlockPart
 from memohop.parts.labelled import LabelledNodes
-from memohop.training.device import find_device
+from memohop.training.device import find_device, traits_of
 from memohop.training.member import Member, MemberResult
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification, Regression
@@ -47,6 +46,7 @@ class Job:
         members: the runs.
         epochs, patience, rules, keep_models, device, memory: see :func:`memohop.train`.
         at_once: the members of a population; None to measure how many fit.
+        dtype: PyTorch's default type.
     """
 
     model: str | Callable[[], nn.Module]
@@ -59,6 +59,7 @@ class Job:
     device: str
     memory: int | None
     at_once: int | None = None
+    dtype: torch.dtype = field(default_factory=torch.get_default_dtype)
 
     def build(self) -> nn.Module:
         """One network."""
@@ -169,8 +170,9 @@ class Worker:
     def _check_size(self, block: Block, device: torch.device) -> None:
         """Refuse a block that does not fit, before it is built."""
         if self.job.memory is None:
-            here = Counter(self.group.gather(socket.gethostname()))[socket.gethostname()]
-            budget = available_bytes(device) // here
+            hosts = self.group.gather(socket.gethostname())
+            sharing = 1 if traits_of(device).is_separate else hosts.count(socket.gethostname())
+            budget = available_bytes(device) // sharing
         else:
             budget = self.job.memory - held_bytes(device)
         if block.bytes > budget:
