@@ -6,13 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from scipy import sparse
 from torch import nn
 
 import memohop
 from memohop import Member
 from memohop.parts.partition import partition
 from memohop.parts.run import PartsRun
+from memohop.parts.train import whole_bytes
 from memohop.parts.worker import Worker, agree
+from memohop.training.task import in_default_type
 from memohop.version import __version__
 from numerics import seeded
 
@@ -113,6 +116,19 @@ def test_ray_that_is_not_installed_says_so(data, monkeypatch):
 def test_arguments_that_cannot_be_right(data, given, text):
     with pytest.raises(memohop.UsageError, match=re.escape(text)):
         memohop.train(data, "gcn", [Member()], **given)
+
+
+def test_arcs_to_nodes_that_do_not_exist(data):
+    broken = data.clone()
+    broken.edge_index = torch.tensor([[0, 1], [1, 60]])
+    with pytest.raises(memohop.UsageError, match="edge_index"):
+        memohop.train(broken, "gcn", [Member()], workers=2)
+
+
+def test_sparse_features_of_scipy_are_counted_by_what_they_store(data):
+    several = data.clone()
+    several.x = sparse.csr_array(([1.0, 2.0, 3.0], ([0, 1, 59], [0, 3, 7])), shape=(60, 8))
+    assert whole_bytes(in_default_type(several)) == 200 * data.num_edges + 3 * 4
 
 
 def test_a_split_that_does_not_exist(data):

@@ -9,6 +9,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from memohop.data.arcs import check_arcs
 from memohop.data.arguments import whole_number
 from memohop.errors import UsageError, check_choice
 
@@ -73,6 +74,7 @@ def partition(
             f"workers={blocks}, but the graph has {num_nodes} nodes and each worker needs one; "
             f"give at most {num_nodes}"
         )
+    check_arcs(edge_index, num_nodes)
     edge_index = edge_index.cpu()
     if method == "metis" and blocks > 1:
         owner = _by_metis(edge_index, num_nodes, blocks)

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import nn
 
 from memohop.data.arguments import whole_number
+from memohop.data.sparse_features import is_sparse, stored_values
 from memohop.errors import UsageError, check_choice
 from memohop.out_of_memory import in_units
 from memohop.parts.deal import shares_of, train_dealt_in_group, train_dealt_on_ray
@@ -22,6 +23,7 @@ from memohop.parts.ray_crew import connected
 from memohop.parts.run import PartsRun
 from memohop.training.member import Member, MemberResult
 from memohop.training.room import available_bytes
+from memohop.training.task import in_default_type
 from memohop.training.trainer import train as train_here
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ def train(
                 raise UsageError(f"{name}={value} goes with workers; give their number too")
         return train_here(data, model, members, **arguments)
     workers = whole_number("workers", workers, least=1)
+    data = in_default_type(data)
     say = say or (lambda sentence: None)
     memory = arguments.get("memory")
     shares = shares_of(len(members), workers)
@@ -96,7 +99,7 @@ def train(
             return train_dealt_in_group(_joined(device), shares, data, model, members, arguments)
         with connected(ray, len(shares), device) as cluster:
             return train_dealt_on_ray(cluster, shares, data, model, members, arguments)
-    blocks = partition(data.edge_index, data.num_nodes, workers, method=cut)
+    blocks = partition(data.edge_index, len(data.y), workers, method=cut)
     why = "a run with checkpoints is one for all workers"
     if not fits:
         why = f"as a whole, about {in_units(whole_bytes(data))} in training, it fits none of them"
@@ -118,9 +121,8 @@ def under_torchrun() -> bool:
 
 def whole_bytes(data: Data) -> int:
     """About how much RAM a graph and its features take in training, without the states."""
-    x = data.x
-    stored = x._nnz() if x.layout != torch.strided else x.numel()
-    return int(_PER_ARC * data.edge_index.shape[1] + stored * x.element_size())
+    values = stored_values(data.x) if is_sparse(data.x) else data.x
+    return int(_PER_ARC * data.edge_index.shape[1] + values.numel() * values.element_size())
 
 
 def compared(found: Partition, data: Data) -> str:
@@ -129,7 +131,7 @@ def compared(found: Partition, data: Data) -> str:
         return str(found)
     (other,) = (method for method in METHODS if method != found.method)
     try:
-        return f"{found}; {partition(data.edge_index, data.num_nodes, len(found), method=other)}"
+        return f"{found}; {partition(data.edge_index, len(data.y), len(found), method=other)}"
     except UsageError:  # METIS is not installed
         return str(found)
 
