@@ -84,8 +84,8 @@ def test_losses_and_epochs_are_those_of_one_worker(crews, data, model, size):
 def test_every_network_on_blocks_of_metis_and_sparse_features(crews, words, model):
     pytest.importorskip("pymetis", reason="pymetis is not installed: pip install memohop[metis]")
     with in_float64():
-        expected = train(words, model, [Member(lam=0.1)], epochs=4)
-        found = in_parts(crews(3), words, model, [Member(lam=0.1)], "metis", epochs=4)
+        expected = train(words, model, [Member(lam=0.1)], epochs=2)
+        found = in_parts(crews(3), words, model, [Member(lam=0.1)], "metis", epochs=2)
     assert_alike(found, expected, 1e-9)
 
 
