@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from memohop.own.classifier import MMPClassifier as MMPClassifier
     from memohop.own.load import load_model as load_model
     from memohop.own.regressor import GraphRegressor as GraphRegressor
+    from memohop.parts.train import train as train
     from memohop.training import Member as Member
     from memohop.training import MemberResult as MemberResult
     from memohop.training import Rules as Rules
     from memohop.training import grid as grid
     from memohop.training import select as select
-    from memohop.training import train as train
 
 _NAMES = {
     "memohop.data.audit": ["audit"],
@@ -49,7 +49,8 @@ _NAMES = {
     "memohop.own.classifier": ["GraphClassifier", "MMPClassifier"],
     "memohop.own.load": ["load_model"],
     "memohop.own.regressor": ["GraphRegressor"],
-    "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select", "train"],
+    "memohop.parts.train": ["train"],
+    "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [*_HOME, "__version__"]

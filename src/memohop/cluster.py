@@ -3,37 +3,52 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from memohop.errors import DataError, UsageError
 
+_ANSWER = 5  # seconds that a cluster has to answer at its address
 
-def import_ray() -> Any:
-    """Ray's module; a ``UsageError`` if it is not installed."""
+
+def import_ray(asked: str = "engine=ray", instead: str = "leave out --engine ray") -> Any:
+    """Ray's module; a ``UsageError`` with what was asked and what to do instead if it is absent."""
     try:
         import ray
     except ImportError as error:
         raise UsageError(
-            "engine=ray, but Ray is not installed here: pip install 'memohop[ray]', or leave out "
-            "--engine ray"
+            f"{asked}, but Ray is not installed here: pip install 'memohop[ray]', or {instead}"
         ) from error
     return ray
 
 
 @contextmanager
-def connected(address: str | None, remedy: str) -> Iterator[Any]:
+def connected(address: str | None, remedy: str, *, cores: int | None = None) -> Iterator[Any]:
     """Ray, connected to a cluster until the end; a ``DataError`` if the cluster is lost.
+
+    A cluster that this process is connected to already is used and left as it is.
 
     Args:
         address: Of a running cluster, or ``auto``; None to start one on this machine.
         remedy: What to do if it is lost.
+        cores: Of a cluster that is started here; by default those of the machine.
     """
     ray = import_ray()
-    ray.init(
-        address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR
-    )
+    ours = not ray.is_initialized()
+    if ours:
+        _check_answers(address)
+        try:
+            ray.init(
+                address=address or "local",
+                num_cpus=cores if address is None else None,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise _no_answer(address, str(error).strip().partition("\n")[0]) from error
     try:
         yield ray
     except ray.exceptions.RayError as error:
@@ -41,7 +56,31 @@ def connected(address: str | None, remedy: str) -> Iterator[Any]:
             f"the Ray cluster is lost ({in_a_line(error)}); see that it runs and {remedy}"
         ) from error
     finally:
-        ray.shutdown()
+        if ours:
+            ray.shutdown()
+
+
+def _check_answers(address: str | None) -> None:
+    """Refuse an address at which nothing listens: Ray would try for a minute."""
+    if address is None or address in ("auto", "local"):
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(
+            f"ray={address}: give an address such as 10.0.0.1:6379, or auto for the cluster on "
+            "this machine"
+        )
+    try:
+        socket.create_connection((host, int(port)), timeout=_ANSWER).close()
+    except OSError as error:
+        raise _no_answer(address, str(error)) from error
+
+
+def _no_answer(address: str | None, why: str) -> DataError:
+    return DataError(
+        f"no Ray cluster answers at {address or 'this machine'} ({why}); start one by "
+        "`ray start --head`, or leave out the address"
+    )
 
 
 def needs_of(device: str) -> dict[str, int]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -14,8 +15,9 @@ from memohop.bench.cell import Run
 from memohop.bench.settings import Settings
 from memohop.data.datasets.load import load
 from memohop.data.noise import add_noise
+from memohop.parts.train import train
 from memohop.pyg import Data
-from memohop.training import MemberResult, train
+from memohop.training import MemberResult
 from memohop.training.numbers import Numbers
 
 Progress = Callable[[int, int], None]
@@ -31,6 +33,7 @@ def execute(
     device: str = "cpu",
     memory: int | None = None,
     progress: Progress | None = None,
+    **spread: Any,
 ) -> list[MemberResult]:
     """Train runs of one model on one dataset, in as few populations as possible.
 
@@ -40,6 +43,7 @@ def execute(
         device: ``cpu`` or ``cuda``.
         memory: The most bytes to use.
         progress: Called as ``progress(done, total)`` with counts of member-epochs.
+        **spread: How several workers train, see :func:`memohop.train`; by default one does.
 
     Returns:
         One result for each run, in their order, with the seconds that it took.
@@ -61,6 +65,7 @@ def execute(
             device=device,
             memory=memory,
             progress=None if progress is None else _shifted(progress, finished, total),
+            **spread,
         )
         finished += settings.epochs * len(population)
         seconds = (time.perf_counter() - start) / len(population)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from memohop.cli.app import app, print_json, warnings_as_remarks
+from memohop.cli.app import app, print_json, remark, warnings_as_remarks
 from memohop.cli.options import Dataset, Device, Folder, Json, Memory
 from memohop.cli.parsing import (
     byte_count,
@@ -34,7 +36,8 @@ _EXAMPLES = """Examples:
   memohop train squirrel --model gcn+mmp --option direction=out --features row
   memohop train minesweeper --model gcn+mmp --option labels=memory
   memohop train cora --model gat --splits 0-4 --seeds 3 --lr 0.005,0.01
-  memohop train csbm --data-option homophily=0.1 --model mlp --json"""
+  memohop train csbm --data-option homophily=0.1 --model mlp --json
+  memohop train pubmed --model gcn+mmp --splits 0 --workers 4 --cut metis"""
 
 
 @app.command(help_epilogue=_EXAMPLES)
@@ -58,6 +61,10 @@ def train(
     data_option: list[str] | None = None,
     device: Device = "cpu",
     memory: Memory = None,
+    workers: int | None = None,
+    ray: str | None = None,
+    cut: Literal["contiguous", "metis"] = "contiguous",
+    checkpoints: Path | None = None,
     json: Json = False,
 ) -> None:
     """Train a model on a dataset, on all splits at once.
@@ -65,6 +72,10 @@ def train(
     Options that take numbers also take lists with commas; each combination is a
     setting. The setting with the best mean validation score is chosen, and only its
     test score is shown: test scores play no part in the choice.
+
+    With --workers, several processes train: each gets some of the runs if the graph fits
+    it, or else a block of the graph. Results stay the same. Processes that torchrun has
+    started are workers too.
 
     Args:
         model: The id of a model, for example gcn+mmp, gat+mmp, gcn, gat or mlp.
@@ -82,12 +93,21 @@ def train(
         features: As published (raw, the default), each row divided by its sum (row), or all divided
             by the root mean square of those that are not 0 (scaled).
         data_option: An option of the dataset as name=value, such as homophily=0.1; may be repeated.
+        workers: How many processes train, as workers of a Ray cluster; by default this one alone.
+        ray: Address of the cluster, or auto; by default one is started on this machine.
+        cut: Blocks of consecutive nodes, or those of METIS, between which few arcs run.
+        checkpoints: A folder in which a graph in blocks keeps its run, to continue if it is killed.
     """
     texts: dict[str, Any] = locals()  # of the options, by their names
     info = describe(dataset)  # before the imports, which take seconds
     for flag, number in (("--epochs", epochs), ("--patience", patience)):
         if number is not None:
             whole_number(flag, number, least=1, most=_MOST_EPOCHS)
+    if workers is not None:
+        whole_number("--workers", workers, least=1)
+    for flag, given_with in (("--ray", ray), ("--checkpoints", checkpoints)):
+        if given_with is not None and workers is None and "RANK" not in os.environ:
+            raise UsageError(f"{flag} {given_with} goes with --workers; give their number too")
     given: Search = {
         name: [*number_list(name.replace("_", "-"), texts[name])]
         for name in NUMBERS
@@ -130,8 +150,22 @@ def train(
         for seed, split in product(seed_ids, columns)
     ]
     start = time.perf_counter()
+    is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
     with warnings_as_remarks(), progress_bar(f"{model} on {dataset}") as progress:
-        results = execute(runs, root=data, device=device, memory=limit, progress=progress)
+        results = execute(
+            runs,
+            root=data,
+            device=device,
+            memory=limit,
+            progress=progress if is_first else None,
+            workers=workers,
+            ray=ray,
+            cut=cut,
+            checkpoints=checkpoints,
+            say=remark if is_first else None,
+        )
+    if not is_first:
+        return
     selections, chosen = by_setting(runs, results)
     report = TrainingReport(
         dataset=dataset,
@@ -147,6 +181,7 @@ def train(
             "patience": settings.patience,
             "features": settings.features,
             "device": device,
+            **({} if workers is None else {"workers": workers}),
             **{f"data_{name}": value for name, value in settings.data.items()},
             **({} if split is None else {"data_split": split}),
         },

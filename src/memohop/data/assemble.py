@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from memohop.errors import DataError
-from memohop.pyg import Data
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 Masks: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """Training, validation and test nodes, one column for each split."""
@@ -18,6 +20,8 @@ Masks: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 def graph_data(x: NDArray[Any], y: NDArray[Any], arcs: NDArray[np.int64], masks: Masks) -> Data:
     """A graph: ``float32`` features, ``int64`` labels and arcs, boolean masks ``[N, S]``."""
     train, val, test = masks
+    from memohop.pyg import Data  # slow to import
+
     return Data(
         x=torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32)),
         y=torch.from_numpy(np.ascontiguousarray(y, dtype=np.int64)),

@@ -5,14 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from memohop.data.arcs import check_arcs, check_weights
 from memohop.data.sparse_features import as_csr, is_sparse, stored_values
 from memohop.errors import UsageError
-from memohop.pyg import Data
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 

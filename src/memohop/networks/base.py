@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from memohop.errors import UsageError, check_choice
 from memohop.nn.features import SparseFeatures
 from memohop.nn.graph import POLICIES, Graph
-from memohop.pyg import Data
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 Features = Tensor | SparseFeatures
 

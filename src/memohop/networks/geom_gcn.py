@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +16,9 @@ from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pairs import Pairs
 from memohop.nn._ops.pattern import Pattern
 from memohop.nn.features import linear_map
-from memohop.pyg import Data
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 DIVISIONS = 9  # four quadrants in each of two spaces, and the node itself
 _LATENT, _SELF = 4, 8

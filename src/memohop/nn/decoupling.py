@@ -11,6 +11,7 @@ from torch import Tensor
 from memohop.errors import UsageError
 from memohop.nn._backends.table import serve
 from memohop.nn._ops.operation import Operation
+from memohop.nn.part import mean_for_loss, sum_for_loss
 
 FORMS = ("mean", "paper", "official")
 _LEAST = 1e-6  # a shorter vector has no direction
@@ -40,10 +41,10 @@ def decoupling_loss(hidden: Tensor, memory: Tensor, *, form: str = "mean") -> Te
         hidden = memory = hidden.detach()
     cosine = _cosine(hidden, memory)
     if form == "paper":
-        return cosine.abs().sum()
+        return sum_for_loss(cosine.abs())
     if form == "mean":
-        return cosine.abs().mean()
-    return cosine.mean().abs()
+        return mean_for_loss(cosine.abs())
+    return mean_for_loss(cosine).abs()
 
 
 def network_decoupling_loss(pairs: list[tuple[Tensor, Tensor]], *, form: str) -> Tensor:

@@ -42,7 +42,7 @@ class Dropout(nn.Module):
 
     def draw(self) -> Draw | None:
         """Take the next place; None if nothing is dropped, or outside a stream."""
-        draw = next_draw() if self.training else None
+        draw = next_draw(self.role) if self.training else None
         return draw if self.active else None
 
     def mask(self, shape: tuple[int, ...], like: Tensor) -> Tensor | None:

@@ -14,6 +14,7 @@ from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pairs import Pairs, pair_product
 from memohop.nn._ops.pattern import Pattern, weighted_product
 from memohop.nn.dropout import Dropout
+from memohop.nn.part import current_part
 
 
 class SparseFeatures:
@@ -98,7 +99,7 @@ class FeatureLinear(nn.Module):
     def _sparse_forward(self, features: SparseFeatures) -> Tensor:
         values, pattern = features.values, features.pattern
         draw = self.dropout.draw()
-        kernel = serve("dropped_product", values[None])
+        kernel = serve("dropped_product", values[None]) if current_part() is None else None
         if draw is not None and kernel is not None:
             rate = self.dropout.rate
             return dropped_product(values, self.weight, self.bias, pattern, draw, rate, kernel)

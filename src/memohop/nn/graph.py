@@ -107,9 +107,11 @@ class Graph:
             keep: ``[entries]``, 1 for an arc that stays and 0 for one that is dropped. Self-loops
                 stay: they are added after arcs are dropped.
         """
-        loop = self.pattern.row == self.pattern.col
-        kept = torch.where(loop, torch.ones_like(keep), keep)
+        kept = torch.where(self._are_loops(), torch.ones_like(keep), keep)
         return ReweightedGraph(self, kept)
+
+    def _are_loops(self) -> Tensor:
+        return self.pattern.row == self.pattern.col
 
     @cached_property
     def reversed(self) -> Graph:
@@ -117,6 +119,10 @@ class Graph:
         turned = {"out": "in", "in": "out"}.get(self.direction, self.direction)
         order = self.pattern.order
         return self._like(self.pattern.transpose, self.weight[order], direction=turned)
+
+    def turned(self, values: Tensor) -> Tensor:
+        """Values ``[entries]`` in the order of the entries of :attr:`reversed`."""
+        return values.index_select(-1, self.pattern.order)
 
     @cached_property
     def counts(self) -> Graph:
@@ -199,7 +205,7 @@ class ReweightedGraph:
     @cached_property
     def reversed(self) -> ReweightedGraph:
         """The remaining arcs, each one reversed."""
-        return self._graph.reversed.reweighted(self.keep.index_select(-1, self.pattern.order))
+        return self._graph.reversed.reweighted(self._graph.turned(self.keep))
 
 
 def adjacency(

@@ -104,7 +104,7 @@ class GraphAttention(_Attention):
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
         mapped = self.linear(hidden)
-        if (kernel := self._whole_attention(mapped)) is not None:
+        if (kernel := self._whole_attention(mapped, graph)) is not None:
             return self._attend_as_a_whole(mapped, graph, kernel)
         projected = self._by_head(mapped)
         receive = (projected * self.receive[:, None]).sum(-1)
@@ -114,10 +114,10 @@ class GraphAttention(_Attention):
         )
         return self._collect(attention, projected, graph)
 
-    def _whole_attention(self, mapped: Tensor) -> Callable[..., Any] | None:
+    def _whole_attention(self, mapped: Tensor, graph: Arcs) -> Callable[..., Any] | None:
         dropouts = self.value_dropout, self.attention_dropout
         seeded = in_stream() or not (self.training and any(drop.active for drop in dropouts))
-        if not (self.concat and seeded):
+        if not (self.concat and seeded and graph.pattern.exchange is None):
             return None
         return serve("whole_attention", mapped[None], self.heads)
 

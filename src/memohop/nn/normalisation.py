@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from memohop.nn.part import node_moments
+
 
 class BatchNorm(nn.Module):
     r"""Normalises each channel over the nodes.
@@ -52,9 +54,9 @@ class BatchNorm(nn.Module):
         if self.running and not self.training:
             mean, variance = self.running_mean, self.running_variance
         else:
-            variance, mean = torch.var_mean(hidden, dim=0, correction=0)
+            mean, variance, count = node_moments(hidden)
             if self.running:
-                self._remember(mean.detach(), variance.detach(), len(hidden))
+                self._remember(mean.detach(), variance.detach(), count)
         factor = (variance + self.epsilon).rsqrt()
         if self.weight is not None:
             factor = factor * self.weight

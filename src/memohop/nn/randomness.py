@@ -3,7 +3,8 @@ r"""Randomness as a pure function of its position: no generator, no state, no or
 A dropout mask is a hash of (seed, epoch, place, element), where *place* counts the draws within
 one forward pass and *element* is the flat position within the tensor. A network gets the same
 masks, bit for bit, whether it is trained alone, as one of seventy, in another chunk, on another
-device or after a resume.
+device or after a resume. A process that holds a part of a graph takes the positions in the whole
+one's tensors (:mod:`memohop.nn.part`), and gets its part of the same masks.
 
 The hash is the two-multiplication 32-bit finaliser with the low bias found by Christopher
 Wellons' search (``lowbias32``), with one 32-bit word of the key added before it and a second in
@@ -22,6 +23,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from memohop.nn.part import Part, current_part, wrapped
 
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)  # signed, as int32 tensors multiply
 
@@ -48,9 +51,9 @@ def randomness(key: Tensor) -> Iterator[None]:
 def epoch_key(seed: Tensor, epoch: Tensor) -> Tensor:
     """The ``[..., 2]`` int32 key of one epoch of each seed (int64 tensors that broadcast)."""
     seed, epoch = torch.broadcast_tensors(seed, epoch)
-    low, high = _to_int32(seed), _to_int32(seed >> 32)
-    first = _mix(_mix(low, high), _to_int32(epoch))
-    second = _mix(first ^ 0x3C6EF372, _to_int32(epoch) ^ low)
+    low, high = wrapped(seed), wrapped(seed >> 32)
+    first = _mix(_mix(low, high), wrapped(epoch))
+    second = _mix(first ^ 0x3C6EF372, wrapped(epoch) ^ low)
     return torch.stack([first, second], dim=-1)
 
 
@@ -59,14 +62,32 @@ def in_stream() -> bool:
     return _stream.get() is not None
 
 
+@dataclass(frozen=True, eq=False)
+class LocalPlace:
+    """A place at which this process holds a part of the tensor.
+
+    Attributes:
+        number: the place.
+        role: of the dropout.
+        part: the nodes of this process.
+    """
+
+    number: int
+    role: str
+    part: Part
+
+
+Place = int | LocalPlace
+
+
 class Draw(NamedTuple):
     """The right to one mask: its key, and its number in the order of the forward pass."""
 
     key: Tensor
-    place: int
+    place: Place
 
 
-def next_draw() -> Draw | None:
+def next_draw(role: str = "hidden") -> Draw | None:
     """The next place of the stream; None outside :func:`randomness`.
 
     A place is taken whether or not its mask is used: a mask that one member skips must not shift
@@ -76,25 +97,39 @@ def next_draw() -> Draw | None:
     if stream is None:
         return None
     stream.place += 1
-    return Draw(stream.key, stream.place)
+    part = current_part()
+    place = stream.place if part is None else LocalPlace(stream.place, role, part)
+    return Draw(stream.key, place)
 
 
 def draw_masks(
     keys: Tensor,
     rates: Tensor,
-    places: tuple[int, ...],
+    places: tuple[Place, ...],
     shape: tuple[int, ...],
     dtype: torch.dtype,
 ) -> Tensor:
     """The scaled masks ``[places, B, *shape]`` of several members at several places."""
-    count = torch.Size(shape).numel()
-    words = _words(places, keys.device)[:, None] ^ keys
-    # Hashing begins with a shift that is done once for all numbers, and once for each key.
-    bits = _finish(_numbers((count + 1) // 2, keys.device) ^ _fold(words[..., :1]), words[..., 1:])
-    halves = bits.view(torch.int16)[..., :count]
+    count, first = torch.Size(shape).numel(), places[0]
+    numbers = tuple(place if isinstance(place, int) else place.number for place in places)
+    words = _words(numbers, keys.device)[:, None] ^ keys
+    if isinstance(first, int):
+        halves = _hash(_numbers((count + 1) // 2, keys.device), words)[..., :count]
+    else:
+        axis, outer, inner = first.part.axis(first.role, shape)
+        pairs, second = axis.pairs(outer, inner)
+        halves = _hash(_fold(pairs), words)
+        if second is not None:
+            halves = torch.where(second, halves[..., 1::2], halves[..., ::2])
     mask = torch.empty(halves.shape, dtype=dtype, device=keys.device)
     torch.ge(halves, thresholds(rates)[:, None], out=mask)
     return mask.mul_((1 / (1 - rates)).to(dtype)[:, None]).unflatten(-1, shape)
+
+
+def _hash(numbers: Tensor, words: Tensor) -> Tensor:
+    """Two 16-bit hashes for each number, one after the other: ``[places, B, 2 * numbers]``."""
+    # Hashing begins with a shift that is done once for all numbers, and once for each key.
+    return _finish(numbers ^ _fold(words[..., :1]), words[..., 1:]).view(torch.int16)
 
 
 def thresholds(rates: Tensor) -> Tensor:
@@ -142,8 +177,3 @@ def _finish(value: Tensor, middle: Tensor) -> Tensor:
 def _signed(word: int) -> int:
     word &= 0xFFFFFFFF
     return word - (1 << 32) if word >= 1 << 31 else word
-
-
-def _to_int32(value: Tensor) -> Tensor:
-    word = value & 0xFFFFFFFF
-    return torch.where(word >= 1 << 31, word - (1 << 32), word).to(torch.int32)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.pyg import Data
 from memohop.training.metrics import METRICS, Metric, metrics_for, of_any_classes
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 _PARTS = ("training", "validation", "test")
 _FAR, _WIDE = 3, 10  # a mean and a spread of targets beyond which networks learn slowly

@@ -24,6 +24,19 @@ _STEPS = 2  # of a measurement: the second step runs beside the leftovers of the
 Step = Callable[[Sequence[Member], int], None]
 
 
+class TooLittleError(UsageError):
+    """One member does not fit.
+
+    Attributes:
+        need: the bytes that it takes beside what the process holds.
+        budget: the bytes that there are for it.
+    """
+
+    def __init__(self, text: str, need: float, budget: float) -> None:
+        super().__init__(text)
+        self.need, self.budget = need, budget
+
+
 def members_at_once(
     steps: Step,
     members: Sequence[Member],
@@ -81,20 +94,24 @@ def _growth(function: Callable[[], object]) -> float:
     return tensors * _SLACK_UNSEEN if growth is None else max(tensors, growth) * _SLACK
 
 
-def _too_little(memory: int | None, device: torch.device, need: int, epochs: int) -> UsageError:
+def _too_little(memory: int | None, device: torch.device, need: int, epochs: int) -> TooLittleError:
     if memory is None:
-        return UsageError(
-            f"one member takes {in_units(need)} for {epochs} epochs, and "
-            f"{in_units(available_bytes(device))} can be spared; lower hidden_channels or epochs"
+        budget = available_bytes(device)
+        text = (
+            f"one member takes {in_units(need)} for {epochs} epochs, and {in_units(budget)} can "
+            "be spared; lower hidden_channels or epochs"
         )
+        return TooLittleError(text, need, budget)
     held = held_bytes(device)
     if held >= memory:
-        return UsageError(
+        text = (
             f"memory={in_units(memory)} is too little: the process holds {in_units(held)} before "
             "any training; give more"
         )
-    return UsageError(
-        f"memory={in_units(memory)} is too little: the process holds {in_units(held)} already, and "
-        f"one member takes {in_units(need)} more for {epochs} epochs; give "
-        f"{in_units(1.1 * (held + need))}, or lower hidden_channels or epochs"
-    )
+    else:
+        text = (
+            f"memory={in_units(memory)} is too little: the process holds {in_units(held)} "
+            f"already, and one member takes {in_units(need)} more for {epochs} epochs; give "
+            f"{in_units(1.1 * (held + need))}, or lower hidden_channels or epochs"
+        )
+    return TooLittleError(text, need, memory - held)

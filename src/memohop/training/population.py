@@ -8,7 +8,7 @@ is a tensor with one entry per member. The step reads nothing back from the devi
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -98,7 +98,8 @@ class Population:
         label_rate = self.model.label_rate if isinstance(self.model, NodeModel) else None
         self._withhold = None if label_rate is None else Dropout(1 - label_rate).to(device)
         if self._withhold is not None:
-            self.buffers["known"] = task.objective.known(task.y, self.masks[:, _TRAIN])
+            known = task.objective.known(task.y, self.masks[:, _TRAIN])
+            self.buffers["known"] = task.peers.spread(known)
         # A captured step cannot start from the tensors of the step before.
         self.looks_ahead = not traits_of(device).captures and self._drops_nothing()
         self._ahead: tuple[Tensor, Tensor] | None = None  # losses and logits of the next step
@@ -166,6 +167,27 @@ class Population:
             )
             for i in indices
         ]
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """A copy of all that steps change, by name; :meth:`restore` continues from there."""
+        return {name: value.detach().cpu().clone() for name, value in self._changing().items()}
+
+    def restore(self, snapshot: Mapping[str, Tensor]) -> None:
+        """Continue from the snapshot of a population of the same members and data."""
+        self._ahead = None
+        with torch.no_grad():
+            for name, value in self._changing().items():
+                value.copy_(snapshot[name])
+
+    def _changing(self) -> dict[str, Tensor]:
+        found = {"epoch": self.epoch, "curves": self.curves}
+        found |= {f"state/{name or 'params'}": value for name, value in self._state().items()}
+        found |= {f"kept/{name or 'params'}": value for name, value in self.kept.items()}
+        for owner in ("optimiser", "schedule", "watch"):
+            for name, value in vars(getattr(self, owner)).items():
+                if isinstance(value, Tensor) and value is not self.params:
+                    found[f"{owner}/{name}"] = value
+        return found
 
     def _state(self) -> dict[str, Tensor]:
         """Everything that is kept of the best epoch."""
@@ -240,6 +262,7 @@ class Population:
             if self._withhold is not None:
                 buffers, labelled = self._show_part(self._withhold, buffers, labelled)
             logits, penalty = self._call(self.model, params, buffers)
+        logits = self.task.peers.collect(logits)
         loss = self.task.objective.loss(logits, self.task.y, labelled)
         if penalty is None:
             return loss, logits
@@ -253,9 +276,9 @@ class Population:
 
         If the draw would leave none for the loss, no label is given.
         """
-        mask = withhold.mask(tuple(labelled.shape), labelled)
+        mask = withhold.mask((len(buffers["known"]),), labelled)
         assert mask is not None
-        left = labelled * (mask == 0)
+        left = labelled * (self.task.peers.collect(mask[:, None])[:, 0] == 0)
         enough = (left > 0).any()
         given = (mask > 0) & enough
         known = buffers["known"] * given[:, None]
@@ -282,9 +305,10 @@ class Population:
     @torch.no_grad()
     def _logits(self) -> Tensor:
         """The logits of every member in evaluation mode, ``[B, N, C]``."""
-        return self._map(
+        logits = self._map(
             lambda *state: self._call(self.eval_model, *state)[0], self._leaves, self.buffers
         )
+        return self.task.peers.collect(logits)
 
     def _map(self, function: Callable[..., Any], *stacked: Any) -> Any:
         """The function of every member, or of the only one, from stacks to stacks."""
@@ -297,7 +321,9 @@ class Population:
         """Members share nothing, so the gradient of the sum is the gradient of each."""
         leaves = list(self._leaves.values())
         found = torch.autograd.grad(loss.sum(), leaves, materialize_grads=True)
-        return torch.cat([grad.reshape(len(grad), -1) for grad in found], dim=1)
+        return self.task.peers.total(
+            torch.cat([grad.reshape(len(grad), -1) for grad in found], dim=1)
+        )
 
     def _val_loss(self, logits: Tensor) -> Tensor:
         """Mean loss over the validation nodes, ``[B]``."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from memohop.data.check import check
 from memohop.errors import UsageError
-from memohop.pyg import Data
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 
 class Scale(NamedTuple):

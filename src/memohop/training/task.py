@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -16,10 +16,32 @@ from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.networks import build as build_model
 from memohop.nn import SparseFeatures
-from memohop.pyg import Data
 from memohop.training.objective import Objective, objective_of
 
+if TYPE_CHECKING:
+    from memohop.pyg import Data
+
 _SPARSE_BELOW = 0.2  # density of features under which stored values are faster
+
+
+class Peers:
+    """Other processes that hold parts of the graph; here there are none, and all nodes are here.
+
+    Outputs of the labelled nodes are collected in each process: loss, scores and choices are then
+    computed in each of them alike.
+    """
+
+    def collect(self, outputs: Tensor) -> Tensor:
+        """From rows of the nodes that are here to those of all labelled nodes, ``[..., N, C]``."""
+        return outputs
+
+    def spread(self, values: Tensor) -> Tensor:
+        """The way back, without derivatives; nodes that are not labelled have zeros."""
+        return values
+
+    def total(self, gradient: Tensor) -> Tensor:
+        """The sum of a gradient over all processes."""
+        return gradient
 
 
 @dataclass(frozen=True)
@@ -28,15 +50,18 @@ class Task:
 
     Attributes:
         inputs: the arguments of the module: features and graph.
-        y: class numbers, or numbers to predict, ``[N]``.
+        y: class numbers, or numbers to predict, ``[N]``; of a graph in parts, those of all labelled
+            nodes, as are the masks.
         masks: ``[splits, 3, N]``, 1 for the nodes of train, validation and test.
         objective: loss and score.
+        peers: the processes that hold the other parts of the graph.
     """
 
     inputs: tuple[Any, Any]
     y: Tensor
     masks: Tensor
     objective: Objective
+    peers: Peers = field(default_factory=Peers)
 
 
 def make_builder(
@@ -70,10 +95,8 @@ def make_inputs(
     data: Data, network: nn.Module, device: torch.device, features: str = "auto"
 ) -> tuple[Any, Any]:
     """Features and graph in the form that the network takes, on the device."""
-    if features not in ("auto", "sparse", "dense"):
-        raise UsageError(f"features must be auto, sparse or dense, not {features!r}")
     data = in_default_type(data)
-    sparse = features == "sparse" or (features == "auto" and _is_mostly_zero(data.x))
+    sparse = are_stored_sparse(data.x, features)
     if isinstance(network, NodeModel):
         graph = network.prepare_data(data, device)
     else:
@@ -85,9 +108,21 @@ def make_inputs(
 def make_task(data: Data, network: nn.Module, device: torch.device, features: str) -> Task:
     """The data in the form that a population takes, on the device."""
     inputs, objective = make_inputs(data, network, device, features), objective_of(data)
-    masks = torch.stack(as_columns(data)).permute(2, 0, 1).to(device, torch.get_default_dtype())
-    return Task(inputs, objective.targets(data.y).to(device), masks, objective)
+    return Task(
+        inputs, objective.targets(data.y).to(device), make_masks(data).to(device), objective
+    )
 
 
-def _is_mostly_zero(x: Tensor) -> bool:
-    return is_sparse(x) or float((x != 0).float().mean()) < _SPARSE_BELOW
+def make_masks(data: Data) -> Tensor:
+    """The masks ``[splits, 3, N]``."""
+    return torch.stack(as_columns(data)).permute(2, 0, 1).to(torch.get_default_dtype())
+
+
+def are_stored_sparse(x: Tensor, features: str) -> bool:
+    """Whether only the values that are not 0 are stored, as asked for or by density."""
+    if features not in ("auto", "sparse", "dense"):
+        raise UsageError(f"features must be auto, sparse or dense, not {features!r}")
+    mostly_zero = features == "auto" and (
+        is_sparse(x) or float((x != 0).float().mean()) < _SPARSE_BELOW
+    )
+    return features == "sparse" or mostly_zero

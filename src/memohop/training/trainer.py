@@ -7,11 +7,11 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from memohop.allocator import release_freed_ram
 from memohop.data.arguments import whole_number
@@ -19,14 +19,17 @@ from memohop.data.check import check
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.out_of_memory import is_out_of_memory, reporting_out_of_memory
-from memohop.pyg import Data
 from memohop.training.capture import captured
 from memohop.training.device import find_device, traits_of
 from memohop.training.member import Member, MemberResult
+from memohop.training.objective import Objective
 from memohop.training.plan import members_at_once
 from memohop.training.population import Population, build_seeded
 from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.task import Task, in_default_type, make_builder, make_task
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 Progress = Callable[[int, int], None]
 
@@ -107,6 +110,36 @@ def train(
     Returns:
         One result per member, in the order of ``members``.
     """
+    epochs, patience, memory = check_arguments(model, members, epochs, patience, memory)
+    found_device = find_device(device)
+    name = model if isinstance(model, str) else "the module"
+    with reporting_out_of_memory("reading the features", lower="the number of features"):
+        data = in_default_type(data)
+        check(data)
+    build = make_builder(model, data, dict(options or {}))
+    with reporting_out_of_memory(f"building {name}", lower="hidden_channels or num_layers"):
+        network = build_seeded(build, seed=0)
+        task = make_task(data, network, found_device, features)
+    check_splits(members, task.y, task.masks, task.objective)
+
+    total = epochs * len(members)
+    run = _Run(task, build, epochs, patience, rules, keep_models, capture, progress, total)
+    with reporting_out_of_memory(
+        f"training {name} for {epochs} epochs", lower="hidden_channels, num_layers or epochs"
+    ):
+        results = run.all(members, network, memory)
+    warn_of_diverged(results, name)
+    return results
+
+
+def check_arguments(
+    model: str | Callable[[], nn.Module],
+    members: Sequence[Member],
+    epochs: int,
+    patience: int | None,
+    memory: int | None,
+) -> tuple[int, int | None, int | None]:
+    """Refuse arguments that cannot be right; the three numbers, as they are used."""
     if isinstance(model, nn.Module):
         raise UsageError(
             "model is a module that is built already, but each member starts from its own seed: "
@@ -119,34 +152,26 @@ def train(
         memory = whole_number("memory", memory, least=1)
     if not members:
         raise UsageError("members is empty: pass at least one Member()")
-    found_device = find_device(device)
-    name = model if isinstance(model, str) else "the module"
-    with reporting_out_of_memory("reading the features", lower="the number of features"):
-        data = in_default_type(data)
-        check(data)
-    build = make_builder(model, data, dict(options or {}))
-    with reporting_out_of_memory(f"building {name}", lower="hidden_channels or num_layers"):
-        network = build_seeded(build, seed=0)
-        task = make_task(data, network, found_device, features)
-    for member in members:
-        if member.split >= len(task.masks):
-            raise UsageError(f"split={member.split}, but the data has {len(task.masks)} split(s)")
-    task.objective.check(task.y, task.masks, {m.split for m in members})
+    return epochs, patience, memory
 
-    total = epochs * len(members)
-    run = _Run(task, build, epochs, patience, rules, keep_models, capture, progress, total)
-    with reporting_out_of_memory(
-        f"training {name} for {epochs} epochs", lower="hidden_channels, num_layers or epochs"
-    ):
-        results = run.all(members, network, memory)
+
+def check_splits(members: Sequence[Member], y: Tensor, masks: Tensor, objective: Objective) -> None:
+    """Refuse members whose split does not exist, and splits that cannot be scored."""
+    for member in members:
+        if member.split >= len(masks):
+            raise UsageError(f"split={member.split}, but the data has {len(masks)} split(s)")
+    objective.check(y, masks, {member.split for member in members})
+
+
+def warn_of_diverged(results: Sequence[MemberResult], name: str) -> None:
+    """Count the members that diverged, if there are any."""
     if diverged := sum(result.diverged for result in results):
         warnings.warn(
             f"{diverged} of {len(results)} members of {name} diverged: a loss or an output was "
             "not finite, and they have no scores; give a lower lr, or features of a smaller scale",
             DivergedWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return results
 
 
 @dataclass

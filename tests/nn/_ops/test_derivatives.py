@@ -329,7 +329,8 @@ def test_these_are_all_operations(small_tables, monkeypatch):
             inputs = [torch.ones(shape, dtype=dtype) for shape in case.shapes]
             grad(lambda *given, case=case: case.ours(*given).sum())(*inputs)
     on_a_gpu_alone = {"_Dropped", "_DroppedProduct"}
-    assert applied | on_a_gpu_alone == {one.__name__ for one in Operation.__subclasses__()}
+    known = [one for one in Operation.__subclasses__() if one.__module__.startswith("memohop.nn.")]
+    assert applied | on_a_gpu_alone == {one.__name__ for one in known}
 
 
 @pytest.mark.parametrize("per", ["node", "channel"])

@@ -39,6 +39,7 @@ def attend(
     """
     if keep is not None:
         keep = keep.expand(len(receive), len(pattern))
+    send = pattern.collect(send[..., None])[..., 0]
     weights, _ = _Attention.apply(receive, send, keep, negative_slope, pattern)
     return weights
 
@@ -123,6 +124,11 @@ def _softmax_backward(weights: Tensor, grad: Tensor, pattern: Pattern) -> Tensor
     weighted = weights * grad
     sums = _RowSums.apply(weighted, pattern).index_select(-1, pattern.row)
     return weighted - weights * sums
+
+
+def row_sums(values: Tensor, pattern: Pattern) -> Tensor:
+    """Sums of values ``[heads, entries]`` within rows, ``[heads, rows]``."""
+    return _RowSums.apply(values, pattern)
 
 
 class _RowSums(Operation):

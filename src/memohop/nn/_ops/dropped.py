@@ -10,7 +10,7 @@ from torch import Tensor
 from memohop.nn._backends.table import serve
 from memohop.nn._ops.masks import keep_masks
 from memohop.nn._ops.operation import Operation
-from memohop.nn.randomness import Draw, place_words
+from memohop.nn.randomness import Draw, Place, place_words
 
 if TYPE_CHECKING:
     from memohop.nn._ops.pattern import Pattern
@@ -21,9 +21,9 @@ def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:
     return dropped_members(values[None], draw.key[None], rate.reshape(1), draw.place).squeeze(0)
 
 
-def dropped_members(values: Tensor, keys: Tensor, rates: Tensor, place: int) -> Tensor:
+def dropped_members(values: Tensor, keys: Tensor, rates: Tensor, place: Place) -> Tensor:
     """Dropout of ``[K, ...]``, each member with its own key and rate, all at one place."""
-    if (kernel := serve("dropout", values)) is not None:
+    if isinstance(place, int) and (kernel := serve("dropout", values)) is not None:
         return _Dropped.apply(values, keys, rates, place, kernel)
     return values * keep_masks(keys, rates, place, tuple(values.shape[1:]), values.dtype)
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from memohop.nn._backends.table import serve
 from memohop.nn._ops.dropped import dropped_members
 from memohop.nn._ops.operation import Operation
+from memohop.nn.part import current_part
 from memohop.nn.randomness import place_words
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ def dropped_linear(
         weight: ``[C, D]``.
         bias: ``[C]``.
     """
-    kernel = serve("dropped_linear", values[None], len(weight))
+    kernel = None
+    if current_part() is None:  # kernels count positions from 0
+        kernel = serve("dropped_linear", values[None], len(weight))
     draw = dropout.draw() if kernel is not None and dropout.active else None
     if draw is None:
         return F.linear(dropout(values), weight, bias)

@@ -42,7 +42,7 @@ def attend_dynamically(
     Returns:
         ``[heads, entries]``, adding up to 1 within each row that keeps an entry.
     """
-    scores = _Scores.apply(receive, send, score, negative_slope, pattern)
+    scores = _Scores.apply(receive, pattern.collect(send), score, negative_slope, pattern)
     if keep is not None:
         scores = scores.masked_fill(keep == 0, -torch.inf)
     return row_softmax(scores, pattern)

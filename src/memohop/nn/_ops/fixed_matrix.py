@@ -73,7 +73,7 @@ def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None
 
     A bias ``[K, D]`` is added to every row.
     """
-    return _FixedProduct.apply(dense, bias, matrix)
+    return _FixedProduct.apply(matrix.pattern.collect(dense), bias, matrix)
 
 
 class _FixedProduct(Operation):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from memohop.nn._ops.operation import Operation
-from memohop.nn.randomness import Draw, draw_masks
+from memohop.nn.randomness import Draw, Place, draw_masks
 
 
 def scaled_keep_mask(
@@ -19,7 +19,7 @@ def scaled_keep_mask(
 
 
 def keep_masks(
-    keys: Tensor, rates: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
+    keys: Tensor, rates: Tensor, place: Place, shape: tuple[int, ...], dtype: torch.dtype
 ) -> Tensor:
     """The same for members, ``[B, *shape]``, each with its own key and rate."""
     if not torch._C._are_functorch_transforms_active():
@@ -34,7 +34,7 @@ class _KeepMasks(Operation):
 
     @staticmethod
     def forward(
-        keys: Tensor, rates: Tensor, place: int, shape: tuple[int, ...], dtype: torch.dtype
+        keys: Tensor, rates: Tensor, place: Place, shape: tuple[int, ...], dtype: torch.dtype
     ) -> Tensor:
         return draw_masks(keys, rates, (place,), shape, dtype)[0]
 

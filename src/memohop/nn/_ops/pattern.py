@@ -11,6 +11,7 @@ stored, which is several times faster.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -46,7 +47,13 @@ class Pattern(_Entries):
         row: the row of each entry, int64, together with ``col`` in lexicographic order.
         col: the column of each entry.
         shape: rows and columns of the matrix.
+
+    Attributes:
+        exchange: set if this process has the operand's rows only in part: fetches the others, see
+            :meth:`collect`.
     """
+
+    exchange: Callable[[Tensor], Tensor] | None = None
 
     def __init__(self, row: Tensor, col: Tensor, shape: tuple[int, int]) -> None:
         order = torch.argsort(col, stable=True)
@@ -75,6 +82,10 @@ class Pattern(_Entries):
         """The same pattern on another device."""
         return Pattern(self.row.to(device), self.col.to(device), self.shape)
 
+    def collect(self, dense: Tensor) -> Tensor:
+        """The rows of an operand for all columns, ``[K, columns, D]``, from those that are here."""
+        return dense if self.exchange is None else self.exchange(dense)
+
     @property
     def csr_indices(self) -> tuple[Tensor, Tensor]:
         """The index at which each row begins, and the column of each entry, int32."""
@@ -89,7 +100,7 @@ class Pattern(_Entries):
         if (kernel := serve("row_sums", values)) is not None:
             return kernel(values, self)
         ones = values.new_ones(len(values), self.shape[1], 1)
-        return weighted_product(values, ones, self)[..., 0]
+        return _WeightedProduct.apply(values, ones, self)[..., 0]
 
     def row_softmax(self, scores: Tensor) -> Tensor:
         """Softmax of scores ``[K, entries]`` within rows; rows with only -inf give 0."""
@@ -117,7 +128,7 @@ class Pattern(_Entries):
 
 def weighted_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
     """``K`` products at once: values ``[K, entries]``, dense ``[K, columns, D]``."""
-    return _WeightedProduct.apply(values, dense, pattern)
+    return _WeightedProduct.apply(values, pattern.collect(dense), pattern)
 
 
 def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
@@ -126,7 +137,7 @@ def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
     ``left`` is ``[K, rows, D]``, ``right`` is ``[K, columns, D]``, the result ``[K, entries]``:
     the gradient of :func:`weighted_product` with respect to its values.
     """
-    return _Inner.apply(left, right, pattern)
+    return _Inner.apply(left, pattern.collect(right), pattern)
 
 
 def _transposed_product(values: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
@@ -168,7 +179,7 @@ class _WeightedProduct(Operation):
         pattern: Pattern = ctx.pattern
         of_values = of_dense = None
         if ctx.needs_input_grad[0]:
-            of_values = inner(grads[0], dense, pattern)
+            of_values = _Inner.apply(grads[0], dense, pattern)
         if ctx.needs_input_grad[1]:
             of_dense = _transposed_product(values, grads[0], pattern)
         return of_values, of_dense, None
@@ -196,5 +207,5 @@ class _Inner(Operation):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         left, right = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
-        of_left = weighted_product(grads[0], right, pattern)
+        of_left = _WeightedProduct.apply(grads[0], right, pattern)
         return of_left, _transposed_product(grads[0], left, pattern), None

@@ -7,6 +7,7 @@ passes in place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,9 +17,9 @@ from torch._functorch.utils import unwrap_dead_wrappers
 from memohop.nn._backends.table import in_plain_backward, serve
 from memohop.nn._ops.masks import keep_masks
 from memohop.nn._ops.operation import Operation, gradients
-from memohop.nn.randomness import Draw, draw_masks, place_words
+from memohop.nn.randomness import Draw, LocalPlace, Place, draw_masks, place_words
 
-Places = tuple[int, int]
+Places = tuple[Place, Place]
 
 
 def gated_update(
@@ -73,7 +74,7 @@ class _GatedUpdate(Operation):
         wants_memory: bool,
     ) -> tuple[Tensor, ...]:
         kept: tuple[Tensor, ...] = (hidden.new_empty(len(hidden), 0),) * 4
-        if (kernel := serve("gated_update", hidden)) is not None:
+        if (kernel := _serve("gated_update", hidden, places)) is not None:
             tensors = (t.contiguous() for t in (hidden, message, weight, bias))
             return *kernel(*tensors, _drop(keys, rates, places), wants_memory), *kept
         parts = (hidden, message)
@@ -108,7 +109,7 @@ class _GatedUpdate(Operation):
 
             return *gradients(updated, (hidden, message, weight, bias), grads[:3]), *[None] * 4
         of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
-        kernel = serve("gated_update_backward", hidden)
+        kernel = _serve("gated_update_backward", hidden, ctx.places)
         if kernel is not None and grads[2] is None:
             tensors = (t.contiguous() for t in (hidden, message, weight))
             drop = _drop(keys, rates, ctx.places)
@@ -190,9 +191,17 @@ def _masked(
     return masks[0], masks[1], hidden * masks[0], message * masks[1]
 
 
+def _serve(operation: str, hidden: Tensor, places: Places | None) -> Callable[..., Any] | None:
+    """The kernel; none for a part of a graph, since kernels count positions from 0."""
+    local = places is not None and isinstance(places[0], LocalPlace)
+    return None if local else serve(operation, hidden)
+
+
 def _drop(keys: Tensor, rates: Tensor, places: Places | None) -> Any:
     """The arguments of the kernels' dropout."""
     if places is None:
         return None
     first, second = places
+    assert isinstance(first, int)
+    assert isinstance(second, int)
     return keys.contiguous(), rates.contiguous(), place_words(first), place_words(second)

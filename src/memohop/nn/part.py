@@ -1,0 +1,135 @@
+"""A process that holds some nodes of a graph: which ones, and sums over the nodes of all processes.
+
+A network computes row by row, except where it calls the graph. The exceptions are here: a mean over
+the nodes, such as that of batch normalisation, and dropout masks, which depend on the position of
+an element in the whole graph's tensor. Outside :func:`in_part` a process holds all nodes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import prod
+
+import torch
+from torch import Tensor
+
+
+class Axis:
+    """Which indices of an axis of the whole graph's tensors are here.
+
+    Args:
+        index: the indices, int64, in the order in which they are here.
+        size: the length of the whole axis.
+    """
+
+    def __init__(self, index: Tensor, size: int) -> None:
+        self.index, self.size = index, size
+        self._pairs: dict[tuple[int, int], tuple[Tensor, Tensor | None]] = {}
+
+    def pairs(self, outer: int, inner: int) -> tuple[Tensor, Tensor | None]:
+        """Where the elements of a tensor ``[outer, axis, inner]`` lie in the whole one.
+
+        Elements 2k and 2k + 1 of the flat tensor are the pair k.
+
+        Returns:
+            The number of each pair, int32 and modulo 2**32, and None, if no pair is torn apart; or
+            the number of each element's pair, and whether the element is its second.
+        """
+        if (outer, inner) not in self._pairs:
+            device = self.index.device
+            rows = torch.arange(outer, device=device)[:, None] * self.size + self.index
+            width = inner // 2 if inner % 2 == 0 else inner
+            numbers = (rows.flatten()[:, None] * width + torch.arange(width, device=device)).ravel()
+            second = None
+            if inner % 2:
+                numbers, second = numbers >> 1, (numbers & 1).bool()
+            self._pairs[outer, inner] = wrapped(numbers), second
+        return self._pairs[outer, inner]
+
+
+class Part(ABC):
+    """The nodes that a process holds, and how it adds up over all processes.
+
+    Args:
+        nodes: its nodes.
+        arcs: the entries of the graph in the rows of these nodes.
+        stored: the stored values of sparse features in these rows.
+    """
+
+    def __init__(self, nodes: Axis, arcs: Axis, stored: Axis) -> None:
+        self.nodes, self.arcs, self.stored = nodes, arcs, stored
+
+    def axis(self, role: str, shape: tuple[int, ...]) -> tuple[Axis, int, int]:
+        """The axis that a tensor has in part here, and the sizes before and after it.
+
+        Args:
+            role: the role of the dropout that is applied to it.
+            shape: of what is here of the tensor.
+        """
+        axis, at = self.nodes, 0
+        if role in ("attention", "edge"):
+            axis, at = self.arcs, len(shape) - 1
+        elif role == "value":  # heads first
+            at = len(shape) - 2
+        elif role == "input" and len(shape) == 1:
+            axis = self.stored
+        assert shape[at] == len(axis.index), f"{role}: {shape} has not {len(axis.index)} at {at}"
+        return axis, prod(shape[:at]), prod(shape[at + 1 :])
+
+    @abstractmethod
+    def total(self, values: Tensor) -> Tensor:
+        """The sum of a tensor over all processes, for each one's nodes to use."""
+
+    @abstractmethod
+    def outcome(self, values: Tensor) -> Tensor:
+        """The sum over all processes of a tensor that goes to the loss, which all compute alike."""
+
+
+_part: ContextVar[Part | None] = ContextVar("memohop_part", default=None)
+
+
+@contextmanager
+def in_part(part: Part) -> Iterator[None]:
+    """Inside the block, tensors of nodes hold the rows of this part."""
+    token = _part.set(part)
+    try:
+        yield
+    finally:
+        _part.reset(token)
+
+
+def current_part() -> Part | None:
+    """The part that this process holds; None if it holds the whole graph."""
+    return _part.get()
+
+
+def node_moments(hidden: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Mean and variance of each channel over all nodes, and how many these are."""
+    part = current_part()
+    if part is None:
+        variance, mean = torch.var_mean(hidden, dim=0, correction=0)
+        return mean, variance, len(hidden)
+    count = part.nodes.size
+    mean = part.total(hidden.sum(0)) / count
+    return mean, part.total((hidden - mean).square().sum(0)) / count, count
+
+
+def sum_for_loss(values: Tensor) -> Tensor:
+    """The sum over all nodes of a vector with a number for each node."""
+    part = current_part()
+    return values.sum() if part is None else part.outcome(values.sum())
+
+
+def mean_for_loss(values: Tensor) -> Tensor:
+    """The mean over all nodes of a vector with a number for each node."""
+    part = current_part()
+    return values.mean() if part is None else part.outcome(values.sum()) / part.nodes.size
+
+
+def wrapped(numbers: Tensor) -> Tensor:
+    """Whole numbers modulo 2**32, as int32."""
+    word = numbers & 0xFFFFFFFF
+    return torch.where(word >= 1 << 31, word - (1 << 32), word).to(torch.int32)

@@ -1,0 +1,1 @@
+"""A graph in parts: each process holds the rows of some nodes, and only the graph communicates."""

@@ -1,0 +1,258 @@
+"""A graph with its features and labels, cut into blocks of nodes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from memohop.data.sparse_features import as_csr
+from memohop.errors import UsageError
+from memohop.networks import NodeModel
+from memohop.networks.two_steps import TwoSteps
+from memohop.nn import Graph
+from memohop.nn.graph import adjacency
+from memohop.parts.graph import Rows
+from memohop.parts.partition import Partition
+from memohop.training.objective import objective_of
+from memohop.training.task import are_stored_sparse, make_masks
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
+
+_PER_ENTRY = 100  # bytes of an entry of a graph: rows, columns and their orders, both ways
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of sparse features, and which of all stored values theirs are."""
+
+    pointers: Tensor
+    columns: Tensor
+    values: Tensor
+    stored: Tensor
+    total: int
+    channels: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """All that a process needs of the data.
+
+    Attributes:
+        number: which block it is.
+        starts: the number at which each block starts, and the number of nodes.
+        nodes: the numbers of its nodes in the data.
+        x: their features, dense or as they are stored.
+        graph: what the network's ``prepare`` gives, with :class:`Rows` instead of graphs.
+        labelled: the rows of its labelled nodes.
+        at: the places of these among the labelled nodes of all blocks.
+        y: the targets of the labelled nodes of all blocks.
+        masks: ``[splits, 3, labelled]``.
+        metric: the name of the score.
+        digest: of the data from which it was cut.
+    """
+
+    number: int
+    starts: tuple[int, ...]
+    nodes: Tensor
+    x: Tensor | StoredRows
+    graph: Any
+    labelled: Tensor
+    at: Tensor
+    y: Tensor
+    masks: Tensor
+    metric: str
+    digest: str
+
+    @property
+    def arcs(self) -> int:
+        """The entries of its graphs."""
+        return sum(len(rows.row) for rows in rows_of(self.graph))
+
+    @property
+    def bytes(self) -> int:
+        """About how much RAM the graphs and the features take in training."""
+        x = self.x.values if isinstance(self.x, StoredRows) else self.x
+        per_value = _PER_ENTRY if isinstance(self.x, StoredRows) else x.element_size()
+        return _PER_ENTRY * self.arcs + x.numel() * per_value
+
+
+class Cut:
+    """Makes the blocks of a partition, one at a time.
+
+    Args:
+        data: the data, checked and with features of PyTorch's default type.
+        network: any network of those to be trained: its ``prepare`` makes the graph.
+        partition: which nodes go together.
+        features: ``"sparse"``, ``"dense"`` or ``"auto"``.
+    """
+
+    def __init__(
+        self, data: Data, network: nn.Module, partition: Partition, features: str = "auto"
+    ) -> None:
+        check_network(network)
+        assert isinstance(network, NodeModel)
+        self.partition, self.digest = partition, digest_of(data)
+        self.numbers = partition.numbers()
+        weights = data.edge_weight.cpu() if "edge_weight" in data else None
+        self.prepared = _prepared(network, data.edge_index.cpu(), data.num_nodes, weights)
+        self.sparse = are_stored_sparse(data.x, features)
+        self.x = as_csr(data.x, data.x.dtype) if self.sparse else data.x.to_dense()
+        objective = objective_of(data)
+        masks, y = make_masks(data), objective.targets(data.y)
+        wanted = masks.amax((0, 1)) > 0
+        wanted[y.argmax()] = True  # the number of classes is counted from the highest one
+        self.labelled = wanted.nonzero().flatten()
+        self.masks, self.y = masks[..., self.labelled], y[self.labelled]
+        self.metric = objective.metric.id
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+    def __getitem__(self, number: int) -> Block:
+        nodes = self.partition.nodes(number)
+        where = torch.searchsorted(self.labelled, nodes).clamp(max=len(self.labelled) - 1)
+        rows = (self.labelled[where] == nodes).nonzero().flatten()
+        return Block(
+            number=number,
+            starts=self.partition.starts,
+            nodes=nodes,
+            x=_stored_rows(self.x, nodes) if self.sparse else self.x[nodes],
+            graph=mapped(self.prepared, _Matrix, lambda graph: self._rows(graph, nodes)),
+            labelled=rows,
+            at=where[rows],
+            y=self.y,
+            masks=self.masks,
+            metric=self.metric,
+            digest=self.digest,
+        )
+
+    def _rows(self, graph: _Matrix, nodes: Tensor) -> Rows:
+        row, entry = _entries(graph.pointers, nodes)
+        col = self.numbers[graph.columns[entry].long()]
+        if self.partition.method != "contiguous":  # the new numbers have another order
+            order = torch.argsort(row * len(self.numbers) + col)
+            row, entry, col = row[order], entry[order], col[order]
+        return Rows(row, col, graph.weight[entry], entry, len(graph.columns), **graph.policies)
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A whole graph before normalisation, as CSR, and its policies."""
+
+    pointers: Tensor
+    columns: Tensor
+    weight: Tensor
+    policies: dict[str, str]
+
+
+def _prepared(
+    network: NodeModel, edge_index: Tensor, num_nodes: int, weights: Tensor | None
+) -> Any:
+    """What the network's ``prepare`` gives, with matrices instead of graphs.
+
+    A :class:`Graph` takes ten times the RAM of its matrix. So a graph without arcs shows what the
+    network asks for, and matrices with the same policies are made.
+    """
+    probe = network.prepare(edge_index[:, :0], num_nodes)
+    found: list[Any] = []
+    mapped(probe, (Graph, TwoSteps), found.append)
+    if all(isinstance(graph, Graph) for graph in found):
+
+        def lean(graph: Graph) -> _Matrix:
+            policies = _policies(graph)
+            csr = adjacency(edge_index, num_nodes, weights=weights, **policies | {"norm": "none"})
+            parts = (torch.from_numpy(part) for part in (csr.indptr, csr.indices, csr.data))
+            pointers, columns, weight = parts
+            return _Matrix(pointers.long(), columns, weight, policies)
+
+        return mapped(probe, Graph, lean)
+
+    def whole(graph: Graph | TwoSteps) -> _Matrix:
+        graph = graph.graph if isinstance(graph, TwoSteps) else graph
+        pointers, columns = graph.pattern.csr_indices
+        return _Matrix(pointers.long(), columns, graph.weight, _policies(graph))
+
+    return mapped(network.prepare(edge_index, num_nodes, weights), (Graph, TwoSteps), whole)
+
+
+def _policies(graph: Graph) -> dict[str, str]:
+    return {"direction": graph.direction, "self_loops": graph.self_loops, "norm": graph.norm}
+
+
+def mapped(graph: Any, kind: Any, function: Callable[[Any], Any]) -> Any:
+    """What a network takes as its graph, with a function applied to the graphs in it."""
+    if isinstance(graph, kind):
+        return function(graph)
+    if isinstance(graph, tuple):
+        parts = [mapped(part, kind, function) for part in graph]
+        return type(graph)(*parts) if hasattr(graph, "_fields") else tuple(parts)
+    return graph
+
+
+def rows_of(graph: Any) -> list[Rows]:
+    """The graphs in what a network takes."""
+    found: list[Rows] = []
+    mapped(graph, Rows, found.append)
+    return found
+
+
+def check_network(network: nn.Module) -> None:
+    """Refuse a network that needs more of other nodes than their states."""
+    name = type(network).__name__
+    if not isinstance(network, NodeModel):
+        reason = "only networks of this library take a graph in parts"
+    elif network.per_node:
+        reason = f"it has weights for each node ({', '.join(network.per_node)})"
+    elif type(network).prepare_data is not NodeModel.prepare_data:
+        reason = "its graph is made from more than the arcs"
+    else:
+        return
+    raise UsageError(
+        f"{name} cannot be trained on a graph in parts: {reason}; leave out workers, or take "
+        "another model, such as gcn+mmp"
+    )
+
+
+def digest_of(data: Data) -> str:
+    """Identifies features, targets, arcs, their weights and masks."""
+    found = hashlib.sha256()
+    names = ("x", "y", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask")
+    for name in names:
+        value = data[name] if name in data else torch.empty(0)
+        if value.layout != torch.strided:
+            value = as_csr(value, value.dtype)
+            parts = [value.crow_indices(), value.col_indices(), value.values()]
+        else:
+            parts = [value]
+        for part in parts:
+            found.update(f"{name} {part.dtype} {tuple(part.shape)}".encode())
+            found.update(part.detach().cpu().contiguous().view(-1).numpy().tobytes())
+    return found.hexdigest()
+
+
+def _stored_rows(x: Tensor, nodes: Tensor) -> StoredRows:
+    pointers = x.crow_indices().long()
+    row, stored = _entries(pointers, nodes)
+    counts = torch.bincount(row, minlength=len(nodes))
+    return StoredRows(
+        torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
+        x.col_indices()[stored],
+        x.values()[stored],
+        stored,
+        len(x.values()),
+        x.shape[1],
+    )
+
+
+def _entries(pointers: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
+    """The entries of some rows: the place of the row of each, and its number."""
+    counts = pointers[nodes + 1] - pointers[nodes]
+    row = torch.arange(len(nodes)).repeat_interleave(counts)
+    first = counts.cumsum(0) - counts
+    return row, pointers[nodes][row] + torch.arange(len(row)) - first[row]

@@ -1,0 +1,83 @@
+"""The processes that share a graph, and what they send each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+_PATIENCE = timedelta(minutes=30)  # of a collective: others may be building their blocks
+
+
+class Group:
+    """The processes of a run, of which this one is number ``rank``.
+
+    A thin layer over ``torch.distributed``, which measures the time and counts the bytes.
+
+    Attributes:
+        rank: the number of this process.
+        size: the number of processes.
+        seconds: spent in communication, on a CPU.
+        sent: bytes that this process has sent to others.
+    """
+
+    def __init__(self) -> None:
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self.seconds, self.sent = 0.0, 0
+
+    @staticmethod
+    def join(device: str, **where: Any) -> Group:
+        """Join the others; ``where`` are arguments of ``init_process_group``."""
+        backend = "nccl" if device == "cuda" else "gloo"
+        dist.init_process_group(backend, timeout=_PATIENCE, **where)
+        return Group()
+
+    def leave(self) -> None:
+        """Leave the others."""
+        dist.destroy_process_group()
+
+    def swap(self, rows: Tensor, give: list[int], take: list[int]) -> Tensor:
+        """Send some rows to each process, and get rows from each.
+
+        Args:
+            rows: ``[sum(give), ...]``, in the order of the processes they go to.
+            give: how many go to each.
+            take: how many come from each.
+        """
+        out = rows.new_empty(sum(take), *rows.shape[1:])
+        with self._timed():
+            dist.all_to_all_single(out, rows.contiguous(), take, give)
+        self.sent += rows.numel() * rows.element_size()
+        return out
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum over all processes."""
+        out = values.clone(memory_format=torch.contiguous_format)
+        with self._timed():
+            dist.all_reduce(out)
+        self.sent += out.numel() * out.element_size()
+        return out
+
+    def gather(self, value: Any) -> list[Any]:
+        """The value of each process."""
+        found: list[Any] = [None] * self.size
+        dist.all_gather_object(found, value)
+        return found
+
+    def of_first(self, value: Any) -> Any:
+        """The value of the first process."""
+        found = [value]
+        dist.broadcast_object_list(found)
+        return found[0]
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds += time.perf_counter() - start

@@ -1,0 +1,156 @@
+"""Training with several processes: members are dealt out, or the graph is cut."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from memohop.data.arguments import whole_number
+from memohop.data.sparse_features import is_sparse, stored_values
+from memohop.errors import UsageError, check_choice
+from memohop.out_of_memory import in_units
+from memohop.parts.deal import shares_of, train_dealt_in_group, train_dealt_on_ray
+from memohop.parts.group import Group
+from memohop.parts.partition import METHODS, Partition, partition
+from memohop.parts.ray_crew import workers_of
+from memohop.parts.run import PartsRun
+from memohop.training.member import Member, MemberResult
+from memohop.training.room import available_bytes
+from memohop.training.task import in_default_type
+from memohop.training.trainer import train as train_here
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
+
+_PER_ARC = 200  # bytes of an arc of a whole graph, which may count both ways
+_COMPARED = 10**7  # arcs up to which the other way to cut is tried, to be compared
+
+
+def train(
+    data: Data,
+    model: str | Callable[[], nn.Module],
+    members: Sequence[Member],
+    *,
+    workers: int | None = None,
+    ray: str | None = None,
+    cut: str = "contiguous",
+    checkpoints: Path | str | None = None,
+    say: Callable[[str], None] | None = None,
+    **arguments: Any,
+) -> list[MemberResult]:
+    """Train a population of networks, in this process or with several workers.
+
+    With workers, members are dealt out to them if there are two for each of at least two workers,
+    and the graph fits each worker. Otherwise the graph is cut into blocks, one for each worker,
+    and all of them train all members together. Either way the results are those of one process,
+    up to rounding.
+
+    Workers are actors of a Ray cluster (``pip install 'memohop[ray]'``). If one is lost, the run
+    goes on with another from the latest checkpoint. Under ``torchrun``, which sets ``RANK`` and
+    ``WORLD_SIZE``, this process is one of the workers, and each of them returns the results.
+
+    Args:
+        data: see :func:`memohop.training.train`, as for the next two.
+        model: for a graph in blocks, an id, or a function that makes a network of this library.
+        members: the runs.
+        workers: how many processes train; by default this one alone.
+        ray: the address of a running Ray cluster, or ``auto``; by default one is started on this
+            machine and ended with the run.
+        cut: how the graph is cut: ``"contiguous"``, in the order of its nodes, or ``"metis"``,
+            so that few arcs run between blocks (``pip install 'memohop[metis]'``).
+        checkpoints: a folder in which a run on a graph in blocks is kept every 10 epochs; given
+            again, the same run continues from there, with any number of workers.
+        say: called with sentences on what is done and why.
+        **arguments: the other arguments of :func:`memohop.training.train`; ``memory`` is that of
+            each worker.
+
+    Returns:
+        One result per member, in the order of ``members``.
+    """
+    check_choice("cut", cut, METHODS)
+    in_group = under_torchrun()
+    if in_group:
+        workers = _started(workers, ray)
+    if workers is None:
+        for name, value in {"ray": ray, "checkpoints": checkpoints}.items():
+            if value is not None:
+                raise UsageError(f"{name}={value} goes with workers; give their number too")
+        return train_here(data, model, members, **arguments)
+    workers = whole_number("workers", workers, least=1)
+    data = in_default_type(data)
+    say = say or (lambda sentence: None)
+    memory = arguments.get("memory")
+    shares = shares_of(len(members), workers)
+    fits = whole_bytes(data) <= (memory or available_bytes(torch.device("cpu")) // workers)
+    device = str(arguments.get("device", "cpu"))
+    if len(shares) > 1 and fits and checkpoints is None:
+        say(
+            f"{len(members)} members are dealt out to {len(shares)} workers: the graph, about "
+            f"{in_units(whole_bytes(data))} in training, fits each of them"
+        )
+        if in_group:
+            return train_dealt_in_group(_joined(device), shares, data, model, members, arguments)
+        with workers_of(ray, len(shares), device) as cluster:
+            return train_dealt_on_ray(cluster, shares, data, model, members, arguments)
+    blocks = partition(data.edge_index, len(data.y), workers, method=cut)
+    why = "a run with checkpoints is one for all workers"
+    if not fits:
+        why = f"as a whole, about {in_units(whole_bytes(data))} in training, it fits none of them"
+    elif len(shares) == 1:
+        why = f"{len(members)} member(s) are too few to be dealt out"
+    if workers > 1:
+        say(f"the graph is cut for {workers} workers ({why}): {compared(blocks, data)}")
+    run = PartsRun(data, model, members, blocks, checkpoints, **arguments)
+    if in_group:
+        return run.in_group(_joined(device))
+    with workers_of(ray, workers, device) as cluster:
+        return run.on_ray(cluster)
+
+
+def under_torchrun() -> bool:
+    """Whether ``torchrun`` has started this process and others."""
+    return "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def whole_bytes(data: Data) -> int:
+    """About how much RAM a graph and its features take in training, without the states."""
+    values = stored_values(data.x) if is_sparse(data.x) else data.x
+    return int(_PER_ARC * data.edge_index.shape[1] + values.numel() * values.element_size())
+
+
+def compared(found: Partition, data: Data) -> str:
+    """How many arcs are cut, and how many the other way to cut would, if that is known."""
+    if len(found) == 1 or found.arcs > _COMPARED:
+        return str(found)
+    (other,) = (method for method in METHODS if method != found.method)
+    try:
+        return f"{found}; {partition(data.edge_index, len(data.y), len(found), method=other)}"
+    except UsageError:  # METIS is not installed
+        return str(found)
+
+
+def _joined(device: str) -> Group:
+    """The processes of torchrun, which stay together until they end."""
+    if not dist.is_initialized():
+        if device == "cuda":
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        atexit.register(Group.join(device).leave)
+    return Group()
+
+
+def _started(workers: int | None, ray: str | None) -> int:
+    size = int(os.environ["WORLD_SIZE"])
+    if workers not in (None, size) or ray is not None:
+        given = f"ray={ray}" if ray is not None else f"workers={workers}"
+        raise UsageError(
+            f"{given}, but torchrun has started {size} processes, and these are the workers; leave "
+            "it out"
+        )
+    return size

@@ -1,0 +1,235 @@
+"""One process of a run on a graph in parts: it holds a block and trains with the others."""
+
+from __future__ import annotations
+
+import math
+import platform
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from memohop.data.sparse_features import csr_tensor
+from memohop.errors import UsageError
+from memohop.networks import build as build_model
+from memohop.nn import SparseFeatures
+from memohop.nn.part import Axis, in_part
+from memohop.out_of_memory import in_units
+from memohop.parts.block import Block, StoredRows, mapped, rows_of
+from memohop.parts.graph import GraphPart, Rows
+from memohop.parts.group import Group
+from memohop.parts.halo import BlockPart
+from memohop.parts.labelled import LabelledNodes
+from memohop.training.device import find_device, traits_of
+from memohop.training.member import Member, MemberResult
+from memohop.training.metrics import METRICS
+from memohop.training.objective import Classification, Regression
+from memohop.training.plan import TooLittleError, members_at_once
+from memohop.training.population import Population
+from memohop.training.room import available_bytes, held_bytes
+from memohop.training.rules import Rules
+from memohop.training.task import Task
+from memohop.version import __version__
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be trained; the same for all processes.
+
+    Attributes:
+        model: the id of a model, or a function that makes a network of this library.
+        options: of the model, with its widths and the number of nodes, if it is an id.
+        members: the runs.
+        epochs, patience, rules, keep_models, device, memory: see :func:`memohop.train`.
+        at_once: the members of a population; None to measure how many fit.
+        dtype: PyTorch's default type.
+    """
+
+    model: str | Callable[[], nn.Module]
+    options: Mapping[str, Any]
+    members: Sequence[Member]
+    epochs: int
+    patience: int | None
+    rules: Rules
+    keep_models: bool
+    device: str
+    memory: int | None
+    at_once: int | None = None
+    dtype: torch.dtype = field(default_factory=torch.get_default_dtype)
+
+    def build(self) -> nn.Module:
+        """One network."""
+        if isinstance(self.model, str):
+            return build_model(self.model, **self.options)
+        return self.model()
+
+
+class Worker:
+    """Holds a block and its part of the task, and takes steps together with the others.
+
+    Args:
+        job: what is to be trained.
+        block: this process's block.
+        group: the processes; ``group.rank`` is the number of the block.
+
+    Attributes:
+        size: how many members are trained at once, in a population.
+        chunks: how many populations there are.
+    """
+
+    def __init__(self, job: Job, block: Block, group: Group) -> None:
+        self.job, self.group = job, group
+        agree(group, block.digest)
+        device = find_device(job.device)
+        self._check_size(block, device)
+        self.task, self.part = _task(block, group, device)
+        with self._in_part():
+            self.size = job.at_once or self._members_at_once(device)
+        self.chunks = math.ceil(len(job.members) / self.size)
+        self.population: Population | None = None
+
+    def start(self, chunk: int, snapshot: Mapping[str, Tensor] | None = None) -> None:
+        """Make a population ready, from its start or from a snapshot."""
+        first = chunk * self.size
+        self.population = self._population(self.job.members[first : first + self.size])
+        if snapshot is not None:
+            self.population.restore(snapshot)
+
+    def advance(self, epochs: int) -> tuple[int, bool]:
+        """Take up to so many steps; how many the population has taken, and whether all are."""
+        population = self._started()
+        with self._in_part():
+            for _ in range(epochs):
+                if self._is_done(population):
+                    break
+                population.step()
+        return int(population.epoch), self._is_done(population)
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """What :meth:`start` takes to continue from here, the same in every process."""
+        return self._started().snapshot()
+
+    def results(self) -> list[MemberResult]:
+        """The results of the population."""
+        population = self._started()
+        return population.results(range(len(population.members)))
+
+    def dismiss(self) -> None:
+        """Leave the others."""
+        self.group.leave()
+
+    def _in_part(self) -> AbstractContextManager[None]:
+        """One process alone has the whole graph, and may use kernels that count rows from 0."""
+        return nullcontext() if self.group.size == 1 else in_part(self.part)
+
+    def _started(self) -> Population:
+        assert self.population is not None, "start() comes first"
+        return self.population
+
+    def _is_done(self, population: Population) -> bool:
+        return int(population.epoch) == self.job.epochs or not bool(population.watch.running.any())
+
+    def _population(self, members: Sequence[Member]) -> Population:
+        job = self.job
+        return Population(
+            self.task,
+            job.build,
+            members,
+            epochs=job.epochs,
+            patience=job.patience,
+            rules=job.rules,
+            keep_models=job.keep_models,
+            vectorised=True if len(job.members) > 1 else None,
+        )
+
+    def _members_at_once(self, device: torch.device) -> int:
+        """As many as the process with the least RAM can train."""
+
+        def steps(members: Sequence[Member], count: int) -> None:
+            population = self._population(members)
+            for _ in range(min(count, self.job.epochs)):
+                population.step()
+
+        try:
+            size = members_at_once(
+                steps,
+                self.job.members,
+                memory=self.job.memory,
+                for_results=0,
+                epochs=self.job.epochs,
+                device=device,
+            )
+        except TooLittleError as error:
+            raise UsageError(f"{error}; {self._would_do(error.need, error.budget)}") from None
+        return min(self.group.gather(size))
+
+    def _check_size(self, block: Block, device: torch.device) -> None:
+        """Refuse a block that does not fit, before it is built."""
+        if self.job.memory is None:
+            hosts = self.group.gather(socket.gethostname())
+            sharing = 1 if traits_of(device).is_separate else hosts.count(socket.gethostname())
+            budget = available_bytes(device) // sharing
+        else:
+            budget = self.job.memory - held_bytes(device)
+        if block.bytes > budget:
+            raise UsageError(
+                f"block {block.number + 1} of {self.group.size}, with {len(block.nodes):,} nodes "
+                f"and {block.arcs:,} arcs, takes about {in_units(block.bytes)} of RAM, and its "
+                f"worker can use {in_units(max(budget, 0))}; {self._would_do(block.bytes, budget)}"
+            )
+
+    def _would_do(self, need: float, budget: float) -> str:
+        if budget <= 0:
+            return "give each worker more"
+        enough = math.ceil(self.group.size * need / budget)
+        return f"{enough} workers with as much RAM each would do"
+
+
+def agree(group: Group, data: str) -> None:
+    """Refuse to train together with other versions or other data."""
+    facts = {
+        "memohop": __version__,
+        "PyTorch": torch.__version__,
+        "Python": platform.python_version(),
+        "the data": data[:16],
+    }
+    for number, others in enumerate(group.gather(facts)):
+        for name, fact in facts.items():
+            if others[name] != fact:
+                worker = f"worker {number + 1} on {group.gather(socket.gethostname())[number]}"
+                raise UsageError(
+                    f"{worker} has {name} {others[name]}, and worker {group.rank + 1} has {fact}: "
+                    "a run needs the same everywhere; install the same versions, and give all "
+                    "workers the same files"
+                )
+
+
+def _task(block: Block, group: Group, device: torch.device) -> tuple[Task, BlockPart]:
+    given, none = block.x, torch.empty(0, dtype=torch.int64)
+    x: Tensor | SparseFeatures
+    stored = arcs = Axis(none, 0)
+    if isinstance(given, StoredRows):
+        stored = Axis(given.stored.to(device), given.total)
+        shape = (len(block.nodes), given.channels)
+        csr = csr_tensor(given.pointers, given.columns, given.values, shape)
+        x = SparseFeatures(csr.to(device))
+    else:
+        x = given.to(device)
+    graph = mapped(block.graph, Rows, lambda rows: GraphPart(rows, block.starts, group, device))
+    if rows := rows_of(block.graph):
+        arcs = Axis(rows[0].entry.to(device), rows[0].entries)
+    nodes = Axis(block.nodes.to(device), block.starts[-1])
+    kind = Regression if block.y.is_floating_point() else Classification
+    at, labelled = block.at.to(device), block.labelled.to(device)
+    task = Task(
+        (x, graph),
+        block.y.to(device),
+        block.masks.to(device, torch.get_default_dtype()),
+        kind(METRICS[block.metric]),
+        LabelledNodes(group, labelled, at, len(block.nodes), len(block.y)),
+    )
+    return task, BlockPart(group, nodes, arcs, stored)

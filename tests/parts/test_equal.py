@@ -1,0 +1,182 @@
+"""A graph in parts is trained as the whole graph is, whatever the number of workers."""
+
+import numpy as np
+import pytest
+import torch
+
+import memohop
+from memohop import Member
+from memohop.networks.registry import MODELS
+from memohop.parts.partition import partition
+from memohop.parts.run import PartsRun
+from memohop.pyg import Data
+from memohop.training import standardised, train
+from numerics import generator, in_float64, seeded
+from process_crew import ProcessCrew
+
+ASKED = ("gcn", "gat", "sage", "gcn-res", "h2gcn", "gcn+mmp", "gat+mmp")
+REFUSED = {"linkx", "geom-gcn"}
+EPOCHS = 20
+
+
+@pytest.fixture(scope="module")
+def data():
+    return memohop.load("csbm", nodes=90, channels=13, homophily=0.6, seed=seeded(1))
+
+
+@pytest.fixture(scope="module")
+def words():
+    """Sparse features, and a directed graph."""
+    data = memohop.load("csbm", nodes=91, channels=30, homophily=0.3, seed=seeded(2))
+    data.x = (data.x > 0.22).float()
+    stays = torch.rand(data.num_edges, generator=generator(4)) < 0.6
+    data.edge_index = data.edge_index[:, stays]  # arcs have a direction now
+    return data
+
+
+@pytest.fixture(scope="module")
+def crews():
+    """A crew of each size that is asked for."""
+    found = {}
+
+    def of_size(size):
+        if size not in found:
+            found[size] = ProcessCrew(size)
+        return found[size]
+
+    yield of_size
+    for crew in found.values():
+        crew.dismiss()
+
+
+def in_parts(crew, data, model, members, cut="contiguous", **arguments):
+    blocks = partition(data.edge_index, data.num_nodes, len(crew.pipes), method=cut)
+    run = PartsRun(data, model, members, blocks, **arguments)
+    crew.take_on(run.job, list(run.cut))
+    crew.start(0)
+    crew.advance(run.job.epochs)
+    alike = crew.every_result()
+    for results in alike[1:]:
+        for one, other in zip(alike[0], results, strict=True):
+            assert np.array_equal(one.loss_curve, other.loss_curve)
+            assert one.best_epoch == other.best_epoch
+    return alike[0]
+
+
+def assert_alike(found, expected, tolerance):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=0, atol=tolerance)
+        assert (one.best_epoch, one.epochs) == (other.best_epoch, other.epochs)
+        scores = [(result.train, result.val, result.test) for result in (one, other)]
+        np.testing.assert_allclose(*scores, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("model", ASKED)
+def test_losses_and_epochs_are_those_of_one_worker(crews, data, model, size):
+    members = [Member(lam=0.1)]
+    expected = train(data, model, members, epochs=EPOCHS)
+    found = in_parts(crews(size), data, model, members, epochs=EPOCHS)
+    assert_alike(found, expected, 1e-5)
+
+
+@pytest.mark.parametrize("model", sorted(set(MODELS) - REFUSED))
+def test_every_network_on_blocks_of_metis_and_sparse_features(crews, words, model):
+    pytest.importorskip("pymetis", reason="pymetis is not installed: pip install memohop[metis]")
+    with in_float64():
+        expected = train(words, model, [Member(lam=0.1)], epochs=2)
+        found = in_parts(crews(3), words, model, [Member(lam=0.1)], "metis", epochs=2)
+    assert_alike(found, expected, 1e-9)
+
+
+def test_a_population_on_several_splits(crews, data):
+    masks = torch.rand(data.num_nodes, generator=torch.Generator().manual_seed(seeded(3)))
+    several = data.clone()
+    for name, low, high in (("train", 0.0, 0.4), ("val", 0.4, 0.7), ("test", 0.7, 0.9)):
+        first = (masks >= low) & (masks < high)
+        several[f"{name}_mask"] = torch.stack([first, first.roll(7)], dim=1)
+    members = [Member(split=0, lam=0.1), Member(split=1, seed=4, dropout=0.2)]
+    with in_float64():
+        arguments = {"epochs": 12, "patience": 5, "options": {"labels": "memory"}}
+        expected = train(several, "gcn+mmp", members, **arguments)
+        found = in_parts(crews(2), several, "gcn+mmp", members, **arguments)
+    assert_alike(found, expected, 1e-9)
+
+
+@pytest.mark.parametrize("decoupling", ["paper", "official"])
+def test_every_form_of_the_penalty(crews, data, decoupling):
+    members, options = [Member(lam=0.3)], {"decoupling": decoupling}
+    with in_float64():
+        expected = train(data, "gcn+mmp", members, epochs=3, options=options)
+        found = in_parts(crews(2), data, "gcn+mmp", members, epochs=3, options=options)
+    assert_alike(found, expected, 1e-9)
+
+
+def test_regression_is_scored_over_all_blocks(crews, data):
+    numbers = data.clone()
+    numbers.y, numbers.metric = data.y + 0.1 * data.x[:, 0], "r2"
+    numbers, _ = standardised(numbers)
+    with in_float64():
+        expected = train(numbers, "gcn+mmp", [Member()], epochs=5)
+        found = in_parts(crews(2), numbers, "gcn+mmp", [Member()], epochs=5)
+    assert_alike(found, expected, 1e-9)
+
+
+@pytest.mark.parametrize("model", ["gcn+mmp", "h2gcn"])
+def test_weights_of_arcs_reach_every_block(crews, data, model):
+    weighted = data.clone()
+    weighted.edge_weight = 2.0 ** (torch.arange(data.num_edges) % 3 - 1)
+    with in_float64():
+        expected = train(weighted, model, [Member()], epochs=3)
+        found = in_parts(crews(2), weighted, model, [Member()], epochs=3)
+        plain = train(data, model, [Member()], epochs=3)
+    assert_alike(found, expected, 1e-9)
+    assert abs(plain[0].loss_curve - expected[0].loss_curve).max() > 1e-3
+
+
+def test_blocks_without_arcs_and_without_labels(crews):
+    """Nodes 0 to 3 have all labels and arcs; two of the three blocks have neither."""
+    data = Data(
+        x=torch.randn(12, 4),
+        edge_index=torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]),
+        y=torch.tensor([0, 1, 1, 0] + [0] * 8),
+    )
+    for name, nodes in (("train_mask", [0, 2]), ("val_mask", [1]), ("test_mask", [3])):
+        mask = torch.zeros(12, dtype=torch.bool)
+        mask[nodes] = True
+        data[name] = mask
+    with in_float64():
+        expected = train(data, "gat", [Member()], epochs=4)
+        found = in_parts(crews(3), data, "gat", [Member()], epochs=4)
+    assert_alike(found, expected, 1e-9)
+
+
+def test_what_is_kept_is_the_same_network(crews, data):
+    with in_float64():
+        (expected,) = train(data, "gcn-res", [Member()], epochs=6, keep_models=True)
+        (found,) = in_parts(crews(2), data, "gcn-res", [Member()], epochs=6, keep_models=True)
+    assert found.state.keys() == expected.state.keys()
+    for name, value in expected.state.items():
+        torch.testing.assert_close(found.state[name], value, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", sorted(REFUSED))
+def test_networks_that_need_more_than_states_are_refused(data, model):
+    blocks = partition(data.edge_index, data.num_nodes, 2)
+    with pytest.raises(memohop.UsageError, match=r"graph in parts: .*; leave out workers, or take"):
+        PartsRun(data, model, [Member()], blocks)
+
+
+def test_members_that_do_not_fit_together_are_trained_in_turn(crews, data):
+    members = [Member(seed=seed) for seed in range(3)]
+    blocks = partition(data.edge_index, data.num_nodes, 2)
+    with in_float64():
+        expected = train(data, "gcn", members, epochs=5)
+        run = PartsRun(data, "gcn", members, blocks, epochs=5)
+        run.checkpoints.size = 2  # as a run on workers with little RAM would have left it
+        crew = crews(2).take_on(run.job_now(), list(run.cut))
+        crew.dismiss, dismiss = (lambda: None), crew.dismiss
+        found = run.with_crews(lambda: crew)
+        crew.dismiss = dismiss
+    assert crew.chunks == 2
+    assert_alike(found, expected, 1e-9)

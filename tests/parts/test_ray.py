@@ -1,0 +1,110 @@
+"""Workers of a Ray cluster on this machine: the results are those of one process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+import memohop
+from memohop import Member
+from memohop.parts.partition import partition
+from memohop.parts.run import PartsRun
+from memohop.training import train
+from numerics import in_float64, seeded
+
+ray = pytest.importorskip("ray", reason="Ray is not installed here: pip install memohop[ray]")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def data():
+    return memohop.load("csbm", nodes=60, channels=8, homophily=0.4, seed=seeded(1))
+
+
+def workers_of(process):
+    found = process.children(recursive=True)
+    return [child for child in found if child.name().startswith("ray::Actor")]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_graph_in_blocks_survives_the_loss_of_a_worker(data):
+    killed = []
+
+    def progress(done, total):
+        if done >= 10 and not killed:
+            victim = workers_of(psutil.Process())[0]
+            victim.kill()
+            killed.append(victim.pid)
+
+    members, said = [Member(lam=0.1)], []
+    with in_float64():
+        (expected,) = train(data, "gcn+mmp", members, epochs=20)
+        (found,) = memohop.train(
+            data, "gcn+mmp", members, epochs=20, workers=2, progress=progress, say=said.append
+        )
+    assert len(killed) == 1
+    np.testing.assert_allclose(found.loss_curve, expected.loss_curve, rtol=0, atol=1e-6)
+    assert (found.best_epoch, found.epochs) == (expected.best_epoch, expected.epochs)
+    assert said[0].startswith("the graph is cut for 2 workers (1 member(s) are too few")
+    _, alive = psutil.wait_procs(workers_of(psutil.Process()), timeout=60)
+    assert not alive
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_mistake_that_a_worker_finds_is_said_in_one_line(data):
+    blocks = partition(data.edge_index, data.num_nodes, 1)
+    run = PartsRun(data, "gcn", [Member()], blocks, memory=1000)
+    with pytest.raises(memohop.UsageError, match=r"^block 1 of 1, .* give each worker more$"):
+        run.on_ray(ray)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_cluster_without_room_for_the_workers(data, monkeypatch):
+    with pytest.raises(memohop.UsageError, match="workers=3, but the Ray cluster has 2 CPUs"):
+        memohop.train(data, "gcn", [Member()], workers=3)
+    monkeypatch.setattr("memohop.parts.ray_crew._HIRING", 0.0)
+    with pytest.raises(memohop.DataError, match="2 of 2 workers could not be started within"):
+        memohop.train(data, "gcn", [Member()], workers=2)
+
+
+DRIVER = """
+import sys, memohop
+data = memohop.load("csbm", nodes=60, channels=8, homophily=0.4, seed=int(sys.argv[1]))
+memohop.train(data, "gcn", [memohop.Member()], epochs=100_000, workers=1, checkpoints=sys.argv[2])
+"""
+
+
+def test_a_killed_driver_leaves_no_process_behind_and_a_checkpoint(data, tmp_path):
+    """Ray's own two agents excepted: they look for their cluster for a minute, and end then."""
+    command = [sys.executable, "-W", "ignore", "-c", DRIVER, str(seeded(1)), str(tmp_path)]
+    driver = subprocess.Popen(command, env={**os.environ, "RAY_ADDRESS": ""})
+    try:
+        end = time.monotonic() + 120
+        while not (files := [*tmp_path.glob("*.safetensors")]):
+            assert driver.poll() is None
+            assert time.monotonic() < end, "the driver wrote no checkpoint"
+            time.sleep(0.05)
+        left = psutil.Process(driver.pid).children(recursive=True)
+        left = [child for child in left if not child.name().endswith("Agent")]
+        assert any(child.name().startswith("ray::Actor") for child in left)
+    finally:
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+    _, alive = psutil.wait_procs(left, timeout=60)
+    assert not alive
+    blocks = partition(data.edge_index, data.num_nodes, 2)
+    run = PartsRun(data, "gcn", [Member()], blocks, tmp_path, epochs=100_000)
+    assert run.checkpoints.file == files[0]
+    assert run.checkpoints.done >= 10
+    assert run.checkpoints.size == 1
