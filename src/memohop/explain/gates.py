@@ -64,6 +64,15 @@ class GateReadout:
         label: The index in ``classes`` of its label; -1 if it has none.
         right: Whether the networks that had not seen its label were right; NaN if all had.
         classes: The classes.
+
+    Example:
+        >>> import memohop
+        >>> from memohop.explain import read_gates
+        >>> data = memohop.load("csbm", nodes=60, homophily=0.1)
+        >>> model = memohop.MMPClassifier(trials=1, splits=2, epochs=3).fit(data, split=0)
+        >>> gates = read_gates(model)
+        >>> [group.name for group in gates.by_correctness()]
+        ['right', 'wrong']
     """
 
     ids: NDArray[Any]
@@ -127,6 +136,14 @@ def read_gates(classifier: MMPClassifier, graph: Data | None = None) -> GateRead
         classifier: A fitted classifier.
         graph: Another graph with the same features. No network was trained on its labels, so
             all of its labelled nodes count as held out.
+
+    Example:
+        >>> import memohop
+        >>> from memohop.explain import read_gates
+        >>> data = memohop.load("csbm", nodes=60, homophily=0.1)
+        >>> model = memohop.MMPClassifier(trials=1, splits=2, epochs=3).fit(data, split=0)
+        >>> read_gates(model).absorbed.shape
+        (60,)
     """
     own = graph is None
     data = classifier.own_graph() if graph is None else graph

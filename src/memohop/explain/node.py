@@ -72,6 +72,15 @@ class NodeExplanation:
         gates: Kept, absorbed and passed on in each round, means over networks.
         degree: How many neighbours sent their memory.
         homophily: The share of labelled neighbours with its own label; NaN if unknown.
+
+    Example:
+        >>> import memohop
+        >>> from memohop.explain import explain_node
+        >>> data = memohop.load("csbm", nodes=60, homophily=0.1)
+        >>> model = memohop.MMPClassifier(trials=1, splits=2, epochs=3).fit(data, split=0)
+        >>> node = explain_node(model, 17)
+        >>> node.predicted in model.classes_
+        True
     """
 
     id: Any
@@ -106,6 +115,14 @@ def explain_node(classifier: MMPClassifier, node: Any) -> NodeExplanation:
     Args:
         classifier: A fitted classifier.
         node: The id of the node.
+
+    Example:
+        >>> import memohop
+        >>> from memohop.explain import explain_node
+        >>> data = memohop.load("csbm", nodes=60, homophily=0.1)
+        >>> model = memohop.MMPClassifier(trials=1, splits=2, epochs=3).fit(data, split=0)
+        >>> len(explain_node(model, 17).neighbours) > 0
+        True
     """
     graph, ids = classifier.own_graph(), classifier.ids_.tolist()
     index = index_of(node, ids)

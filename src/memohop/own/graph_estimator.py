@@ -346,6 +346,13 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         ids_: The names of its nodes; their numbers if they have no names.
         encoder_: How the columns of tables became features; None for arrays.
         n_features_in_: How many features a node has.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=100, homophily=0.1)
+        >>> model = memohop.GraphClassifier(models=["linear", "linear+neighbours"], trials=1)
+        >>> model.fit(data, split=0).predict_proba().shape
+        (100, 5)
     """
 
     _predicts_numbers = False

@@ -41,6 +41,14 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         ids_: The names of its nodes; their numbers if they have no names.
         encoder_: How the columns of tables became features; None for arrays.
         n_features_in_: How many features a node has.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=100)
+        >>> prices = 10 + data.x[:, 0].numpy()
+        >>> model = memohop.GraphRegressor(models=["linear"], trials=1)
+        >>> model.fit(data.x.numpy(), prices, edges=data.edge_index.numpy()).predict().shape
+        (100,)
     """
 
     _predicts_numbers = True
