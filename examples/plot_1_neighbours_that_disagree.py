@@ -28,8 +28,8 @@ for homophily in HOMOPHILIES:
         means[model].append(100 * memohop.select(results).mean)
 
 # %%
-# Where neighbours disagree, the plain network falls far below the perceptron, which does not see the
-# graph. With memory it keeps to itself there, and listens where that pays.
+# Where neighbours disagree, the plain network falls far below the perceptron, which does not see
+# the graph. With memory it keeps to itself there, and listens where that pays.
 
 figure, axes = plt.subplots()
 for model, marker in MARKERS.items():

@@ -26,7 +26,9 @@ class MeanConv(nn.Module):
         """One message for each node."""
         source, target = edge_index
         total = torch.zeros_like(rows).index_add(0, target, rows[source])
-        count = torch.zeros_like(rows[:, :1]).index_add(0, target, torch.ones_like(rows[source, :1]))
+        count = torch.zeros_like(rows[:, :1]).index_add(
+            0, target, torch.ones_like(rows[source, :1])
+        )
         return self.linear(total / count.clamp(min=1))
 
 
@@ -74,14 +76,16 @@ for rounds in depths:
         means[name].append(100 * memohop.select(results).mean)
 
 # %%
-# Neighbours are of other classes here. Alone, the convolution replaces what a node knows about itself
-# by what they say; with memory the node keeps it, however many rounds there are.
+# Neighbours are of other classes here. Alone, the convolution replaces what a node knows about
+# itself by what they say; with memory the node keeps it, however many rounds there are.
 
 figure, axes = plt.subplots()
 axes.plot(depths, means["with memory"], marker="o", color=HUES["blue"], label="with memory")
 axes.plot(depths, means["alone"], marker="s", color=HUES["orange"], label="alone")
 axes.axhline(20, color="grey", linestyle=":", linewidth=1.2)
 axes.annotate("chance", (7.3, 21), color="grey")
-axes.set(xlabel="rounds of the convolution", ylabel="test accuracy, %", xticks=depths, ylim=(10, 80))
-axes.legend()
+axes.set(
+    xlabel="rounds of the convolution", ylabel="test accuracy, %", xticks=depths, ylim=(10, 100)
+)
+axes.legend(loc="center right")
 plt.show()

@@ -32,6 +32,6 @@ scores = [100 * result.val for result in results]
 axes.scatter(rates, scores, s=26, color=HUES["blue"], alpha=0.75)
 best = memohop.select(results).setting["lr"]
 axes.axvline(best, color=HUES["orange"], linewidth=1.6)
-axes.annotate(f"chosen: {best:.3g}", (best * 1.15, min(scores)), color=HUES["orange"])
+axes.annotate(f"chosen: {best:.3g}", (best * 1.2, 45), color=HUES["orange"])
 axes.set(xscale="log", xlabel="learning rate", ylabel="best validation accuracy, %")
 plt.show()

@@ -34,7 +34,8 @@ sellers = [draw.choice(np.flatnonzero(trade == (trade[one] + 1) % 3)) for one in
 edges = pa.table({"source": buyer, "target": sellers})
 
 # %%
-# Two kinds of model are enough here: one that sees the columns, and one that sees the neighbours too.
+# Two kinds of model are enough here: one that sees the columns, and one that sees the neighbours
+# too.
 
 graph = memohop.read_graph(nodes, edges, label="trade", directed=True)
 model = memohop.GraphClassifier(models=["linear", "linear+neighbours"], trials=2).fit(graph)

@@ -37,7 +37,7 @@ data = Data(
 # %%
 # The audit, without a single test label:
 
-for warning in memohop.audit(data).warnings:
+for warning in memohop.audit(data).advice.distrust:
     print(warning)
 
 # %%

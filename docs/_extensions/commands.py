@@ -35,7 +35,7 @@ def _section(app: App, section: str) -> str:
 
 
 def _write(app: Sphinx) -> None:
-    import memohop.cli  # adds the commands
+    import memohop.cli  # noqa: F401  # adds the commands
     from memohop.cli.app import app as memohop_app
 
     target = Path(app.srcdir, "reference", "commands.md")

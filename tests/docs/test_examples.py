@@ -1,10 +1,13 @@
-"""Every public name has an example, and the examples do what they show."""
+"""Every public name is in the reference and has an example that does what it shows."""
 
 import doctest
+import re
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PUBLIC = (
     "memohop",
     "memohop.nn",
@@ -46,3 +49,14 @@ def test_the_example_does_what_it_shows(name, monkeypatch, tmp_path):
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
     runner.run(example, out=shown.append)
     assert not runner.failures, "".join(shown)
+
+
+def test_the_reference_has_every_public_name_once():
+    told = [
+        name
+        for page in sorted(REFERENCE.glob("*.md"))
+        for name in re.findall(
+            r"^\.\. auto(?:function|class|exception):: (\S+)$", page.read_text(), re.MULTILINE
+        )
+    ]
+    assert sorted(told) == sorted(NAMES)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter, Token
 
-from memohop.cli.app import app, print_json, remark, warnings_as_remarks
+from memohop.cli.app import app, print_json, recommend_extras, remark, warnings_as_remarks
 from memohop.cli.options import BY_DEFAULT, OUTPUT, Device, Json, Memory, Reading
 from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
@@ -139,6 +139,7 @@ def fit(
         if class_weight is not None:
             raise UsageError(f"--class-weight {class_weight} is for classes; leave it out")
         estimator = GraphRegressor(**options)
+    recommend_extras(device)
     with warnings_as_remarks(), progress_bar(f"fitting {label}") as update:
         estimator.fit(graph, progress=lambda share, doing: update(share, 1.0, doing))
     estimator.reading_ = reading.columns(label, graph)

@@ -7,7 +7,7 @@ import time
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
-from memohop.cli.app import app, print_json, warnings_as_remarks
+from memohop.cli.app import app, print_json, recommend_extras, warnings_as_remarks
 from memohop.cli.options import Dataset, Device, Folder, Json, Memory
 from memohop.cli.parsing import (
     byte_count,
@@ -128,6 +128,7 @@ def train(
         for recipe in [Recipe(dataset, model, settings.having(setting))]
         for seed, split in product(seed_ids, columns)
     ]
+    recommend_extras(device)
     start = time.perf_counter()
     with warnings_as_remarks(), progress_bar(f"{model} on {dataset}") as progress:
         results = execute(runs, root=data, device=device, memory=limit, progress=progress)

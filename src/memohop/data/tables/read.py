@@ -266,7 +266,7 @@ def from_arrays(
         >>> import numpy as np
         >>> from memohop.data.tables import from_arrays
         >>> ring = np.roll(np.eye(4), 1, axis=1)
-        >>> graph = from_arrays(ring, features=np.eye(4), labels=[0, 1, 0, -1])  # the last is unknown
+        >>> graph = from_arrays(ring, features=np.eye(4), labels=[0, 1, 0, -1])
         >>> graph.data.num_nodes, tuple(graph.data.edge_index.shape)
         (4, (2, 8))
     """
