@@ -350,9 +350,8 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     Example:
         >>> import memohop
         >>> data = memohop.load("csbm", nodes=100, homophily=0.1)
-        >>> model = memohop.GraphClassifier(models=["linear", "linear+neighbours"], trials=1)
-        >>> model.fit(data, split=0).predict_proba().shape
-        (100, 5)
+        >>> memohop.GraphClassifier(models=["linear"], trials=1).fit(data, split=0).predict().shape
+        (100,)
     """
 
     _predicts_numbers = False
