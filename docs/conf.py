@@ -40,7 +40,7 @@ autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 napoleon_use_rtype = False
-napoleon_custom_sections = [("Shapes", "params_style")]
+napoleon_custom_sections = ["Shapes"]
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 

@@ -53,8 +53,8 @@ figure, axes = plt.subplots(figsize=(7.2, 5.2))
 for one, other in zip(buyer, sellers, strict=True):
     axes.plot(*place[[one, other]].T, color="grey", linewidth=0.4, alpha=0.35, zorder=1)
 axes.scatter(*place[known].T, s=46, c=colour[trade[known]], zorder=2)
-axes.scatter(*place[~known].T, s=60, facecolor="none", edgecolor=colour[predicted[~known]],
-             linewidth=2, zorder=3)  # fmt: skip
+rings = {"s": 60, "facecolor": "none", "linewidth": 2}
+axes.scatter(*place[~known].T, edgecolor=colour[predicted[~known]], zorder=3, **rings)
 for name, at, tint in zip(trades, corner * 1.52 + [0, 0.06], colour, strict=True):
     axes.annotate(f"{name}s", at, color=tint, ha="center", va="center", fontsize=14, weight="bold")
 axes.set_axis_off()

@@ -56,7 +56,7 @@ shares = [100 * right[test & twin].mean(), 100 * right[test & ~twin].mean()]
 figure, axes = plt.subplots(figsize=(7.2, 3.2))
 names = [f"with a twin ({(test & twin).sum()})", f"without ({(test & ~twin).sum()})"]
 bars = axes.barh(names, shares, color=[HUES["orange"], HUES["blue"]], height=0.55)
-axes.bar_label(bars, fmt="%.0f %%", padding=6)
+axes.bar_label(bars, fmt="%.0f %%", label_type="center", color="white", weight="bold")
 axes.axvline(100 / 3, color="grey", linestyle=":", linewidth=1.4)
 axes.annotate("chance", (34.5, 1.38), color="grey")
 axes.set(xlabel="test nodes that were right, %", xlim=(0, 108), ylim=(-0.5, 1.6))
