@@ -15,7 +15,7 @@ test: lint
 GALLERY ?= 1
 
 docs: .venv/.docs-ready
-	MEMOHOP_GALLERY=$(GALLERY) OMP_NUM_THREADS=1 $(BIN)/sphinx-build -b html -q -W --keep-going docs build/docs/html
+	MEMOHOP_GALLERY=$(GALLERY) OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -q -W --keep-going docs build/docs/html
 	$(BIN)/python docs/check_site.py build/docs/html
 
 fuzz: .venv/.ready  # thousands of damaged and odd files for everything that reads files
