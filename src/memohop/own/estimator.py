@@ -88,10 +88,10 @@ class MMPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Example:
         >>> import memohop
-        >>> data = memohop.load("csbm", homophily=0.1, nodes=200)
-        >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=20).fit(data, split=0)
+        >>> data = memohop.load("csbm", homophily=0.1, nodes=60)
+        >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=3).fit(data, split=0)
         >>> classifier.predict().shape
-        (200,)
+        (60,)
     """
 
     def __init__(
