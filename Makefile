@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test fuzz matrix lint clean
+.PHONY: demo test docs fuzz matrix oldest lint clean
 .DEFAULT_GOAL := test
 
 demo: .venv/.ready
@@ -10,6 +10,13 @@ demo: .venv/.ready
 
 test: lint
 	$(BIN)/pytest -n auto --dist worksteal
+
+# The site, in build/docs/html. GALLERY=0 leaves out running the examples, which takes most of the time.
+GALLERY ?= 1
+
+docs: .venv/.docs-ready
+	MEMOHOP_GALLERY=$(GALLERY) OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -q -W --keep-going docs build/docs/html
+	$(BIN)/python docs/check_site.py build/docs/html
 
 fuzz: .venv/.ready  # thousands of damaged and odd files for everything that reads files
 	$(BIN)/pytest -m fuzz --hypothesis-profile=fuzz
@@ -27,6 +34,26 @@ matrix: .venv/.ready
 		env $$(echo $$setting | tr , ' ') $(BIN)/pytest -x --durations=0 --durations-min=60 \
 		tests/nn tests/networks tests/training tests/inference tests/own; done
 
+# The oldest versions that pyproject.toml admits, in an environment of their own, and a few tests.
+# torch stays at its version in constraints.txt: other builds are gigabytes. TORCH=2.11.0 overrides.
+TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
+
+oldest: .oldest/.ready
+	OMP_NUM_THREADS=1 .oldest/bin/pytest -p no:cacheprovider tests/test_quiet.py tests/nn/test_mmp.py \
+		tests/nn/test_graph.py tests/networks/test_registry.py tests/training/test_choice.py \
+		tests/own/test_tree_candidates.py tests/own/test_linear_candidates.py tests/data/tables \
+		tests/report/test_svg.py tests/cli/test_cli.py
+
+.oldest/.ready: pyproject.toml
+	$(PYTHON) -m venv .oldest
+	.oldest/bin/python -c 'import tomllib; \
+		project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+		wanted = project["dependencies"] + project["optional-dependencies"]["fast"]; \
+		print(*(one.replace(">=", "==") for one in wanted if not one.startswith("torch>")), \
+			"torch==$(TORCH)", "pytest", "hypothesis", sep="\n")' > .oldest/wanted.txt
+	.oldest/bin/python -m pip install --quiet --disable-pip-version-check --requirement .oldest/wanted.txt --editable .
+	@touch $@
+
 lint: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -39,5 +66,9 @@ lint: .venv/.ready
 	@$(BIN)/python -W ignore -m compileall -qq -j 0 .venv/lib || true  # pip would use one core
 	@touch $@
 
+.venv/.docs-ready: .venv/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf .venv .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist memohop-demo.html
+	rm -rf .oldest .venv .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist docs/gallery docs/reference/commands.md memohop-demo.html

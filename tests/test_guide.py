@@ -1,4 +1,4 @@
-"""Runs the whole guide, and the README's example of your own graph."""
+"""Runs the whole guide to your own graph, and the README's example of it."""
 
 import csv
 import re
@@ -12,7 +12,9 @@ import memohop
 from memohop.cli import main
 
 ROOT = Path(__file__).parent.parent
-GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+PAGES = ["index.md", "python.md", "tables.md"]  # of docs/own-graph, in this order
+GUIDE = "\n".join((ROOT / "docs" / "own-graph" / page).read_text("utf-8") for page in PAGES)
+FRONT = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -34,7 +36,7 @@ def walked(tmp_path_factory):
         patch.chdir(folder)
         for language, block in blocks(GUIDE, "python|sh"):
             if language == "python":
-                exec(compile(block, "guide.md", "exec"), names)
+                exec(compile(block, "the guide", "exec"), names)
                 continue
             for program, *arguments in commands(block):
                 assert program == "memohop"
@@ -55,6 +57,16 @@ def test_the_guide_leaves_what_it_promises(walked):
     assert "<h2>Node shop-17</h2>" in (folder / "page.html").read_text(encoding="utf-8")
     assert (names["again"].predict() == names["labels"]).all()
     assert names["shares"].shape == (240, 3)
+
+
+def test_the_first_page_shows_rows_of_the_guide_and_its_command(walked):
+    folder, _ = walked
+    shown = [block.splitlines() for _, block in blocks(FRONT, "text")]
+    assert len(shown) == 2
+    for lines, name in zip(shown, ("nodes.csv", "edges.csv"), strict=True):
+        assert set(lines) <= set((folder / name).read_text(encoding="utf-8").splitlines())
+    (_, command), *_ = blocks(FRONT, "sh")
+    assert command.splitlines()[1] in GUIDE
 
 
 def test_the_graph_of_the_guide_helps_and_unlabelled_shops_are_mostly_right(walked):
@@ -80,7 +92,7 @@ def with_tables(walked, tmp_path, monkeypatch):
 
 
 def test_the_commands_of_the_readme_run(with_tables):
-    section = README[README.index("## Your own graph") : README.index("## Train on a benchmark")]
+    section = README[README.index("## Your own graph") : README.index("## One line around")]
     ((_, block),) = blocks(section, "")
     for program, command, *rest in commands(block.replace("--label kind", "--label trade")):
         assert program == "memohop"

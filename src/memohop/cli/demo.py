@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memohop.cli.app import app, print_json, remark
+from memohop.cli.app import app, print_json, recommend_extras, remark
 from memohop.cli.options import Json
 from memohop.outputs import check_output, write_whole
 
@@ -30,6 +30,7 @@ def demo(*, output: Path = Path("memohop-demo.html"), json: Json = False) -> Non
 
     forms = {".html": demo_page, ".svg": curve_svg}
     check_output(output, *forms)
+    recommend_extras("cpu")
     with progress_bar("Training on csbm") as progress:
         result = run_demo(progress=progress)
     write_whole(output, forms[output.suffix](result))

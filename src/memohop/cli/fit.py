@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter, Token
 
-from memohop.cli.app import app, print_json, remark, warnings_as_remarks
+from memohop.cli.app import app, print_json, recommend_extras, remark, warnings_as_remarks
 from memohop.cli.options import (
     BY_DEFAULT,
     OUTPUT,
@@ -182,6 +182,7 @@ def fit(
         if class_weight is not None:
             raise UsageError(f"--class-weight {class_weight} is for classes; leave it out")
         estimator = GraphRegressor(**options)
+    recommend_extras(device)
     cluster = ray_workers(ray, device) if engine == "ray" else nullcontext()
     doing = f"fitting {columns['label']}"
     with warnings_as_remarks(), cluster as workers, progress_bar(doing) as update:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from memohop.cli.app import app, print_json, remark
+from memohop.cli.app import app, print_json, recommend_extras, remark
 from memohop.cli.options import Device, Folder, Json
 from memohop.cli.parsing import conditions
 from memohop.data.datasets.registry import describe
@@ -93,6 +93,8 @@ def run(
         return
     if engine == "local":
         find_device(device)
+        recommend_extras(device)
+    trainer = _engine(engine, ray, jobs)
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         if files := describe(dataset).files:
             locate(files, root=data, progress=sys.stderr.isatty())
@@ -101,7 +103,7 @@ def run(
             cells,
             opened,
             resources=Resources(data and data.absolute(), device),
-            engine=_engine(engine, ray, jobs),
+            engine=trainer,
             retry=retry,
             limit=limit,
             costly_first=jobs > 1 or engine == "ray",

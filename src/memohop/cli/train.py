@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from memohop.cli.app import app, print_json, remark, warnings_as_remarks
+from memohop.cli.app import app, print_json, recommend_extras, remark, warnings_as_remarks
 from memohop.cli.options import Dataset, Device, Folder, Json, Memory
 from memohop.cli.parsing import (
     byte_count,
@@ -149,6 +149,7 @@ def train(
         for recipe in [Recipe(dataset, model, settings.having(setting))]
         for seed, split in product(seed_ids, columns)
     ]
+    recommend_extras(device)
     start = time.perf_counter()
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
     with warnings_as_remarks(), progress_bar(f"{model} on {dataset}") as progress:

@@ -78,6 +78,17 @@ class FitExplanation:
         gates: The gates of the networks with memory; None without any.
         gates_weight: The weight of these networks.
         node: The explanation of one node; None if none was requested.
+
+    Example:
+        >>> import memohop
+        >>> from memohop.explain import explain_fit
+        >>> data = memohop.load("csbm", nodes=100, homophily=0.1)
+        >>> model = memohop.GraphClassifier(models=["linear"], trials=1).fit(data, split=0)
+        >>> found = explain_fit(model)
+        >>> list(found.sources)  # features of the node itself, none of its neighbours
+        ['own']
+        >>> len(found.columns)
+        64
     """
 
     report: FitRecord
@@ -95,6 +106,14 @@ def explain_fit(estimator: GraphEstimator, node: Any = None) -> FitExplanation:
     Args:
         estimator: The fitted classifier or regressor.
         node: The id of a node to explain; None for none.
+
+    Example:
+        >>> import memohop
+        >>> from memohop.explain import explain_fit
+        >>> data = memohop.load("csbm", nodes=100, homophily=0.1)
+        >>> model = memohop.GraphClassifier(models=["linear"], trials=1).fit(data, split=0)
+        >>> explain_fit(model, node=17).node.id
+        17
     """
     graph, components = estimator.own_graph(), estimator.model_.components
     index = None if node is None else index_of(node, estimator.ids_.tolist())

@@ -46,6 +46,14 @@ class GateReadout:
         degree: The number of its neighbours in either direction, without itself.
         homophily: The share of its labelled neighbours with its own label; NaN if it has no label
             or no labelled neighbour.
+
+    Example:
+        >>> import memohop
+        >>> from memohop.explain import explain_fit
+        >>> data = memohop.load("csbm", nodes=60, homophily=0.1)
+        >>> model = memohop.MMPClassifier(trials=1, splits=2, epochs=3).fit(data, split=0)
+        >>> explain_fit(model).gates.absorbed.shape
+        (60,)
     """
 
     kept: Numbers

@@ -37,6 +37,11 @@ class NodeModel(nn.Module, ABC):
     - ``dropout``, ``input_dropout``: rates of dropout on hidden layers and on the features;
     - ``edge_dropout``: probability that an arc is dropped in a training step;
     - ``**policies``: options of the graph, see :class:`GraphModel`.
+
+    Example:
+        >>> import memohop
+        >>> isinstance(memohop.build("mlp", 8, 3), memohop.networks.NodeModel)
+        True
     """
 
     penalty_is_summed = False

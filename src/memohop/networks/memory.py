@@ -47,9 +47,9 @@ class MemoryNetwork(GraphModel):
 
     .. math::
         \mathbf{C}^0 = \mathbf{H}^0 + \mathbf{Y}\mathbf{E}
-            \quad (\texttt{labels="memory"}), \qquad
+            \quad (\mathtt{labels=memory}), \qquad
         \mathbf{H}^0 = \mathrm{ReLU}(\mathrm{drop}(\mathbf{X})\mathbf{W}_{in} + \mathbf{b}_{in}
-            + \mathbf{A}\mathbf{R}) \quad (\texttt{address="rows"}).
+            + \mathbf{A}\mathbf{R}) \quad (\mathtt{address=rows}).
 
     :math:`\mathbf{Y}` has a 1 at the class of each node with a known label (see :meth:`know`) and
     :math:`\mathbf{E}` is learned: a label goes to the neighbours, while the node decides by its
@@ -86,6 +86,15 @@ class MemoryNetwork(GraphModel):
         num_nodes: number of nodes of the graph, which ``address="rows"`` needs.
         **policies: see :class:`GraphModel`. Self-loops are removed by default: a node keeps its
             own state through the gates.
+
+    Example:
+        >>> import torch, memohop
+        >>> network = memohop.build("gat+mmp", 8, 3, num_layers=2, hidden_channels=16).eval()
+        >>> graph = network.prepare(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+        >>> network(torch.randn(3, 8), graph).logits.shape
+        torch.Size([3, 3])
+        >>> network.gates(torch.randn(3, 8), graph).shape  # rounds, nodes, gates
+        torch.Size([2, 3, 3])
     """
 
     policies = GraphModel.policies | {"self_loops": "remove", "norm": "row"}

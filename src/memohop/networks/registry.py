@@ -106,7 +106,13 @@ MODELS: dict[str, Entry] = {
 
 
 def models() -> list[str]:
-    """The ids that :func:`build` and ``memohop train --model`` take."""
+    """The ids that :func:`build` and ``memohop train --model`` take.
+
+    Example:
+        >>> import memohop
+        >>> "gcn+mmp" in memohop.models()
+        True
+    """
     return list(MODELS)
 
 
@@ -134,6 +140,13 @@ def build(
         num_nodes: number of nodes; only models with weights for each node need it.
         **options: the options in the documentation of the model's class, for example
             ``hidden_channels``, ``num_layers``, ``dropout``, ``direction``.
+
+    Example:
+        >>> import torch, memohop
+        >>> network = memohop.build("gcn", in_channels=8, out_channels=3, hidden_channels=16)
+        >>> graph = network.prepare(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+        >>> network(torch.randn(3, 8), graph).shape
+        torch.Size([3, 3])
     """
     found = entry(name)
     accepted = found.options()

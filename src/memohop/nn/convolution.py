@@ -33,6 +33,13 @@ class GraphConv(nn.Module):
         features: whether the input is the node features, which may be sparse and are dropped
             out here, or a hidden state.
         input_dropout: rate of dropout on node features.
+
+    Example:
+        >>> import torch, memohop
+        >>> from memohop.nn import GraphConv
+        >>> graph = memohop.Graph(torch.tensor([[0, 1], [1, 2]]), 3, direction="out", norm="row")
+        >>> GraphConv(8, 4)(torch.randn(3, 8), graph).shape
+        torch.Size([3, 4])
     """
 
     def __init__(
@@ -65,6 +72,13 @@ class SageConv(nn.Module):
 
     Args:
         in_channels, out_channels, bias, features, input_dropout: as for :class:`GraphConv`.
+
+    Example:
+        >>> import torch, memohop
+        >>> from memohop.nn import SageConv
+        >>> graph = memohop.Graph(torch.tensor([[0, 1], [1, 2]]), 3, direction="out", norm="row")
+        >>> SageConv(8, 4)(torch.randn(3, 8), graph).shape
+        torch.Size([3, 4])
     """
 
     def __init__(
@@ -102,6 +116,13 @@ class IsomorphismConv(nn.Module):
 
     Args:
         in_channels, out_channels, bias, features, input_dropout: as for :class:`GraphConv`.
+
+    Example:
+        >>> import torch, memohop
+        >>> from memohop.nn import IsomorphismConv
+        >>> graph = memohop.Graph(torch.tensor([[0, 1], [1, 2]]), 3, direction="out", norm="row")
+        >>> IsomorphismConv(8, 4)(torch.randn(3, 8), graph).shape
+        torch.Size([3, 4])
     """
 
     def __init__(
@@ -142,6 +163,13 @@ class DirectedConv(nn.Module):
     Args:
         in_channels, out_channels, bias, features, input_dropout: as for :class:`GraphConv`.
         alpha: the share of the out-neighbours, from 0 to 1.
+
+    Example:
+        >>> import torch, memohop
+        >>> from memohop.nn import DirectedConv
+        >>> graph = memohop.Graph(torch.tensor([[0, 1], [1, 2]]), 3, direction="out", norm="row")
+        >>> DirectedConv(8, 4)(torch.randn(3, 8), graph).shape
+        torch.Size([3, 4])
     """
 
     def __init__(
@@ -186,6 +214,14 @@ class InitialResidualConv(nn.Module):
         alpha: the share of the first layer, from 0 to 1.
         theta: how fast deeper layers approach the identity, at least 0.
         shared_weights: whether both terms are multiplied by the same matrix.
+
+    Example:
+        >>> import torch, memohop
+        >>> from memohop.nn import InitialResidualConv
+        >>> graph = memohop.Graph(torch.tensor([[0, 1], [1, 2]]), 3, direction="undirected")
+        >>> first = torch.randn(3, 8)
+        >>> InitialResidualConv(8, 8)(first, graph, first).shape
+        torch.Size([3, 8])
     """
 
     def __init__(

@@ -34,6 +34,14 @@ def decoupling_loss(hidden: Tensor, memory: Tensor, *, form: str = "mean") -> Te
         hidden: :math:`(N, C)`.
         memory: :math:`(N, C)`.
         form: one of the three.
+
+    Example:
+        >>> import torch, memohop
+        >>> hidden, memory = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 2.0]])
+        >>> memohop.decoupling_loss(hidden, memory)  # at right angles
+        tensor(0.)
+        >>> memohop.decoupling_loss(hidden, -hidden)
+        tensor(1.)
     """
     if form not in FORMS:
         raise UsageError(f"form must be one of {', '.join(FORMS)}, not {form!r}")

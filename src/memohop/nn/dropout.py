@@ -24,6 +24,12 @@ class Dropout(nn.Module):
         rate: the probability of a zero, at least 0 and below 1.
         role: the name of the rate in a :class:`memohop.Member`: ``"hidden"``, ``"input"``,
             ``"value"``, ``"attention"``, ``"edge"`` or ``"propagation"``.
+
+    Example:
+        >>> import torch
+        >>> from memohop.nn import Dropout
+        >>> Dropout(0.5).eval()(torch.ones(3))
+        tensor([1., 1., 1.])
     """
 
     rate: Tensor

@@ -25,6 +25,12 @@ class SparseFeatures:
 
     Args:
         features: ``[nodes, channels]``, a dense or a sparse tensor; a sparse one stays sparse.
+
+    Example:
+        >>> import torch
+        >>> from memohop.nn import SparseFeatures
+        >>> SparseFeatures(torch.eye(4))
+        SparseFeatures((4, 4), density=0.250)
     """
 
     def __init__(self, features: Tensor) -> None:
@@ -61,6 +67,13 @@ class FeatureLinear(nn.Module):
         bias: whether to add a learned vector.
         dropout: rate of dropout on the features.
         parts: the number of maps side by side; each has Glorot weights.
+
+    Example:
+        >>> import torch
+        >>> from memohop.nn import FeatureLinear, SparseFeatures
+        >>> layer = FeatureLinear(4, 2)
+        >>> layer(SparseFeatures(torch.eye(4))).shape
+        torch.Size([4, 2])
     """
 
     bias: Tensor | None

@@ -41,6 +41,13 @@ class MemoryGate(nn.Module):
     Shapes:
         - **hidden**, **message**: :math:`(N, C)`
         - **output**: three tensors, each :math:`(N, 1)`, or :math:`(N, C)` per channel
+
+    Example:
+        >>> import torch, memohop
+        >>> gate = memohop.MemoryGate(16)
+        >>> kept, absorbed, passed_on = gate(torch.randn(3, 16), torch.randn(3, 16))
+        >>> kept.shape
+        torch.Size([3, 1])
     """
 
     def __init__(

@@ -95,6 +95,13 @@ class GraphAttention(_Attention):
         attention_dropout: rate of dropout on the attention weights.
         negative_slope: slope of the leaky rectifier below 0.
         features, input_dropout: as for :class:`GraphConv`.
+
+    Example:
+        >>> import torch, memohop
+        >>> from memohop.nn import GraphAttention
+        >>> graph = memohop.Graph(torch.tensor([[0, 1], [1, 2]]), 3, direction="undirected")
+        >>> GraphAttention(8, 4, heads=2)(torch.randn(3, 8), graph).shape
+        torch.Size([3, 4])
     """
 
     parts, vectors = 1, ("receive", "send")
@@ -148,8 +155,16 @@ class DynamicGraphAttention(_Attention):
     The weights of the graph itself are not used.
 
     Args:
-        in_channels, out_channels, heads, concat, bias, value_dropout, attention_dropout,
-            negative_slope, features, input_dropout: as for :class:`GraphAttention`.
+        in_channels, out_channels, heads, concat, bias: as for :class:`GraphAttention`.
+        value_dropout, attention_dropout, negative_slope: as there.
+        features, input_dropout: as there.
+
+    Example:
+        >>> import torch, memohop
+        >>> from memohop.nn import DynamicGraphAttention
+        >>> graph = memohop.Graph(torch.tensor([[0, 1], [1, 2]]), 3, direction="undirected")
+        >>> DynamicGraphAttention(8, 4, heads=2)(torch.randn(3, 8), graph).shape
+        torch.Size([3, 4])
     """
 
     parts, vectors = 2, ("score",)

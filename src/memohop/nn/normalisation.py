@@ -27,6 +27,12 @@ class BatchNorm(nn.Module):
             training.
         momentum: weight of the newest statistics in the running averages.
         epsilon: added to the variance.
+
+    Example:
+        >>> import torch
+        >>> from memohop.nn import BatchNorm
+        >>> BatchNorm(1)(torch.tensor([[1.0], [3.0]])).round().flatten().tolist()
+        [-1.0, 1.0]
     """
 
     running_mean: Tensor

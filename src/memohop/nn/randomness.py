@@ -40,7 +40,20 @@ _stream: ContextVar[_Stream | None] = ContextVar("memohop_stream", default=None)
 
 @contextmanager
 def randomness(key: Tensor) -> Iterator[None]:
-    """Draw every mask inside the block from ``key`` (see :func:`epoch_key`), in order of place."""
+    """Draw every mask inside the block from ``key`` (see :func:`epoch_key`), in order of place.
+
+    Example:
+        >>> import torch
+        >>> from memohop.nn import Dropout, epoch_key, randomness
+        >>> key = epoch_key(torch.tensor(3), torch.tensor(7))
+        >>> layer = Dropout(0.5)
+        >>> with randomness(key):
+        ...     once = layer(torch.ones(100))
+        >>> with randomness(key):
+        ...     again = layer(torch.ones(100))
+        >>> torch.equal(once, again)
+        True
+    """
     token = _stream.set(_Stream(key))
     try:
         yield
@@ -49,7 +62,14 @@ def randomness(key: Tensor) -> Iterator[None]:
 
 
 def epoch_key(seed: Tensor, epoch: Tensor) -> Tensor:
-    """The ``[..., 2]`` int32 key of one epoch of each seed (int64 tensors that broadcast)."""
+    """The ``[..., 2]`` int32 key of one epoch of each seed (int64 tensors that broadcast).
+
+    Example:
+        >>> import torch
+        >>> from memohop.nn import epoch_key
+        >>> epoch_key(torch.arange(5), torch.tensor(0)).shape  # five seeds, first epoch
+        torch.Size([5, 2])
+    """
     seed, epoch = torch.broadcast_tensors(seed, epoch)
     low, high = wrapped(seed), wrapped(seed >> 32)
     first = _mix(_mix(low, high), wrapped(epoch))

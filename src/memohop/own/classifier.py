@@ -40,6 +40,12 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     Attributes:
         classes_: The classes, in sorted order.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=100, homophily=0.1)
+        >>> memohop.GraphClassifier(models=["linear"], trials=1).fit(data, split=0).predict().shape
+        (100,)
     """
 
     _predicts_numbers = False
@@ -139,6 +145,13 @@ class MMPClassifier(GraphClassifier):
         >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=20).fit(data, split=0)
         >>> classifier.predict().shape
         (200,)
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", homophily=0.1, nodes=60)
+        >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=3).fit(data, split=0)
+        >>> classifier.predict().shape
+        (60,)
     """
 
     models = MEMORY

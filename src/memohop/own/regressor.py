@@ -21,6 +21,14 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     Search, graphs, arguments and attributes are those of
     :class:`~memohop.own.estimator.GraphEstimator`. ``metric`` is ``r2`` (the default), ``mae`` or
     ``rmse``.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=100)
+        >>> prices = 10 + data.x[:, 0].numpy()
+        >>> model = memohop.GraphRegressor(models=["linear"], trials=1)
+        >>> model.fit(data.x.numpy(), prices, edges=data.edge_index.numpy()).predict().shape
+        (100,)
     """
 
     _predicts_numbers = True

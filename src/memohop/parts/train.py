@@ -73,6 +73,14 @@ def train(
 
     Returns:
         One result per member, in the order of ``members``.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=60, homophily=0.1)
+        >>> members = memohop.grid(split=range(2), lam=(0.0, 0.2))
+        >>> results = memohop.train(data, "gcn+mmp", members, epochs=3)
+        >>> [len(result.loss_curve) for result in results]
+        [3, 3, 3, 3]
     """
     check_choice("cut", cut, METHODS)
     in_group = under_torchrun()

@@ -38,6 +38,14 @@ class Selection:
         val: mean validation score; NaN if a result diverged, as are the next two.
         mean: mean test score.
         std: sample standard deviation of the test score (ddof=1); 0 for a single result.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=60)
+        >>> members = memohop.grid(split=range(3), lr=(0.01, 0.1))
+        >>> chosen = memohop.select(memohop.train(data, "mlp", members, epochs=3))
+        >>> len(chosen.results), chosen.setting["lr"] in (0.01, 0.1)
+        (3, True)
     """
 
     setting: dict[str, Any]
@@ -58,7 +66,16 @@ class Selection:
 
 
 def select(results: Sequence[MemberResult]) -> Selection:
-    """The setting with the best mean validation score, among those of which no result diverged."""
+    """The setting with the best mean validation score, among those of which no result diverged.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=60)
+        >>> members = memohop.grid(split=range(2), lr=(0.01, 1000.0))
+        >>> results = memohop.train(data, "mlp", members, epochs=20)
+        >>> memohop.select(results).setting["lr"]
+        0.01
+    """
     return best(selections_of((dict(result.member.setting), result) for result in results))
 
 

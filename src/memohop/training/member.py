@@ -32,6 +32,11 @@ class Member(Numbers, _Draw):  # dataclass fields of the last base come first
         seed: alone decides initial weights and dropout; from 0 to 2**32 - 1, the seeds that
             PyTorch's generator distinguishes.
         lr, weight_decay, lam, dropout, input_dropout: see :class:`Numbers`.
+
+    Example:
+        >>> import memohop
+        >>> memohop.Member(split=2, seed=1, lr=0.01).lr
+        0.01
     """
 
     def __post_init__(self) -> None:
@@ -49,6 +54,11 @@ def grid(**axes: Iterable[Any] | Any) -> list[Member]:
     """All combinations, for example ``grid(split=range(10), lam=(0, 0.1), lr=0.05)``.
 
     The last axis changes fastest; an axis may also be a single value.
+
+    Example:
+        >>> import memohop
+        >>> len(memohop.grid(split=range(10), lam=(0, 0.1), lr=0.05))
+        20
     """
     lists = [list(values) if isinstance(values, Iterable) else [values] for values in axes.values()]
     return [Member(**dict(zip(axes, values, strict=True))) for values in product(*lists)]
@@ -70,6 +80,13 @@ class MemberResult:
         diverged: whether a loss or an output was not finite in some epoch. Such a member is never
             chosen.
         seconds: its share of the time that its population took, if that was measured.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=60)
+        >>> results = memohop.train(data, "mlp", memohop.grid(seed=range(2)), epochs=3)
+        >>> results[1].member.seed, results[1].epochs, results[1].loss_curve.shape
+        (1, 3, (3,))
     """
 
     member: Member

@@ -40,6 +40,11 @@ class Rules:
         loss_with_decay: whether the validation loss includes the L2 penalty (GCN).
         class_weight: every labelled node counts alike (``"none"``), or every class
             (``"balanced"``).
+
+    Example:
+        >>> import memohop
+        >>> memohop.Rules(optimiser="adamw", keep="loss").needs_loss
+        True
     """
 
     optimiser: Literal["adam", "adamw", "sgd"] = "adam"

@@ -46,7 +46,20 @@ class DivergedWarning(UserWarning):
 
 
 class Enough(Exception):  # noqa: N818
-    """Raised by ``progress`` to end the training: members count with what they have reached."""
+    """Raised by ``progress`` to end the training: members count with what they have reached.
+
+    Example:
+        >>> import memohop
+        >>> from memohop.training import Enough
+        >>> def stop_early(done, total):
+        ...     if done >= total / 2:
+        ...         raise Enough
+        >>> data = memohop.load("csbm", nodes=60)
+        >>> members = memohop.grid(seed=range(2))
+        >>> results = memohop.train(data, "mlp", members, epochs=100, progress=stop_early)
+        >>> results[0].epochs < 100
+        True
+    """
 
 
 def train(
@@ -109,6 +122,14 @@ def train(
 
     Returns:
         One result per member, in the order of ``members``.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=60, homophily=0.1)
+        >>> members = memohop.grid(split=range(3), lr=(0.01, 0.03))
+        >>> results = memohop.train(data, "gcn+mmp", members, epochs=5)
+        >>> len(results), 0 <= results[0].test <= 1
+        (6, True)
     """
     epochs, patience, memory = check_arguments(model, members, epochs, patience, memory)
     found_device = find_device(device)

@@ -62,6 +62,14 @@ class Audit:
         close_twins: How many of these point to two nodes or more.
         twin_agreement: How often a training twin has the same class as a validation node; test
             labels are not used.
+
+    Example:
+        >>> import memohop
+        >>> found = memohop.audit(memohop.load("csbm", nodes=200, homophily=0.9))
+        >>> found.class_sizes
+        (40, 40, 40, 40, 40)
+        >>> found.adjusted_homophily > 0.5
+        True
     """
 
     nodes: int
@@ -116,6 +124,14 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
         data: A graph with ``x``, ``edge_index`` and ``y`` (negative for a node without a label),
             with or without splits; or a graph of your own from :mod:`memohop.data.tables`.
         split: The split to examine, if there are splits.
+
+    Example:
+        >>> import memohop
+        >>> found = memohop.audit(memohop.load("csbm", nodes=200, homophily=0.1))
+        >>> found.nodes, found.directed
+        (200, False)
+        >>> found.edge_homophily < 0.3
+        True
     """
     names: tuple[str, ...] = ()
     if not isinstance(data, Data | OwnGraph):

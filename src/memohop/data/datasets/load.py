@@ -56,6 +56,12 @@ def load(
         ``train_mask``, ``val_mask`` and ``test_mask`` (boolean, ``[nodes, splits]``), and the
         attributes ``name``, ``metric`` and, if Geom-GCN's authors published them, ``latent``: the
         neighbours in a latent space, which are read when ``geom-gcn`` asks for them.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=100, homophily=0.1, splits=3)  # no files needed
+        >>> data.num_nodes, tuple(data.train_mask.shape)
+        (100, (100, 3))
     """
     info = describe(name)
     if features not in _FEATURES:

@@ -53,7 +53,13 @@ class DatasetInfo:
 
 
 def datasets() -> list[str]:
-    """The ids of all datasets, in the order of the tables."""
+    """The ids of all datasets, in the order of the tables.
+
+    Example:
+        >>> import memohop
+        >>> "texas" in memohop.datasets()
+        True
+    """
     return list(_TABLE)
 
 

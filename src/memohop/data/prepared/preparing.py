@@ -50,7 +50,7 @@ def prepare(
     memory: int = _RAM,
     progress: Callable[[str], None] = lambda doing: None,
 ) -> Prepared:
-    """Turn tables that need not fit in RAM into a folder of arrays, as ``read_graph`` would.
+    r"""Turn tables that need not fit in RAM into a folder of arrays, as ``read_graph`` would.
 
     Files are streamed: ids are numbered by DuckDB, arcs are sorted in parts, and features are
     encoded some rows at a time. A few columns of the node table, whole, must fit in RAM. A folder
@@ -78,6 +78,18 @@ def prepare(
         classes: The classes of that earlier graph, to keep their numbers.
         memory: The most bytes that the process should hold, roughly.
         progress: Called with what is done next.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import memohop
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     here = Path(folder)
+        ...     _ = (here / "nodes.csv").write_text("id,size,kind\n1,3,a\n2,5,b\n3,4,a\n")
+        ...     _ = (here / "edges.csv").write_text("source,target\n1,2\n2,3\n")
+        ...     graph = memohop.prepare(here / "nodes.csv", here / "edges.csv", here / "graph")
+        ...     graph.nodes, graph.arcs, graph.out.indices.tolist()
+        (3, 4, [1, 0, 2, 1])
     """
     options = Options(
         label=label,

@@ -192,12 +192,25 @@ class Prepared:
 
 
 def open_prepared(folder: str | os.PathLike[str], *, check: bool = True) -> Prepared:
-    """Open the folder that :func:`prepare` wrote.
+    r"""Open the folder that :func:`prepare` wrote.
 
     Args:
         folder: The folder.
         check: Whether to read all files and compare their SHA-256 with those recorded; otherwise
             only their sizes are compared.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import memohop
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     here = Path(folder)
+        ...     _ = (here / "nodes.csv").write_text("id,size,kind\n1,3,a\n2,5,b\n3,4,a\n")
+        ...     _ = (here / "edges.csv").write_text("source,target\n1,2\n2,3\n")
+        ...     _ = memohop.prepare(here / "nodes.csv", here / "edges.csv", here / "graph")
+        ...     graph = memohop.open_prepared(here / "graph")
+        ...     graph.nodes, graph.arcs, graph.out.indices.tolist()
+        (3, 4, [1, 0, 2, 1])
     """
     path = Path(folder).expanduser()
     manifest = read_manifest(path)

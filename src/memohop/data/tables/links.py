@@ -194,7 +194,7 @@ def _weights(column: pa.ChunkedArray, name: str, table: str) -> NDArray[np.float
     wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
     if wrong.size:
         row = int(wrong[0])
-        found = as_text(given.slice(row, 1))[0].as_py()
+        found = as_text(given)[row].as_py()
         what = "no weight" if found is None else f"the weight {found!r}"
         raise DataError(
             f"{table}: column {name!r} has {what} in row {row + 1} ({wrong.size} such row(s) in "

@@ -98,6 +98,15 @@ def read_graph(
         encoder: The encoder of an earlier graph, for a table with the same columns. It decides how
             columns are read; ``split``, ``time_column``, ``group`` and the four lists are ignored.
         classes: The classes of that earlier graph, to keep their numbers.
+
+    Example:
+        >>> import memohop
+        >>> nodes = {"id": ["a", "b", "c", "d", "e"], "size": [3, 1, 4, 1, 5]}
+        >>> nodes["kind"] = ["big", "small", "big", "small", None]  # the last is to be predicted
+        >>> edges = {"source": ["a", "b"], "target": ["b", "c"]}
+        >>> graph = memohop.read_graph(nodes, edges, label="kind")  # or the names of two files
+        >>> graph.data.num_nodes, graph.classes
+        (5, ['big', 'small'])
     """
     check_options(
         directed=directed, drop_unknown=drop_unknown, encoder=encoder, classes=classes, task=task
@@ -203,6 +212,13 @@ def from_networkx(
         task: Whether the labels are classes or numbers, as for :func:`read_graph`.
         encoder: The encoder of an earlier graph with the same attributes.
         classes: The classes of that earlier graph.
+
+    Example:
+        >>> import networkx
+        >>> from memohop.data.tables import from_networkx
+        >>> club = networkx.karate_club_graph()
+        >>> from_networkx(club, label="club").data.num_nodes
+        34
     """
     nodes = list(graph.nodes)
     if not nodes:
@@ -260,6 +276,14 @@ def from_arrays(
         task: Whether the labels are classes or numbers, as for :func:`read_graph`.
         ids: The ids of the nodes; their numbers by default.
         classes: The classes of an earlier graph, to keep their numbers.
+
+    Example:
+        >>> import numpy as np
+        >>> from memohop.data.tables import from_arrays
+        >>> ring = np.roll(np.eye(4), 1, axis=1)
+        >>> graph = from_arrays(ring, features=np.eye(4), labels=[0, 1, 0, -1])
+        >>> graph.data.num_nodes, tuple(graph.data.edge_index.shape)
+        (4, (2, 8))
     """
     matrix = sparse.coo_array(adjacency)
     x = sparse.csr_array(features) if sparse.issparse(features) else np.asarray(features)
