@@ -36,7 +36,10 @@ def test_labels_and_addresses_are_options(capsys):
         (("--splits", "0-999999999999"), "--splits 0-999999999999"),
         (("--lr", "nan"), "--lr nan: give a number"),
         (("--lr", "1e400"), "--lr 1e400: give a number"),
-        (("--data-option", "features=0"), "--data-option features=0: give --features raw or row"),
+        (
+            ("--data-option", "features=0"),
+            "--data-option features=0: give --features raw, row or scaled",
+        ),
         (("--data-option", "root=x"), "data cannot hold root"),
         (("--data-option", "seed=-1"), "seed=-1 is too small"),
         (("--memory", "1MB"), "memory=1 MB is too little"),

@@ -348,7 +348,9 @@ def test_json_and_csv_have_one_object_for_each_cell(path, cells, capsys):
     assert main(["table", "fair", "--results", str(path), "--protocol", "paper"]) == 2
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/findings.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/benchmarks/findings.md", "docs/benchmarks/index.md"]
+)
 def test_tables_in_the_documents_are_those_of_the_command(name, capsys):
     """What stands between these two marks is the output of the command in the first one."""
     marks = r"<!-- (memohop table fair[^>]*) -->\n(.*?)\n<!-- end -->"

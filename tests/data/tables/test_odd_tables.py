@@ -224,7 +224,7 @@ class TestFilesThatAreNoTables:
             ("n.csv", b"id,kind,\xc3", r"n\.csv is not text in UTF-8; save"),
             ("n.csv", b"id,kind", r"n\.csv has column names and no rows; give"),
             ("n.csv.gz", b"id,kind\na,x\n", r"n\.csv\.gz is not compressed as its name says"),
-            ("n.csv.gz", gzip.compress(b""), r"n\.csv\.gz is empty; give"),
+            ("n.csv.gz", gzip.compress(b"", mtime=0), r"n\.csv\.gz is empty; give"),
             ("n.parquet", b"PAR1PAR1", r"n\.parquet cannot be read"),
             ("n.parquet", b"", r"n\.parquet cannot be read"),
         ],
