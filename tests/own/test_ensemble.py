@@ -61,6 +61,23 @@ def test_luck_of_the_best_does_not_make_it_the_only_one(problem):
     assert weights.sum() == pytest.approx(1)
 
 
+def test_where_scores_are_luck_the_loss_decides(monkeypatch):
+    """With six positives in each split, a perfect ranking may be luck, and its loss shows it."""
+    y = np.arange(60) % 5 == 0
+    problem = tiny_problem(
+        y=y.astype(int), metric="roc_auc", masks=make_masks(y.astype(int), splits=2, seed=0)
+    )
+    assert problem.ranks_few
+    nodes = np.arange(60)
+    errs = np.isin(nodes % 10, (1, 5))
+    lucky, honest = candidate(problem, nodes >= 0, 0.51), candidate(problem, ~errs, 0.9)
+    by_loss = choose_weights(problem, [lucky, honest], [0, 1])
+    monkeypatch.setitem(problem.__dict__, "ranks_few", False)
+    by_score = choose_weights(problem, [lucky, honest], [0, 1])
+    assert by_loss[1] > 0.5
+    assert by_score.tolist() == [1, 0]
+
+
 def test_the_temperature_of_probabilities_that_are_too_sure():
     generator = np.random.default_rng(0)
     truth = generator.uniform(0.02, 0.98, 20_000)

@@ -76,11 +76,12 @@ def choose_weights(
     said = [[one.fits[split].val.astype(np.float64) for split in splits] for one in candidates]
 
     def merit(outputs: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
-        """The mean score, with the smaller loss to break ties."""
+        """The mean score, then the smaller loss; in the other order if scores are luck."""
         rows = [problem.masks.val[:, split] for split in splits]
         pairs = list(zip(outputs, rows, strict=True))
         score = float(np.mean([problem.score(one, mask) for one, mask in pairs]))
-        return score, -float(np.mean([_loss(problem, one, mask) for one, mask in pairs]))
+        loss = float(np.mean([_loss(problem, one, mask) for one, mask in pairs]))
+        return (-loss, score) if problem.ranks_few else (score, -loss)
 
     generator, weights = np.random.default_rng(0), np.zeros(len(candidates))
     bags = _BAGS if len(candidates) >= _MANY else 1

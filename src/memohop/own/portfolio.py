@@ -36,6 +36,7 @@ _MOST = 0.25  # share of the time left that one fit may take
 _GROUP = 3  # variations that are tried at once
 _LEADERS = 3  # candidates that are fitted on all splits
 _TRIES = 3  # fits of one candidate, on some splits each
+_QUICK = 0.05  # seconds: quicker fits are not tried more often
 _FALLING = 0.6  # factor by which each next kind is varied less often
 _PUNCTUAL = 0.96  # of the time: a running fit takes a moment to end
 _ENDING = 0.25  # share of the time for the kept models, at most
@@ -273,7 +274,10 @@ class Run:
         return None
 
     def choose_family(self) -> str | None:
-        """A kind of model to vary, better ones more often; None if no trials are left."""
+        """A kind of model to vary, better and quicker ones more often; None if no trials are left.
+
+        With a number of trials, the seconds do not count: the same search is the same again.
+        """
         leads = {name: self.lead(self.best(name)) for name in self.families}
         ranked = sorted(self.families, key=lambda name: -leads[name])
         open_ = [name for name in ranked if self.trials is None or self.count(name) < self.trials]
@@ -281,6 +285,8 @@ class Run:
             return None
         open_ = [name for name in open_ if self.splits_at_first(name)] or open_
         odds = _FALLING ** np.arange(len(open_))
+        if self.trials is None:
+            odds /= np.sqrt([max(self.best(name).seconds, _QUICK) for name in open_])
         return str(self.generator.choice(open_, p=odds / odds.sum()))
 
     def splits_at_first(self, name: str) -> list[int]:

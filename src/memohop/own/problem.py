@@ -23,6 +23,8 @@ AnyInputs = TypeVar("AnyInputs", bound="Inputs")
 Outputs = NDArray[np.float32]
 """Probabilities ``[rows, classes]``, or the predicted numbers ``[rows, 1]``."""
 
+_FEW = 50  # validation nodes of the rarer class
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -121,6 +123,16 @@ class Problem(Inputs):
     def has_columns(self) -> bool:
         """Whether the columns carry information: a single constant column stands for none."""
         return self.x.shape[1] > 1 or bool(np.ptp(self.x) > 0)
+
+    @cached_property
+    def ranks_few(self) -> bool:
+        """Whether scores are largely luck: a ranking with few validation nodes of one class.
+
+        The best score of many on a handful of nodes says nothing of others. The loss says more.
+        """
+        if not self.objective.metric.is_ranking:
+            return False
+        return int(np.bincount(self.y[self.masks.val[:, 0]], minlength=2).min()) < _FEW
 
     def known(self, split: int) -> NDArray[Any]:
         """The targets that may be used in a split: those of its training nodes."""

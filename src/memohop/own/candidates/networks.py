@@ -33,7 +33,6 @@ DEGREE = 3.0
 """The logarithm of degrees is divided by this to match the columns."""
 
 _AS_IT_IS = Scale(0.0, 1.0)
-_FEW = 50  # validation nodes of the rarer class
 _MOST = 10_000  # channels or layers of a network
 
 
@@ -202,16 +201,8 @@ class NetworkFamily:
         return found
 
     def _rules(self, problem: Problem) -> Rules:
-        """The rules, with the epoch of the smallest loss where the best score would be luck.
-
-        That is so if a ranking has few validation nodes of one class: the best of many epochs on a
-        handful of nodes says nothing of others.
-        """
-        if problem.objective.metric.is_ranking:
-            rarest = np.bincount(problem.y[problem.masks.val[:, 0]], minlength=2).min()
-            if rarest < _FEW:
-                return replace(self.rules, stop="loss", keep="loss")
-        return self.rules
+        """The rules, with the epoch of the smallest loss where the best score would be luck."""
+        return replace(self.rules, stop="loss", keep="loss") if problem.ranks_few else self.rules
 
     def _near(
         self, numbers: Mapping[str, float], generator: np.random.Generator
