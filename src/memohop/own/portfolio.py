@@ -33,6 +33,7 @@ OPENING = 0.35
 """The share of the time for the first settings of every kind."""
 _LITTLE = 0.1  # share of the time left that a variation may take on all splits at once
 _MOST = 0.25  # share of the time left that one fit may take
+_LEADER = 0.5  # the same for a leader that lacks splits: it is worth more than variations
 _GROUP = 3  # variations that are tried at once
 _LEADERS = 3  # candidates that are fitted on all splits
 _TRIES = 3  # fits of one candidate, on some splits each
@@ -214,7 +215,7 @@ class Run:
             again = one.cut or not one.scores
             splits = [split for split in self.all_splits if again or split not in one.fits]
             if one.seconds * len(splits) <= self.left():
-                return Job([one], splits, _MOST * self.left())
+                return Job([one], splits, _LEADER * self.left())
         name = self.choose_family()
         if name is None:
             return "trials"
