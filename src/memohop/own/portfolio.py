@@ -35,6 +35,7 @@ _LITTLE = 0.1  # share of the time left that a variation may take on all splits 
 _MOST = 0.25  # share of the time left that one fit may take
 _LEADER = 0.5  # the same for a leader that lacks splits: it is worth more than variations
 _GROUP = 3  # variations that are tried at once
+_HOPEFUL = 6  # kinds of which the best candidate gets a little time for the splits it lacks
 _LEADERS = 3  # candidates that are fitted on all splits
 _TRIES = 3  # fits of one candidate, on some splits each
 _QUICK = 0.05  # seconds: quicker fits are not tried more often
@@ -172,11 +173,11 @@ class Run:
 
     def open(self) -> None:
         """The first settings of every kind, on one split, and on all if that costs little."""
-        openings = self.openings()
-        box = OPENING * self.time / len(openings)
-        for first in openings:
+        openings, end = self.openings(), self.started + OPENING * self.time
+        for number, first in enumerate(openings):
             if self.left() <= 0 and self.candidates:
                 break
+            box = max(end - clock.monotonic(), 0) / (len(openings) - number)
             self.fit(Job([first], self.all_splits[:1], box))
             if self.costs_little(first, box):
                 self.fit(Job([first], self.all_splits[1:], 2 * box))
@@ -210,12 +211,11 @@ class Run:
 
     def next_job(self) -> Job | Stop:
         """The next candidates to fit, or why there are none."""
-        one = self.lacking()
-        if one is not None:
+        for one, share in self.lacking():
             again = one.cut or not one.scores
             splits = [split for split in self.all_splits if again or split not in one.fits]
             if one.seconds * len(splits) <= self.left():
-                return Job([one], splits, _LEADER * self.left())
+                return Job([one], splits, share * self.left())
         name = self.choose_family()
         if name is None:
             return "trials"
@@ -264,15 +264,23 @@ class Run:
         """All candidates, the best first."""
         return sorted(self.candidates, key=lambda one: -self.lead(one))
 
-    def lacking(self) -> Candidate | None:
-        """The best leader that was not fitted on every split, if there is one.
+    def lacking(self) -> list[tuple[Candidate, float]]:
+        """Candidates to fit on the splits that they lack, with their share of the time left.
 
-        A leader that had too little time gets more, but not again and again.
+        These are the leaders, and the best of each of the better kinds, since the opening may have
+        been too short for it. A candidate that had too little time gets more, but not again and
+        again.
         """
-        for one in self.ranked()[:_LEADERS]:
-            if not self.is_complete(one) and one.tries < _TRIES and one not in self.fitting:
-                return one
-        return None
+        ranked = self.ranked()
+        firsts = {one.setting.family: one for one in reversed(ranked)}
+        hopeful = sorted(firsts.values(), key=ranked.index)[:_HOPEFUL]
+        found = [(one, _LEADER) for one in ranked[:_LEADERS] if one.tries < _TRIES]
+        found += [(one, _LITTLE) for one in hopeful if one.tries < 2]
+        return [
+            (one, share)
+            for one, share in found
+            if not self.is_complete(one) and one not in self.fitting
+        ]
 
     def choose_family(self) -> str | None:
         """A kind of model to vary, better and quicker ones more often; None if no trials are left.
