@@ -12,7 +12,7 @@ import pytest
 from memohop.own import portfolio
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting
 from memohop.own.folds import make_masks
-from memohop.own.portfolio import search
+from memohop.own.portfolio import Candidate, best_few, search
 from memohop.own.problem import Problem
 from memohop.training import Enough
 from tiny_problem import tiny_problem
@@ -146,7 +146,7 @@ def test_models_that_may_be_chosen_are_kept_and_others_not(problem, monkeypatch)
     found = search(problem, kinds, time=None, trials=6, seed=0)
     kept = [one for one in found.candidates if all(fit.part for fit in one.fits.values())]
     assert 4 <= len(kept) < 12
-    assert {*found.complete()[:4]} <= {*kept}
+    assert {*best_few(found.complete())} <= {*kept}
 
 
 @pytest.mark.parametrize(("good", "splits"), [(0.95, [0]), (0.65, [0, 1, 2])])
@@ -162,3 +162,15 @@ def test_a_leader_without_all_splits_decides_only_if_it_is_clearly_better(good, 
     problem = tiny_problem(y=y, masks=make_masks(y, splits=3, seed=0))
     found = search(problem, [OnlyFirst("one", good), Toy("all", 0.65)], time=None, trials=1, seed=0)
     assert found.splits == splits
+
+
+def test_the_best_few_are_of_several_kinds_as_long_as_there_are_some():
+    def ranked(kinds):
+        return [Candidate(Setting(kind, {}, {"number": float(i)})) for i, kind in enumerate(kinds)]
+
+    many = ranked("a" * 20 + "bcb" + "a" * 5)
+    found = best_few(many)
+    assert [one.setting.family for one in found] == ["a"] * 9 + ["b", "c", "b"]
+    assert found == sorted(found, key=many.index)
+    alone = ranked("a" * 20)
+    assert best_few(alone) == alone[:12]

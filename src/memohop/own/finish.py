@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from memohop.own.candidates.family import Family, Fitted
 from memohop.own.ensemble import Component, Ensemble, choose_weights, fit_temperature, mix
-from memohop.own.portfolio import KEPT, Candidate, Progress, Search
+from memohop.own.portfolio import Candidate, Progress, Search, best_few
 from memohop.own.problem import Outputs, Problem
 from memohop.training import Enough
 
@@ -57,7 +57,7 @@ def choose(problem: Problem, found: Search, *, single: bool = False) -> Chosen:
         found: The search.
         single: Whether to choose a single candidate.
     """
-    considered = found.complete()[: 1 if single else KEPT]
+    considered = found.complete()[:1] if single else best_few(found.complete())
     weights = choose_weights(problem, considered, found.splits)
     weights = np.where(weights < _LEAST, 0, weights)
     kept = np.flatnonzero(weights)

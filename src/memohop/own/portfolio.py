@@ -29,6 +29,7 @@ Progress = Callable[[float, str], None]
 
 KEPT = 12
 """The number of candidates for an ensemble; their models are kept during the search."""
+_ALIKE = 3  # of one kind, unless there are too few others
 OPENING = 0.35
 """The share of the time for the first settings of every kind."""
 _LITTLE = 0.1  # share of the time left that a variation may take on all splits at once
@@ -137,6 +138,23 @@ def search(
         clock.monotonic() - run.started,
         tuple(name for name in run.waiting if not run.count(name)),
     )
+
+
+def best_few(ranked: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates for an ensemble, the best first: the best of every kind before more of one.
+
+    Variations of one candidate err alike, and a mean of them gains little.
+
+    Args:
+        ranked: All candidates, the best first.
+    """
+    of_kind: dict[str, int] = {}
+    first: list[Candidate] = []
+    rest: list[Candidate] = []
+    for one in ranked:
+        of_kind[one.setting.family] = of_kind.get(one.setting.family, 0) + 1
+        (first if of_kind[one.setting.family] <= _ALIKE else rest).append(one)
+    return sorted((first + rest)[:KEPT], key=ranked.index)
 
 
 class Job(NamedTuple):
@@ -378,5 +396,5 @@ class Run:
         """Keep only the models of the leading candidates: there may be hundreds of others."""
         ranked = self.ranked()
         complete = [one for one in ranked if self.is_complete(one)]
-        for one in {*ranked[KEPT:]} - {*complete[:KEPT]}:
+        for one in {*ranked} - {*best_few(ranked)} - {*best_few(complete)}:
             one.fits = {split: replace(fit, part=None) for split, fit in one.fits.items()}
