@@ -186,9 +186,9 @@ SPACES: dict[str, Space] = {
         tuple(
             ((direction, "others", rounds, "layer", "jumping", "64", labels, address), numbers)
             for direction, rounds, labels, address, numbers in (
-                ("undirected", "2 normalised", "memory", "none", _USUAL),
-                ("undirected", "2 normalised", "memory", "rows", _USUAL),
                 ("out", "2 normalised", "memory", "none", _USUAL),
+                ("undirected", "2 normalised", "memory", "rows", _USUAL),
+                ("undirected", "2 normalised", "memory", "none", _USUAL),
                 ("undirected", "2 normalised", "none", "none", _USUAL),
                 ("undirected", "2 normalised", "none", "rows", _USUAL),
                 ("undirected", "4 normalised", "memory", "none", _NOT_DROPPED),
