@@ -10,9 +10,9 @@ from torch_geometric.data import Data
 
 from memohop import UsageError
 from memohop.own import parallel
+from memohop.own.candidate import Search
 from memohop.own.candidates import networks
 from memohop.own.classifier import GraphClassifier
-from memohop.own.portfolio import Search
 from tiny_problem import ring, tiny_problem
 
 QUICK = ["linear", "linear+rows", "lightgbm+neighbours", "mlp", "gcn+mmp"]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from memohop.own import finish
+from memohop.own.candidate import Candidate, Search
 from memohop.own.candidates.family import Fitted, Setting
 from memohop.own.ensemble import at_temperature
 from memohop.own.finish import Chosen, choose, fit_to_all
-from memohop.own.portfolio import Candidate, Search
 from tiny_problem import tiny_problem
 
 

@@ -7,13 +7,13 @@ import pytest
 
 from memohop import GraphClassifier
 from memohop.intervals import Interval
+from memohop.own.candidate import Candidate
 from memohop.own.candidates.family import Setting
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.candidates.networks import NetworkFamily
 from memohop.own.candidates.spaces import SPACES
 from memohop.own.finish import Chosen
 from memohop.own.later import LaterNodes, measure_later
-from memohop.own.portfolio import Candidate
 from memohop.own.problem import Inputs
 from memohop.training.metrics import METRICS
 from tiny_problem import ring, tiny_problem

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from memohop.own import portfolio
+from memohop.own import candidate
+from memohop.own.candidate import Candidate, best_few
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting
 from memohop.own.folds import make_masks
-from memohop.own.portfolio import Candidate, best_few, search
+from memohop.own.portfolio import search
 from memohop.own.problem import Problem
 from memohop.training import Enough
 from tiny_problem import tiny_problem
@@ -141,7 +142,7 @@ def test_models_that_may_be_chosen_are_kept_and_others_not(problem, monkeypatch)
                 {split: replace(fit, part=object()) for split, fit in one.items()} for one in fits
             ]
 
-    monkeypatch.setattr(portfolio, "KEPT", 4)
+    monkeypatch.setattr(candidate, "_KEPT", 4)
     kinds = [WithModels("good", 0.9), WithModels("fair", 0.7)]
     found = search(problem, kinds, time=None, trials=6, seed=0)
     kept = [one for one in found.candidates if all(fit.part for fit in one.fits.values())]

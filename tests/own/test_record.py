@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
+from memohop.own.candidate import Candidate, Search
 from memohop.own.candidates.family import Fitted, Setting
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.finish import Chosen
-from memohop.own.portfolio import Candidate, Search
 from memohop.own.record import FitRecord, make_record
 from tiny_problem import tiny_problem
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from memohop.own.candidate import Candidate, Search
 from memohop.own.candidates.family import Fitted, Setting
 from memohop.own.paired import paired_interval
-from memohop.own.portfolio import Candidate, Search
 from memohop.own.verdict import answers, of_test
 from tiny_problem import tiny_problem
 

@@ -18,8 +18,8 @@ from torch import Tensor, cat
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import UsageError
 from memohop.intervals import Interval
+from memohop.own.candidate import Stop
 from memohop.own.described import DescribedComponent, DescribedModel, DescribedPart, Scalar, Whole
-from memohop.own.portfolio import Stop
 from memohop.own.record import FamilyScore, FitRecord, KeptPart
 from memohop.own.verdict import Answer
 

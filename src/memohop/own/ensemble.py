@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from memohop.own.candidate import Candidate
 from memohop.own.candidates.family import Part, Setting
-from memohop.own.portfolio import Candidate
 from memohop.own.problem import Inputs, Outputs, Problem
 
 _ADDITIONS = 20  # to one ensemble, at most

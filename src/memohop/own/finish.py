@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memohop.own.candidate import Candidate, Search, best_few
 from memohop.own.candidates.family import Family, Fitted
 from memohop.own.ensemble import Component, Ensemble, choose_weights, fit_temperature, mix
-from memohop.own.portfolio import Candidate, Progress, Search, best_few
+from memohop.own.portfolio import Progress
 from memohop.own.problem import Outputs, Problem
 from memohop.training import Enough
 

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any
 
 from memohop.errors import DataError
+from memohop.own.candidate import Search, Stop
 from memohop.own.candidates.family import Family
-from memohop.own.portfolio import OPENING, Job, Run, Search, Stop, search
+from memohop.own.portfolio import OPENING, Job, Run, search
 from memohop.own.problem import Problem
 from memohop.own.workers import Order, Workers
 

@@ -12,24 +12,21 @@ import math
 import sys
 import time as clock
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from memohop.allocator import release_freed_ram
-from memohop.own.candidates.family import Family, Fits, Fitted, Look, Setting
+from memohop.own.candidate import Candidate, Search, Stop, best_few
+from memohop.own.candidates.family import Family, Fits, Look, Setting
 from memohop.own.paired import paired_interval
 from memohop.own.problem import Problem
 from memohop.training import Enough
 
-Stop = Literal["trials", "time", "interrupted"]
 Progress = Callable[[float, str], None]
 """Called with the share of the time that has passed, and the current step."""
 
-KEPT = 12
-"""The number of candidates for an ensemble; their models are kept during the search."""
-_ALIKE = 3  # of one kind, unless there are too few others
 OPENING = 0.35
 """The share of the time for the first settings of every kind."""
 _LITTLE = 0.1  # share of the time left that a variation may take on all splits at once
@@ -44,58 +41,6 @@ _FALLING = 0.6  # factor by which each next kind is varied less often
 _PUNCTUAL = 0.96  # of the time: a running fit takes a moment to end
 _ENDING = 0.25  # share of the time for the kept models, at most
 _LONGER = 1.4  # time of a final fit, to more nodes, relative to one on a split
-
-
-@dataclass(eq=False)
-class Candidate:
-    """A setting that was tried.
-
-    Attributes:
-        setting: The setting.
-        fits: Its results, by split.
-        scores: The validation score of each.
-        seconds: Roughly the time for one split.
-        spent: The time of all its fits.
-        cut: Whether time was too short for it.
-        tries: How often it was fitted, each time on some splits.
-    """
-
-    setting: Setting
-    fits: dict[int, Fitted] = field(default_factory=dict)
-    scores: dict[int, float] = field(default_factory=dict)
-    seconds: float = 0.0
-    spent: float = 0.0
-    cut: bool = False
-    tries: int = 0
-
-    def mean(self, splits: Sequence[int]) -> float:
-        """The mean validation score over some splits; minus infinity if it lacks one."""
-        found = [self.scores.get(split, -math.inf) for split in splits]
-        return float(np.mean(found)) if found else -math.inf
-
-
-@dataclass(eq=False)
-class Search:
-    """The result of a search.
-
-    Attributes:
-        candidates: All candidates that were tried.
-        splits: The splits on which all candidates to choose from were fitted.
-        stopped: Whether all ``trials`` were made, the ``time`` was up, or it was ``interrupted``.
-        seconds: How long it took.
-        left_out: The kinds of model that there was no time or RAM for.
-    """
-
-    candidates: list[Candidate]
-    splits: list[int]
-    stopped: Stop
-    seconds: float
-    left_out: tuple[str, ...] = ()
-
-    def complete(self) -> list[Candidate]:
-        """The candidates to choose from, the best first."""
-        found = [one for one in self.candidates if one.mean(self.splits) > -math.inf]
-        return sorted(found, key=lambda one: -one.mean(self.splits))
 
 
 def search(
@@ -138,23 +83,6 @@ def search(
         clock.monotonic() - run.started,
         tuple(name for name in run.waiting if not run.count(name)),
     )
-
-
-def best_few(ranked: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates for an ensemble, the best first: the best of every kind before more of one.
-
-    Variations of one candidate err alike, and a mean of them gains little.
-
-    Args:
-        ranked: All candidates, the best first.
-    """
-    of_kind: dict[str, int] = {}
-    first: list[Candidate] = []
-    rest: list[Candidate] = []
-    for one in ranked:
-        of_kind[one.setting.family] = of_kind.get(one.setting.family, 0) + 1
-        (first if of_kind[one.setting.family] <= _ALIKE else rest).append(one)
-    return sorted((first + rest)[:KEPT], key=ranked.index)
 
 
 class Job(NamedTuple):

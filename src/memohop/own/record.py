@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve
 
 from memohop.intervals import Interval
+from memohop.own.candidate import Search, Stop
 from memohop.own.candidates.family import Family
 from memohop.own.ensemble import at_temperature
 from memohop.own.finish import Chosen
 from memohop.own.later import LaterNodes, measure_later
 from memohop.own.paired import paired_interval
-from memohop.own.portfolio import Search, Stop
 from memohop.own.problem import Outputs, Problem
 from memohop.own.verdict import Answer, answers, of_test
 from memohop.training.metrics import METRICS

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from memohop.intervals import Interval
+from memohop.own.candidate import Candidate, Search
 from memohop.own.candidates.family import Family
 from memohop.own.paired import paired_interval
-from memohop.own.portfolio import Candidate, Search
 from memohop.own.problem import Outputs, Problem
 
 

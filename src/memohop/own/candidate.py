@@ -1,0 +1,87 @@
+"""The settings that a search has tried, with their results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from memohop.own.candidates.family import Fitted, Setting
+
+Stop = Literal["trials", "time", "interrupted"]
+"""Why a search ended."""
+
+_KEPT = 12  # candidates for an ensemble; their models are kept during the search
+_ALIKE = 3  # of one kind, unless there are too few others
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A setting that was tried.
+
+    Attributes:
+        setting: The setting.
+        fits: Its results, by split.
+        scores: The validation score of each.
+        seconds: Roughly the time for one split.
+        spent: The time of all its fits.
+        cut: Whether time was too short for it.
+        tries: How often it was fitted, each time on some splits.
+    """
+
+    setting: Setting
+    fits: dict[int, Fitted] = field(default_factory=dict)
+    scores: dict[int, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    spent: float = 0.0
+    cut: bool = False
+    tries: int = 0
+
+    def mean(self, splits: Sequence[int]) -> float:
+        """The mean validation score over some splits; minus infinity if it lacks one."""
+        found = [self.scores.get(split, -math.inf) for split in splits]
+        return float(np.mean(found)) if found else -math.inf
+
+
+@dataclass(eq=False)
+class Search:
+    """The result of a search.
+
+    Attributes:
+        candidates: All candidates that were tried.
+        splits: The splits on which all candidates to choose from were fitted.
+        stopped: Whether all ``trials`` were made, the ``time`` was up, or it was ``interrupted``.
+        seconds: How long it took.
+        left_out: The kinds of model that there was no time or RAM for.
+    """
+
+    candidates: list[Candidate]
+    splits: list[int]
+    stopped: Stop
+    seconds: float
+    left_out: tuple[str, ...] = ()
+
+    def complete(self) -> list[Candidate]:
+        """The candidates to choose from, the best first."""
+        found = [one for one in self.candidates if one.mean(self.splits) > -math.inf]
+        return sorted(found, key=lambda one: -one.mean(self.splits))
+
+
+def best_few(ranked: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates for an ensemble, the best first: the best of every kind before more of one.
+
+    Variations of one candidate err alike, and a mean of them gains little.
+
+    Args:
+        ranked: All candidates, the best first.
+    """
+    of_kind: dict[str, int] = {}
+    first: list[Candidate] = []
+    rest: list[Candidate] = []
+    for one in ranked:
+        of_kind[one.setting.family] = of_kind.get(one.setting.family, 0) + 1
+        (first if of_kind[one.setting.family] <= _ALIKE else rest).append(one)
+    return sorted((first + rest)[:_KEPT], key=ranked.index)
