@@ -139,3 +139,23 @@ def test_a_later_node_has_the_position_of_one_with_the_same_neighbours():
     assert np.abs(found[0]).max() > 0.1
     other = Inputs(X[:3], ARCS[:, :4], Y[:3])
     assert (view.features(other, Y[:3])[:, at] == 0).all()
+
+
+def test_numbers_beside_many_words_keep_their_means(monkeypatch):
+    monkeypatch.setattr(views, "_WIDE", 6)
+    monkeypatch.setattr(views, "_COMBINED", 2)
+    words = sparse.random_array((40, 9), density=0.1, rng=np.random.default_rng(0))
+    numbers = np.random.default_rng(1).normal(size=(40, 2))
+    x = sparse.csr_array(sparse.hstack([words, numbers]).astype(np.float32))
+    ring = np.stack([np.arange(40), np.roll(np.arange(40), 1)])
+    inputs = Inputs(x, np.hstack([ring, ring[::-1]]), np.arange(40) % 2, of_fit=40)
+    view = View.fit(inputs, "neighbours", 2)
+    columns = [f"w{number}" for number in range(9)] + ["age", "size"]
+    names = view.names(inputs, columns)
+    found = view.features(inputs, inputs.y).toarray()
+    assert len(names) == found.shape[1]
+    at = [names.index(views.Feature("two hops", name)) for name in ("age", "size")]
+    one = (np.roll(numbers, 1, axis=0) + np.roll(numbers, -1, axis=0)) / 2
+    two = (np.roll(one, 1, axis=0) + np.roll(one, -1, axis=0)) / 2
+    assert np.allclose(found[:, at], two, atol=1e-5)
+    assert views.Feature("two hops", "combination 3") in names

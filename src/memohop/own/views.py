@@ -39,6 +39,7 @@ class Feature(NamedTuple):
 
 _WIDE = 256  # from this many columns on, two hops (and one, if dense) are combined
 _COMBINED = 64
+_OFTEN = 0.2  # share of nodes in which a column is not 0, for it to stay by itself
 _POSITIONS = 32  # singular vectors for each direction
 _HOPS: tuple[Literal["one hop", "two hops"], ...] = ("one hop", "two hops")
 _ENTRIES = 30_000_000  # the most in one-hop means of sparse columns that stay separate
@@ -52,7 +53,8 @@ class View:
         sees: The features that a model uses.
         classes: The number of classes; 0 for numbers.
         nodes: The number of nodes of the graph that the rows belong to.
-        components: The combinations ``[combined, features]`` that stand for many columns.
+        components: The combinations ``[combined, features]`` that stand for many columns; a column
+            that stays by itself is one of them.
         one_hop_apart: Whether the means over one hop are of the columns themselves.
         basis: For positions, :math:`\mathbf{D}^{-1/2} \mathbf{V}` of each direction side by side.
     """
@@ -71,11 +73,9 @@ class View:
         x, basis = inputs.x, basis_of(inputs) if sees == "positions" else None
         if sees == "columns" or x.shape[1] <= _WIDE:
             return cls(sees, classes, inputs.nodes, basis=basis)
-        svd = TruncatedSVD(min(_COMBINED, *(size - 1 for size in x.shape)), random_state=0).fit(x)
         degrees = inputs.neighbourhood.both.sum(axis=1)
         apart = sparse.issparse(x) and float(degrees @ np.diff(x.indptr)) < _ENTRIES
-        components = svd.components_.astype(np.float32)
-        return cls(sees, classes, inputs.nodes, components, apart, basis)
+        return cls(sees, classes, inputs.nodes, _components(x), apart, basis)
 
     def features(self, inputs: Inputs, known: NDArray[Any]) -> Matrix:
         """The features of every node.
@@ -112,7 +112,7 @@ class View:
             return own
         few, ways = list(columns), inputs.neighbourhood.ways
         if self.components is not None:
-            few = [f"combination {number}" for number in range(1, len(self.components) + 1)]
+            few = [_name(row, columns, number) for number, row in enumerate(self.components, 1)]
         found = own + [Feature("degree", name) for name in inputs.neighbourhood.degrees()[1]]
         found += [Feature(hop, name) for hop in _HOPS for name in few]
         if self.components is not None and self.one_hop_apart:
@@ -170,6 +170,33 @@ class View:
             rows = saved.tensors["components"].numel() // sizes.features
             view = replace(view, components=saved.array("components", (rows, sizes.features)))
         return view
+
+
+def _components(x: Matrix) -> NDArray[np.float32]:
+    """Combinations of many columns: those that are rarely 0 by themselves, and a few of the others.
+
+    A table may have some numbers beside thousands of words: means of the numbers are worth more
+    than those of words, and must not drown in them.
+    """
+    filled = np.asarray((x != 0).sum(axis=0)).ravel() / x.shape[0]
+    often = np.flatnonzero(filled >= _OFTEN)
+    if len(often) > _WIDE / 2:  # mostly numbers
+        often = often[:0]
+    others = np.ones(x.shape[1], dtype=np.float32)
+    others[often] = 0
+    count = min(_COMBINED, *(size - 1 for size in x.shape))
+    rest = x @ sparse.diags_array(others) if sparse.issparse(x) else x * others
+    svd = TruncatedSVD(count, random_state=0).fit(rest)
+    alone = np.zeros((len(often), x.shape[1]), dtype=np.float32)
+    alone[np.arange(len(often)), often] = 1
+    return np.vstack([alone, svd.components_]).astype(np.float32)
+
+
+def _name(row: NDArray[np.float32], columns: Sequence[str], number: int) -> str:
+    """The column that stays by itself, or the number of a combination."""
+    used = np.flatnonzero(row)
+    alone = len(used) == 1 and row[used[0]] == 1
+    return columns[used[0]] if alone else f"combination {number}"
 
 
 def side_by_side(parts: list[Matrix]) -> Matrix:
