@@ -19,8 +19,10 @@ from scipy import sparse
 import memohop
 from memohop import DataError, GraphClassifier, GraphRegressor, MMPClassifier, UsageError
 from memohop.own import folder as files
-from memohop.own import keep
+from memohop.own import keep, views
 from memohop.own.candidates import networks
+from memohop.own.candidates.family import Setting
+from memohop.own.candidates.linear import LinearFamily
 from memohop.own.candidates.spaces import SPACES
 from memohop.own.candidates.tree_text import END, check_trees
 from memohop.own.ensemble import Component, Ensemble
@@ -397,3 +399,23 @@ def test_every_option_that_a_search_may_choose_can_be_read_again(name):
         for options in axis.values():
             again = json.loads(json.dumps(options))
             assert checked_options(name, again).items() >= options.items()
+
+
+def test_views_that_share_their_combinations_are_saved(tmp_path, monkeypatch):
+    """With many columns, kinds that see neighbours, rows and positions share what they combine."""
+    monkeypatch.setattr(views, "_WIDE", 2)
+    names = np.array(["ham", "spam"])[tiny_problem().y]
+    model = GraphClassifier(models=["linear+neighbours", "linear+rows"], **FAST)
+    model.fit(tiny_problem().x, names, ring(60))
+    problem = tiny_problem()
+    parts = []
+    for family in ("linear+neighbours", "linear+rows"):
+        kind = LinearFamily(family, "rows" if family.endswith("rows") else "neighbours")
+        (fits,) = kind.fit(problem, [Setting(family, {}, {"freedom": 1.0})], [0], keep=True)
+        parts.append(Component(Setting(family, {}, {"freedom": 1.0}), 0.5, (fits[0].part,)))
+    shared = [one.models[0].view.components for one in parts]
+    assert shared[0] is shared[1]
+    model.model_ = Ensemble(tuple(parts))
+    model.save(tmp_path / "model")
+    again = memohop.load_model(tmp_path / "model")
+    assert np.allclose(again.predict_proba(), model.predict_proba(), atol=1e-6)

@@ -71,8 +71,8 @@ class Saved:
 
 
 def as_tensors(**arrays: NDArray[np.float32]) -> dict[str, Tensor]:
-    """Arrays in the form that safetensors takes."""
-    return {name: torch.from_numpy(np.ascontiguousarray(one)) for name, one in arrays.items()}
+    """Arrays in the form that safetensors takes: copies, since it refuses shared ones."""
+    return {name: torch.from_numpy(np.array(one, order="C")) for name, one in arrays.items()}
 
 
 def checked_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
