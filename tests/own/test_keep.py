@@ -11,8 +11,6 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from scipy import sparse
 
@@ -24,7 +22,6 @@ from memohop.own.candidates import networks
 from memohop.own.candidates.family import Setting
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.candidates.spaces import SPACES
-from memohop.own.candidates.tree_text import END, check_trees
 from memohop.own.ensemble import Component, Ensemble
 from memohop.own.record import FitRecord
 from memohop.own.saved import checked_options
@@ -341,56 +338,6 @@ def test_a_wrong_graph_is_refused(model, change):
     changed(model, "sha256", path.name, value=files.sha256(path.read_bytes()))
     with pytest.raises(DataError, match="does not describe a model"):
         memohop.load_model(model)
-
-
-@pytest.fixture(scope="module")
-def trees(classifier):
-    return classifier.model_.components[3].models[0].saved().text
-
-
-def with_its_sizes(text):
-    """As LightGBM reads them, so that what is changed inside a tree is read, too."""
-    header, *blocks = re.split("(?=Tree=)", text.removesuffix(END))
-    sizes = " ".join(str(len(block)) for block in blocks)
-    return re.sub("tree_sizes=.*", f"tree_sizes={sizes}", header) + "".join(blocks) + END
-
-
-@pytest.mark.fuzz
-@given(data=st.data())
-def test_trees_that_were_changed_are_refused_or_work(classifier, trees, data):
-    """LightGBM would follow any index: this test would crash."""
-    lines = trees.split("\n")
-    start = next(number for number, line in enumerate(lines) if line.startswith("Tree="))
-    number = data.draw(st.integers(0, min(len(lines), start + 40) - 1))
-    words = re.split("([= ])", lines[number])
-    index = data.draw(st.integers(0, len(words) - 1))
-    words[index] = data.draw(
-        st.sampled_from(["", "-1", "-9", "0", "3", "9999999", "nan", "x", "="])
-    )
-    lines[number] = "".join(words)
-    text = with_its_sizes("\n".join(lines))
-    part = classifier.model_.components[3].models[0]
-    sizes = keep.Sizes(3, 2, 60, False)
-    try:
-        found = type(part).from_saved(keep.Saved({}, text=text), part.view, sizes)
-    except UsageError:
-        return
-    assert found.outputs(classifier.graph_).shape == (60, 2)
-
-
-def test_trees_for_something_else_are_refused(trees):
-    assert with_its_sizes(trees) == trees
-    assert check_trees(trees, {"objective": "binary"}) > 3
-    for text, goal in (
-        ("", "binary"),
-        (trees, "regression"),
-        (trees.replace(END, ""), "binary"),
-        (trees.replace("num_cat=0", "num_cat=1", 1), "binary"),
-        (with_its_sizes(trees.replace("left_child=", "left_child=0 ", 1)), "binary"),
-        (trees + END, "binary"),
-    ):
-        with pytest.raises(UsageError):
-            check_trees(text, {"objective": goal})
 
 
 @pytest.mark.parametrize("name", SPACES)

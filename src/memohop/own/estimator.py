@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time as clock
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 _SEEDS = 2**31 - 1
 
 
-class GraphEstimator(BaseEstimator):  # type: ignore[misc]
+class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """What classifiers and regressors of nodes have in common.
 
     ``fit`` tries linear models and boosted trees on the columns, the same with features of the
@@ -318,18 +319,18 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         """How networks are trained."""
         return Rules()
 
+    @abstractmethod
     def _targets(self, labels: GivenLabels) -> NDArray[Any]:
         """Class numbers, or the numbers to predict, of all nodes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _objective(self, target: NDArray[Any]) -> Objective:
         """Loss and score."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _class_names(self) -> list[str]:
         """The names of the classes; empty if numbers are predicted."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _score(self, truth: NDArray[Any], found: Outputs, weight: NDArray[Any] | None) -> float:
         """The metric of the outputs for some nodes, given their targets."""
-        raise NotImplementedError
