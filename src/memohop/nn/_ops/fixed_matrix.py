@@ -21,7 +21,8 @@ class _Values:
     def __init__(
         self, pattern: Pattern, values: Tensor, factors: tuple[Tensor, Tensor] | None
     ) -> None:
-        self.pattern, self.values, self.csr = pattern, values, pattern.csr(values)
+        self.pattern, self.values = pattern, values.contiguous()
+        self.csr = pattern.csr(self.values)
         self.factors = factors
         self.share = len(pattern) / max(1, math.prod(pattern.shape))  # of stored entries
         self.made: dict[Any, Any] = {}  # other forms of the matrix that kernels keep
@@ -38,16 +39,20 @@ class FixedMatrix(_Values):
         values: ``[entries]``.
         factors: if each value is the product of a number of its row and one of its column,
             these numbers.
+        turned: the values in the order of the transpose's entries, if they are known.
     """
 
     def __init__(
-        self, pattern: Pattern, values: Tensor, factors: tuple[Tensor, Tensor] | None = None
+        self,
+        pattern: Pattern,
+        values: Tensor,
+        factors: tuple[Tensor, Tensor] | None = None,
+        turned: Tensor | None = None,
     ) -> None:
-        turned = None if factors is None else (factors[1], factors[0])
-        self._hold(
-            _Values(pattern, values, factors),
-            _Values(pattern.transpose, values[pattern.order], turned),
-        )
+        swapped = None if factors is None else (factors[1], factors[0])
+        if turned is None:
+            turned = values.index_select(0, pattern.order32)
+        self._hold(_Values(pattern, values, factors), _Values(pattern.transpose, turned, swapped))
 
     def _hold(self, own: _Values, turned: _Values) -> None:
         vars(self).update(vars(own))
