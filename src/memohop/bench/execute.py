@@ -33,7 +33,7 @@ def execute(
     device: str = "cpu",
     memory: int | None = None,
     progress: Progress | None = None,
-    **spread: Any,
+    **how: Any,
 ) -> list[MemberResult]:
     """Train runs of one model on one dataset, in as few populations as possible.
 
@@ -43,7 +43,7 @@ def execute(
         device: ``cpu`` or ``cuda``.
         memory: The most bytes to use.
         progress: Called as ``progress(done, total)`` with counts of member-epochs.
-        **spread: How several workers train, see :func:`memohop.train`; by default one does.
+        **how: Other arguments of :func:`memohop.train`, such as the number of workers.
 
     Returns:
         One result for each run, in their order, with the seconds that it took.
@@ -65,7 +65,7 @@ def execute(
             device=device,
             memory=memory,
             progress=None if progress is None else _shifted(progress, finished, total),
-            **spread,
+            **how,
         )
         finished += settings.epochs * len(population)
         seconds = (time.perf_counter() - start) / len(population)

@@ -61,6 +61,8 @@ def train(
     data_option: list[str] | None = None,
     device: Device = "cpu",
     memory: Memory = None,
+    states: Literal["bfloat16"] | None = None,
+    recompute: bool = False,
     workers: int | None = None,
     ray: str | None = None,
     cut: Literal["contiguous", "metis"] = "contiguous",
@@ -93,6 +95,9 @@ def train(
         features: As published (raw, the default), each row divided by its sum (row), or all divided
             by the root mean square of those that are not 0 (scaled).
         data_option: An option of the dataset as name=value, such as homophily=0.1; may be repeated.
+        states: Give states of nodes 16 bits: half of the bytes, and results differ a little.
+        recompute: Compute rounds of a +mmp model again in the backward pass instead of keeping
+            them: fewer bytes, more time. Members are trained one at a time.
         workers: How many processes train, as workers of a Ray cluster; by default this one alone.
         ray: Address of the cluster, or auto; by default one is started on this machine.
         cut: Blocks of consecutive nodes, or those of METIS, between which few arcs run.
@@ -158,6 +163,8 @@ def train(
             root=data,
             device=device,
             memory=limit,
+            states=states,
+            recompute=recompute,
             progress=progress if is_first else None,
             workers=workers,
             ray=ray,
@@ -183,6 +190,7 @@ def train(
             "features": settings.features,
             "device": device,
             **({} if workers is None else {"workers": workers}),
+            **({} if states is None else {"states": states}),
             **{f"data_{name}": value for name, value in settings.data.items()},
             **({} if split is None else {"data_split": split}),
         },

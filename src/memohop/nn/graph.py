@@ -87,7 +87,8 @@ class Graph:
             pattern = Pattern.symmetric(*(part.to(device, torch.int32) for part in parts))
         else:
             ends = np.repeat(np.arange(num_nodes), np.diff(counts.indptr)), counts.indices
-            pattern = Pattern(*(torch.from_numpy(end).to(device) for end in ends), shape)
+            row, col = (torch.from_numpy(end).to(device) for end in ends)
+            pattern = Pattern(row, col, shape)
         weight = torch.from_numpy(counts.data).to(device, torch.get_default_dtype())
         self._fill(pattern, weight)
 

@@ -27,6 +27,7 @@ from memohop.training.optimiser import OPTIMISERS
 from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.schedule import Schedule
 from memohop.training.task import Task
+from memohop.training.thrift import NO_THRIFT, Thrift
 from memohop.training.watch import Watch
 
 _TRAIN, _VAL, _TEST = range(3)
@@ -49,6 +50,7 @@ class Population:
             several members do, and one of our networks on devices where members round alike in
             any population (:class:`~memohop.training.device.Traits`). It never changes later,
             even if a single member is left.
+        thrift: how to take fewer bytes.
     """
 
     def __init__(
@@ -62,9 +64,12 @@ class Population:
         rules: Rules = DEFAULT_RULES,
         keep_models: bool = False,
         vectorised: bool | None = None,
+        thrift: Thrift = NO_THRIFT,
     ) -> None:
         device = task.y.device
         self.task, self.members, self.rules = task, list(members), rules
+        assert len(members) == 1 or not thrift.recompute, "members come one at a time"
+        self._thrift, self._inputs = thrift, thrift.of_inputs(task.inputs)
         networks = [build_seeded(build, member.seed) for member in members]
         self.model = networks[0].train()
         self.eval_model = copy.deepcopy(self.model).eval()
@@ -91,8 +96,9 @@ class Population:
         self.lam = per_member("lam")
         if vectorised is None:
             vectorised = len(members) > 1 or (self.is_ours and traits_of(device).rounds_alike)
-        self.vectorised = vectorised
+        self.vectorised = vectorised and not thrift.recompute
         if isinstance(self.model, NodeModel):
+            self.model.recomputes = thrift.recompute
             self.model.penalised = any(member.lam > 0 for member in members)
         self.masks = task.masks[per_member("split", torch.int64)]
         label_rate = self.model.label_rate if isinstance(self.model, NodeModel) else None
@@ -290,10 +296,11 @@ class Population:
         """Logits and penalty of one network."""
         # Our networks share modules, not tensors, and swapping a shared module twice would not
         # restore its own tensors.
-        output = functional_call(
-            model, (params, buffers), self.task.inputs, tie_weights=not self.is_ours
-        )
-        return output if isinstance(output, tuple) else (output, None)
+        tensors = self._thrift.of_parameters(params), buffers
+        output = functional_call(model, tensors, self._inputs, tie_weights=not self.is_ours)
+        logits, penalty = output if isinstance(output, tuple) else (output, None)
+        dtype = self.params.dtype
+        return logits.to(dtype), None if penalty is None else penalty.to(dtype)
 
     def _losses_and_logits(self, key: Tensor) -> tuple[Tensor, Tensor]:
         """Of every member, ``[B]`` and ``[B, N, C]``, ready for the gradient."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from memohop.nn._backends.table import serve
 from memohop.nn._backends.torch.side_by_side import side_by_side
-from memohop.nn._ops.operation import Operation
+from memohop.nn._ops.operation import Operation, in_single
 from memohop.nn._ops.pattern import Pattern, multiply
 
 _SIDE_BY_SIDE = 64  # up to this many columns, narrow matrices are multiplied as one
@@ -76,9 +77,12 @@ class FixedMatrix(_Values):
 def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None) -> Tensor:
     """``K`` products with constant values: dense ``[K, columns, D]`` to ``[K, rows, D]``.
 
-    A bias ``[K, D]`` is added to every row.
+    A bias ``[K, D]`` is added to every row. Operands may be of bfloat16 beside float32 values.
     """
-    return _FixedProduct.apply(matrix.pattern.collect(dense), bias, matrix)
+    dense = matrix.pattern.collect(dense)
+    if dense.dtype == torch.bfloat16 and serve("fixed_product", dense, matrix) is None:
+        return in_single(_FixedProduct.apply, dense, bias, matrix)
+    return _FixedProduct.apply(dense, bias, matrix)
 
 
 class _FixedProduct(Operation):

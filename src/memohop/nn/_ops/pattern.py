@@ -21,7 +21,7 @@ from torch import Tensor
 from memohop.data.sparse_features import csr_tensor
 from memohop.errors import UsageError
 from memohop.nn._backends.table import serve
-from memohop.nn._ops.operation import Operation
+from memohop.nn._ops.operation import Operation, in_single
 
 _MOST = (1 << 31) - 1  # entries, rows or columns that 32-bit numbers count
 
@@ -245,7 +245,7 @@ def _check_size(entries: int, shape: tuple[int, int]) -> None:
 
 def weighted_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
     """``K`` products at once: values ``[K, entries]``, dense ``[K, columns, D]``."""
-    return _WeightedProduct.apply(values, pattern.collect(dense), pattern)
+    return in_single(_WeightedProduct.apply, values, pattern.collect(dense), pattern)
 
 
 def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
@@ -254,7 +254,7 @@ def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
     ``left`` is ``[K, rows, D]``, ``right`` is ``[K, columns, D]``, the result ``[K, entries]``:
     the gradient of :func:`weighted_product` with respect to its values.
     """
-    return _Inner.apply(left, pattern.collect(right), pattern)
+    return in_single(_Inner.apply, left, pattern.collect(right), pattern)
 
 
 def _transposed_product(values: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:

@@ -1,0 +1,61 @@
+"""How one device holds a larger graph: fewer digits of the states, or fewer of them kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from memohop.errors import UsageError, check_choice
+from memohop.networks import NodeModel
+
+
+@dataclass(frozen=True)
+class Thrift:
+    """What a population does to take fewer bytes.
+
+    Attributes:
+        states: ``"bfloat16"`` to compute states of nodes, between the features and the logits, with
+            16 bits; None for the type of the parameters. Parameters, their gradients' sums over
+            arcs, loss and scores keep their type.
+        recompute: whether the backward pass computes each round again, which takes a third more
+            products, instead of keeping its results. Members are then trained one at a time.
+    """
+
+    states: Literal["bfloat16"] | None = None
+    recompute: bool = False
+
+    def __post_init__(self) -> None:
+        if self.states is not None:
+            check_choice("states", self.states, ("bfloat16",))
+
+    def check(self, network: nn.Module, name: str) -> None:
+        """Refuse what a network cannot do."""
+        if self.recompute and not (isinstance(network, NodeModel) and _has_rounds(network)):
+            raise UsageError(
+                f"recompute=True is for networks in rounds, such as gcn+mmp, and {name} is none"
+            )
+        if self.states is not None and not isinstance(network, NodeModel):
+            raise UsageError(f"states={self.states!r} is for networks of this library")
+
+    def of_inputs(self, inputs: tuple[Any, Any]) -> tuple[Any, Any]:
+        """Features and graph, the features with as few bits as the states."""
+        features, graph = inputs
+        if self.states is not None and isinstance(features, Tensor):
+            features = features.to(torch.bfloat16)
+        return features, graph
+
+    def of_parameters(self, params: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Parameters with as few bits as the states; gradients go through to those with more."""
+        if self.states is None:
+            return params
+        return {name: value.to(torch.bfloat16) for name, value in params.items()}
+
+
+NO_THRIFT = Thrift()
+
+
+def _has_rounds(network: NodeModel) -> bool:
+    return network.recomputes is not None
