@@ -50,7 +50,7 @@ class Population:
             several members do, and one of our networks on devices where members round alike in
             any population (:class:`~memohop.training.device.Traits`). It never changes later,
             even if a single member is left.
-        thrift: how to take fewer bytes.
+        thrift: how to take fewer bytes; the task is of it, too (:meth:`Thrift.of_task`).
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Population:
         device = task.y.device
         self.task, self.members, self.rules = task, list(members), rules
         assert len(members) == 1 or not thrift.recompute, "members come one at a time"
-        self._thrift, self._inputs = thrift, thrift.of_inputs(task.inputs)
+        self._thrift = thrift
         networks = [build_seeded(build, member.seed) for member in members]
         self.model = networks[0].train()
         self.eval_model = copy.deepcopy(self.model).eval()
@@ -118,7 +118,7 @@ class Population:
     def step(self) -> None:
         """One epoch of every member: gradient, update, evaluation, keeping the best."""
         key = self.keys.index_select(1, self.epoch[None])[:, 0]
-        with invariant_products(self.params.device):
+        with invariant_products(self.params.device, alone=self._thrift.recompute):
             loss, _ = self._ahead or self._losses_and_logits(key)
             self.optimiser.step(self._gradient(loss), self.epoch)
             if self.looks_ahead:  # without dropout, the next step starts with this evaluation
@@ -297,7 +297,7 @@ class Population:
         # Our networks share modules, not tensors, and swapping a shared module twice would not
         # restore its own tensors.
         tensors = self._thrift.of_parameters(params), buffers
-        output = functional_call(model, tensors, self._inputs, tie_weights=not self.is_ours)
+        output = functional_call(model, tensors, self.task.inputs, tie_weights=not self.is_ours)
         logits, penalty = output if isinstance(output, tuple) else (output, None)
         dtype = self.params.dtype
         return logits.to(dtype), None if penalty is None else penalty.to(dtype)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from memohop.errors import UsageError, check_choice
 from memohop.networks import NodeModel
+from memohop.training.task import Task
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,12 @@ class Thrift:
         if self.states is not None and not isinstance(network, NodeModel):
             raise UsageError(f"states={self.states!r} is for networks of this library")
 
-    def of_inputs(self, inputs: tuple[Any, Any]) -> tuple[Any, Any]:
-        """Features and graph, the features with as few bits as the states."""
-        features, graph = inputs
-        if self.states is not None and isinstance(features, Tensor):
-            features = features.to(torch.bfloat16)
-        return features, graph
+    def of_task(self, task: Task) -> Task:
+        """The data, with as few bits for dense features as for the states."""
+        features, graph = task.inputs
+        if self.states is None or not isinstance(features, Tensor):
+            return task
+        return replace(task, inputs=(features.to(torch.bfloat16), graph))
 
     def of_parameters(self, params: dict[str, Tensor]) -> dict[str, Tensor]:
         """Parameters with as few bits as the states; gradients go through to those with more."""

@@ -150,7 +150,7 @@ def train(
     with reporting_out_of_memory(f"building {name}", lower="hidden_channels or num_layers"):
         network = build_seeded(build, seed=0)
         thrift.check(network, name)
-        task = make_task(data, network, found_device, features)
+        task = thrift.of_task(make_task(data, network, found_device, features))
     check_splits(members, task.y, task.masks, task.objective)
 
     total = epochs * len(members)
