@@ -192,3 +192,11 @@ def test_torch_is_what_agree_compares():
     agree(group, "d" * 64)
     assert seen[0]["PyTorch"] == torch.__version__
     assert seen[0]["the data"] == "d" * 16
+
+
+@pytest.mark.parametrize("given", [{"states": "bfloat16"}, {"recompute": True}])
+def test_fewer_bytes_are_for_one_device(given, data):
+    blocks = partition(data.edge_index, data.num_nodes, 2)
+    (name,) = given
+    with pytest.raises(memohop.UsageError, match=f"{name}=.* is for a whole graph on one device"):
+        PartsRun(data, "gcn+mmp", [Member()], blocks, **given)

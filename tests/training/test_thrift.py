@@ -74,7 +74,7 @@ def test_both_take_fewer_bytes():
 
 
 def test_what_cannot_be_asked_for(data):
-    with pytest.raises(UsageError, match=r"recompute=True is for networks in rounds.*gcn is none"):
+    with pytest.raises(UsageError, match=r"networks with memory, such as gcn\+mmp, not for gcn;"):
         train(data, "gcn", [Member()], epochs=1, recompute=True)
     with pytest.raises(UsageError, match="states must be"):
         train(data, "gcn+mmp", [Member()], epochs=1, states="float16")

@@ -34,12 +34,17 @@ class Thrift:
 
     def check(self, network: nn.Module, name: str) -> None:
         """Refuse what a network cannot do."""
-        if self.recompute and not (isinstance(network, NodeModel) and _has_rounds(network)):
+        ours = isinstance(network, NodeModel)
+        if self.recompute and not (ours and network.recomputes is not None):
             raise UsageError(
-                f"recompute=True is for networks in rounds, such as gcn+mmp, and {name} is none"
+                f"recompute=True is for networks with memory, such as gcn+mmp, not for {name}; "
+                "leave it out"
             )
-        if self.states is not None and not isinstance(network, NodeModel):
-            raise UsageError(f"states={self.states!r} is for networks of this library")
+        if self.states is not None and not ours:
+            raise UsageError(
+                f"states={self.states!r} is for networks of this library, not for {name}; "
+                "leave it out"
+            )
 
     def of_task(self, task: Task) -> Task:
         """The data, with as few bits for dense features as for the states."""
@@ -56,7 +61,3 @@ class Thrift:
 
 
 NO_THRIFT = Thrift()
-
-
-def _has_rounds(network: NodeModel) -> bool:
-    return network.recomputes is not None
