@@ -298,9 +298,8 @@ class Population:
         # restore its own tensors.
         tensors = self._thrift.of_parameters(params), buffers
         output = functional_call(model, tensors, self.task.inputs, tie_weights=not self.is_ours)
-        logits, penalty = output if isinstance(output, tuple) else (output, None)
-        dtype = self.params.dtype
-        return logits.to(dtype), None if penalty is None else penalty.to(dtype)
+        found = output if isinstance(output, tuple) else (output, None)
+        return self._thrift.of_outputs(found, self.params.dtype)
 
     def _losses_and_logits(self, key: Tensor) -> tuple[Tensor, Tensor]:
         """Of every member, ``[B]`` and ``[B, N, C]``, ready for the gradient."""

@@ -19,8 +19,8 @@ class Thrift:
 
     Attributes:
         states: ``"bfloat16"`` to compute states of nodes, between the features and the logits, with
-            16 bits; None for the type of the parameters. Parameters, their gradients' sums over
-            arcs, loss and scores keep their type.
+            16 bits; None for the type of the parameters. Parameters, loss and scores keep their
+            type, and so do sums inside of products.
         recompute: whether the backward pass computes each round again, which takes a third more
             products, instead of keeping its results. Members are then trained one at a time.
     """
@@ -58,6 +58,15 @@ class Thrift:
         if self.states is None:
             return params
         return {name: value.to(torch.bfloat16) for name, value in params.items()}
+
+    def of_outputs(
+        self, outputs: tuple[Tensor, Tensor | None], dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits and penalty with as many bits as the parameters."""
+        if self.states is None:
+            return outputs
+        logits, penalty = outputs
+        return logits.to(dtype), None if penalty is None else penalty.to(dtype)
 
 
 NO_THRIFT = Thrift()
