@@ -1,5 +1,7 @@
 """Training on a GPU: captured, eager, alone, twice. Skipped where there is none."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -124,6 +126,27 @@ def test_fewer_bytes(features, data):
     np.testing.assert_allclose(plain.loss_curve, half.loss_curve, atol=2e-2)
     (both,) = train(data, "gcn+mmp", members, states="bfloat16", recompute=True, **call)
     np.testing.assert_allclose(half.loss_curve, both.loss_curve, atol=2e-2)
+
+
+@pytest.fixture
+def every_warning():
+    """Warnings that PyTorch would give only once in a process."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(before)
+
+
+@pytest.mark.usefixtures("every_warning")
+@pytest.mark.parametrize("capture", [True, False])
+@pytest.mark.parametrize("states", [None, "bfloat16"])
+def test_recomputation_gives_no_warning(states, capture, data):
+    members = [Member(seed=seeded(i), lam=0.2 * i) for i in range(2)]
+    call = {"epochs": EPOCHS, "device": "cuda", "capture": capture, "features": "dense"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="Sparse ")  # given at import, once
+        train(data, "gcn+mmp", members, recompute=True, states=states, **call)
 
 
 @pytest.mark.usefixtures("unplanned")

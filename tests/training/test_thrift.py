@@ -40,6 +40,29 @@ def test_recomputation_changes_nothing(kind, name, options, request):
                 torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("options", [{}, EVERYTHING], ids=["plain", "everything"])
+def test_recomputation_leaves_nothing_behind(options, data):
+    way = Thrift(recompute=True)
+    build = make_builder("gcn+mmp", data, options)
+    task = make_task(data, build(), torch.device("cpu"), "dense")
+    population = Population(task, build, [Member()], epochs=2, thrift=way)
+    own = {name: id(value) for name, value in population.model.named_parameters()}
+    loss, logits = population._losses_and_logits(population.keys[:, 0])
+    for leaf in population._leaves.values():
+        accumulator(leaf).metadata["step"] = "the first"
+    population._gradient(loss)
+    del loss, logits
+    assert own == {name: id(value) for name, value in population.model.named_parameters()}
+    # A node that outlives its step keeps the step's stream of a GPU, and PyTorch warns of it when
+    # a step on another stream follows.
+    assert not any(accumulator(leaf).metadata for leaf in population._leaves.values())
+
+
+def accumulator(leaf):
+    """The node at which gradients of a leaf arrive; there is one as long as anything holds it."""
+    return torch.autograd.graph.get_gradient_edge(leaf).node
+
+
 def test_states_of_bfloat16_change_little(data):
     members = [Member(seed=seeded(i), lam=0.1 * i) for i in range(2)]
     for name in ("gcn+mmp", "gat", "gcn-res"):

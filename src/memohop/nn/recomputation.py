@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch import nn
@@ -24,7 +24,7 @@ def recomputed(module: nn.Module, method: Callable[..., Any], *inputs: Any) -> A
         method: the method, or any function of them.
         *inputs: its arguments; an object that is no tensor is passed on.
     """
-    held = {f"module.{name}": value for name, value in _tensors(module)}
+    held = dict(_tensors(module))
     position, caller = current_position(), _Caller(module, method)
 
     def call(*inputs: Any) -> Any:
@@ -34,11 +34,15 @@ def recomputed(module: nn.Module, method: Callable[..., Any], *inputs: Any) -> A
     return checkpoint(call, *inputs, use_reentrant=False, preserve_rng_state=position is None)
 
 
-def _tensors(module: nn.Module) -> list[tuple[str, Any]]:
-    return [
-        *module.named_parameters(remove_duplicate=False),
-        *module.named_buffers(remove_duplicate=False),
-    ]
+def _tensors(module: nn.Module) -> Iterator[tuple[str, Any]]:
+    """Parameters and buffers by name, and those of a module that is shared by one name alone.
+
+    Swapping a shared module's tensors twice would not restore its own: it would keep those of the
+    step before, and with them the step's autograd graph.
+    """
+    for name, part in module.named_modules(prefix="module"):
+        for own in (part.named_parameters, part.named_buffers):
+            yield from own(name, recurse=False)
 
 
 class _Caller(nn.Module):
