@@ -2,6 +2,7 @@
 
     python benchmarks/one_device.py --arcs 1e8,3e8,1e9 --device cuda
     python benchmarks/one_device.py --arcs 1e6 --device cpu
+    python benchmarks/one_device.py --arcs 1e8 --device cuda --inside
 
 Trains one member of ``gcn+mmp`` (64 features, 64 wide, two rounds, dropout, five classes, half of
 the nodes labelled) on a random undirected graph made on the device, with 40 arcs a node. An epoch
@@ -10,6 +11,9 @@ peak is of all tensors on a GPU, and of those of a step on a CPU; the graph's by
 former. Each size is a process of its own. The loss after the last epoch is a check: it is nearly
 the same in all lines of one size. The ways that take least come first: one that runs out of memory
 leaves little to the next.
+
+``--inside`` looks into an epoch instead: the bytes that an evaluation alone and the whole epoch
+take beside what is held, and on a GPU the kernels that take the time.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -34,6 +38,7 @@ from memohop.training.member import Member
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification
 from memohop.training.population import Population
+from memohop.training.room import peak_bytes
 from memohop.training.task import Task
 from memohop.training.thrift import Thrift
 
@@ -51,8 +56,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--arcs", default="1e6")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--inside", action="store_true")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.inside:
+        for arcs in arguments.arcs.split(","):
+            look_inside(int(float(arcs)), torch.device(arguments.device))
+        return
     if arguments.one:
         for row in measured(int(float(arguments.arcs)), torch.device(arguments.device)):
             print(json.dumps(row), flush=True)
@@ -97,13 +107,7 @@ def epochs_of(task: Task, way: Thrift, device: torch.device) -> dict[str, float]
     task = way.of_task(task)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    population = Population(
-        task,
-        lambda: build("gcn+mmp", CHANNELS, CLASSES),
-        [Member(lr=0.03)],
-        epochs=WARM_UP + EPOCHS,
-        thrift=way,
-    )
+    population = make_population(task, way)
     taken, step = [], captured(population.step, device)
     for _ in range(WARM_UP + EPOCHS):
         wait(device)
@@ -117,10 +121,46 @@ def epochs_of(task: Task, way: Thrift, device: torch.device) -> dict[str, float]
         if task.inputs[0] is not features:  # the other ways' copy
             peak -= features.numel() * features.element_size()
     else:
-        from memohop.training.room import peak_bytes
-
         peak = peak_bytes(lambda: Population.step(again(population)))
     return {"seconds": statistics.median(taken[WARM_UP:]), "peak": peak, "loss": loss}
+
+
+def look_inside(arcs: int, device: torch.device) -> None:
+    """Print the bytes of an evaluation and of an epoch, way by way, and the longest kernels."""
+    task = make_task(arcs // DEGREE, arcs // 2, device)
+    for way in WAYS:
+        population = make_population(way.of_task(task), way)
+        population.step()
+        evaluation, epoch = (
+            bytes_beside(call, device) / 2**30 for call in (population._logits, population.step)
+        )
+        print(f"{way}: evaluation {evaluation:.2f} GiB, epoch {epoch:.2f} GiB", flush=True)
+        if device.type == "cuda":
+            with torch.profiler.profile(acc_events=True) as profile:
+                population.step()
+                wait(device)
+            print(profile.key_averages().table(sort_by="device_time_total", row_limit=16))
+
+
+def bytes_beside(call: Callable[[], object], device: torch.device) -> int:
+    """The most bytes of tensors during the call, beside those that were held before it."""
+    if device.type != "cuda":
+        return peak_bytes(call)
+    held = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    call()
+    return torch.cuda.max_memory_allocated(device) - held
+
+
+def make_population(task: Task, way: Thrift) -> Population:
+    """The member that is trained."""
+    return Population(
+        task,
+        lambda: build("gcn+mmp", CHANNELS, CLASSES),
+        [Member(lr=0.03)],
+        epochs=WARM_UP + EPOCHS,
+        thrift=way,
+    )
 
 
 def again(population: Population) -> Population:

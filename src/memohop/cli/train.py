@@ -95,7 +95,8 @@ def train(
         features: As published (raw, the default), each row divided by its sum (row), or all divided
             by the root mean square of those that are not 0 (scaled).
         data_option: An option of the dataset as name=value, such as homophily=0.1; may be repeated.
-        states: Give states of nodes 16 bits: half of the bytes, and results differ a little.
+        states: Give states of nodes 16 bits: up to half of the bytes on a GPU, and results differ
+            a little.
         recompute: Compute rounds of a +mmp model again in the backward pass instead of keeping
             them: fewer bytes, more time. Members are trained one at a time.
         workers: How many processes train, as workers of a Ray cluster; by default this one alone.

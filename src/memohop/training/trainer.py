@@ -119,8 +119,9 @@ def train(
             sparse are sparse then.
         keep_models: whether results carry the parameters of the best epoch.
         capture: on a GPU, whether to capture the step as a CUDA graph and replay it.
-        states: ``"bfloat16"`` for states of nodes with 16 bits, which takes half of the bytes and
-            changes results in their third digit; by default they are as exact as parameters.
+        states: ``"bfloat16"`` for states of nodes with 16 bits, which takes up to half of the bytes
+            on a GPU and changes results in their third digit; by default they are as exact as
+            parameters.
         recompute: whether a network with memory computes each round again in the backward pass
             instead of keeping it, which takes fewer bytes and more time. Members are then trained
             one at a time.
