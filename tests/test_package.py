@@ -153,6 +153,19 @@ def test_the_source_archive_gives_the_same_wheel(archives, tmp_path):
     }
 
 
+def test_the_version_is_the_same_everywhere():
+    told = {
+        "pyproject.toml": r'^version = "(.+)"$',
+        "CITATION.cff": r"^version: (.+)$",
+        "CHANGELOG.md": r"^## (\d\S*)",  # the newest comes first
+    }
+    found = {
+        name: re.search(pattern, (ROOT / name).read_text(), re.MULTILINE)[1]
+        for name, pattern in told.items()
+    }
+    assert found == dict.fromkeys(told, __version__)
+
+
 def test_every_dependency_is_imported_somewhere(requirements):
     names = {Requirement(line).name for line in requirements if "extra ==" not in line}
     modules = {"scikit-learn": "sklearn", "markdown-it-py": "markdown_it"}

@@ -56,7 +56,7 @@ def test_a_graph_in_blocks_survives_the_loss_of_a_worker(data):
     assert len(killed) == 1
     np.testing.assert_allclose(found.loss_curve, expected.loss_curve, rtol=0, atol=1e-6)
     assert (found.best_epoch, found.epochs) == (expected.best_epoch, expected.epochs)
-    assert said[0].startswith("the graph is cut for 2 workers (1 member(s) are too few")
+    assert said[0].startswith("the graph is cut for 2 workers (there are too few members")
     _, alive = psutil.wait_procs(workers_of(psutil.Process()), timeout=60)
     assert not alive
 
