@@ -36,24 +36,22 @@ matrix: .venv/.ready
 
 # The oldest and the newest versions that pyproject.toml admits, each in an environment of its own, and
 # a part of the tests. torch stays at its version in constraints.txt: other builds are gigabytes.
-# TORCH=2.11.0 overrides. The newest have every extra; of the oldest only `fast` is tried.
+# TORCH=2.11.0 overrides.
 TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 QUICK := tests/test_quiet.py tests/nn/test_mmp.py tests/nn/test_graph.py tests/networks/test_registry.py \
 	tests/training/test_choice.py tests/own/test_tree_candidates.py tests/own/test_linear_candidates.py \
-	tests/data/tables tests/report/test_svg.py tests/cli/test_cli.py
+	tests/data/tables tests/data/prepared tests/parts/test_partition.py tests/parts/test_ray.py \
+	tests/report/test_svg.py tests/cli/test_cli.py
 
-oldest: .oldest/.ready
-	OMP_NUM_THREADS=1 .oldest/bin/pytest -p no:cacheprovider $(QUICK)
-
-newest: .newest/.ready
-	OMP_NUM_THREADS=1 .newest/bin/pytest -p no:cacheprovider $(QUICK) \
-		tests/data/prepared tests/parts/test_partition.py tests/parts/test_ray.py
+oldest newest: %: .%/.ready
+	OMP_NUM_THREADS=1 .$@/bin/pytest -p no:cacheprovider $(QUICK)
 
 .oldest/.ready: pyproject.toml
 	$(PYTHON) -m venv .oldest
 	.oldest/bin/python -c 'import tomllib; \
 		project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-		wanted = project["dependencies"] + project["optional-dependencies"]["fast"]; \
+		extras = project["optional-dependencies"]; \
+		wanted = sum((extras[name] for name in ("fast", "large", "metis", "ray")), project["dependencies"]); \
 		print(*(one.replace(">=", "==") for one in wanted if not one.startswith("torch>")), \
 			"torch==$(TORCH)", "pytest", "hypothesis", sep="\n")' > .oldest/wanted.txt
 	.oldest/bin/python -m pip install --quiet --disable-pip-version-check --requirement .oldest/wanted.txt --editable .

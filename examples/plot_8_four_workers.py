@@ -2,9 +2,9 @@
 Four workers
 ============
 
-A graph can be cut into blocks, one for each worker, and trained as if it were in one piece: each
-worker holds its own nodes, and fetches what it needs to know of their neighbours from the others.
-The workers are processes of Ray (``pip install 'memohop[ray,metis]'``).
+A graph can be cut into blocks, one for each worker, and a network trained on it as if it were in
+one piece. Each worker holds the nodes of its block, and asks the others for the states of
+neighbours outside. The workers are processes of Ray (``pip install 'memohop[ray,metis]'``).
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ from memohop.parts.partition import partition
 from memohop.report.palette import HUES
 
 # %%
-# Six hundred villages, each linked to the five nearest. Who lives there changes from west to east,
-# and their features say only a little about it.
+# Six hundred villages, each linked to the five nearest. There are three classes, in stripes from
+# west to east, and features that say only a little about them.
 
 draw = np.random.default_rng(3)
 at = draw.random((600, 2))
@@ -47,8 +47,9 @@ print(f"the losses of all {together.epochs} epochs differ by at most {difference
 print(f"best epoch: {alone.best_epoch} and {together.best_epoch}")
 
 # %%
-# What does each of them hold? Its own nodes, and of those at the other end of an arc that was cut
-# the current state, which is fetched whenever the network multiplies by the graph.
+# What does each worker hold? The nodes of its block, with their features and arcs. Where an arc was
+# cut, it fetches the state of the node at the other end whenever the network multiplies by the
+# graph.
 
 blocks = partition(data.edge_index, 600, 4, method="metis")
 owner = np.empty(600, dtype=int)
@@ -61,7 +62,9 @@ for worker in range(4):
     print(f"worker {worker}: {(owner == worker).sum()} nodes of its own, {len(fetched)} fetched")
 
 # %%
-# On the left the four blocks, with the arcs that were cut in grey; on the right the losses.
+# On the left are the four blocks, with the arcs that were cut in grey; on the right the losses,
+# which coincide. Dropout makes them zigzag, and even that is the same: which values are dropped
+# depends on the position in the whole graph, not on the worker.
 
 colour = np.array([HUES[name] for name in ("blue", "orange", "green", "purple")])
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 4.2))

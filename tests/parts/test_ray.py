@@ -12,6 +12,7 @@ import pytest
 
 import memohop
 from memohop import Member
+from memohop.cluster import connected
 from memohop.parts.partition import partition
 from memohop.parts.run import PartsRun
 from memohop.training import train
@@ -22,9 +23,8 @@ ray = pytest.importorskip("ray", reason="Ray is not installed here: pip install 
 
 @pytest.fixture(scope="module")
 def cluster():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    yield
-    ray.shutdown()
+    with connected(None, "run the tests again", cores=2):
+        yield
 
 
 @pytest.fixture(scope="module")
