@@ -170,7 +170,7 @@ def spelled_codes(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _cut(texts: pa.ChunkedArray) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:
     """Some texts at a time: for each word the row of its text, and the words."""
     for start in range(0, len(texts), _ROWS):
-        piece = texts.slice(start, _ROWS).combine_chunks().cast(pa.string())
+        piece = texts.slice(start, _ROWS).cast(pa.string()).combine_chunks()
         lists = pc.split_pattern_regex(pc.utf8_lower(piece), r"[^\pL\pM\pN_]+")
         words, rows = lists.flatten(), pc.list_parent_indices(lists)
         there = pc.greater(pc.binary_length(words), 0)
