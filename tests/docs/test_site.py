@@ -85,7 +85,8 @@ def test_every_page_is_in_the_contents():
     for page in DOCS.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         for block in re.findall(r"^```{toctree}\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-            names = [line for line in block.splitlines() if line and not line.startswith(":")]
+            lines = [line for line in block.splitlines() if line and not line.startswith(":")]
+            names = [re.sub(r"^.+<(\S+)>$", r"\1", line) for line in lines]  # or: Title <name>
             listed |= {page.parent / f"{name}.md" for name in names}
     pages = {page for page in PAGES if DOCS in page.parents}
     assert pages <= listed
