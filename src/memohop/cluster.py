@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -40,13 +41,15 @@ def connected(address: str | None, remedy: str, *, cores: int | None = None) -> 
     if ours:
         _check_answers(address)
         try:
-            ray.init(
-                address=address or "local",
-                num_cpus=cores if address is None else None,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # older ones tell of Ray's plans
+                ray.init(
+                    address=address or "local",
+                    num_cpus=cores if address is None else None,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise _no_answer(address, str(error).strip().partition("\n")[0]) from error
     try:

@@ -12,6 +12,7 @@ import pytest
 
 import memohop
 from memohop import Member
+from memohop.cluster import connected
 from memohop.parts.partition import partition
 from memohop.parts.run import PartsRun
 from memohop.training import train
@@ -22,9 +23,8 @@ ray = pytest.importorskip("ray", reason="Ray is not installed here: pip install 
 
 @pytest.fixture(scope="module")
 def cluster():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    yield
-    ray.shutdown()
+    with connected(None, "run the tests again", cores=2):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_a_graph_in_blocks_survives_the_loss_of_a_worker(data):
     assert len(killed) == 1
     np.testing.assert_allclose(found.loss_curve, expected.loss_curve, rtol=0, atol=1e-6)
     assert (found.best_epoch, found.epochs) == (expected.best_epoch, expected.epochs)
-    assert said[0].startswith("the graph is cut for 2 workers (1 member(s) are too few")
+    assert said[0].startswith("the graph is cut for 2 workers (there are too few members")
     _, alive = psutil.wait_procs(workers_of(psutil.Process()), timeout=60)
     assert not alive
 

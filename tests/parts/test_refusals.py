@@ -166,7 +166,7 @@ def test_why_the_graph_is_cut_or_the_members_are_dealt(data, monkeypatch):
     for some, memory in ((members, None), (members[:1], None), (members, 1000)):
         memohop.train(data, "gcn", some, workers=4, memory=memory, say=said.append)
     assert said[0].startswith("5 members are dealt out to 2 workers: the graph, about ")
-    assert said[1].startswith("the graph is cut for 4 workers (1 member(s) are too few to be dealt")
+    assert said[1].startswith("the graph is cut for 4 workers (there are too few members to deal")
     assert re.match(
         r"the graph is cut for 4 workers \(as a whole, .* it fits none of them\)", said[2]
     )

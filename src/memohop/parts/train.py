@@ -112,7 +112,7 @@ def train(
     if not fits:
         why = f"as a whole, about {in_units(whole_bytes(data))} in training, it fits none of them"
     elif len(shares) == 1:
-        why = f"{len(members)} member(s) are too few to be dealt out"
+        why = "there are too few members to deal them out"
     if workers > 1:
         say(f"the graph is cut for {workers} workers ({why}): {compared(blocks, data)}")
     run = PartsRun(data, model, members, blocks, checkpoints, **arguments)

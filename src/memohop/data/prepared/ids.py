@@ -241,6 +241,7 @@ def import_duckdb() -> Any:
         import duckdb
     except ImportError:
         raise UsageError(
-            "preparing a graph takes DuckDB, which is not installed; install memohop[large]"
+            "preparing a graph takes DuckDB, which is not installed here: "
+            "pip install 'memohop[large]'"
         ) from None
     return duckdb
