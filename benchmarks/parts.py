@@ -12,9 +12,6 @@ processes there are; only what is made once, before the clock starts, is made wi
 share of communication includes waiting for slower processes. The last loss is printed as a check:
 it is the same for any number of processes. ``both`` measures the speed on the largest graph, and
 the growth with the fewest processes. Needs PyTorch, NumPy and SciPy.
-
-Processes ask the C library to keep the RAM that tensors give back (``MALLOC_MMAP_MAX_=0``);
-otherwise a tenth to a quarter of an epoch goes into clearing pages.
 """
 
 from __future__ import annotations
@@ -34,6 +31,7 @@ import numpy as np
 import torch
 import torch.multiprocessing as mp
 
+from memohop.allocator import keep_freed_ram
 from memohop.parts.block import Block
 from memohop.parts.graph import Rows
 from memohop.parts.group import Group
@@ -45,7 +43,6 @@ CHANNELS, CLASSES, CHUNK = 64, 5, 1 << 15
 LABELLED = 20  # every so many nodes have a label
 LONG = 2 * 10**7  # arcs from which on an epoch is long enough to be measured alone
 CORES = os.cpu_count() or 1
-KEEPS_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 60)}
 
 
 class Shape(NamedTuple):
@@ -132,6 +129,7 @@ def work(
 ) -> None:
     """One process."""
     began = time.perf_counter()
+    keep_freed_ram()  # as the workers of ``memohop train`` do
     torch.set_num_threads(max(1, CORES // processes))
     group = Group.join("cpu", init_method=meeting, rank=rank, world_size=processes)
     options = {"in_channels": CHANNELS, "out_channels": CLASSES, "direction": "out"}
@@ -275,7 +273,6 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=1000, help="how far near neighbours are")
     parser.add_argument("--limit", type=float, default=600, help="seconds for one run")
     arguments = parser.parse_args()
-    os.environ.update(KEEPS_PAGES)  # the C library of the processes reads them when it starts
     parts[arguments.what](arguments)
 
 

@@ -209,6 +209,30 @@ class TestCommands:
         assert "--nodes is missing" in capsys.readouterr().err
 
 
+def test_weights_count_as_they_do_in_ram(tmp_path):
+    generator = np.random.default_rng(2)
+    size = generator.normal(size=NODES)
+    nodes = {"id": np.arange(NODES), "size": size, "k": np.where(size > 0, "a", "b")}
+    source, target = generator.integers(NODES, size=(2, 200))
+    edges = {"s": source, "t": target, "w": generator.random(200)}
+    for name, table in (("n", nodes), ("e", edges)):
+        pa.parquet.write_table(pa.table(table), tmp_path / f"{name}.parquet")
+    tables = [str(tmp_path / name) for name in ("n.parquet", "e.parquet")]
+    graph, model, output = (str(tmp_path / name) for name in ("g", "m", "p.parquet"))
+    assert main(["prepare", *tables, "--label", "k", "--weight", "w", "-o", graph]) == 0
+    fit = ["--models", "linear+neighbours", "--trials", "1", "--splits", "2"]
+    assert main(["fit", graph, *fit, "-o", model]) == 0
+    assert main(["prepare", *tables, "--model", model, "-o", str(tmp_path / "again")]) == 0
+    assert main(["predict", model, str(tmp_path / "again"), "-o", output]) == 0
+    found, prepared = memohop.load_model(model), memohop.open_prepared(graph)
+    assert found.reading_["weight"] == "w"
+    shares = pa.parquet.read_table(output)["probability of a"].to_numpy()
+    assert np.abs(shares - found.predict_proba(prepared.in_ram())[:, 0]).max() < 1e-6
+    plain = prepared.in_ram()
+    del plain.data.edge_weight
+    assert np.abs(shares - found.predict_proba(plain)[:, 0]).max() > 1e-3
+
+
 def test_a_model_of_arrays_is_refused(graph, tmp_path):
     data = graph.in_ram()
     model = GraphClassifier(models=["linear"], trials=1, time=None, splits=2)

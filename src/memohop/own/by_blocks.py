@@ -1,7 +1,7 @@
 """What a model says of a prepared graph, block by block.
 
 Linear models and trees, with and without neighbours, ``mlp`` and ``gcn+mmp`` read the graph from
-the disk. Other networks take the whole graph in RAM.
+the disk. Other networks take the whole graph in RAM, and so does a graph whose arcs have weights.
 """
 
 from __future__ import annotations
@@ -56,6 +56,11 @@ def outputs_by_block(
         tell: Called with remarks.
     """
     check_columns(model, graph)
+    if graph.weights is not None:
+        tell("arcs have weights, and so the whole graph is needed in RAM")
+        outputs = model.outputs(graph.in_ram())
+        yield from ((rows, outputs[rows]) for rows in slices(graph.nodes, _ROWS))
+        return
     about = _Graph(model, graph, scratch)
     ensemble = model.model_
     speakers: list[tuple[float, Speaker]] = []

@@ -19,8 +19,9 @@ from memohop.data.prepared.folder import MANIFEST, Manifest, check_files, read_m
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.feature_matrix import Matrix
 from memohop.data.tables.labels import Class, Labels, Task
+from memohop.data.tables.node_sets import NodeSets
 from memohop.data.tables.own_graph import Described, OwnGraph, own_graph
-from memohop.errors import DataError
+from memohop.errors import DataError, UsageError
 
 _OF_FREE = 0.8  # share of the free RAM that a graph may take
 
@@ -132,6 +133,23 @@ class Prepared:
         return self._array("labels")
 
     @cached_property
+    def weights(self) -> NDArray[np.float32] | None:
+        """The weights of the arcs, in the order of :attr:`out`; None if edges have none."""
+        return self._array("out-weights") if "out-weights" in self.manifest.files else None
+
+    @cached_property
+    def masks(self) -> NodeSets | None:
+        """The user's own training, validation and test nodes, or None."""
+        if "sets" not in self.manifest.files:
+            return None
+        return NodeSets(*(np.array(mask) for mask in self._array("sets").T))
+
+    @cached_property
+    def groups(self) -> NDArray[np.int64] | None:
+        """The number of each node's group, or None."""
+        return np.array(self._array("groups")) if "groups" in self.manifest.files else None
+
+    @cached_property
     def ids(self) -> pa.ChunkedArray:
         """The id of each node, whole numbers or strings."""
         path = self.folder / self.manifest.files["ids"].file
@@ -148,12 +166,17 @@ class Prepared:
         )
         return _sparse_rows(data, indices, bounds - bounds[0], self.features)
 
+    def check_labelled(self) -> None:
+        """Refuse a graph that nothing can be learned from."""
+        if self.manifest.label is None:
+            raise UsageError(f"{self.folder} was prepared without labels; prepare it with --label")
+
     def in_ram(self) -> OwnGraph:
         """The whole graph in RAM, as :func:`memohop.read_graph` reads it.
 
         A graph that takes more RAM than there is free is a :class:`DataError`.
         """
-        needed = 24 * self.arcs + self._bytes("features") + 16 * self.nodes
+        needed = 28 * self.arcs + self._bytes("features") + 32 * self.nodes
         free = psutil.virtual_memory().available
         if needed > _OF_FREE * free:
             raise DataError(
@@ -166,12 +189,13 @@ class Prepared:
         labels = Labels(np.array(self.y), self.classes, [], [], self.task)
         x = self.features_of(slice(0, self.nodes))
         ids = np.asarray(self.ids.to_numpy(zero_copy_only=False))
-        found = Described(x, labels, self.encoder)
+        found = Described(x, labels, self.encoder, masks=self.masks, groups=self.groups)
         return own_graph(
             found,
             arcs,
             ids,
             directed=self.directed,
+            weight=None if self.weights is None else np.array(self.weights),
             notes=self.manifest.notes,
             warnings=self.warnings,
         )
