@@ -120,4 +120,4 @@ def test_what_does_not_go_with_a_folder(prepare, capsys, options, text):
 
 def test_other_folders_are_refused(tmp_path, capsys):
     assert "there is no prepared graph in" in train(capsys, str(tmp_path))
-    assert "unknown dataset" in train(capsys, str(tmp_path / "nowhere")).lower()
+    assert "there is no dataset named" in train(capsys, str(tmp_path / "nowhere"))
