@@ -139,13 +139,16 @@ class Workers:
         """
         whole = whole_bytes(problem.x, problem.arcs.shape[1])
         fits = fits_each(whole, self.wanted, memory)
-        graph = f"the graph, about {in_units(whole)} in training"
+        size = f"it takes about {in_units(whole)} in training"
         if fits:
-            self.say(f"{self.wanted} workers share the search: {graph}, fits each of them")
+            self.say(
+                f"{self.wanted} workers share the search, each with the whole graph: {size}, which "
+                "each of them has"
+            )
         else:
             self.say(
-                f"the graph is cut for {self.wanted} workers: {graph}, fits none of them; of the "
-                "networks that use it, only those with memory are tried"
+                f"{self.wanted} workers share the graph, each with a block: {size}, which none of "
+                "them has; of the networks that use the graph, only those with memory are tried"
             )
         return fits
 
