@@ -22,6 +22,7 @@ from memohop.own.candidates.family import Family, Fits, Fitted, Look, Setting, n
 from memohop.own.candidates.linear import Linear
 from memohop.own.candidates.networks import Network, NetworkFamily
 from memohop.own.candidates.trees import Trees
+from memohop.own.candidates.view_family import ViewFamily
 from memohop.own.problem import Outputs, Problem
 from memohop.own.saved import Saved, Sizes
 from memohop.parts.train import fits_each, whole_bytes
@@ -81,7 +82,6 @@ class _Fitter:
         self._pack = dumps
         self.problem, self.families = loads(packed)
         self.ending = self.problem.for_the_end()
-        self.ending.__dict__["_views"] = self.problem.__dict__["_views"]
 
     def is_ready(self) -> bool:
         """Answers as soon as the problem is unpacked."""
@@ -163,15 +163,15 @@ class Workers:
 
     def begin(self, problem: Problem, families: Sequence[Family]) -> None:
         """Give every worker a problem and the kinds of model to fit."""
-        self._views = {
-            family.id: problem.view(family.sees) for family in families if hasattr(family, "sees")
-        }
-        problem.view("columns")  # so that the copies have a dictionary of views
+        self._problem, self._families = problem, {family.id: family for family in families}
+        for family in families:  # so that the copies have them
+            if isinstance(family, ViewFamily):
+                for setting in family.first(problem):
+                    family.view(problem, setting)
         self._sizes = Sizes(
             problem.x.shape[1], problem.classes, problem.nodes, problem.neighbourhood.directed
         )
-        by_name = {family.id: family for family in families}
-        self._packed = self.ray.put(self.ray.cloudpickle.dumps((problem, by_name)))
+        self._packed = self.ray.put(self.ray.cloudpickle.dumps((problem, self._families)))
         for worker in [*self._idle, *self._starting.values()]:  # of an earlier problem
             self.ray.kill(worker)
         self.give_up()
@@ -251,7 +251,10 @@ class Workers:
         return Answer(order, fits, seconds)
 
     def _received(self, order: Order, sent: _Sent) -> Fitted:
-        part = _PARTS[sent.kind].from_saved(sent.saved, self._views.get(order.family), self._sizes)
+        family, view = self._families[order.family], None
+        if isinstance(family, ViewFamily):
+            view = family.view(self._problem, order.settings[0])
+        part = _PARTS[sent.kind].from_saved(sent.saved, view, self._sizes)
         return Fitted(sent.val, sent.test, part)
 
     def give_up(self, late: float | None = None) -> list[Answer]:

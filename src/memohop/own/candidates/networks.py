@@ -170,8 +170,7 @@ class NetworkFamily:
         """Whether it passes messages through a memory."""
         return self.id.endswith("+mmp")
 
-    @property
-    def openers(self) -> int:
+    def openers(self, problem: Problem) -> int:
         """How many of its first settings a search starts with."""
         return self.space.openers
 
