@@ -63,8 +63,8 @@ class Network:
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
         network, data = self.ready(inputs)
-        if isinstance(network, MemoryNetwork) and "edge_weight" not in data:
-            return _said(block_logits(network, data.x, data.edge_index), self.standard)
+        if isinstance(network, MemoryNetwork):
+            return _said(_by_rows(network, data), self.standard)
         return _said(network(*make_inputs(data, network, torch.device("cpu"))), self.standard)
 
     def ready(self, inputs: Inputs) -> tuple[NodeModel, Data]:
@@ -176,18 +176,18 @@ class NetworkFamily:
 
     def least_seconds(self, problem: Problem, setting: Setting) -> float:
         """The time of a few dozen epochs; infinite for what cannot be trained at all."""
-        if not self._can_train(problem, setting.options):
+        if not self._can_train(setting.options):
             return np.inf
         room = self.memory * self.in_parts if self.memory and self.in_parts else None
         return least_seconds(
             problem, setting.options, self.device, sees_graph=self.sees_graph, room=room
         )
 
-    def _can_train(self, problem: Problem, options: Mapping[str, Any]) -> bool:
+    def _can_train(self, options: Mapping[str, Any]) -> bool:
         """On a graph in parts: networks whose outputs need not have all of it in RAM either."""
         if self.in_parts is None:
             return True
-        return self.has_memory and problem.weights is None and options.get("address") != "rows"
+        return self.has_memory and options.get("address") != "rows"
 
     def first(self, problem: Problem) -> list[Setting]:
         """Settings that did well on published graphs of different kinds."""
@@ -202,7 +202,7 @@ class NetworkFamily:
         return [
             Setting(self.id, options, numbers)
             for options, numbers in found
-            if self._can_train(problem, options)
+            if self._can_train(options)
         ]
 
     def near(
@@ -359,9 +359,14 @@ def _say(
         _know(network, targets, standard)
         if inputs is None:
             assert isinstance(network, MemoryNetwork)
-            yield _said(block_logits(network, data.x, data.edge_index), standard)
+            yield _said(_by_rows(network, data), standard)
         else:
             yield _said(network(*inputs), standard)
+
+
+def _by_rows(network: MemoryNetwork, data: Data) -> Tensor:
+    """The logits, computed some rows at a time."""
+    return block_logits(network, data.x, data.edge_index, data.get("edge_weight"))
 
 
 def _know(network: NodeModel, targets: NDArray[Any], standard: Scale) -> None:
