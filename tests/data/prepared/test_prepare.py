@@ -238,7 +238,9 @@ def test_weights_are_those_of_the_whole_table(tmp_path, directed):
     found = memohop.prepare(nodes, edges, tmp_path / "graph", **options)
     expected = read_graph(nodes, write(tmp_path, "edges.csv", WEIGHTED), **options)
     assert_same(found, expected)
-    assert np.array_equal(found.weights, expected.data.edge_weight)
+    assert np.array_equal(found.out.weights, expected.data.edge_weight)
+    order = np.lexsort(expected.data.edge_index.numpy())  # by target
+    assert np.array_equal(found.into.weights, expected.data.edge_weight[order])
     again = memohop.open_prepared(tmp_path / "graph").in_ram()
     assert np.array_equal(again.data.edge_weight, expected.data.edge_weight)
     assert "weights of edges from 0 to 7" in found.notes

@@ -6,7 +6,7 @@
 ``out-indptr-*.npy``      rows of the adjacency matrix: node ``u`` points to
 ``out-indices-*.npy``     ``indices[indptr[u]:indptr[u + 1]]``, in ascending order
 ``out-weights-*.npy``     the weights of these arcs, ``float32``, if edges have weights
-``in-*.npy``              the same for the nodes that point to ``u``, if the graph is directed
+``in-*.npy``              all of these for the nodes that point to ``u``, if the graph is directed
 ``features-*.npy``        ``float32``, dense or the three arrays of a sparse matrix
 ``labels-*.npy``          class numbers, -1 without a label; or numbers, NaN without one
 ``sets-*.npy``            whether a node is for training, validation or test, if a column says so

@@ -32,15 +32,19 @@ class Rows(NamedTuple):
     Attributes:
         indptr: ``int64``, ``[nodes + 1]``.
         indices: ``int32``, ``[arcs]``.
+        weights: ``float32``, ``[arcs]``, of these arcs; None if edges have no weights.
     """
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
+    weights: NDArray[np.float32] | None = None
 
     def block(self, nodes: slice) -> Rows:
         """The rows of some nodes, in RAM."""
         bounds = np.array(self.indptr[nodes.start : nodes.stop + 1])
-        return Rows(bounds - bounds[0], np.array(self.indices[bounds[0] : bounds[-1]]))
+        here = slice(bounds[0], bounds[-1])
+        weights = None if self.weights is None else np.array(self.weights[here])
+        return Rows(bounds - bounds[0], np.array(self.indices[here]), weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +112,14 @@ class Prepared:
     @cached_property
     def out(self) -> Rows:
         """The nodes that each node points to."""
-        return Rows(self._array("out-indptr"), self._array("out-indices"))
+        return self._rows("out")
 
     @cached_property
     def into(self) -> Rows:
         """The nodes that point to each node; the same as :attr:`out` if there is no direction."""
         if not self.directed:
             return self.out
-        return Rows(self._array("in-indptr"), self._array("in-indices"))
+        return self._rows("in")
 
     @cached_property
     def x(self) -> Matrix:
@@ -131,11 +135,6 @@ class Prepared:
     def y(self) -> NDArray[Any]:
         """Class numbers, -1 for a node without a label; or numbers, NaN for a node without one."""
         return self._array("labels")
-
-    @cached_property
-    def weights(self) -> NDArray[np.float32] | None:
-        """The weights of the arcs, in the order of :attr:`out`; None if edges have none."""
-        return self._array("out-weights") if "out-weights" in self.manifest.files else None
 
     @cached_property
     def masks(self) -> NodeSets | None:
@@ -183,7 +182,7 @@ class Prepared:
                 f"{self.folder} takes about {needed / 1e9:.1f} GB in RAM, and {free / 1e9:.1f} GB "
                 "are free; free some, or use a machine with more"
             )
-        indptr, indices = self.out
+        indptr, indices, weights = self.out
         arcs = np.empty((2, self.arcs), dtype=np.int64)
         arcs[0], arcs[1] = np.repeat(np.arange(self.nodes), np.diff(indptr)), indices
         labels = Labels(np.array(self.y), self.classes, [], [], self.task)
@@ -195,10 +194,15 @@ class Prepared:
             arcs,
             ids,
             directed=self.directed,
-            weight=None if self.weights is None else np.array(self.weights),
+            weight=None if weights is None else np.array(weights),
             notes=self.manifest.notes,
             warnings=self.warnings,
         )
+
+    def _rows(self, way: str) -> Rows:
+        weighted = f"{way}-weights" in self.manifest.files
+        parts = ("indptr", "indices", *(["weights"] if weighted else []))
+        return Rows(*(self._array(f"{way}-{part}") for part in parts))
 
     def _array(self, name: str) -> NDArray[Any]:
         return map_array(self.folder / self.manifest.files[name].file)

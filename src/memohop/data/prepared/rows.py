@@ -93,8 +93,8 @@ class ArcFiles:
     def write(self, folder: Path, *, directed: bool | None) -> Sorted:
         """Sort everything, and write ``indptr`` and ``indices``, both ways if these differ.
 
-        The files must be closed. Weights are written as ``out-weights.npy``, in the order of
-        ``out-indices.npy``. They add up as :func:`~memohop.data.tables.links.sum_weights` says.
+        The files must be closed. Weights are written beside them, in the order of the indices, and
+        add up as :func:`~memohop.data.tables.links.sum_weights` says.
 
         Args:
             folder: Where to write ``out-indptr.npy`` and ``out-indices.npy``; of a directed graph
@@ -142,7 +142,7 @@ class ArcFiles:
                 return files.enter_context(ArrayFile(folder / f"{name}-{part}.npy", kind))
 
             indptr, indices = opened("indptr", np.int64), opened("indices", np.int32)
-            of_arcs = opened("weights", np.float32) if self._weighted and name == "out" else None
+            of_arcs = opened("weights", np.float32) if self._weighted else None
             indptr.append(np.zeros(1, dtype=np.int64))
             for start, keys, weights in self._sorted():
                 arcs = _once(keys // 2) if odd is None else keys[keys % 2 == odd] // 2
@@ -152,11 +152,12 @@ class ArcFiles:
                 indptr.append(indices.rows + np.cumsum(degrees))
                 indices.append(columns)
                 if of_arcs is not None and weights is not None:
-                    listed, back = _both_ways(keys, weights)
-                    if odd is not None:
+                    if odd is None:
+                        listed, back = _both_ways(keys, weights)
+                        if not self._same_both_ways:
+                            listed += np.where(rows == columns, 0, back)
+                    else:
                         listed = weights[keys % 2 == odd]
-                    elif not self._same_both_ways:
-                        listed += np.where(rows == columns, 0, back)
                     of_arcs.append(listed)
         return indices.rows
 
