@@ -100,6 +100,17 @@ def count_workers(ray: Any, device: str) -> int:
     return workers
 
 
+def check_room(ray: Any, workers: int, device: str) -> None:
+    """Refuse a cluster that cannot run so many workers at the same time."""
+    kind = "GPU" if device == "cuda" else "CPU"
+    there = int(ray.cluster_resources().get(kind, 0))
+    if there < workers:
+        raise UsageError(
+            f"workers={workers}, but the Ray cluster has {there} {kind}s; give at most {there}, or "
+            "add machines to the cluster"
+        )
+
+
 def in_a_line(error: Exception) -> str:
     """The kind of error and the first line of its text, which may be a page long."""
     cause = getattr(error, "cause", None) or error
