@@ -14,7 +14,7 @@ from memohop.bench.experiment import Experiment
 from memohop.bench.export import export_tuned
 from memohop.bench.halving import RUNG, Halving, Rung, best_places
 from memohop.bench.plan import plan_rows
-from memohop.bench.runner import Attempt, Resources, run_rungs
+from memohop.bench.runner import Attempt, Resources, run_cells
 from memohop.bench.store import Store
 from memohop.bench.tuned import Tuned
 from memohop.cli import main
@@ -36,7 +36,7 @@ def store(tmp_path):
 @pytest.fixture
 def climb(quick):
     def climb(cells, store, engine=quick, **more):
-        return run_rungs(list(cells), store, resources=Resources(), engine=engine, **more)
+        return run_cells(list(cells), store, resources=Resources(), engine=engine, **more)
 
     return climb
 
@@ -186,7 +186,7 @@ def test_scrambled_test_labels_change_no_choice(tiny_search, tmp_path, monkeypat
 
         monkeypatch.setattr(execute, "load_data", load)
         store = Store(tmp_path / f"{scrambled}.sqlite")
-        run_rungs(cells, store, resources=Resources())
+        run_cells(cells, store, resources=Resources())
         tuned, _ = export_tuned(store, tiny_search)
         found.append(tuned.cells[0])
         store.close()
