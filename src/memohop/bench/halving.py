@@ -131,12 +131,12 @@ class RungCell(Cell):
         return tuple(found)
 
     @property
-    def cost_after(self) -> float:
-        """What the rungs after this one take, in the units of :func:`memohop.bench.cell.cost`."""
+    def cost_to_the_top(self) -> float:
+        """What the ladder takes from here on, in the units of :func:`memohop.bench.cell.cost`."""
         counts = self.halving.trainings(self.settings.splits(self.dataset))
         rungs = zip(self.halving.rungs, counts, strict=True)
         epochs = [count * share_of(self.settings.epochs, rung) for rung, count in rungs]
-        return sum(epochs[self.number + 1 :]) * epoch_cost(self.dataset, self.settings)
+        return sum(epochs[self.number :]) * epoch_cost(self.dataset, self.settings)
 
     def scores(self, store: Store) -> list[float]:
         """The mean validation score of each setting of this rung; NaN if a network diverged."""

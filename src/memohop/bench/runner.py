@@ -111,22 +111,21 @@ def run_cells(
         retry: Whether to try again what has failed before.
         limit: The most cells to train: the first of those that are missing.
         costly_first: Whether to begin with the cells that take longest and end with those that
-            share all their runs with others; for engines that train several at once. Ladders stay
-            in the order of their datasets: what is stopped half-way has whole datasets.
+            share all their runs with others; for engines that train several at once. Ladders keep
+            their order, so that what is stopped half-way has whole datasets.
         watcher: Called as ``watcher(tally, cell, share)`` with the share of all the work that is
             done, whenever a cell is finished and often in between.
     """
     tally = Tally(cells=len(cells))
     pending = _plan(cells, store, retry, tally)[:limit]
+    ladders = [cell for cell in pending if isinstance(cell, RungCell)]
+    others = [cell for cell in pending if not isinstance(cell, RungCell)]
     if costly_first:  # of two cells that share runs, the larger one is to count them
-        pending.sort(key=lambda cell: cost(cell.runs), reverse=True)
-    work = _work(pending, store)
+        others.sort(key=lambda cell: cost(cell.runs), reverse=True)
+    work = _work(others, store)
     if costly_first:
-        pending.sort(key=lambda cell: work[cell.id], reverse=True)
-        places = {name: place for place, name in enumerate(dict.fromkeys(c.dataset for c in cells))}
-        pending.sort(key=lambda cell: places[cell.dataset] if isinstance(cell, RungCell) else 0)
-    total, finished = sum(work.values()), 0.0
-    total += sum(cell.cost_after for cell in pending if isinstance(cell, RungCell))
+        others.sort(key=lambda cell: work[cell.id], reverse=True)
+    total, finished = sum(work.values()) + sum(cell.cost_to_the_top for cell in ladders), 0.0
 
     def inner(job: Job, share: float) -> None:
         if watcher is not None and total:
@@ -134,7 +133,7 @@ def run_cells(
             watcher(tally, job.cell, min(done / total, 1.0))
 
     with Claims(store) as claims:
-        jobs = _Jobs(pending, store, claims, tally, limit)
+        jobs = _Jobs([*others, *ladders], store, claims, tally, limit)
         for job, attempt in (engine or local_engine)(jobs, resources, inner):
             if attempt.lost is not None:
                 tally.lost[job.cell.name] = attempt.lost

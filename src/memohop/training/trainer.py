@@ -19,7 +19,7 @@ from memohop.data.check import check
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.out_of_memory import is_out_of_memory, reporting_out_of_memory
-from memohop.training.capture import captured
+from memohop.training.capture import CapturedStep, captured
 from memohop.training.device import find_device, traits_of
 from memohop.training.member import Member, MemberResult
 from memohop.training.objective import Objective
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
-_COMPACT_AT = 0.25  # share of stopped members at which continuing without them pays off
+_COMPACT_AT = 0.25  # share of stopped members at which continuing without them may pay off
 _LONG = 1.0  # seconds after which the progress is reported, however few epochs they were
 
 
@@ -251,17 +251,18 @@ class _Run:
         step = self._stepper(population)
         left = list(range(len(members)))  # the position in the chunk of each member that is left
         results: dict[int, MemberResult] = {}
-        looked = time.monotonic()
+        looked, at = time.monotonic(), -1
         for epoch in range(self.epochs):
             step()
             self.done += len(left)
             soon = time.monotonic() < looked + _LONG
             if soon and epoch % traits_of(device).look_every and epoch + 1 < self.epochs:
                 continue
-            looked = time.monotonic()
             running = population.watch.running.cpu()
             stopped = (~running).nonzero().flatten().tolist()
-            if len(stopped) >= _COMPACT_AT * len(left):
+            seconds = (time.monotonic() - looked) / (epoch - at) * (self.epochs - epoch - 1)
+            looked, at = time.monotonic(), epoch
+            if _pays_off(step, len(stopped) / len(left), seconds):
                 found = population.results(stopped)
                 results |= {left[i]: r for i, r in zip(stopped, found, strict=True)}
                 self.done += len(stopped) * (self.epochs - epoch - 1)
@@ -331,6 +332,18 @@ class _Run:
             if not torch.equal(value, before[name]):  # vmap's running variances are not torch's
                 return f"it changes its buffer {name} while training"
         return None
+
+
+def _pays_off(step: Callable[[], None], share: float, seconds: float) -> bool:
+    """Whether to continue without the members that have stopped.
+
+    Args:
+        step: of all members; that of the others has to be captured anew.
+        share: how many have stopped.
+        seconds: what all of them take to the end, at most.
+    """
+    set_up = step.set_up if isinstance(step, CapturedStep) else 0.0
+    return share == 1 or (share >= _COMPACT_AT and share * seconds > set_up)
 
 
 def _untrained(member: Member) -> MemberResult:
