@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import le
 
 import torch
 
@@ -50,9 +51,7 @@ def members_at_once(
     """The size of the chunks, which are as equal as possible.
 
     One member is trained for a few steps, and its bytes are measured. Penalty and dropout cost
-    extra, so one member of each kind that may be the costliest is measured. Where all members fit
-    even if each one takes what the first step of the first one takes, with everything that is made
-    once, that step is enough.
+    extra, so one member of each kind that may be the costliest is measured.
 
     Args:
         steps: trains members for a number of steps, from their start.
@@ -72,16 +71,10 @@ def members_at_once(
         raise _too_little(memory, device, epochs * _PER_EPOCH, epochs)
     if most == 1 and memory is None:
         return 1
-    costliest = _costliest(members)
-    # The first step makes everything that is made once, and then counts as held.
-    if separate and memory is None:
-        first = max(peak_bytes(partial(steps, [member], 1)) for member in costliest)
-        if first * most <= budget:
-            return _equal_parts(len(members), most)
-    else:
-        for member in costliest:
-            steps([member], 1)
-    each = max(cost(partial(steps, [member], _STEPS)) for member in costliest)
+    each = 0.0
+    for member in _costliest(members):
+        steps([member], 1)  # makes everything that is made once, and then counts as held
+        each = max(each, cost(partial(steps, [member], _STEPS)))
     if memory is not None:
         budget = memory - held_bytes(device)
     if not separate:
@@ -91,24 +84,17 @@ def members_at_once(
         raise _too_little(memory, device, int(each) + for_results, epochs)
     if not separate:
         fits = max(1, min(fits, int(_PLENTY / max(each, 1))))
-    return _equal_parts(len(members), min(most, fits))
-
-
-def _equal_parts(count: int, most: int) -> int:
-    """The size of the fewest parts that have at most so many members."""
-    return math.ceil(count / math.ceil(count / most))
+    parts = math.ceil(len(members) / min(most, fits))
+    return math.ceil(len(members) / parts)
 
 
 def _costliest(members: Sequence[Member]) -> list[Member]:
-    """A member of each kind than which no other kind takes more."""
+    """A member of each kind, except kinds that have a part of another one's penalty and rates."""
     kinds = {(m.lam > 0, *(getattr(m, rate) != 0 for rate in RATES)): m for m in members}
     return [
         member
         for kind, member in kinds.items()
-        if not any(
-            other != kind and all(a >= b for a, b in zip(other, kind, strict=True))
-            for other in kinds
-        )
+        if not any(kind != other and all(map(le, kind, other)) for other in kinds)
     ]
 
 

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from memohop.data.check import check
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.out_of_memory import is_out_of_memory, reporting_out_of_memory
-from memohop.training.capture import CapturedStep, captured
+from memohop.training.capture import CapturedStep, captured, waiter
 from memohop.training.device import find_device, traits_of
 from memohop.training.member import Member, MemberResult
 from memohop.training.objective import Objective
@@ -220,15 +221,20 @@ class _Run:
         if len(members) > 1:  # a member that is left alone in a chunk computes as the others do
             self.vectorised = together
         kept = sum(value.numel() * value.element_size() for value in network.parameters())
-        size = members_at_once(
+        device = self.task.y.device
+        plan = partial(
+            members_at_once,
             self._try_out,
             members,
             memory=memory,
             for_results=len(members) * kept if self.keep_models else 0,
             epochs=self.epochs,
-            device=self.task.y.device,
+            device=device,
             most=None if together else 1,
         )
+        # A GPU tells at the first step whether all fit, which takes less time than measuring one.
+        unplanned = together and memory is None and traits_of(device).is_separate
+        size = len(members) if unplanned else plan()
         results: list[MemberResult] = []
         while len(results) < len(members):
             if memory is not None:
@@ -238,10 +244,12 @@ class _Run:
             done = self.done
             try:
                 results += self._chunk(members[len(results) : len(results) + size])
+                continue
             except (MemoryError, RuntimeError) as error:
                 if size == 1 or not is_out_of_memory(error):
                     raise
-                size, self.done = size // 2, done
+            size, self.done = plan() if unplanned else size // 2, done
+            unplanned = False
         return results
 
     def _chunk(self, members: Sequence[Member]) -> list[MemberResult]:
@@ -249,6 +257,7 @@ class _Run:
         device = self.task.y.device
         population = self._population(members)
         step = self._stepper(population)
+        wait = waiter(device)
         left = list(range(len(members)))  # the position in the chunk of each member that is left
         results: dict[int, MemberResult] = {}
         looked, at = time.monotonic(), -1
@@ -258,6 +267,7 @@ class _Run:
             soon = time.monotonic() < looked + _LONG
             if soon and epoch % traits_of(device).look_every and epoch + 1 < self.epochs:
                 continue
+            wait()
             running = population.watch.running.cpu()
             stopped = (~running).nonzero().flatten().tolist()
             seconds = (time.monotonic() - looked) / (epoch - at) * (self.epochs - epoch - 1)
