@@ -23,7 +23,7 @@ from tiny_search import SEARCH
 from tiny_search import search_file as search_file
 from tiny_search import tiny_search as tiny_search
 
-FAIR = Halving(16, (Rung(64, 3, 0.25), Rung(16, 10, 0.25), Rung(4, 10), Rung(1, 10, seeds=3)))
+FAIR = Halving(8, (Rung(32, 2, 0.2), Rung(4, 4), Rung(1, 10)))
 
 
 @pytest.fixture
@@ -51,9 +51,15 @@ def counting(quick, trained):
 
 
 def test_the_budget_of_the_fair_table():
-    assert FAIR.trainings(10) == [192, 16 * 7, 40, 20]
-    assert FAIR.epochs(10, 400) == (192 + 112) * 100 + 60 * 400
-    assert FAIR.trainings(2) == [128, 0, 8, 4]  # fewer splits than asked for
+    assert FAIR == Experiment("fair").halving("fair")
+    assert FAIR.trainings(10) == [64, 16, 6]
+    assert FAIR.epochs(10, 300) == 64 * 60 + 22 * 300
+    assert FAIR.trainings(3) == [64, 12, 0]  # fewer splits than asked for
+
+
+def test_a_network_that_two_rungs_share_counts_once():
+    long = Halving(4, (Rung(8, 3, 0.5), Rung(4, 10, 0.5), Rung(2, 10), Rung(1, 10, seeds=3)))
+    assert long.trainings(10) == [24, 4 * 7, 20, 20]
 
 
 @pytest.mark.parametrize(
