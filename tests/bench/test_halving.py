@@ -51,7 +51,7 @@ def counting(quick, trained):
 
 
 def test_the_budget_of_the_fair_table():
-    assert FAIR == Experiment("fair").halving("fair")
+    assert Experiment("fair").halving("fair") == FAIR
     assert FAIR.trainings(10) == [64, 16, 6]
     assert FAIR.epochs(10, 300) == 64 * 60 + 22 * 300
     assert FAIR.trainings(3) == [64, 12, 0]  # fewer splits than asked for
