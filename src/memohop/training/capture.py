@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 
@@ -43,32 +42,27 @@ class CapturedStep:
 
     Args:
         step: the function.
-
-    Attributes:
-        set_up: seconds that the calls up to the capture have taken.
     """
 
     def __init__(self, step: Callable[[], None]) -> None:
-        self._step, self._calls, self.set_up = step, 0, 0.0
+        self._step, self._calls = step, 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._stream = torch.cuda.Stream()
 
     def __call__(self) -> None:
         """Run one step."""
         self._calls += 1
-        if self._calls > _WARM_UP + 1:
-            (self._graph.replay if self._graph is not None else self._step)()
-            return
-        began = time.monotonic()
         if self._calls == _WARM_UP + 1:
             self._graph = self._capture()
-            (self._graph.replay if self._graph is not None else self._step)()
-        else:  # off the default stream, which a capture requires
+        if self._graph is not None:
+            self._graph.replay()
+        elif self._calls <= _WARM_UP:  # off the default stream, which a capture requires
             self._stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self._stream):
                 self._step()
             torch.cuda.current_stream().wait_stream(self._stream)
-        self.set_up += time.monotonic() - began
+        else:
+            self._step()
 
     def _capture(self) -> torch.cuda.CUDAGraph | None:
         graph = torch.cuda.CUDAGraph()

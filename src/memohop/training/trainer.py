@@ -20,7 +20,7 @@ from memohop.data.check import check
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.out_of_memory import is_out_of_memory, reporting_out_of_memory
-from memohop.training.capture import CapturedStep, captured, waiter
+from memohop.training.capture import captured, waiter
 from memohop.training.device import find_device, traits_of
 from memohop.training.member import Member, MemberResult
 from memohop.training.objective import Objective
@@ -260,22 +260,25 @@ class _Run:
         wait = waiter(device)
         left = list(range(len(members)))  # the position in the chunk of each member that is left
         results: dict[int, MemberResult] = {}
-        looked, at = time.monotonic(), -1
+        looked = time.monotonic()
         for epoch in range(self.epochs):
             step()
             self.done += len(left)
-            soon = time.monotonic() < looked + _LONG
-            if soon and epoch % traits_of(device).look_every and epoch + 1 < self.epochs:
+            regular = epoch % traits_of(device).look_every == 0
+            if not regular and time.monotonic() < looked + _LONG and epoch + 1 < self.epochs:
                 continue
             wait()
+            looked = time.monotonic()
             running = population.watch.running.cpu()
             stopped = (~running).nonzero().flatten().tolist()
-            seconds = (time.monotonic() - looked) / (epoch - at) * (self.epochs - epoch - 1)
-            looked, at = time.monotonic(), epoch
-            if _pays_off(step, len(stopped) / len(left), seconds):
+            to_come = self.epochs - epoch - 1
+            # Never by the clock: some networks round differently in other company.
+            if len(stopped) == len(left) or (
+                regular and self._pays_off(len(stopped), len(left), to_come)
+            ):
                 found = population.results(stopped)
                 results |= {left[i]: r for i, r in zip(stopped, found, strict=True)}
-                self.done += len(stopped) * (self.epochs - epoch - 1)
+                self.done += len(stopped) * to_come
                 index = running.nonzero().flatten()
                 left = [left[i] for i in index.tolist()]
                 if left:
@@ -287,6 +290,11 @@ class _Run:
         found = population.results(range(len(left)))
         results |= dict(zip(left, found, strict=True))
         return [results[i] for i in range(len(members))]
+
+    def _pays_off(self, stopped: int, members: int, epochs: int) -> bool:
+        """Whether to go on without the members that have stopped, for so many epochs at most."""
+        saved = stopped * epochs * self.task.y.numel()
+        return stopped >= _COMPACT_AT * members and saved > traits_of(self.task.y.device).change
 
     def _report(self) -> None:
         if self.progress is not None and not self.is_enough:
@@ -342,18 +350,6 @@ class _Run:
             if not torch.equal(value, before[name]):  # vmap's running variances are not torch's
                 return f"it changes its buffer {name} while training"
         return None
-
-
-def _pays_off(step: Callable[[], None], share: float, seconds: float) -> bool:
-    """Whether to continue without the members that have stopped.
-
-    Args:
-        step: of all members; that of the others has to be captured anew.
-        share: how many have stopped.
-        seconds: what all of them take to the end, at most.
-    """
-    set_up = step.set_up if isinstance(step, CapturedStep) else 0.0
-    return share == 1 or (share >= _COMPACT_AT and share * seconds > set_up)
 
 
 def _untrained(member: Member) -> MemberResult:
