@@ -136,6 +136,49 @@ def test_nothing_is_trained_twice_and_a_search_goes_on_where_it_stopped(
     whole.close()
 
 
+def test_a_search_is_finished_before_the_next_begins(tiny_search, store, climb, quick):
+    trained = []
+
+    def engine(jobs, resources, inner):
+        for job, attempt in quick(jobs, resources, inner):
+            axes = {name: value for name, value in job.cell.axes.items() if name != RUNG}
+            trained.append((job.cell.dataset, job.cell.model, *axes.items(), job.cell.axes[RUNG]))
+            yield job, attempt
+
+    shares = []
+    climb(
+        tiny_search.cells(),
+        store,
+        engine,
+        costly_first=True,
+        watcher=lambda tally, cell, share: shares.append(share),
+    )
+    assert [one[-1] for one in trained] == [1, 2, 3] * 7
+    firsts = [cell.dataset for cell in tiny_search.cells()]
+    assert [one[0] for one in trained[::3]] == firsts  # whole datasets, in the order of the file
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+
+
+def test_several_at_once_take_the_next_search_while_a_rung_is_on(tiny_search, store, climb, quick):
+    order = []
+
+    def two_at_once(jobs, resources, inner):
+        running = []
+        while True:
+            running += itertools.islice(jobs, 2 - len(running))
+            if not running:
+                return
+            job = running.pop(0)
+            order.append((job.cell.dataset, job.cell.model, job.cell.axes[RUNG]))
+            yield from quick(iter([job]), resources, inner)
+
+    tally = climb(tiny_search.cells(), store, two_at_once)
+    assert (tally.cells, tally.done) == (21, 21)
+    assert [rung for _, _, rung in order[:6]] == [1, 1, 2, 2, 3, 3]
+    assert order[-1] == ("digits", "mlp", 3)
+
+
 def cells_of(store):
     return {key: (cell.axes, cell.content) for key, cell in store.cells().items()}
 
