@@ -306,6 +306,21 @@ class TestResults:
         assert (cell.row, cell.column) == ("gcn+mmp labels=memory", "csbm homophily=0.1")
         assert cell.takes_labels
 
+    def test_only_datasets_that_are_whole(self, tuned, tiny_search, tmp_path, climb):
+        cells = list(tiny_search.cells())
+        store = Store(tmp_path / "part.sqlite")
+        climb(cells[:5], store)
+        climb(cells[6:], store)
+        climb(cells[5:6], store, limit=2)  # the last rung is not there
+        part, missing = export_tuned(store, tiny_search)
+        assert (part.count, part.unfinished, len(missing)) == (6, (), 1)
+        part, missing = export_tuned(store, tiny_search, whole=True)
+        assert part.unfinished == ("csbm",)
+        assert [cell.dataset for cell in part.cells] == ["digits"]
+        assert part.cells[0] == next(cell for cell in tuned.cells if cell.dataset == "digits")
+        assert set(part.drawn) == {part.cells[0].space}
+        store.close()
+
     def test_a_file_gives_back_what_was_saved(self, tuned, tmp_path):
         tuned.save(tmp_path / "search.json")
         assert Tuned.load(tmp_path / "search.json") == tuned

@@ -57,6 +57,7 @@ def fair_part(tuned: Tuned) -> dict[str, Any]:
         "effects": fair_tables.effects_table(found) if found else None,
         "effects_legend": fair_tables.effects_legend(),
         "published": fair_tables.published_table(board) if board.cells else None,
+        "published_legend": fair_tables.published_legend(board),
     }
 
 
