@@ -10,7 +10,7 @@ from memohop.bench.leaderboard import Leaderboard
 from memohop.bench.tuned import Tuned
 from memohop.report import fair_tables
 from memohop.report.fair_page import answers
-from memohop.report.page_tables import HtmlTable
+from memohop.report.page_tables import HtmlCell, HtmlTable
 from memohop.report.table import aligned, score
 
 Part = Literal["board", "flawed", "effects", "answers", "best"]
@@ -62,10 +62,10 @@ def _score(board: Leaderboard, row: str, column: str) -> str:
 
 
 def _table(table: HtmlTable) -> str:
-    """The texts of a table, each with what stands beside and below it."""
-    return aligned(
-        [
-            list(table.head),
-            *([" ".join((c.text, c.beside, *c.notes)).strip() for c in row] for row in table.rows),
-        ]
-    )
+    return aligned([list(table.head), *([_text(cell) for cell in row] for row in table.rows)])
+
+
+def _text(cell: HtmlCell) -> str:
+    """A text with what stands beside it, and the names that stand below it."""
+    names = (f"`{note}`" for note in cell.notes)
+    return " ".join(filter(None, (cell.text, cell.beside, *names)))
