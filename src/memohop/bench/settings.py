@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -57,6 +58,7 @@ class Settings(Numbers):
                 raise UsageError(f"data cannot hold {name}, which is no option")
 
     @classmethod
+    @cache
     def names(cls) -> list[str]:
         """What can be set."""
         return [one.name for one in fields(cls)]

@@ -39,7 +39,7 @@ class Population:
 
     Args:
         task: the data.
-        build: makes one network; it is called once per member, under the member's seed.
+        build: makes one network; it is called once per seed, under that seed.
         members: the runs.
         epochs: how many steps will be taken, for the curves.
         patience: epochs without progress after which a member stops; None for never.
@@ -65,7 +65,8 @@ class Population:
     ) -> None:
         device = task.y.device
         self.task, self.members, self.rules = task, list(members), rules
-        networks = [build_seeded(build, member.seed) for member in members]
+        built = {seed: build_seeded(build, seed) for seed in {member.seed for member in members}}
+        networks = [built[member.seed] for member in members]
         self.model = networks[0].train()
         self.eval_model = copy.deepcopy(self.model).eval()
         self.is_ours = isinstance(self.model, NodeModel)
