@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import psutil
@@ -35,6 +36,20 @@ def data():
 def workers_of(process):
     found = process.children(recursive=True)
     return [child for child in found if child.name().startswith("ray::Actor")]
+
+
+def test_what_ray_plans_for_its_own_users_is_not_shown(monkeypatch):
+    told = []
+
+    def init(**_):
+        told.append("a tip")
+        warnings.warn("Tip: in future versions of Ray ...", FutureWarning, stacklevel=2)
+
+    fakes = {"is_initialized": lambda: False, "init": init, "shutdown": lambda: None}
+    for name, fake in fakes.items():
+        monkeypatch.setattr(ray, name, fake)
+    with connected(None, "give the command again"):
+        assert told == ["a tip"]  # and no warning, which would be an error here
 
 
 @pytest.mark.usefixtures("cluster")
