@@ -228,7 +228,7 @@ def fit_sage(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.ndarra
         outputs = out.softmax(-1).numpy() if case.classes else out[:, 0].numpy()
         score = case.score(outputs[stop], case.y[stop])
         waited += 1
-        if score > best:
+        if score > best or not len(found):  # NaN with nodes of one class
             best, found, waited = score, outputs, 0
         if waited > 50:
             break
