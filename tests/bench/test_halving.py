@@ -14,7 +14,7 @@ from memohop.bench.experiment import Experiment
 from memohop.bench.export import export_tuned
 from memohop.bench.halving import RUNG, Halving, Rung, best_places
 from memohop.bench.plan import plan_rows
-from memohop.bench.runner import Attempt, Resources, run_rungs
+from memohop.bench.runner import Attempt, Resources, run_cells
 from memohop.bench.store import Store
 from memohop.bench.tuned import Tuned
 from memohop.cli import main
@@ -23,7 +23,7 @@ from tiny_search import SEARCH
 from tiny_search import search_file as search_file
 from tiny_search import tiny_search as tiny_search
 
-FAIR = Halving(16, (Rung(64, 3, 0.25), Rung(16, 10, 0.25), Rung(4, 10), Rung(1, 10, seeds=3)))
+FAIR = Halving(8, (Rung(32, 2, 0.2), Rung(4, 4), Rung(1, 10)))
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def store(tmp_path):
 @pytest.fixture
 def climb(quick):
     def climb(cells, store, engine=quick, **more):
-        return run_rungs(list(cells), store, resources=Resources(), engine=engine, **more)
+        return run_cells(list(cells), store, resources=Resources(), engine=engine, **more)
 
     return climb
 
@@ -51,9 +51,15 @@ def counting(quick, trained):
 
 
 def test_the_budget_of_the_fair_table():
-    assert FAIR.trainings(10) == [192, 16 * 7, 40, 20]
-    assert FAIR.epochs(10, 400) == (192 + 112) * 100 + 60 * 400
-    assert FAIR.trainings(2) == [128, 0, 8, 4]  # fewer splits than asked for
+    assert Experiment("fair").halving("fair") == FAIR
+    assert FAIR.trainings(10) == [64, 16, 6]
+    assert FAIR.epochs(10, 300) == 64 * 60 + 22 * 300
+    assert FAIR.trainings(3) == [64, 12, 0]  # fewer splits than asked for
+
+
+def test_a_network_that_two_rungs_share_counts_once():
+    long = Halving(4, (Rung(8, 3, 0.5), Rung(4, 10, 0.5), Rung(2, 10), Rung(1, 10, seeds=3)))
+    assert long.trainings(10) == [24, 4 * 7, 20, 20]
 
 
 @pytest.mark.parametrize(
@@ -130,6 +136,49 @@ def test_nothing_is_trained_twice_and_a_search_goes_on_where_it_stopped(
     whole.close()
 
 
+def test_a_search_is_finished_before_the_next_begins(tiny_search, store, climb, quick):
+    trained = []
+
+    def engine(jobs, resources, inner):
+        for job, attempt in quick(jobs, resources, inner):
+            axes = {name: value for name, value in job.cell.axes.items() if name != RUNG}
+            trained.append((job.cell.dataset, job.cell.model, *axes.items(), job.cell.axes[RUNG]))
+            yield job, attempt
+
+    shares = []
+    climb(
+        tiny_search.cells(),
+        store,
+        engine,
+        costly_first=True,
+        watcher=lambda tally, cell, share: shares.append(share),
+    )
+    assert [one[-1] for one in trained] == [1, 2, 3] * 7
+    firsts = [cell.dataset for cell in tiny_search.cells()]
+    assert [one[0] for one in trained[::3]] == firsts  # whole datasets, in the order of the file
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+
+
+def test_several_at_once_take_the_next_search_while_a_rung_is_on(tiny_search, store, climb, quick):
+    order = []
+
+    def two_at_once(jobs, resources, inner):
+        running = []
+        while True:
+            running += itertools.islice(jobs, 2 - len(running))
+            if not running:
+                return
+            job = running.pop(0)
+            order.append((job.cell.dataset, job.cell.model, job.cell.axes[RUNG]))
+            yield from quick(iter([job]), resources, inner)
+
+    tally = climb(tiny_search.cells(), store, two_at_once)
+    assert (tally.cells, tally.done) == (21, 21)
+    assert [rung for _, _, rung in order[:6]] == [1, 1, 2, 2, 3, 3]
+    assert order[-1] == ("digits", "mlp", 3)
+
+
 def cells_of(store):
     return {key: (cell.axes, cell.content) for key, cell in store.cells().items()}
 
@@ -186,7 +235,7 @@ def test_scrambled_test_labels_change_no_choice(tiny_search, tmp_path, monkeypat
 
         monkeypatch.setattr(execute, "load_data", load)
         store = Store(tmp_path / f"{scrambled}.sqlite")
-        run_rungs(cells, store, resources=Resources())
+        run_cells(cells, store, resources=Resources())
         tuned, _ = export_tuned(store, tiny_search)
         found.append(tuned.cells[0])
         store.close()
@@ -256,6 +305,21 @@ class TestResults:
         assert (measured.seeds, measured.runs) == (2, 16)
         assert (cell.row, cell.column) == ("gcn+mmp labels=memory", "csbm homophily=0.1")
         assert cell.takes_labels
+
+    def test_only_datasets_that_are_whole(self, tuned, tiny_search, tmp_path, climb):
+        cells = list(tiny_search.cells())
+        store = Store(tmp_path / "part.sqlite")
+        climb(cells[:5], store)
+        climb(cells[6:], store)
+        climb(cells[5:6], store, limit=2)  # the last rung is not there
+        part, missing = export_tuned(store, tiny_search)
+        assert (part.count, part.unfinished, len(missing)) == (6, (), 1)
+        part, missing = export_tuned(store, tiny_search, whole=True)
+        assert part.unfinished == ("csbm",)
+        assert [cell.dataset for cell in part.cells] == ["digits"]
+        assert part.cells[0] == next(cell for cell in tuned.cells if cell.dataset == "digits")
+        assert set(part.drawn) == {part.cells[0].space}
+        store.close()
 
     def test_a_file_gives_back_what_was_saved(self, tuned, tmp_path):
         tuned.save(tmp_path / "search.json")

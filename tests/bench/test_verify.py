@@ -1,5 +1,7 @@
 """Runs of a store are trained again from their contents alone, and any difference is seen."""
 
+from dataclasses import replace
+
 import pytest
 
 from memohop.bench.experiment import Experiment
@@ -44,10 +46,8 @@ def test_a_difference_is_named(filled, capsys):
         from memohop.bench.runner import local_engine
 
         for job, attempt in local_engine(jobs, resources, inner):
-            changed = attempt.results[0].__class__(
-                **(vars(attempt.results[0]) | {"test": 0.123, "best_epoch": 0})
-            )
-            yield job, Attempt((changed, *attempt.results[1:]), attempt.source)
+            changed = (replace(one, test=0.123, best_epoch=0) for one in attempt.results)
+            yield job, Attempt(tuple(changed), attempt.source)
 
     verdict = verify(store, 2, resources=Resources(), engine=other)
     assert (verdict.same, len(verdict.different)) == (0, 2)
@@ -55,6 +55,42 @@ def test_a_difference_is_named(filled, capsys):
         before, _ = store.run(key)
         assert f"test {before.test} -> 0.123" in text
         assert f"split={before.content['split']} seed=0" in text
+    store.close()
+
+
+def test_a_run_is_trained_in_the_company_that_it_had(filled):
+    store, companies = Store(filled, read_only=True), []
+
+    def engine(jobs, resources, inner):
+        for job in jobs:
+            companies.append({run.id for run in job.runs})
+            yield job, Attempt(failure="Traceback\nValueError: no")
+
+    verdict = verify(store, 3, resources=Resources(), engine=engine)
+    together = store.trained_together()
+    assert len(verdict.lost) == 3
+    for key in verdict.lost:
+        (company,) = [one for one in companies if key in one]
+        content = store.run(key)[0].content
+        apart = ("split", "seed", "lr", "weight_decay", "lam", "dropout", "input_dropout")
+        same = {
+            other
+            for other in together[key]
+            if all(
+                value == content[name]
+                for name, value in store.run(other)[0].content.items()
+                if name not in apart
+            )
+        }
+        assert company == same
+    store.close()
+
+
+def test_runs_that_two_cells_share_belong_to_the_first(filled):
+    store = Store(filled, read_only=True)
+    groups = set(store.trained_together().values())
+    runs = [run for group in groups for run in group]
+    assert len(runs) == len(set(runs)) == len(list(store.sources_of_runs()))
     store.close()
 
 

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made_up_search import made_up_search
-from memohop.bench.effects import effects
-from memohop.bench.leaderboard import Leaderboard
 from memohop.bench.measured import measured
 from memohop.bench.results import NO_SCORE, Results, Row
 from memohop.bench.tuned import Tuned
@@ -21,7 +19,7 @@ from memohop.cli import main
 from memohop.errors import DataError, MemohopError
 from memohop.paper.gates import Gates
 from memohop.paper.table1 import table1
-from memohop.report.fair_tables import markdown as fair_markdown
+from memohop.report.fair_markdown import markdown as fair_markdown
 from memohop.report.figure import figure_svg
 from memohop.report.page import Findings, report_page
 from memohop.report.table import comma_separated, latex, markdown
@@ -214,8 +212,7 @@ def test_altered_files_make_a_page_or_an_error(documents, data, tmp_path):
             found = Findings(gates=Gates.load(path))
         elif name == "fair":
             found = Findings(fair=Tuned.load(path))
-            board = Leaderboard(found.fair)
-            assert fair_markdown([board] if board.cells else [], effects(board))
+            assert fair_markdown(found.fair)
         else:
             results = Results.load(path)
             found = Findings(**{"lambda_" if name == "lambda" else name: results})

@@ -12,10 +12,12 @@ from statistics import mean, median, stdev
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import stats
 
 import memohop
 from made_up_search import made_up_search
+from made_up_search import tuned as tuned
 from memohop.bench.leaderboard import PUBLISHED
 from memohop.bench.tuned import Tuned
 from memohop.cli import main
@@ -115,6 +117,8 @@ def plain(row):
 
 @pytest.mark.parametrize("name", ["fair-board", "fair-flawed"])
 def test_the_leaderboard(name, page, cells):
+    if name == "fair-flawed" and len(honest(cells)) == len(cells):
+        pytest.skip("data with a flaw are not measured yet")
     head, rows = table_of(page, name)
     own = {
         key: cell
@@ -234,8 +238,8 @@ def test_the_answers(page, gains, verdicts):
         points = points_of(gains, "all seven", plug_in)
         found = re.search(
             rf"<li>{re.escape(plug_in)}: {NUMBER} points on average over (\d+) datasets and (\d+) "
-            r"backbones; significantly better than its backbone in (\d+) cases, worse in (\d+), "
-            r"and neither in (\d+)\.",
+            r"backbones\. Of (\d+) cases it is significantly better than its backbone in (\d+), "
+            r"worse in (\d+), and neither in (\d+)\.",
             html.unescape(page),
         )
         if not points:
@@ -243,8 +247,8 @@ def test_the_answers(page, gains, verdicts):
             continue
         own = [v for (_, p, _), v in verdicts.items() if p == plug_in]
         assert number(found[1]) == pytest.approx(mean(points), abs=0.0051)
-        counts = [int(found[place]) for place in range(2, 7)]
-        assert counts == [len(points), 7, own.count(1), own.count(-1), own.count(0)]
+        counts = [int(found[place]) for place in range(2, 8)]
+        assert counts == [len(points), 7, len(own), own.count(1), own.count(-1), own.count(0)]
 
 
 def test_does_memory_help(page, gains):
@@ -274,7 +278,7 @@ def test_score_against_cost(page, cells):
 
 
 def test_beside_the_best_published_figures(page, cells):
-    own = honest(cells)
+    own, near = honest(cells), {}
     head, rows = table_of(page, "fair-published")
     for row in rows:
         shown, column = dict(zip(head, row, strict=True)), text(row[0])
@@ -289,6 +293,10 @@ def test_beside_the_best_published_figures(page, cells):
             if memory and column in PUBLISHED:
                 away = number(text(shown["with memory less published"]))
                 assert away == pytest.approx(score - PUBLISHED[column], abs=0.0051)
+                near[column] = score - PUBLISHED[column] >= -1
+    told = re.search(r"at most 1 point below it on (\d+) of (\d+) datasets(?:: ([^.<]+))?\.", page)
+    met = [column for column, is_near in near.items() if is_near]
+    assert [int(told[1]), int(told[2]), told[3]] == [len(met), len(near), ", ".join(met) or None]
 
 
 def test_every_cell_with_its_setting_spread_and_command(page, cells, raw):
@@ -348,15 +356,48 @@ def test_json_and_csv_have_one_object_for_each_cell(path, cells, capsys):
     assert main(["table", "fair", "--results", str(path), "--protocol", "paper"]) == 2
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "docs/benchmarks/findings.md", "docs/benchmarks/index.md"]
-)
+def test_the_parts_make_the_whole(path, capsys):
+    texts = []
+    for part in ("board", "flawed", "effects", "answers", "best"):
+        assert main(["table", "fair", "--results", str(path), "--part", part]) == 0
+        texts.append(capsys.readouterr().out.strip())
+    assert main(["table", "fair", "--results", str(path)]) == 0
+    assert "\n\n".join(filter(None, texts)) == capsys.readouterr().out.strip()
+    assert main(["table", "fair", "--format", "csv", "--part", "best"]) == 2
+    assert "--part best goes with memohop table fair" in capsys.readouterr().err
+
+
+def test_what_is_not_measured_to_the_end_is_told(tuned):
+    page = report_page(Findings(fair=replace(tuned, unfinished=("pubmed", "tolokers"))))
+    assert "Not measured to the end yet, and left out: pubmed, tolokers." in page
+    assert "Not measured to the end" not in report_page(Findings(fair=tuned))
+
+
+MARKS = re.compile(r"<!-- (memohop table fair[^>]*) -->\n(.*?)\n<!-- end -->", flags=re.S)
+DOCUMENTS = ["README.md", "docs/benchmarks/findings.md", "docs/benchmarks/index.md"]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
 def test_tables_in_the_documents_are_those_of_the_command(name, capsys):
     """What stands between these two marks is the output of the command in the first one."""
-    marks = r"<!-- (memohop table fair[^>]*) -->\n(.*?)\n<!-- end -->"
-    found = re.findall(marks, (ROOT / name).read_text(encoding="utf-8"), flags=re.S)
+    found = MARKS.findall((ROOT / name).read_text(encoding="utf-8"))
     if not found:
         pytest.skip(f"{name} has no fair table yet: it is not measured")
     for command, shown in found:
         assert main(command.split()[1:]) == 0
         assert shown.strip() == capsys.readouterr().out.strip()
+
+
+def test_figures_in_the_text_are_in_the_tables(capsys):
+    """A figure with a decimal point in the text on the fair table is one that a command prints."""
+    if not PACKAGED.is_file():
+        pytest.skip("results/fair.json is not there yet: the fair table is not measured")
+    assert main(["table", "fair"]) == 0
+    known = set(re.findall(NUMBER, capsys.readouterr().out.replace(MINUS, "-")))
+    known |= {one.lstrip("+-") for one in known}
+    for name in DOCUMENTS:
+        document = (ROOT / name).read_text(encoding="utf-8")
+        for section in re.findall(r"<!-- fair -->(.*?)<!-- end of fair -->", document, flags=re.S):
+            told = MARKS.sub("", section).replace(MINUS, "-")
+            decimals = re.findall(r"(?<![\w.])[+-]?\d+\.\d+(?![\w.]*=)", told)
+            assert not [one for one in decimals if one not in known], name

@@ -145,8 +145,13 @@ def combinations(values: dict[str, list[Scalar]]) -> list[dict[str, Scalar]]:
 
 def cost(runs: Iterable[Run]) -> float:
     """What training takes, in arbitrary units: to estimate the time left."""
-    total = 0.0
-    for run in runs:
-        info, settings = describe(run.recipe.dataset), run.recipe.settings
-        total += settings.epochs * (info.nodes + info.arcs * (1 + settings.noise / 100))
-    return total
+    recipes = (run.recipe for run in runs)
+    return sum(
+        recipe.settings.epochs * epoch_cost(recipe.dataset, recipe.settings) for recipe in recipes
+    )
+
+
+def epoch_cost(dataset: str, settings: Settings) -> float:
+    """What one epoch of one network takes, in the same units."""
+    info = describe(dataset)
+    return info.nodes + info.arcs * (1 + settings.noise / 100)

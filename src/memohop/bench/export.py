@@ -33,8 +33,16 @@ def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
     return store.results(experiment.id, there), missing
 
 
-def export_tuned(store: Store, experiment: Experiment) -> tuple[Tuned, list[Cell]]:
-    """All searches of the experiment that the store has to the end, and the rungs it lacks."""
+def export_tuned(
+    store: Store, experiment: Experiment, *, whole: bool = False
+) -> tuple[Tuned, list[Cell]]:
+    """All searches of the experiment that the store has to the end, and the rungs it lacks.
+
+    Args:
+        store: The store.
+        experiment: The experiment.
+        whole: Whether to leave out datasets of which a search is not at its end.
+    """
     protocols = [name for name in experiment.protocols if experiment.halving(name)]
     if len(experiment.protocols) != 1 or len(protocols) != 1:
         raise UsageError(
@@ -45,13 +53,18 @@ def export_tuned(store: Store, experiment: Experiment) -> tuple[Tuned, list[Cell
     drawn: dict[str, Drawn] = {}
     found: list[TunedCell] = []
     missing: list[Cell] = []
+    unfinished: dict[str, None] = {}
     for first in experiment.cells():
         assert isinstance(first, RungCell)
+        if whole and first.dataset in unfinished:
+            continue
         rungs = [first]
         while after := rungs[-1].after(store):
             rungs.append(after)
         if len(rungs) < len(first.halving.rungs) or not store.has(rungs[-1]):
             missing.append(rungs[-1])
+            if whole:
+                unfinished[first.dataset] = None
             continue
         runs = {run.id: (run, source) for run, source in store.runs(_ids(rungs))}
         stored = {key: run for key, (run, _) in runs.items()}
@@ -76,8 +89,11 @@ def export_tuned(store: Store, experiment: Experiment) -> tuple[Tuned, list[Cell
                 source=list(sources).index(run.source),
             )
         )
+    cells = [cell for cell in found if cell.dataset not in unfinished]
     complete = (msgspec.structs.replace(one, datasets=names) for one, names in sources.values())
-    return Tuned(experiment.id, protocols[0], tuple(complete), drawn, tuple(found)), missing
+    name = (experiment.id, protocols[0], tuple(complete))
+    spaces = {key: drawn[key] for key in dict.fromkeys(cell.space for cell in cells)}
+    return Tuned(*name, spaces, tuple(cells), tuple(unfinished)), missing
 
 
 def _ids(rungs: Iterable[RungCell]) -> list[str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
-from memohop.bench.cell import Cell, Recipe, Run
+from memohop.bench.cell import Cell, Recipe, Run, epoch_cost
 from memohop.bench.space import Drawn
 
 if TYPE_CHECKING:
@@ -131,10 +131,12 @@ class RungCell(Cell):
         return tuple(found)
 
     @property
-    def planned(self) -> int:
-        """How many networks the whole ladder trains from here on."""
-        splits = self.settings.splits(self.dataset)
-        return sum(self.halving.trainings(splits)[self.number :])
+    def cost_to_the_top(self) -> float:
+        """What the ladder takes from here on, in the units of :func:`memohop.bench.cell.cost`."""
+        counts = self.halving.trainings(self.settings.splits(self.dataset))
+        rungs = zip(self.halving.rungs, counts, strict=True)
+        epochs = [count * share_of(self.settings.epochs, rung) for rung, count in rungs]
+        return sum(epochs[self.number :]) * epoch_cost(self.dataset, self.settings)
 
     def scores(self, store: Store) -> list[float]:
         """The mean validation score of each setting of this rung; NaN if a network diverged."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from memohop.bench.cell import Cell, Run, cost
 from memohop.bench.claims import Claims
@@ -80,37 +80,11 @@ class Tally:
     elsewhere: int = 0
     diverged: int = 0
 
-    def add(self, other: Tally) -> None:
-        """Count the cells of another tally too."""
-        for one in fields(self):
-            ours, theirs = getattr(self, one.name), getattr(other, one.name)
-            setattr(self, one.name, ours | theirs if isinstance(ours, dict) else ours + theirs)
-
 
 Inner = Callable[[Job, float], None]
 Attempts = Iterator[tuple[Job, Attempt]]
 Engine = Callable[[Iterator[Job], Resources, Inner], Attempts]
 Watcher = Callable[[Tally, Cell, float], None]
-
-
-def run_rungs(
-    cells: Sequence[Cell], store: Store, *, limit: int | None = None, **how: Any
-) -> Tally:
-    """Run cells, then the rungs that follow from what they have brought, until none follows.
-
-    Args:
-        cells: The cells of an experiment; of a ladder, those of the first rung.
-        store: The store.
-        limit: The most cells to train, over all rungs.
-        **how: The other arguments of :func:`run_cells`.
-    """
-    total = Tally()
-    while cells:
-        left = None if limit is None else limit - total.done - len(total.failed)
-        total.add(run_cells(cells, store, limit=left, **how))
-        rungs = (cell for cell in cells if isinstance(cell, RungCell))
-        cells = [after for cell in rungs if (after := cell.after(store)) is not None]
-    return total
 
 
 def run_cells(
@@ -126,33 +100,40 @@ def run_cells(
 ) -> Tally:
     """Train the cells that are missing, and write each one when it is complete.
 
+    After a rung of a ladder comes the next one, before any other cell, so that searches that have
+    begun are finished first.
+
     Args:
-        cells: Those that should be in the store in the end.
+        cells: Those that should be in the store in the end; of a ladder, those of the first rung.
         store: The store.
         resources: What to train with.
         engine: Trains jobs and gives their attempts in any order; this process by default.
         retry: Whether to try again what has failed before.
         limit: The most cells to train: the first of those that are missing.
         costly_first: Whether to begin with the cells that take longest and end with those that
-            share all their runs with others; for engines that train several at once.
+            share all their runs with others; for engines that train several at once. Ladders keep
+            their order, so that what is stopped half-way has whole datasets.
         watcher: Called as ``watcher(tally, cell, share)`` with the share of all the work that is
             done, whenever a cell is finished and often in between.
     """
     tally = Tally(cells=len(cells))
     pending = _plan(cells, store, retry, tally)[:limit]
+    ladders = [cell for cell in pending if isinstance(cell, RungCell)]
+    others = [cell for cell in pending if not isinstance(cell, RungCell)]
     if costly_first:  # of two cells that share runs, the larger one is to count them
-        pending.sort(key=lambda cell: cost(cell.runs), reverse=True)
-    work = _work(pending, store)
+        others.sort(key=lambda cell: cost(cell.runs), reverse=True)
+    work = _work(others, store)
     if costly_first:
-        pending.sort(key=lambda cell: work[cell.id], reverse=True)
-    total, finished = sum(work.values()), 0.0
+        others.sort(key=lambda cell: work[cell.id], reverse=True)
+    total, finished = sum(work.values()) + sum(cell.cost_to_the_top for cell in ladders), 0.0
 
     def inner(job: Job, share: float) -> None:
         if watcher is not None and total:
-            watcher(tally, job.cell, (finished + share * work[job.cell.id]) / total)
+            done = finished + share * cost(job.runs)
+            watcher(tally, job.cell, min(done / total, 1.0))
 
     with Claims(store) as claims:
-        jobs = _jobs(pending, store, claims, tally)
+        jobs = _Jobs([*others, *ladders], store, claims, tally, limit)
         for job, attempt in (engine or local_engine)(jobs, resources, inner):
             if attempt.lost is not None:
                 tally.lost[job.cell.name] = attempt.lost
@@ -166,7 +147,9 @@ def run_cells(
                 tally.failed.append(job.cell)
             claims.drop(job.cell.id)
             inner(job, 1.0)
-            finished += work[job.cell.id]
+            finished += cost(job.runs)
+            if after := _after(job.cell, store, tally):
+                jobs.put_first(after)
     return tally
 
 
@@ -201,18 +184,32 @@ def attempt(job: Job, resources: Resources, progress: Progress | None = None) ->
     return Attempt(tuple(results), source(resources.device))
 
 
-def _plan(cells: Sequence[Cell], store: Store, retry: bool, tally: Tally) -> list[Cell]:
-    """The cells that the store lacks, or has with other runs than those wanted now."""
+def _plan(cells: Iterable[Cell], store: Store, retry: bool, tally: Tally) -> list[Cell]:
+    """The cells that the store lacks, or has with other runs than those wanted now.
+
+    Of a ladder whose first rungs are there, the one after them counts.
+    """
     known, pending = store.cells(), []
     for cell in cells:
-        found = known.get(cell.id)
-        if found is None or found.content != cell.content or (retry and found.failure):
-            pending.append(cell)
-        elif found.failure:
-            tally.given_up += 1
-        else:
+        wanted: Cell | None = cell
+        while wanted is not None:
+            found = known.get(wanted.id)
+            if found is None or found.content != wanted.content or (retry and found.failure):
+                pending.append(wanted)
+                break
+            if found.failure:
+                tally.given_up += 1
+                break
             tally.there += 1
+            wanted = _after(wanted, store, tally)
     return pending
+
+
+def _after(cell: Cell, store: Store, tally: Tally) -> Cell | None:
+    """The rung after a cell, if there is one; it counts among those asked for."""
+    after = cell.after(store) if isinstance(cell, RungCell) else None
+    tally.cells += after is not None
+    return after
 
 
 def _work(pending: Sequence[Cell], store: Store) -> dict[str, float]:
@@ -226,18 +223,38 @@ def _work(pending: Sequence[Cell], store: Store) -> dict[str, float]:
     return work
 
 
-def _jobs(pending: Sequence[Cell], store: Store, claims: Claims, tally: Tally) -> Iterator[Job]:
-    """Claims a cell each time it is asked for the next job."""
-    for cell in pending:
-        if not claims.take(cell.id):
-            tally.elsewhere += 1
-            continue
-        if store.has(cell):
-            tally.there += 1
-        elif runs := store.missing(cell.runs):
-            yield Job(cell, tuple(runs))
-            continue
-        else:
-            store.write(cell)
-            tally.done += 1
-        claims.drop(cell.id)
+class _Jobs(Iterator[Job]):
+    """The cells that wait, as jobs; a cell is claimed when it is asked for.
+
+    More cells may be added after the last one was taken.
+    """
+
+    def __init__(
+        self, pending: Iterable[Cell], store: Store, claims: Claims, tally: Tally, limit: int | None
+    ) -> None:
+        self._waiting, self._store, self._claims = deque(pending), store, claims
+        self._tally, self._left = tally, limit
+
+    def put_first(self, cell: Cell) -> None:
+        """Let a cell come next."""
+        self._waiting.appendleft(cell)
+
+    def __next__(self) -> Job:
+        while self._waiting and self._left != 0:
+            cell = self._waiting.popleft()
+            if not self._claims.take(cell.id):
+                self._tally.elsewhere += 1
+                continue
+            if self._left is not None:
+                self._left -= 1
+            if self._store.has(cell):
+                self._tally.there += 1
+            elif runs := self._store.missing(cell.runs):
+                return Job(cell, tuple(runs))
+            else:
+                self._store.write(cell)
+                self._tally.done += 1
+            self._claims.drop(cell.id)
+            if after := _after(cell, self._store, self._tally):
+                self.put_first(after)
+        raise StopIteration

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import msgspec
@@ -89,6 +91,22 @@ class Store:
         """Those of the runs that are there, in any order."""
         wanted = list(keys)
         yield from self._runs(f"WHERE runs.id IN ({', '.join('?' * len(wanted))})", *wanted)
+
+    def trained_together(self) -> dict[str, tuple[str, ...]]:
+        """The ids of the runs that were trained in one job with each run, itself included.
+
+        A job has the runs of a cell that were not there before; cells come in their order.
+        """
+        found: dict[str, list[str]] = {}
+        with self.reading():
+            rows = self.db.execute(
+                "SELECT cells.rowid, run FROM members JOIN cells ON cells.id = cell "
+                "ORDER BY cells.rowid, place"
+            )
+            for _, group in groupby(rows, key=itemgetter(0)):
+                new = [run for _, run in group if run not in found]
+                found |= dict.fromkeys(new, new)
+        return {run: tuple(runs) for run, runs in found.items()}
 
     def sources_of_runs(self) -> Iterator[tuple[str, Source]]:
         """The id of each run, and where it was made."""

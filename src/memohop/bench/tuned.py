@@ -131,13 +131,18 @@ _OF_DATA = ("homophily",)  # the variants that are options of a dataset
 
 
 class Tuned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All cells of one protocol of an experiment, and where they were made."""
+    """All cells of one protocol of an experiment, and where they were made.
+
+    Attributes:
+        unfinished: The datasets that are left out because some of their searches are not done.
+    """
 
     experiment: Name
     protocol: Name
     sources: tuple[Source, ...]
     drawn: dict[Name, Drawn]
     cells: tuple[TunedCell, ...]
+    unfinished: tuple[Name, ...] = ()
 
     @classmethod
     def load(cls, name: str | Path) -> Tuned:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import msgspec
 
 from memohop.bench.cell import Cell, Recipe, Run
+from memohop.bench.execute import populations
 from memohop.bench.provenance import source
 from memohop.bench.runner import Engine, Job, Resources, local_engine
 from memohop.bench.settings import Settings
 from memohop.bench.store import Store
 from memohop.bench.stored import StoredRun
-from memohop.data.arguments import LARGEST_SEED
 from memohop.errors import UsageError
 from memohop.training.numbers import NUMBERS
 
@@ -74,14 +74,15 @@ def verify(
         )
     chosen = Random(seed).sample(sorted(ids), min(count, len(ids)))
     stored = {run.id: run for run, _ in store.runs(chosen)}
-    jobs = _jobs(sorted(stored.values(), key=_place), verdict)
+    jobs = _jobs(stored, store, verdict)
     for job, attempt in (engine or local_engine)(jobs, resources, lambda job, share: None):
-        run = job.runs[0]
         if attempt.failure or attempt.lost:
-            verdict.lost[run.id] = attempt.lost or str(attempt.failure).splitlines()[-1]
-        else:
-            again = StoredRun.of(run, attempt.results[0], source="")
-            before = stored[run.id]
+            why = attempt.lost or str(attempt.failure).splitlines()[-1]
+            verdict.lost |= {run.id: why for run in job.runs if run.id in stored}
+        for run, result in zip(job.runs, attempt.results, strict=False):
+            if run.id not in stored:
+                continue
+            again, before = StoredRun.of(run, result, source=""), stored[run.id]
             differ = [n for n in COMPARED if getattr(again, n) != getattr(before, n)]
             if differ:
                 what = f"{job.cell.name} split={run.split} seed={run.seed}"
@@ -117,17 +118,25 @@ def run_of(content: Mapping[str, Any]) -> Run:
     return Run(recipe, {}, content["split"], content["seed"])
 
 
-def _jobs(stored: list[StoredRun], verdict: Verdict) -> Iterator[Job]:
-    """Each run in company: a network that is alone on a CPU rounds differently."""
-    for one in stored:
-        run = run_of(one.content)
-        if run.id != one.id:
-            verdict.lost[one.id] = "this version of memohop would train something else"
-            continue
-        company = replace(run, seed=run.seed + 1 if run.seed < LARGEST_SEED else 0)
-        recipe = run.recipe
-        name = ("verify", one.id, recipe.dataset, recipe.model)
-        yield Job(Cell(*name, {}, recipe.settings, {}, (run.seed,)), (run, company))
+def _jobs(chosen: Mapping[str, StoredRun], store: Store, verdict: Verdict) -> Iterator[Job]:
+    """Each run in the company in which it was trained: some networks round differently in another.
+
+    That is the population of the first cell that has it.
+    """
+    groups = store.trained_together()
+    ordered = sorted(chosen, key=lambda key: _place(chosen[key]))
+    cells = dict.fromkeys(groups.get(key, (key,)) for key in ordered)
+    for ids in cells:
+        runs = {one.id: run_of(one.content) for one, _ in store.runs(ids)}
+        for key, run in runs.items():
+            if key in chosen and run.id != key:
+                verdict.lost[key] = "this version of memohop would train something else"
+        sound = [runs[key] for key in ids if runs[key].id == key]
+        for population in populations(sound):
+            if any(run.id in chosen for run in population):
+                recipe = population[0].recipe
+                name = ("verify", population[0].id, recipe.dataset, recipe.model)
+                yield Job(Cell(*name, {}, recipe.settings, {}, ()), tuple(population))
 
 
 def _place(run: StoredRun) -> tuple[str, str, str]:

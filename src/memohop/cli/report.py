@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from memohop.cli.app import app, print_json, remark
 from memohop.cli.options import OUTPUT, ResultsFile
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 
+if TYPE_CHECKING:
+    from memohop.report.fair_markdown import Part
+
 _TABLE_EXAMPLES = """Examples:
   memohop table table1
   memohop table table1 --protocol paper --format latex
   memohop table table1 --results results/table1.json --format json
-  memohop table fair --results results/fair.json"""
+  memohop table fair --results results/fair.json
+  memohop table fair --part best --part answers"""
 _FIGURE_EXAMPLES = """Examples:
   memohop figure noise
   memohop figure lambda --output my-lambda.svg
@@ -30,6 +34,7 @@ def table(
     *,
     protocol: str | None = None,
     format: Literal["md", "latex", "csv", "json"] = "md",
+    part: list[Literal["board", "flawed", "effects", "answers", "best"]] | None = None,
     results: ResultsFile = None,
 ) -> None:
     """Show Table 1 of the paper, measured beside printed, or the fair table of all models.
@@ -38,9 +43,14 @@ def table(
         name: table1 or fair.
         protocol: One of the protocols of the results; all of them by default.
         format: Markdown, LaTeX, CSV, or a list of JSON objects.
+        part: Of fair in Markdown: the leaderboard, that of data with a flaw, what plug-ins add,
+            the same in words, or the best beside published figures; all by default. May be
+            repeated.
     """
+    if part and (name != "fair" or format != "md"):
+        raise UsageError(f"--part {part[0]} goes with memohop table fair --format md; leave it out")
     if name == "fair":
-        _fair_table(protocol, format, results)
+        _fair_table(protocol, format, part, results)
         return
 
     from memohop.bench.measured import measured
@@ -58,11 +68,12 @@ def table(
         print((markdown if format == "md" else latex)(tables), end="")
 
 
-def _fair_table(protocol: str | None, form: str, results: Path | None) -> None:
-    from memohop.bench.effects import effects
+def _fair_table(
+    protocol: str | None, form: str, parts: list[Part] | None, results: Path | None
+) -> None:
     from memohop.bench.leaderboard import Leaderboard
     from memohop.bench.tuned import Tuned
-    from memohop.report.fair_tables import markdown
+    from memohop.report.fair_markdown import PARTS, markdown
     from memohop.report.table import comma_separated
 
     tuned = Tuned.load(results or "fair")
@@ -77,7 +88,7 @@ def _fair_table(protocol: str | None, form: str, results: Path | None) -> None:
     elif form == "csv":
         print(comma_separated(rows), end="")
     elif form == "md":
-        print(markdown([b for b in boards if b.cells], effects(boards[0])), end="")
+        print(markdown(tuned, parts or PARTS), end="")
     else:
         raise UsageError(f"--format {form} is for table1; give md, csv or json for fair")
 

@@ -81,7 +81,7 @@ def run(
         raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
 
     from memohop.bench.experiment import Experiment
-    from memohop.bench.runner import Resources, run_rungs
+    from memohop.bench.runner import Resources, run_cells
     from memohop.bench.store import Store
     from memohop.data.datasets.fetch import locate
     from memohop.training.device import find_device
@@ -99,7 +99,7 @@ def run(
         if files := describe(dataset).files:
             locate(files, root=data, progress=sys.stderr.isatty())
     with closing(Store(store)) as opened, _watching(found.id) as watcher:
-        tally = run_rungs(
+        tally = run_cells(
             cells,
             opened,
             resources=Resources(data and data.absolute(), device),

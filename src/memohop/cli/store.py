@@ -79,14 +79,19 @@ def store_merge(into: Path, *others: Path) -> None:
 
 
 @store_app.command(name="export", help_epilogue=_EXPORT_EXAMPLES)
-def store_export(path: Path, experiment: str, *, output: Path | None = None) -> None:
+def store_export(
+    path: Path, experiment: str, *, output: Path | None = None, whole: bool = False
+) -> None:
     """Write all members of an experiment into one file, for tables and figures.
 
     Args:
         path: The store.
         experiment: table1, noise, lambda or fair, or a file of your own that ends in .toml.
         output: The JSON file to write; results/EXPERIMENT.json by default.
+        whole: Of a search such as fair, only datasets on which every model is done.
     """
+    from functools import partial
+
     from memohop.bench.experiment import Experiment
     from memohop.bench.export import export, export_tuned
     from memohop.bench.store import Store
@@ -95,7 +100,8 @@ def store_export(path: Path, experiment: str, *, output: Path | None = None) -> 
     output = output or Path("results") / f"{found.id}.json"
     check_output(output, ".json", inputs=[path])
     with closing(Store(path, read_only=True)) as store:
-        results, missing = (export_tuned if found.is_search else export)(store, found)
+        how = partial(export_tuned, whole=whole) if found.is_search else export
+        results, missing = how(store, found)
     if not results.count:
         raise UsageError(f"{path} has no cell of {found.id}; memohop run {experiment} makes them")
     results.save(output)

@@ -57,6 +57,7 @@ def fair_part(tuned: Tuned) -> dict[str, Any]:
         "effects": fair_tables.effects_table(found) if found else None,
         "effects_legend": fair_tables.effects_legend(),
         "published": fair_tables.published_table(board) if board.cells else None,
+        "published_legend": fair_tables.published_legend(board),
     }
 
 
@@ -71,10 +72,11 @@ def answers(found: list[Effect]) -> list[str]:
         points = sum(effect.points) / len(effect.points)
         texts.append(
             f"{effect.plug_in}: {points:+.2f} points on average over {len(effect.points)} datasets "
-            f"and {len(own)} backbones; significantly better than its backbone in {wins} cases, "
-            f"worse in {losses}, and neither in {ties}. The probability that it makes a backbone "
-            f"better by more than {MARGIN:g} point is {effect.posterior.better:.2f}, that it makes "
-            f"it worse by as much {effect.posterior.worse:.2f}, and that it makes no such "
-            f"difference {effect.posterior.same:.2f}."
+            f"and {len(own)} backbones. Of {wins + ties + losses} cases it is significantly better "
+            f"than its backbone in {wins}, worse in {losses}, and neither in {ties}. The "
+            f"probability that it makes a backbone better by more than {MARGIN:g} point is "
+            f"{effect.posterior.better:.2f}, that it makes it worse by as much "
+            f"{effect.posterior.worse:.2f}, and that it makes no such difference "
+            f"{effect.posterior.same:.2f}."
         )
     return texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -13,9 +13,10 @@ from memohop.bench.statistics import ALPHA
 from memohop.bench.tuned import TunedCell
 from memohop.data.datasets.registry import describe
 from memohop.report.page_tables import HtmlCell, HtmlTable, duration, plus_minus
-from memohop.report.table import aligned, score
 
-_NOTHING = "-"
+NOTHING = "-"
+"""Stands where there is no figure."""
+
 LABELS = "\N{DAGGER}"
 """Marks models that take training labels as input."""
 
@@ -67,7 +68,7 @@ def effects_table(found: Sequence[Effect]) -> HtmlTable:
             HtmlCell(effect.base),
             HtmlCell(effect.plug_in.strip() + (f" {LABELS}" if "labels" in effect.plug_in else "")),
             *(
-                HtmlCell(f"{count}", value=count) if effect.gains else HtmlCell(_NOTHING)
+                HtmlCell(f"{count}", value=count) if effect.gains else HtmlCell(NOTHING)
                 for count in (effect.count(1), effect.count(0), effect.count(-1))
             ),
             _points(sum(effect.points) / len(effect.points)),
@@ -105,21 +106,33 @@ def published_table(board: Leaderboard) -> HtmlTable:
             (
                 HtmlCell(column),
                 *(
-                    HtmlCell(_NOTHING)
+                    HtmlCell(NOTHING)
                     if one is None
                     else HtmlCell(
                         f"{one.mean:.2f}", (one.model,), one.mean, beside=plus_minus(one.std)
                     )
                     for one in (with_memory, without)
                 ),
-                HtmlCell(_NOTHING)
+                HtmlCell(NOTHING)
                 if published is None
                 else HtmlCell(f"{published:.1f}", value=published),
-                HtmlCell(_NOTHING) if away is None else _points(away),
+                HtmlCell(NOTHING) if away is None else _points(away),
             )
         )
     head = ("dataset", "with memory", "without", "published", "with memory less published")
     return HtmlTable(head, tuple(rows), "fair-published")
+
+
+def published_legend(board: Leaderboard) -> str:
+    """How to read the table beside published figures, and on how many datasets they are met."""
+    found = {column: board.best(column, memory=True) for column in board.columns}
+    known = {c: one.mean - PUBLISHED[c] for c, one in found.items() if one and c in PUBLISHED}
+    met = [column for column, away in known.items() if away >= -MARGIN]
+    return (
+        "With memory and without: the model whose validation score is best. The one with memory is "
+        f"above the best published figure or at most {MARGIN:g} point below it on {len(met)} of "
+        f"{len(known)} datasets" + (f": {', '.join(met)}." if met else ".")
+    )
 
 
 def cell_tables(board: Leaderboard) -> list[tuple[str, HtmlTable]]:
@@ -158,15 +171,18 @@ def legend(board: Leaderboard, *, marks: str) -> list[str]:
         marks: How it shows that a score is not significantly worse than the best.
     """
     shapes = {(len(one.scores), one.seeds) for one in board.measured.values()}
-    counts = " or ".join(f"{splits} splits with {seeds} seeds" for splits, seeds in sorted(shapes))
+    counts = " or ".join(
+        f"{splits} splits" + (f" with {seeds} seeds" if seeds > 1 else "")
+        for splits, seeds in sorted(shapes)
+    )
     metrics = sorted({describe(board.of_column[column].dataset).metric for column in board.columns})
     auc = [c for c in board.columns if describe(board.of_column[c].dataset).metric == "roc_auc"]
     texts = [
         f"Protocol {board.tuned.protocol}. Test accuracy in percent"
         + (f" (ROC-AUC on {', '.join(auc)})" if "roc_auc" in metrics else "")
-        + f", mean ± sample standard deviation (ddof=1) over {counts}; a split counts with the "
-        "mean over its seeds. Settings are chosen on validation alone, with the same budget for "
-        "every model.",
+        + f", mean ± sample standard deviation (ddof=1) over {counts}"
+        + ("; a split counts with the mean over its seeds" if max(s for _, s in shapes) > 1 else "")
+        + ". Settings are chosen on validation alone, with the same budget for every model.",
         _significance(marks),
     ]
     if any(cell.takes_labels for cell in board.of_row.values()):
@@ -176,6 +192,9 @@ def legend(board: Leaderboard, *, marks: str) -> list[str]:
             f"Average rank and mean: over {len(board.ranked)} datasets, for models that have a "
             "score on all of them; equals share a rank."
         )
+    if board.tuned.unfinished and not board.flawed:
+        names = ", ".join(board.tuned.unfinished)
+        texts.append(f"Not measured to the end yet, and left out: {names}.")
     if board.flawed:
         texts.append(
             "These data have a flaw, and scores on them mislead: "
@@ -190,23 +209,6 @@ def _significance(marks: str) -> str:
         f"Bold: significantly better than every other model. {marks}: not significantly worse than "
         f"the best mean (corrected resampled t-test with Holm's correction, {100 * ALPHA:g} %)."
     )
-
-
-def markdown(boards: Iterable[Leaderboard], found: Sequence[Effect]) -> str:
-    """The leaderboards, and what plug-ins add, as Markdown."""
-    parts = []
-    for board in boards:
-        rows = [["model", *(["average rank"] if board.ranks else []), *board.columns]]
-        for row in board.rows:
-            rank = [_number(board.ranks.get(row)).text] if board.ranks else []
-            texts = [_markdown_score(board, row, column) for column in board.columns]
-            rows.append([name_of(board.of_row[row]), *rank, *texts])
-        parts += [aligned(rows), *legend(board, marks="With a star")]
-    if found:
-        table = effects_table(found)
-        parts.append(aligned([list(table.head), *([c.text for c in row] for row in table.rows)]))
-        parts.append(effects_legend())
-    return "\n\n".join(parts) + "\n"
 
 
 def effects_legend() -> str:
@@ -240,7 +242,7 @@ def _cell_row(board: Leaderboard, row: str, column: str) -> tuple[HtmlCell, ...]
 def _score(board: Leaderboard, row: str, column: str) -> HtmlCell:
     found = board.measured.get((row, column))
     if found is None:
-        return HtmlCell(_NOTHING)
+        return HtmlCell(NOTHING)
     return HtmlCell(
         f"{found.mean:.2f}",
         value=found.mean,
@@ -250,17 +252,8 @@ def _score(board: Leaderboard, row: str, column: str) -> HtmlCell:
     )
 
 
-def _markdown_score(board: Leaderboard, row: str, column: str) -> str:
-    found = board.measured.get((row, column))
-    if found is None:
-        return _NOTHING
-    if board.is_best(row, column):
-        return f"**{score(found)}**"
-    return f"{score(found)}*" if board.among_the_best(row, column) else score(found)
-
-
 def _number(value: float | None) -> HtmlCell:
-    return HtmlCell(_NOTHING) if value is None else HtmlCell(f"{value:.2f}", value=value)
+    return HtmlCell(NOTHING) if value is None else HtmlCell(f"{value:.2f}", value=value)
 
 
 def _points(points: float) -> HtmlCell:

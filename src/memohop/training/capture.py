@@ -9,7 +9,7 @@ import torch
 
 from memohop.training.device import traits_of
 
-_WARM_UP = 3  # steps before the capture, in which kernels are compiled and libraries set up
+_WARM_UP = 1  # steps before the capture, in which kernels are compiled and libraries set up
 
 
 class EagerWarning(UserWarning):
@@ -21,8 +21,21 @@ def captured(step: Callable[[], None], device: torch.device) -> Callable[[], Non
     return CapturedStep(step) if traits_of(device).captures else step
 
 
+def waiter(device: torch.device) -> Callable[[], None]:
+    """A function that waits for the device; the core is free for other processes meanwhile."""
+    if not traits_of(device).captures:
+        return lambda: None
+    event = torch.cuda.Event(blocking=True)
+
+    def wait() -> None:
+        event.record()
+        event.synchronize()
+
+    return wait
+
+
 class CapturedStep:
-    """Calls a step; after a few calls, replays its capture instead.
+    """Calls a step; after the first call, replays its capture instead.
 
     The step must work in place on tensors that are never reallocated, and must not read anything
     back from the device. If the capture fails, the step continues to run eagerly.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import le
 
 import torch
 
@@ -50,7 +51,7 @@ def members_at_once(
     """The size of the chunks, which are as equal as possible.
 
     One member is trained for a few steps, and its bytes are measured. Penalty and dropout cost
-    extra, so one member of each kind is measured, and the costliest counts.
+    extra, so one member of each kind that may be the costliest is measured.
 
     Args:
         steps: trains members for a number of steps, from their start.
@@ -70,9 +71,8 @@ def members_at_once(
         raise _too_little(memory, device, epochs * _PER_EPOCH, epochs)
     if most == 1 and memory is None:
         return 1
-    kinds = {(m.lam > 0, *(getattr(m, rate) == 0 for rate in RATES)): m for m in members}
     each = 0.0
-    for member in kinds.values():
+    for member in _costliest(members):
         steps([member], 1)  # makes everything that is made once, and then counts as held
         each = max(each, cost(partial(steps, [member], _STEPS)))
     if memory is not None:
@@ -86,6 +86,16 @@ def members_at_once(
         fits = max(1, min(fits, int(_PLENTY / max(each, 1))))
     parts = math.ceil(len(members) / min(most, fits))
     return math.ceil(len(members) / parts)
+
+
+def _costliest(members: Sequence[Member]) -> list[Member]:
+    """A member of each kind, except kinds that have a part of another one's penalty and rates."""
+    kinds = {(m.lam > 0, *(getattr(m, rate) != 0 for rate in RATES)): m for m in members}
+    return [
+        member
+        for kind, member in kinds.items()
+        if not any(kind != other and all(map(le, kind, other)) for other in kinds)
+    ]
 
 
 def _growth(function: Callable[[], object]) -> float:

@@ -40,7 +40,7 @@ class Population:
 
     Args:
         task: the data.
-        build: makes one network; it is called once per member, under the member's seed.
+        build: makes one network; it is called once per seed, under that seed.
         members: the runs.
         epochs: how many steps will be taken, for the curves.
         patience: epochs without progress after which a member stops; None for never.
@@ -70,7 +70,8 @@ class Population:
         self.task, self.members, self.rules = task, list(members), rules
         assert len(members) == 1 or not thrift.recompute, "members come one at a time"
         self._thrift = thrift
-        networks = [build_seeded(build, member.seed) for member in members]
+        built = {seed: build_seeded(build, seed) for seed in {member.seed for member in members}}
+        networks = [built[member.seed] for member in members]
         self.model = networks[0].train()
         self.eval_model = copy.deepcopy(self.model).eval()
         self.is_ours = isinstance(self.model, NodeModel)

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from memohop.data.check import check
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.out_of_memory import is_out_of_memory, reporting_out_of_memory
-from memohop.training.capture import captured
+from memohop.training.capture import captured, waiter
 from memohop.training.device import find_device, traits_of
 from memohop.training.member import Member, MemberResult
 from memohop.training.objective import Objective
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
-_COMPACT_AT = 0.25  # share of stopped members at which continuing without them pays off
+_COMPACT_AT = 0.25  # share of stopped members at which continuing without them may pay off
 _LONG = 1.0  # seconds after which the progress is reported, however few epochs they were
 
 
@@ -232,15 +233,21 @@ class _Run:
         if len(members) > 1:  # a member that is left alone in a chunk computes as the others do
             self.vectorised = together
         kept = sum(value.numel() * value.element_size() for value in network.parameters())
-        size = members_at_once(
+        device = self.task.y.device
+        most = None if together and not self.thrift.recompute else 1
+        plan = partial(
+            members_at_once,
             self._try_out,
             members,
             memory=memory,
             for_results=len(members) * kept if self.keep_models else 0,
             epochs=self.epochs,
-            device=self.task.y.device,
-            most=None if together and not self.thrift.recompute else 1,
+            device=device,
+            most=most,
         )
+        # A GPU tells at the first step whether all fit, which takes less time than measuring one.
+        unplanned = most is None and memory is None and traits_of(device).is_separate
+        size = len(members) if unplanned else plan()
         results: list[MemberResult] = []
         while len(results) < len(members):
             if memory is not None:
@@ -250,10 +257,12 @@ class _Run:
             done = self.done
             try:
                 results += self._chunk(members[len(results) : len(results) + size])
+                continue
             except (MemoryError, RuntimeError) as error:
                 if size == 1 or not is_out_of_memory(error):
                     raise
-                size, self.done = size // 2, done
+            size, self.done = plan() if unplanned else size // 2, done
+            unplanned = False
         return results
 
     def _chunk(self, members: Sequence[Member]) -> list[MemberResult]:
@@ -261,22 +270,28 @@ class _Run:
         device = self.task.y.device
         population = self._population(members)
         step = self._stepper(population)
+        wait = waiter(device)
         left = list(range(len(members)))  # the position in the chunk of each member that is left
         results: dict[int, MemberResult] = {}
         looked = time.monotonic()
         for epoch in range(self.epochs):
             step()
             self.done += len(left)
-            soon = time.monotonic() < looked + _LONG
-            if soon and epoch % traits_of(device).look_every and epoch + 1 < self.epochs:
+            regular = epoch % traits_of(device).look_every == 0
+            if not regular and time.monotonic() < looked + _LONG and epoch + 1 < self.epochs:
                 continue
+            wait()
             looked = time.monotonic()
             running = population.watch.running.cpu()
             stopped = (~running).nonzero().flatten().tolist()
-            if len(stopped) >= _COMPACT_AT * len(left):
+            to_come = self.epochs - epoch - 1
+            # Never by the clock: some networks round differently in other company.
+            if len(stopped) == len(left) or (
+                regular and self._pays_off(len(stopped), len(left), to_come)
+            ):
                 found = population.results(stopped)
                 results |= {left[i]: r for i, r in zip(stopped, found, strict=True)}
-                self.done += len(stopped) * (self.epochs - epoch - 1)
+                self.done += len(stopped) * to_come
                 index = running.nonzero().flatten()
                 left = [left[i] for i in index.tolist()]
                 if left:
@@ -288,6 +303,11 @@ class _Run:
         found = population.results(range(len(left)))
         results |= dict(zip(left, found, strict=True))
         return [results[i] for i in range(len(members))]
+
+    def _pays_off(self, stopped: int, members: int, epochs: int) -> bool:
+        """Whether to go on without the members that have stopped, for so many epochs at most."""
+        saved = stopped * epochs * self.task.y.numel()
+        return stopped >= _COMPACT_AT * members and saved > traits_of(self.task.y.device).change
 
     def _report(self) -> None:
         if self.progress is not None and not self.is_enough:

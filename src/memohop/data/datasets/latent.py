@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -70,6 +71,7 @@ def published_file(name: str, embedding: str = "poincare") -> str | None:
     return _published_files(name).get(embedding)
 
 
+@cache
 def _published_files(name: str) -> dict[str, str]:
     """The files with the published neighbours of a dataset, by embedding."""
     stem = "film" if name == "actor" else name
