@@ -80,6 +80,8 @@ class MemberResult:
         diverged: whether a loss or an output was not finite in some epoch. Such a member is never
             chosen.
         seconds: its share of the time that its population took, if that was measured.
+        val_outputs: outputs for the validation nodes, ``[nodes, outputs]``, each of an epoch that
+            other validation nodes have chosen, if requested: their score is not too high.
 
     Example:
         >>> import memohop
@@ -100,3 +102,4 @@ class MemberResult:
     state: dict[str, Tensor] | None = field(default=None, repr=False)
     diverged: bool = False
     seconds: float = field(default=0.0, repr=False)
+    val_outputs: Tensor | None = field(default=None, repr=False)

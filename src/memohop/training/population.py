@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_map
 
 from memohop.networks import NodeModel
 from memohop.nn import Dropout, FeatureLinear, epoch_key, randomness
+from memohop.training.cross_fit import CrossFit
 from memohop.training.device import traits_of
 from memohop.training.invariant import invariant_products
 from memohop.training.member import Member, MemberResult
@@ -46,6 +47,7 @@ class Population:
         patience: epochs without progress after which a member stops; None for never.
         rules: optimiser, stop and so on.
         keep_models: whether to keep the parameters of the best epoch.
+        cross_fit: whether to keep outputs for validation nodes, see :class:`CrossFit`.
         vectorised: whether to use ``vmap``; modules that it cannot map need False. By default
             several members do, and one of our networks on devices where members round alike in
             any population (:class:`~memohop.training.device.Traits`). It never changes later,
@@ -63,6 +65,7 @@ class Population:
         patience: int | None = None,
         rules: Rules = DEFAULT_RULES,
         keep_models: bool = False,
+        cross_fit: bool = False,
         vectorised: bool | None = None,
         thrift: Thrift = NO_THRIFT,
     ) -> None:
@@ -101,7 +104,9 @@ class Population:
         if isinstance(self.model, NodeModel):
             self.model.recomputes = thrift.recompute
             self.model.penalised = any(member.lam > 0 for member in members)
-        self.masks = task.masks[per_member("split", torch.int64)]
+        split = per_member("split", torch.int64)
+        self.masks = task.masks[split]
+        self.cross_fit = CrossFit(rules, task, split) if cross_fit else None
         label_rate = self.model.label_rate if isinstance(self.model, NodeModel) else None
         self._withhold = None if label_rate is None else Dropout(1 - label_rate).to(device)
         if self._withhold is not None:
@@ -131,6 +136,8 @@ class Population:
         val_loss = self._val_loss(logits) if self.rules.needs_loss else None
         sound = loss.detach().isfinite() & scores[:, _VAL].isfinite()
         self.watch.mark_diverged(sound if val_loss is None else sound & val_loss.isfinite())
+        if self.cross_fit is not None:
+            self.cross_fit.look(logits, self.watch.running)
         keep = self.watch.look(self.epoch, scores, val_loss)
         state = self._state()
         for name, kept in self.kept.items():
@@ -151,6 +158,8 @@ class Population:
         self.optimiser.select(self.params, index)
         self.schedule.select(self.optimiser.lr, index)
         self.watch.select(index)
+        if self.cross_fit is not None:
+            self.cross_fit.select(index)
 
     def results(self, indices: Sequence[int]) -> list[MemberResult]:
         """The results of these members so far."""
@@ -171,6 +180,7 @@ class Population:
                 val_curve=curves[i, 1, : ran[i]].copy(),
                 diverged=diverged[i],
                 state=self._kept_state(i) if self.kept else None,
+                val_outputs=None if self.cross_fit is None else self.cross_fit.of(i),
             )
             for i in indices
         ]

@@ -77,6 +77,7 @@ def train(
     memory: int | None = None,
     features: str = "auto",
     keep_models: bool = False,
+    cross_fit: bool = False,
     capture: bool = True,
     states: Literal["bfloat16"] | None = None,
     recompute: bool = False,
@@ -119,6 +120,8 @@ def train(
         features: ``"sparse"``, ``"dense"``, or ``"auto"`` to decide by density; features that come
             sparse are sparse then.
         keep_models: whether results carry the parameters of the best epoch.
+        cross_fit: whether results carry ``val_outputs``, to compare networks with models that do
+            not choose among epochs by the validation nodes.
         capture: on a GPU, whether to capture the step as a CUDA graph and replay it.
         states: ``"bfloat16"`` for states of nodes with 16 bits, which takes up to half of the bytes
             on a GPU and changes results in their third digit; by default they are as exact as
@@ -156,7 +159,8 @@ def train(
     check_splits(members, task.y, task.masks, task.objective)
 
     total = epochs * len(members)
-    run = _Run(task, build, epochs, patience, rules, keep_models, capture, thrift, progress, total)
+    kept = {"keep_models": keep_models, "cross_fit": cross_fit}
+    run = _Run(task, build, epochs, patience, rules, kept, capture, thrift, progress, total)
     with reporting_out_of_memory(
         f"training {name} for {epochs} epochs", lower="hidden_channels, num_layers or epochs"
     ):
@@ -216,7 +220,7 @@ class _Run:
     epochs: int
     patience: int | None
     rules: Rules
-    keep_models: bool
+    kept: Mapping[str, bool]
     capture: bool
     thrift: Thrift
     progress: Progress | None
@@ -240,7 +244,7 @@ class _Run:
             self._try_out,
             members,
             memory=memory,
-            for_results=len(members) * kept if self.keep_models else 0,
+            for_results=len(members) * kept if self.kept["keep_models"] else 0,
             epochs=self.epochs,
             device=device,
             most=most,
@@ -324,7 +328,7 @@ class _Run:
             epochs=self.epochs,
             patience=self.patience,
             rules=self.rules,
-            keep_models=self.keep_models,
+            **self.kept,
             vectorised=self.vectorised,
             thrift=self.thrift,
         )

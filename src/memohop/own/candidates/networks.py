@@ -258,6 +258,7 @@ class NetworkFamily:
             device=self.device,
             memory=self.memory,
             keep_models=True,
+            cross_fit=self.in_parts is None,
             progress=lambda done, total: look(done / total),
             workers=self.in_parts,
         )
@@ -274,8 +275,12 @@ class NetworkFamily:
         for index, state, said in zip(sound, states, spoken, strict=True):
             setting, split = divmod(index, len(splits))
             part = Network(self.id, options, sizes, scale, state, standard, arc_scale)
-            val, test = problem.masks.val[:, splits[split]], problem.masks.test
-            found[setting][splits[split]] = Fitted(said[val], said[test], part if keep else None)
+            crossed = results[index].val_outputs
+            val = problem.masks.val[:, splits[split]]
+            of_val = said[val] if crossed is None else _said(crossed, standard)
+            found[setting][splits[split]] = Fitted(
+                of_val, said[problem.masks.test], part if keep else None
+            )
         return found
 
 
