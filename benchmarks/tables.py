@@ -13,12 +13,17 @@ sage       GraphSAGE of stock PyG layers, a small grid
 
 A rival tries settings at random, each on a quarter of the labelled nodes, until half of its seconds
 are over, and fits the best to all labels.
+
+With ``--draw 3``, a fifth of the known labels, drawn by that number, is hidden instead: the labels
+of ``truth.csv`` stay unseen, and several draws say more than one.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -106,6 +111,26 @@ def read(folder: Path) -> Case:
     blocks = [_features(nodes[name]) for name in nodes.column_names[2:]]
     x = sparse.csr_array(sparse.hstack([one for one in blocks if one is not None]))
     return Case(folder.name, label, x, adjacency, y, known, rows, truth, classes, ids)
+
+
+def hide_others(folder: Path, number: int, into: Path) -> Path:
+    """The same graph with a fifth of its known labels hidden, drawn by a number."""
+    nodes = pyarrow.csv.read_csv(folder / "nodes.csv.gz")
+    label = nodes.column_names[1]
+    values = nodes[label].to_pylist()
+    known = [row for row, one in enumerate(values) if one not in (None, "")]
+    stratify = None if isinstance(values[known[0]], float) else [values[row] for row in known]
+    _, hidden = train_test_split(known, test_size=0.2, random_state=number, stratify=stratify)
+    shown = pa.array([None if row in {*hidden} else one for row, one in enumerate(values)])
+    found = into / f"{folder.name}~{number}"
+    found.mkdir()
+    shutil.copy(folder / "edges.csv.gz", found)
+    with gzip.open(found / "nodes.csv.gz", "wb") as file:
+        pyarrow.csv.write_csv(nodes.set_column(1, label, shown), file)
+    rows = sorted(hidden)
+    truth = {"id": nodes["id"].take(rows), "truth": [values[row] for row in rows]}
+    pyarrow.csv.write_csv(pa.table(truth), found / "truth.csv")
+    return found
 
 
 def _features(column: pa.ChunkedArray) -> sparse.csr_array | None:
@@ -298,30 +323,39 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--graphs", help="names of some of them, with commas between")
     parser.add_argument("--only", help="fit, lightgbm, linear or sage; all of them by default")
+    parser.add_argument("--draw", type=int, help="hide a fifth of the known labels instead")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, help="folder; what is there is not run again"
     )
     arguments = parser.parse_args()
     names = arguments.graphs.split(",") if arguments.graphs else None
     arguments.output.mkdir(parents=True, exist_ok=True)
-    print(f"{'graph':16} {'metric':9} {'model':9} {'score':>7} {'fit ahead by':>22} {'s':>5} tried")
-    for folder in sorted(path.parent for path in arguments.folder.glob("*/truth.csv")):
-        if names is not None and folder.name not in names:
-            continue
+    with tempfile.TemporaryDirectory() as home:
+        folders = sorted(path.parent for path in arguments.folder.glob("*/truth.csv"))
+        folders = [folder for folder in folders if names is None or folder.name in names]
+        if arguments.draw is not None:
+            folders = [hide_others(folder, arguments.draw, Path(home)) for folder in folders]
+        compare(folders, arguments.only, arguments.seconds, arguments.output)
+
+
+def compare(folders: list[Path], only: str | None, seconds: float, output: Path) -> None:
+    """Run what has not been run yet, and print a line for each contender."""
+    print(f"{'graph':16} {'metric':9} {'model':9} {'score':>7} {'fit ahead by':>30} {'s':>5} tried")
+    for folder in folders:
         case, fitted = read(folder), None
         for name in ("fit", *(rival.name for rival in RIVALS)):
-            if arguments.only not in (None, name):
+            if only not in (None, name):
                 continue
-            path = arguments.output / f"{case.name}.{name}.npz"
+            path = output / f"{case.name}.{name}.npz"
             if not path.exists():
-                run(case, folder, name, arguments.seconds, path)
+                run(case, folder, name, seconds, path)
             with np.load(path) as found:
-                outputs, seconds, tried = found["outputs"], found["seconds"], found["tried"]
+                outputs, took, tried = found["outputs"], found["seconds"], found["tried"]
                 better = found["better"]
             fitted = outputs if name == "fit" else fitted
             gap = "" if fitted is None or name == "fit" else ahead(case, fitted, outputs)
             score = 100 * case.score(outputs, case.truth)
-            line = f"{case.name:16} {case.metric:9} {name:9} {score:7.2f} {gap:>22} {seconds:5.0f}"
+            line = f"{case.name:16} {case.metric:9} {name:9} {score:7.2f} {gap:>30} {took:5.0f}"
             print(line, tried or "", flush=True)
             if len(better):
                 print(f"  {', '.join(better)} significantly better than what fit kept", flush=True)
@@ -340,7 +374,7 @@ def run(case: Case, folder: Path, name: str, seconds: float, path: Path) -> None
 
 
 def ahead(case: Case, one: np.ndarray, other: np.ndarray, resamples: int = 1000) -> str:
-    """How far one is ahead, in percent, with a 95 % interval by resampling the hidden nodes."""
+    """How far one is ahead, in percent: 95 % interval and p-value, by resampling hidden nodes."""
     draw, gaps = np.random.default_rng(0), []
     for _ in range(resamples):
         rows = draw.integers(len(case.truth), size=len(case.truth))
@@ -350,7 +384,8 @@ def ahead(case: Case, one: np.ndarray, other: np.ndarray, resamples: int = 1000)
         gaps.append(100 * (scores[0] - scores[1]))
     low, high = np.percentile(gaps, [2.5, 97.5])
     gap = 100 * (case.score(one, case.truth) - case.score(other, case.truth))
-    return f"{gap:+.2f} ({low:+.1f} to {high:+.1f})"
+    tail = min(np.mean(np.array(gaps) <= 0), np.mean(np.array(gaps) >= 0))
+    return f"{gap:+.2f} ({low:+.1f} to {high:+.1f}) p={min(2 * tail, 1):.3f}"
 
 
 if __name__ == "__main__":
