@@ -321,6 +321,24 @@ class TestResults:
         assert set(part.drawn) == {part.cells[0].space}
         store.close()
 
+    def test_what_another_sitting_has_measured_is_kept(
+        self, tuned, tiny_search, search_file, tmp_path, climb, capsys
+    ):
+        cells, output = list(tiny_search.cells()), tmp_path / "out.json"
+        for number, part in enumerate((cells[:3], cells[2:])):
+            path = tmp_path / f"{number}.sqlite"
+            store = Store(path)
+            climb(part, store)
+            store.close()
+            words = ["store", "export", str(path), str(search_file), "--output", str(output)]
+            assert main([*words, *(["--add"] if number else [])]) == 0
+        assert Tuned.load(output) == tuned
+        search_file.write_text(SEARCH.replace("[4, 8]", "[4, 16]"), encoding="utf-8")
+        assert main([*words, "--add"]) == 0
+        assert {cell.model for cell in Tuned.load(output).cells} == {"gcn+mmp"}  # mlp has changed
+        assert main(["store", "export", str(path), "table1", "--add"]) == 2
+        assert "--add is for searches" in capsys.readouterr().err
+
     def test_a_file_gives_back_what_was_saved(self, tuned, tmp_path):
         tuned.save(tmp_path / "search.json")
         assert Tuned.load(tmp_path / "search.json") == tuned
