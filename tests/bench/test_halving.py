@@ -298,7 +298,7 @@ class TestResults:
         assert sum(rung.epochs for rung in cell.rungs) == 16 * 6
         runs = {(run.seed, run.split): store.run(run.id)[0] for run in last.runs}
         assert cell.test == tuple(
-            tuple(round(runs[seed, split].test, 6) for split in range(3)) for seed in range(2)
+            tuple(round(runs[seed, split].test, 9) for split in range(3)) for seed in range(2)
         )
         measured = tuned.measured(cell)
         assert measured.scores[1] == pytest.approx(50 * (cell.test[0][1] + cell.test[1][1]))

@@ -13,10 +13,12 @@ from memohop.bench.experiment import Experiment
 from memohop.bench.halving import RUNG, Halving, RungCell
 from memohop.bench.results import NO_SCORE, Results, Source
 from memohop.bench.settings import Scalar, digest
-from memohop.bench.store import DIGITS, Store
+from memohop.bench.store import Store
 from memohop.bench.stored import StoredRun
 from memohop.bench.tuned import Drawn, Tried, Tuned, TunedCell
 from memohop.errors import UsageError
+
+_DIGITS = 9  # of a score: means over splits that are equal must be seen to be equal
 
 
 def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
@@ -137,7 +139,9 @@ def _tried(rungs: list[RungCell], stored: Mapping[str, StoredRun], store: Store)
         ids = {run.id for run in rung.runs}
         new = [stored[key] for key in ids - counted]
         counted |= ids
-        scores = (NO_SCORE if math.isnan(one) else round(one, DIGITS) for one in rung.scores(store))
+        scores = (
+            NO_SCORE if math.isnan(one) else round(one, _DIGITS) for one in rung.scores(store)
+        )
         yield Tried(
             rung.tried,
             tuple(scores),
@@ -153,5 +157,5 @@ def _scores(
     """The scores of the last rung: for each seed one on each split."""
     found: dict[int, list[float]] = {}
     for run in rung.runs:
-        found.setdefault(run.seed, []).append(round(getattr(stored[run.id], name), DIGITS))
+        found.setdefault(run.seed, []).append(round(getattr(stored[run.id], name), _DIGITS))
     return tuple(map(tuple, found.values()))

@@ -17,6 +17,7 @@ KINDS: tuple[Kind, ...] = ("no graph", "backbone", "plug-in", "memory", "rival")
 """The kinds of models: ``memory`` is every ``+mmp`` model."""
 
 BACKBONES = ("gcn", "gat", "sage", "gin", "gatv2", "dir-gcn", "gcnii")
+_EQUAL = 4  # digits of a mean score in percent: what differs beyond them was rounded differently
 _ENOUGH = 0.9  # of the models must have a score on a dataset for it to count in ranks
 
 PUBLISHED: Mapping[str, float] = {
@@ -124,7 +125,10 @@ class Leaderboard:
         if self.flawed or len(complete) < 3 or len(self.ranked) < 2:
             return None
         return compare(
-            {row: [self.measured[row, column].mean for column in self.ranked] for row in complete}
+            {
+                row: [round(self.measured[row, column].mean, _EQUAL) for column in self.ranked]
+                for row in complete
+            }
         )
 
     @cached_property

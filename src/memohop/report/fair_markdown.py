@@ -36,8 +36,8 @@ def _part(part: Part, tuned: Tuned, board: Leaderboard, found: list[Effect]) -> 
     if part == "answers":
         return [f"- {text}" for text in answers(found)]
     if part == "best":
-        table = fair_tables.published_table(board)
-        return [_table(table), fair_tables.published_legend(board)]
+        table, legend = fair_tables.published_table(board), fair_tables.published_legend(board)
+        return [_table(table), legend, *fair_tables.unfinished(board)]
     return [_board(board), *fair_tables.legend(board, marks="With a star")]
 
 

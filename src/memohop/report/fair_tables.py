@@ -192,9 +192,8 @@ def legend(board: Leaderboard, *, marks: str) -> list[str]:
             f"Average rank and mean: over {len(board.ranked)} datasets, for models that have a "
             "score on all of them; equals share a rank."
         )
-    if board.tuned.unfinished and not board.flawed:
-        names = ", ".join(board.tuned.unfinished)
-        texts.append(f"Not measured to the end yet, and left out: {names}.")
+    if not board.flawed:
+        texts += unfinished(board)
     if board.flawed:
         texts.append(
             "These data have a flaw, and scores on them mislead: "
@@ -202,6 +201,12 @@ def legend(board: Leaderboard, *, marks: str) -> list[str]:
             + "."
         )
     return texts
+
+
+def unfinished(board: Leaderboard) -> list[str]:
+    """A sentence on the datasets that are left out, if there are any."""
+    names = ", ".join(board.tuned.unfinished)
+    return [f"Not measured to the end yet, and left out: {names}."] if names else []
 
 
 def _significance(marks: str) -> str:
