@@ -191,13 +191,13 @@ class Leaderboard:
         return sum(self.measured[row, column].mean for column in self.ranked) / len(self.ranked)
 
     def best(self, column: str, *, memory: bool) -> Measured | None:
-        """With memory or without, the model with the best validation score on a dataset."""
+        """With memory or without, the first model with the best validation score on a dataset."""
         found = [
             self.measured[key]
             for key, cell in self.cells.items()
             if key[1] == column and (kind_of(cell.model) == "memory") == memory
         ]
-        return max(found, key=lambda one: one.val, default=None)
+        return max(found, key=lambda one: round(one.val, _EQUAL), default=None)
 
     def flat(self) -> list[dict[str, Any]]:
         """Flat objects for JSON and CSV, model by model."""
