@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs fuzz matrix oldest lint clean
+.PHONY: demo test docs fuzz matrix oldest newest package lint clean
 .DEFAULT_GOAL := test
 
 demo: .venv/.ready
@@ -34,25 +34,37 @@ matrix: .venv/.ready
 		env $$(echo $$setting | tr , ' ') $(BIN)/pytest -x --durations=0 --durations-min=60 \
 		tests/nn tests/networks tests/training tests/inference tests/own; done
 
-# The oldest versions that pyproject.toml admits, in an environment of their own, and a few tests.
-# torch stays at its version in constraints.txt: other builds are gigabytes. TORCH=2.11.0 overrides.
+# The oldest and the newest versions that pyproject.toml admits, each in an environment of its own, and
+# a part of the tests. torch stays at its version in constraints.txt: other builds are gigabytes.
+# TORCH=2.11.0 overrides.
 TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
+QUICK := tests/test_quiet.py tests/nn/test_mmp.py tests/nn/test_graph.py tests/networks/test_registry.py \
+	tests/training/test_choice.py tests/own/test_tree_candidates.py tests/own/test_linear_candidates.py \
+	tests/data/tables tests/data/prepared tests/parts/test_partition.py tests/parts/test_ray.py \
+	tests/report/test_svg.py tests/cli/test_cli.py
 
-oldest: .oldest/.ready
-	OMP_NUM_THREADS=1 .oldest/bin/pytest -p no:cacheprovider tests/test_quiet.py tests/nn/test_mmp.py \
-		tests/nn/test_graph.py tests/networks/test_registry.py tests/training/test_choice.py \
-		tests/own/test_tree_candidates.py tests/own/test_linear_candidates.py tests/data/tables \
-		tests/report/test_svg.py tests/cli/test_cli.py
+oldest newest: %: .%/.ready  # older versions of Ray forget processes that they have ended
+	OMP_NUM_THREADS=1 .$@/bin/pytest -p no:cacheprovider -W ignore::ResourceWarning $(QUICK)
 
 .oldest/.ready: pyproject.toml
 	$(PYTHON) -m venv .oldest
 	.oldest/bin/python -c 'import tomllib; \
 		project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-		wanted = project["dependencies"] + project["optional-dependencies"]["fast"]; \
+		extras = project["optional-dependencies"]; \
+		wanted = sum((extras[name] for name in ("fast", "large", "metis", "ray")), project["dependencies"]); \
 		print(*(one.replace(">=", "==") for one in wanted if not one.startswith("torch>")), \
 			"torch==$(TORCH)", "pytest", "hypothesis", sep="\n")' > .oldest/wanted.txt
 	.oldest/bin/python -m pip install --quiet --disable-pip-version-check --requirement .oldest/wanted.txt --editable .
 	@touch $@
+
+.newest/.ready: pyproject.toml
+	$(PYTHON) -m venv .newest
+	.newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade torch==$(TORCH) \
+		pytest hypothesis --editable '.[fast,large,metis,ray]'
+	@touch $@
+
+package: .venv/.ready  # the wheel and the source archive, each extra in an environment of its own
+	$(BIN)/python tests/installed.py
 
 lint: .venv/.ready
 	$(BIN)/ruff format --check .
@@ -71,4 +83,4 @@ lint: .venv/.ready
 	@touch $@
 
 clean:
-	rm -rf .oldest .venv .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist docs/gallery docs/reference/commands.md memohop-demo.html
+	rm -rf .newest .oldest .venv .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist docs/gallery docs/reference/commands.md memohop-demo.html

@@ -1,20 +1,29 @@
 """A graph in parts: how much faster several processes are, and how time grows with the arcs.
 
-    python benchmarks/parts.py speed --arcs 1e8 --processes 1,2,4,8
-    python benchmarks/parts.py growth --arcs 1e6,3e6,1e7,3e7,1e8 --processes 8
+    python benchmarks/parts.py speed --arcs 1e8 --processes 8,4,2,1
+    python benchmarks/parts.py growth --arcs 1e6,3e6,1e7,3e7,1e8 --processes 1
+    python benchmarks/parts.py both --arcs 1e6,3e6,1e7,3e7,1e8 --processes 8,4,2,1
 
 Trains ``gcn+mmp`` (64 features, 64 wide, two rounds, dropout) on a graph made on the spot, each
 process on its block, connected by gloo. Most neighbours of a node are near it in the numbering, as
 after a partition; the share of far ones is an option. An epoch is a training step and an
-evaluation. The share of communication includes waiting for slower processes. The last loss is
-printed as a check: it is the same for any number of processes. Needs PyTorch, NumPy and SciPy.
+evaluation. Every process computes with the same number of threads (``--threads``), however many
+processes there are; only what is made once, before the clock starts, is made with all cores. The
+share of communication includes waiting for slower processes. The last loss is printed as a check:
+it is the same for any number of processes. ``both`` measures the speed on the largest graph, and
+the growth with the fewest processes. Needs PyTorch, NumPy and SciPy.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import tempfile
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +31,7 @@ import numpy as np
 import torch
 import torch.multiprocessing as mp
 
+from memohop.allocator import keep_freed_ram
 from memohop.parts.block import Block
 from memohop.parts.graph import Rows
 from memohop.parts.group import Group
@@ -31,6 +41,8 @@ from memohop.training.rules import Rules
 
 CHANNELS, CLASSES, CHUNK = 64, 5, 1 << 15
 LABELLED = 20  # every so many nodes have a label
+LONG = 2 * 10**7  # arcs from which on an epoch is long enough to be measured alone
+CORES = os.cpu_count() or 1
 
 
 class Shape(NamedTuple):
@@ -48,30 +60,23 @@ class Shape(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """What one run took."""
+    """What one run took: seconds of an epoch, share of communication in it, gigabytes sent."""
 
     seconds: float
     communication: float
     sent: float
     loss: float
+    set_up: float
 
 
 def make_block(shape: Shape, number: int, blocks: int) -> Block:
     """A block's rows alone: the same graph however many blocks there are."""
     starts = tuple(shape.nodes * block // blocks for block in range(blocks + 1))
     first, last = starts[number], starts[number + 1]
-    columns, features = [], []
-    for chunk in range(first // CHUNK, -(-last // CHUNK)):
-        random = np.random.default_rng([7, chunk])
-        node = np.arange(chunk * CHUNK, (chunk + 1) * CHUNK)
-        size = (CHUNK, shape.degree)
-        near = node[:, None] + random.integers(-shape.window, shape.window, size)
-        anywhere = random.integers(0, shape.nodes, size)
-        col = np.where(random.random(size, dtype=np.float32) < shape.far, anywhere, near)
-        x = random.standard_normal((CHUNK, CHANNELS), dtype=np.float32)
-        here = slice(max(first - node[0], 0), last - node[0])
-        columns.append(np.sort(col[here] % shape.nodes, axis=1))
-        features.append(x[here])
+    chunks = range(first // CHUNK, -(-last // CHUNK))
+    with ThreadPoolExecutor(max(1, CORES // blocks)) as threads:
+        made = threads.map(partial(_make_rows, shape, first, last), chunks)
+        columns, features = zip(*made, strict=True)
     nodes = torch.arange(first, last)
     labelled = torch.arange(0, shape.nodes, LABELLED)
     mine = labelled[(labelled >= first) & (labelled < last)]
@@ -100,6 +105,18 @@ def make_block(shape: Shape, number: int, blocks: int) -> Block:
     )
 
 
+def _make_rows(shape: Shape, first: int, last: int, chunk: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng([7, chunk])
+    node = np.arange(chunk * CHUNK, (chunk + 1) * CHUNK)
+    size = (CHUNK, shape.degree)
+    near = node[:, None] + random.integers(-shape.window, shape.window, size)
+    anywhere = random.integers(0, shape.nodes, size)
+    col = np.where(random.random(size, dtype=np.float32) < shape.far, anywhere, near)
+    x = random.standard_normal((CHUNK, CHANNELS), dtype=np.float32)
+    here = slice(max(first - node[0], 0), last - node[0])
+    return np.sort(col[here] % shape.nodes, axis=1), x[here]
+
+
 class Unchecked(Worker):
     """A worker that does not ask how much RAM there is, which takes psutil."""
 
@@ -111,7 +128,9 @@ def work(
     rank: int, processes: int, meeting: str, shape: Shape, epochs: int, threads: int, answers: str
 ) -> None:
     """One process."""
-    torch.set_num_threads(threads)
+    began = time.perf_counter()
+    keep_freed_ram()  # as the workers of ``memohop train`` do
+    torch.set_num_threads(max(1, CORES // processes))
     group = Group.join("cpu", init_method=meeting, rank=rank, world_size=processes)
     options = {"in_channels": CHANNELS, "out_channels": CLASSES, "direction": "out"}
     job = Job(
@@ -127,9 +146,11 @@ def work(
         at_once=1,
     )
     worker = Unchecked(job, make_block(shape, rank, processes), group)
+    torch.set_num_threads(threads)
     worker.start(0)
     worker.advance(1)  # what is made once
     group.gather(None)
+    set_up = time.perf_counter() - began
     before, sent, start = group.seconds, group.sent, time.perf_counter()
     worker.advance(epochs)
     seconds = (time.perf_counter() - start) / epochs
@@ -137,56 +158,96 @@ def work(
     volume = sum(group.gather((group.sent - sent) / epochs))
     if rank == 0:
         loss = float(worker.results()[0].loss_curve[-1])
-        np.save(answers, [seconds, sum(each) / processes / seconds, volume / 1e9, loss])
+        share = sum(each) / processes / seconds
+        Path(answers).write_text(json.dumps([seconds, share, volume / 1e9, loss, set_up]))
     group.leave()
 
 
-def measure(shape: Shape, processes: int, epochs: int, threads: int) -> Timing:
-    """Seconds per epoch, the share of communication in it, gigabytes sent, and the last loss."""
+@cache
+def measure(shape: Shape, processes: int, epochs: int, threads: int, limit: float) -> Timing | None:
+    """One run in processes of its own; None if it fails or takes longer than the limit."""
     with tempfile.TemporaryDirectory() as folder:
-        meeting, answers = Path(folder, "meeting").as_uri(), str(Path(folder, "answers.npy"))
+        meeting, answers = Path(folder, "meeting").as_uri(), str(Path(folder, "answers"))
         given = (processes, meeting, shape, epochs, threads, answers)
-        mp.spawn(work, given, nprocs=processes)
-        return Timing(*np.load(answers).tolist())
+        running = mp.spawn(work, given, nprocs=processes, join=False)
+        end = time.monotonic() + limit
+        try:
+            while time.monotonic() < end:
+                if running.join(timeout=1):
+                    return Timing(*json.loads(Path(answers).read_text()))
+            print(f"no result of {processes} process(es) within {limit:g} s", flush=True)
+        except (mp.ProcessRaisedException, mp.ProcessExitedException) as error:
+            print(f"{processes} process(es) failed: {error}", flush=True)
+        finally:
+            for process in running.processes:
+                process.kill()
+    return None
 
 
 def speed(arguments: argparse.Namespace) -> None:
     """The same graph for several numbers of processes."""
-    shape = _shape(arguments, arguments.arcs[0])
+    shape = _shape(arguments, max(arguments.arcs))
     print(
-        f"{shape.nodes:,} nodes, {shape.arcs:,} arcs, {shape.far:.0%} of them far, "
-        f"{arguments.threads} thread(s) each, torch {torch.__version__}"
+        f"{shape.nodes:,} nodes, {shape.arcs:,} arcs, {shape.far:.0%} of them far; "
+        f"{arguments.threads} thread(s) for each process, {CORES} cores, torch {torch.__version__}"
     )
+    found = {processes: _measure(arguments, shape, processes) for processes in arguments.processes}
+    measured = {processes: timing for processes, timing in sorted(found.items()) if timing}
+    if not measured:
+        return
+    fewest = min(measured)
+    alone = measured[fewest].seconds * fewest  # the fewest are taken to scale perfectly
     heads = ("processes", "s/epoch", "speed-up", "communication", "GB sent", "loss")
     print(" ".join(f"{head:>13}" for head in heads))
-    alone = None
-    for processes in arguments.processes:
-        found = measure(shape, processes, arguments.epochs, arguments.threads)
-        alone = alone or found.seconds * processes  # the first count is taken to scale perfectly
+    for processes, timing in measured.items():
         print(
-            f"{processes:13} {found.seconds:13.3f} {alone / found.seconds:12.2f}x "
-            f"{found.communication:13.1%} {found.sent:13.2f} {found.loss:13.6f}",
-            flush=True,
+            f"{processes:13} {timing.seconds:13.3f} {alone / timing.seconds:12.2f}x "
+            f"{timing.communication:13.1%} {timing.sent:13.2f} {timing.loss:13.6f}"
         )
 
 
 def growth(arguments: argparse.Namespace) -> None:
     """The same processes for several numbers of arcs."""
-    (processes,) = arguments.processes
-    print(f"{processes} processes, {arguments.threads} thread(s) each, torch {torch.__version__}")
-    print(f"{'arcs':>12} {'s/epoch':>9} {'ns/arc':>8} {'communication':>14}")
-    seconds = []
-    for arcs in arguments.arcs:
-        found = measure(_shape(arguments, arcs), processes, arguments.epochs, arguments.threads)
-        seconds.append(found.seconds)
-        per_arc = found.seconds / arcs * 1e9
+    processes = min(arguments.processes)
+    found = {
+        arcs: _measure(arguments, _shape(arguments, arcs), processes)
+        for arcs in sorted(arguments.arcs)
+    }
+    measured = {arcs: timing for arcs, timing in found.items() if timing}
+    print(
+        f"{processes} process(es), {arguments.threads} thread(s) each, torch {torch.__version__}\n"
+        f"{'arcs':>12} {'s/epoch':>9} {'ns/arc':>8} {'communication':>14}"
+    )
+    for arcs, timing in measured.items():
+        per_arc = timing.seconds / arcs * 1e9
         print(
-            f"{arcs:12,} {found.seconds:9.3f} {per_arc:8.2f} {found.communication:14.1%}",
+            f"{arcs:12,} {timing.seconds:9.3f} {per_arc:8.2f} {timing.communication:14.1%}",
+        )
+    if len(measured) < 2:
+        return
+    arcs, seconds = list(measured), [timing.seconds for timing in measured.values()]
+    exponent = np.polyfit(np.log(arcs), np.log(seconds), 1)[0]
+    slope = np.polyfit(arcs, seconds, 1)[0]
+    print(f"time grows as arcs^{exponent:.3f}; fitted slope {slope * 1e9:.2f} ns per arc")
+
+
+def both(arguments: argparse.Namespace) -> None:
+    """The two of them; what they have in common is measured once."""
+    speed(arguments)
+    growth(arguments)
+
+
+def _measure(arguments: argparse.Namespace, shape: Shape, processes: int) -> Timing | None:
+    """A run of as many epochs as were asked for, and more of a graph on which they are short."""
+    epochs = max(arguments.epochs, min(20, LONG // shape.arcs))
+    found = measure(shape, processes, epochs, arguments.threads, arguments.limit)
+    if found:
+        print(
+            f"# {shape.arcs:,} arcs, {processes} process(es): {found.seconds:.3f} s/epoch over "
+            f"{epochs} epochs, after {found.set_up:.0f} s",
             flush=True,
         )
-    exponent = np.polyfit(np.log(arguments.arcs), np.log(seconds), 1)[0]
-    slope = np.polyfit(arguments.arcs, seconds, 1)[0]
-    print(f"time grows as arcs^{exponent:.3f}; fitted slope {slope * 1e9:.2f} ns per arc")
+    return found
 
 
 def _shape(arguments: argparse.Namespace, arcs: int) -> Shape:
@@ -198,18 +259,21 @@ def _numbers(text: str) -> list[int]:
 
 
 def main() -> None:
-    """Print one line per run."""
+    """Print the tables."""
+    parts: dict[str, Callable[[argparse.Namespace], None]]
+    parts = {"speed": speed, "growth": growth, "both": both}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("speed", "growth"))
+    parser.add_argument("what", choices=parts)
     parser.add_argument("--arcs", type=_numbers, default="1e8")
-    parser.add_argument("--processes", type=_numbers, default="1,2,4,8")
-    parser.add_argument("--epochs", type=int, default=3, help="measured, after one that is not")
+    parser.add_argument("--processes", type=_numbers, default="8,4,2,1")
+    parser.add_argument("--epochs", type=int, default=2, help="measured, after one that is not")
     parser.add_argument("--threads", type=int, default=1, help="of each process")
     parser.add_argument("--degree", type=int, default=40)
     parser.add_argument("--far", type=float, default=0.02, help="share of arcs that go anywhere")
     parser.add_argument("--window", type=int, default=1000, help="how far near neighbours are")
+    parser.add_argument("--limit", type=float, default=600, help="seconds for one run")
     arguments = parser.parse_args()
-    {"speed": speed, "growth": growth}[arguments.what](arguments)
+    parts[arguments.what](arguments)
 
 
 if __name__ == "__main__":

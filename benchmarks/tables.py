@@ -228,7 +228,7 @@ def fit_sage(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.ndarra
         outputs = out.softmax(-1).numpy() if case.classes else out[:, 0].numpy()
         score = case.score(outputs[stop], case.y[stop])
         waited += 1
-        if score > best:
+        if score > best or not len(found):  # NaN with nodes of one class
             best, found, waited = score, outputs, 0
         if waited > 50:
             break
@@ -261,24 +261,34 @@ RIVALS = (
 )
 
 
-def run_fit(case: Case, folder: Path, seconds: float) -> np.ndarray:
-    """``memohop fit`` and ``memohop predict`` as one types them; outputs for all nodes."""
+def run_fit(case: Case, folder: Path, seconds: float) -> tuple[np.ndarray, list[str]]:
+    """``memohop fit`` and ``memohop predict`` as one types them.
+
+    Returns:
+        Outputs for all nodes, and the kinds of model that the report shows to be significantly
+        better than what was kept, which should be none.
+    """
     with tempfile.TemporaryDirectory() as home:
         model, said = Path(home) / "model", Path(home) / "said.csv"
         nodes, edges = folder / "nodes.csv.gz", folder / "edges.csv.gz"
         fit = ["fit", "--nodes", nodes, "--edges", edges, "--label", case.label]
-        fit += ["--time", f"{seconds}", "--metric", case.metric, "-o", model]
-        for words in (fit, ["predict", model, "-o", said]):
-            command = [sys.executable, "-m", "memohop", *map(str, words)]
-            subprocess.run(command, check=True, stdout=sys.stderr)
+        fit += ["--time", f"{seconds}", "--metric", case.metric, "-o", model, "--json"]
+        report = json.loads(_memohop(fit))
+        _memohop(["predict", model, "-o", said])
         table = pyarrow.csv.read_csv(said)
+    better = [row["model"] for row in report if row.get("high") is not None and row["high"] < 0]
     order = {str(one): row for row, one in enumerate(table["id"].to_pylist())}
     rows = [order[name] for name in case.ids]
     if not case.classes:
-        return table["predicted"].to_numpy()[rows]
-    return np.stack(
-        [table[f"probability of {name}"].to_numpy()[rows] for name in case.classes], axis=1
-    )
+        return table["predicted"].to_numpy()[rows], better
+    shares = [table[f"probability of {name}"].to_numpy()[rows] for name in case.classes]
+    return np.stack(shares, axis=1), better
+
+
+def _memohop(words: list[Any]) -> str:
+    """What a command prints; its messages go to standard error."""
+    command = [sys.executable, "-m", "memohop", *map(str, words)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def main() -> None:
@@ -307,23 +317,26 @@ def main() -> None:
                 run(case, folder, name, arguments.seconds, path)
             with np.load(path) as found:
                 outputs, seconds, tried = found["outputs"], found["seconds"], found["tried"]
+                better = found["better"]
             fitted = outputs if name == "fit" else fitted
             gap = "" if fitted is None or name == "fit" else ahead(case, fitted, outputs)
             score = 100 * case.score(outputs, case.truth)
             line = f"{case.name:16} {case.metric:9} {name:9} {score:7.2f} {gap:>22} {seconds:5.0f}"
             print(line, tried or "", flush=True)
+            if len(better):
+                print(f"  {', '.join(better)} significantly better than what fit kept", flush=True)
 
 
 def run(case: Case, folder: Path, name: str, seconds: float, path: Path) -> None:
     """One contender on one graph; its outputs for the hidden nodes go to a file."""
-    begin, tried = time.monotonic(), 0
+    begin, tried, better = time.monotonic(), 0, []
     if name == "fit":
-        outputs = run_fit(case, folder, seconds)
+        outputs, better = run_fit(case, folder, seconds)
     else:
         rival = next(one for one in RIVALS if one.name == name)
         outputs, tried = rival.run(case, seconds)
     took = time.monotonic() - begin
-    np.savez(path, outputs=outputs[case.hidden], seconds=took, tried=tried)
+    np.savez(path, outputs=outputs[case.hidden], seconds=took, tried=tried, better=better)
 
 
 def ahead(case: Case, one: np.ndarray, other: np.ndarray, resamples: int = 1000) -> str:

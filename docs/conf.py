@@ -25,7 +25,16 @@ extensions = [
     "commands",
     "mathml",
 ]
-exclude_patterns = ["_extensions"]
+_examples = {path.stem for path in HERE.parent.glob("examples/*.py")}
+exclude_patterns = [
+    "_extensions",
+    # Pages of examples that were renamed since the last build here.
+    *(
+        f"gallery/{page.name}"
+        for page in HERE.glob("gallery/plot_*.rst")
+        if page.stem not in _examples
+    ),
+]
 suppress_warnings = [
     "config.cache",  # the gallery is configured with functions, which are not cached
 ]

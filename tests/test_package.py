@@ -22,9 +22,30 @@ from packaging.requirements import Requirement
 from memohop.version import __version__
 
 ROOT = Path(__file__).parent.parent
+TABLES = """
+from pathlib import Path
+Path("nodes.csv").write_text("id,size,kind\\n1,2,a\\n2,3,b\\n3,5,a\\n")
+Path("edges.csv").write_text("source,target\\n1,2\\n2,3\\n")
+"""
 EXTRAS = {  # what each brings, and a use that would print something or fail without it
     "fast": ("numba", "from memohop.cli.app import recommend_extras; recommend_extras('cpu')"),
+    "large": (
+        "duckdb",
+        f"{TABLES}\nimport memohop\n"
+        "memohop.prepare('nodes.csv', 'edges.csv', 'graph', label='kind')",
+    ),
+    "metis": (
+        "pymetis",
+        "import torch; from memohop.parts.partition import partition\n"
+        "partition(torch.tensor([[0, 1, 2], [1, 2, 3]]), 4, 2, method='metis')",
+    ),
     "ray": ("ray", "from memohop.bench.ray_engine import ray_engine; ray_engine()"),
+}
+WITHOUT = {  # a command that names each extra where it is missing, and its exit code
+    "fast": ("train csbm --model gcn --epochs 2 --splits 0,1 --data-option nodes=60", 0),
+    "ray": ("run table1 --engine ray", 2),
+    "metis": ("train csbm --model gcn --splits 0 --workers 2 --cut metis", 2),
+    "large": ("prepare nodes.csv edges.csv --label kind -o another", 2),
 }
 
 
@@ -105,11 +126,11 @@ def memohop(environment, *words, status=0):
 
 def test_the_environment_has_the_wheel_and_no_extra(environment):
     look = "import memohop, importlib.util as u; print(memohop.__file__, *map(u.find_spec, {}))"
-    look = look.format(["numba", "ray", "pytest"])
+    look = look.format([*(module for module, _ in EXTRAS.values()), "pytest"])
     out, _ = run([environment / "bin" / "python", "-c", look], cwd=environment)
     path, *absent = out.split()
     assert Path(path).is_relative_to(environment)
-    assert absent == ["None"] * 3
+    assert absent == ["None"] * (len(EXTRAS) + 1)
 
 
 def test_commands_work_without_extras_and_without_warnings(environment):
@@ -119,11 +140,16 @@ def test_commands_work_without_extras_and_without_warnings(environment):
 
 
 def test_the_command_line_says_what_an_extra_would_add(environment):
-    words = ["--model", "gcn+mmp", "--epochs", "2", "--splits", "0,1", "--data-option", "nodes=60"]
-    _, err = memohop(environment, "train", "csbm", *words)
-    assert err == ("memohop: training on a CPU is faster with Numba: pip install 'memohop[fast]'\n")
-    _, err = memohop(environment, "run", "table1", "--engine", "ray", status=2)
-    assert "pip install 'memohop[ray]'" in err
+    program = f"{TABLES}\nfrom memohop.cli import main"
+    for words, status in WITHOUT.values():
+        program += f"\nassert main({words.split()}) == {status}"
+    _, err = run([environment / "bin" / "python", "-c", program], cwd=environment)
+    lines = err.splitlines()
+    assert lines[0] == (
+        "memohop: training on a CPU is faster with Numba: pip install 'memohop[fast]'"
+    )
+    told = re.findall(r"pip install 'memohop\[(\w+)\]'", err)
+    assert list(dict.fromkeys(told)) == [*WITHOUT]
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -151,6 +177,19 @@ def test_the_source_archive_gives_the_same_wheel(archives, tmp_path):
     assert {info.filename: info.CRC for info in first.infolist()} == {
         info.filename: info.CRC for info in second.infolist()
     }
+
+
+def test_the_version_is_the_same_everywhere():
+    told = {
+        "pyproject.toml": r'^version = "(.+)"$',
+        "CITATION.cff": r"^version: (.+)$",
+        "CHANGELOG.md": r"^## (\d\S*)",  # the newest comes first
+    }
+    found = {
+        name: re.search(pattern, (ROOT / name).read_text(), re.MULTILINE)[1]
+        for name, pattern in told.items()
+    }
+    assert found == dict.fromkeys(told, __version__)
 
 
 def test_every_dependency_is_imported_somewhere(requirements):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from unittest import mock
 
 from cyclopts import App
 from sphinx.application import Sphinx
@@ -17,7 +19,8 @@ success, 1 for files, disks and networks, 2 for arguments that cannot be right, 
 
 def page(app: App) -> str:
     """The help of all commands in Markdown, with their examples."""
-    text = app.generate_docs(output_format="markdown")
+    with mock.patch.object(sys, "argv", ["memohop"]):  # `python -m sphinx` would be in every usage
+        text = app.generate_docs(output_format="markdown")
     sections = re.split(r"^(?=##+ memohop )", text, flags=re.MULTILINE)[1:]
     return "\n".join([_OPENING, *(_section(app, section) for section in sections)])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -40,13 +41,15 @@ def connected(address: str | None, remedy: str, *, cores: int | None = None) -> 
     if ours:
         _check_answers(address)
         try:
-            ray.init(
-                address=address or "local",
-                num_cpus=cores if address is None else None,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # older ones tell of Ray's plans
+                ray.init(
+                    address=address or "local",
+                    num_cpus=cores if address is None else None,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise _no_answer(address, str(error).strip().partition("\n")[0]) from error
     try:
@@ -95,6 +98,17 @@ def count_workers(ray: Any, device: str) -> int:
     if not workers:
         raise UsageError(f"the Ray cluster has no {kind}; add one or choose another --device")
     return workers
+
+
+def check_room(ray: Any, workers: int, device: str) -> None:
+    """Refuse a cluster that cannot run so many workers at the same time."""
+    kind = "GPU" if device == "cuda" else "CPU"
+    there = int(ray.cluster_resources().get(kind, 0))
+    if there < workers:
+        raise UsageError(
+            f"workers={workers}, but the Ray cluster has {there} {kind}s; give at most {there}, or "
+            "add machines to the cluster"
+        )
 
 
 def in_a_line(error: Exception) -> str:

@@ -351,4 +351,6 @@ class TestAppended:
 
 def test_an_address_is_for_a_cluster(tables, capsys):
     err = fails(capsys, "fit", *at(tables), "--label", "kind", "--ray", "auto")
-    assert "--ray auto goes with --engine ray" in err
+    assert "--ray auto goes with --workers" in err
+    err = fails(capsys, "fit", *at(tables), "--label", "kind", "--workers", "0")
+    assert "--workers=0" in err

@@ -23,6 +23,16 @@ def test_labels_and_addresses_are_options(capsys):
     assert "label_rate must be above 0 and below 1, not 1" in capsys.readouterr().err
 
 
+def test_fewer_bytes(capsys):
+    model = ["--model", "gcn+mmp", "--data-option", "nodes=40", "--data-option", "splits=2"]
+    words = ["--states", "bfloat16", "--recompute"]
+    assert main(["train", "csbm", *model, "--epochs", "2", *words, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["states"] == "bfloat16"
+    assert main([*TINY, "--recompute"]) == 2
+    assert "recompute=True is for networks with memory" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -85,7 +85,8 @@ def test_every_page_is_in_the_contents():
     for page in DOCS.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         for block in re.findall(r"^```{toctree}\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-            names = [line for line in block.splitlines() if line and not line.startswith(":")]
+            lines = [line for line in block.splitlines() if line and not line.startswith(":")]
+            names = [re.sub(r"^.+<(\S+)>$", r"\1", line) for line in lines]  # or: Title <name>
             listed |= {page.parent / f"{name}.md" for name in names}
     pages = {page for page in PAGES if DOCS in page.parents}
     assert pages <= listed
@@ -118,12 +119,16 @@ def test_the_built_site_has_no_problems():
 def test_the_page_of_commands_has_every_command_and_its_examples(monkeypatch):
     pytest.importorskip("sphinx", reason="the extra docs is not installed; `make docs` brings it")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    as_sphinx = importlib.util.find_spec("sphinx.__main__")  # python -m sphinx
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", as_sphinx)
+    monkeypatch.setattr(sys, "argv", [as_sphinx.origin])
     page = module(DOCS / "_extensions" / "commands.py").page(app)
     names = [name for name in app if not name.startswith("-")]
     assert len(names) > 10
     for name in names:
         assert f"\n## memohop {name}\n" in page
     assert "memohop demo --output curve.svg" in page
+    assert "\nmemohop audit [OPTIONS] [ARGS]\n" in page
 
 
 def test_the_site_has_the_colours_of_the_pages():

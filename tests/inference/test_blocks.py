@@ -70,14 +70,26 @@ def test_blocks_of_rows_give_what_the_whole_network_gives(monkeypatch, options, 
     agree([block_logits(one, x, ARCS) for one in found], found, x, ARCS)
 
 
+@pytest.mark.parametrize("options", [{}, {"direction": "out", "address": "rows"}])
+def test_weights_count_as_in_the_whole_network(options):
+    x, found = features(), networks(**options)
+    weights = torch.arange(ARCS.shape[1]) % 5 / 2
+    by_blocks = [block_logits(one, x, ARCS, weights) for one in found]
+    agree(by_blocks, found, x, ARCS, weights)
+    plain = [block_logits(one, x, ARCS) for one in found]
+    assert all(
+        (one - other).abs().max() > 1e-3 for one, other in zip(by_blocks, plain, strict=True)
+    )
+
+
 @torch.no_grad()
-def agree(by_blocks, found, x, arcs):
+def agree(by_blocks, found, x, arcs, weights=None):
     """The logits of each network with those of the whole networks in float64."""
 
     def whole(x, *parameters):
         exact = with_parameters(found, parameters)
         with in_float64():
-            graphs = [network.prepare(arcs, len(x)) for network in exact]
+            graphs = [network.prepare(arcs, len(x), weights) for network in exact]
         return [one(x, graph).logits for one, graph in zip(exact, graphs, strict=True)]
 
     parameters = [parameter for network in found for parameter in network.parameters()]

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-import torch
 from scipy import sparse
 
 import memohop
@@ -41,7 +40,7 @@ def _small_blocks(monkeypatch):
     monkeypatch.setattr(by_blocks, "_ROWS", 13)
 
 
-@pytest.fixture(scope="module", params=["directed", "sparse", "wide"])
+@pytest.fixture(scope="module", params=["directed", "sparse", "wide", "weighted"])
 def tables(request, tmp_path_factory):
     """Two files, and how they are prepared."""
     folder = tmp_path_factory.mktemp(request.param)
@@ -63,14 +62,20 @@ def tables(request, tmp_path_factory):
     ends[:, :3] = 5  # arcs from a node to itself
     names = np.array(columns["id"])[ends]
     pa.parquet.write_table(pa.table(columns), folder / "n.parquet")
-    pa.parquet.write_table(pa.table({"s": names[0], "t": names[1]}), folder / "e.parquet")
-    return folder / "n.parquet", folder / "e.parquet", request.param == "directed"
+    pairs = {"s": names[0], "t": names[1]}
+    if request.param == "weighted":
+        pairs["weight"] = generator.integers(5, size=200) / 2
+    pa.parquet.write_table(pa.table(pairs), folder / "e.parquet")
+    directed = request.param in ("directed", "weighted")
+    return folder / "n.parquet", folder / "e.parquet", directed
 
 
 @pytest.fixture(scope="module")
 def graph(tables):
     nodes, edges, directed = tables
     options = {"label": "k", "drop": ["amount"], "directed": directed}
+    if "weight" in pa.parquet.read_schema(edges).names:
+        options["weight"] = "weight"
     return memohop.prepare(nodes, edges, nodes.parent / "graph", **options)
 
 
@@ -124,6 +129,7 @@ def test_features_of_trees_are_those_in_ram(graph, tmp_path, sees):
         np.full(NODES, -1),
         directed=model.directed_,
         overall=model.overall_,
+        weights=model.graph_.weights,
     )
     expected = view.features(other, other.y)
     assert found.shape == expected.shape
@@ -154,8 +160,9 @@ def test_rows_from_the_disk_are_those_of_the_matrix(graph, direction, self_loops
     policies = {"direction": direction, "self_loops": self_loops, "norm": norm}
     matrix = from_disk.DiskMatrix(graph, **policies)
     rows = sparse.vstack([matrix.rows(nodes) for nodes in matrix.blocks()]).toarray()
-    arcs = graph.in_ram().data.edge_index
-    expected = adjacency(torch.as_tensor(arcs), graph.nodes, **policies).toarray()
+    data = graph.in_ram().data
+    weights = data.get("edge_weight")
+    expected = adjacency(data.edge_index, graph.nodes, **policies, weights=weights).toarray()
     assert np.abs(rows - expected).max() < 1e-6
 
 
@@ -207,6 +214,30 @@ class TestCommands:
         assert "leave out the options of tables" in capsys.readouterr().err
         assert main(["fit", "-o", model]) == 2
         assert "--nodes is missing" in capsys.readouterr().err
+
+
+def test_weights_count_as_they_do_in_ram(tmp_path):
+    generator = np.random.default_rng(2)
+    size = generator.normal(size=NODES)
+    nodes = {"id": np.arange(NODES), "size": size, "k": np.where(size > 0, "a", "b")}
+    source, target = generator.integers(NODES, size=(2, 200))
+    edges = {"s": source, "t": target, "w": generator.random(200)}
+    for name, table in (("n", nodes), ("e", edges)):
+        pa.parquet.write_table(pa.table(table), tmp_path / f"{name}.parquet")
+    tables = [str(tmp_path / name) for name in ("n.parquet", "e.parquet")]
+    graph, model, output = (str(tmp_path / name) for name in ("g", "m", "p.parquet"))
+    assert main(["prepare", *tables, "--label", "k", "--weight", "w", "-o", graph]) == 0
+    fit = ["--models", "linear+neighbours", "--trials", "1", "--splits", "2"]
+    assert main(["fit", graph, *fit, "-o", model]) == 0
+    assert main(["prepare", *tables, "--model", model, "-o", str(tmp_path / "again")]) == 0
+    assert main(["predict", model, str(tmp_path / "again"), "-o", output]) == 0
+    found, prepared = memohop.load_model(model), memohop.open_prepared(graph)
+    assert found.reading_["weight"] == "w"
+    shares = pa.parquet.read_table(output)["probability of a"].to_numpy()
+    assert np.abs(shares - found.predict_proba(prepared.in_ram())[:, 0]).max() < 1e-6
+    plain = prepared.in_ram()
+    del plain.data.edge_weight
+    assert np.abs(shares - found.predict_proba(plain)[:, 0]).max() > 1e-3
 
 
 def test_a_model_of_arrays_is_refused(graph, tmp_path):

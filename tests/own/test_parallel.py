@@ -15,6 +15,7 @@ from memohop.own.candidates.family import no_fits
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.parallel import search_with
 from memohop.own.workers import Answer, Order, Workers, ray_workers
+from memohop.training import train
 from tiny_problem import ring, tiny_problem
 
 KINDS = ["linear", "linear+rows", "lightgbm+neighbours", "mlp"]
@@ -47,7 +48,7 @@ def test_a_cluster_finds_what_this_process_finds_also_if_a_worker_is_lost():
     here.fit(problem.x, problem.y, ring(60))
     hunter = Hunter()
     hunter.start()
-    with ray_workers() as workers:
+    with ray_workers(2) as workers:
         there.fit(problem.x, problem.y, ring(60), workers=workers)
     hunter.stop = True
     hunter.join()
@@ -177,9 +178,6 @@ class Cluster:
     def __init__(self, ready, answers=()):
         self.ready, self.answers, self.killed = iter(ready), iter(answers), 0
 
-    def cluster_resources(self):
-        return {"CPU": 2.0}
-
     def put(self, given):
         return given
 
@@ -203,7 +201,7 @@ class Cluster:
 
 
 def begun(*arguments):
-    workers = Workers(Cluster(*arguments), "cpu")
+    workers = Workers(Cluster(*arguments), "cpu", 2)
     workers.begin(tiny_problem(), linear(""))
     return workers
 
@@ -246,3 +244,49 @@ def test_what_takes_too_long_is_ended_and_another_worker_started():
     assert workers.give_up(60.0) == []
     (answer,) = workers.give_up()
     assert (answer.order, answer.fits, workers.ray.killed, workers.count) == (order, [{}], 1, 2)
+
+
+def graph_of(nodes=60):
+    problem = tiny_problem()
+    return problem.x, problem.y, ring(nodes)
+
+
+def test_what_is_shared_is_said():
+    said = []
+    workers = Workers(None, "cpu", 3, said.append)
+    problem = tiny_problem()
+    assert workers.share_search(problem, memory=10**9)
+    assert not workers.share_search(problem, memory=1000)
+    first, second = said
+    assert first.startswith("3 workers share the search, each with the whole graph: it takes about")
+    assert second.startswith("3 workers share the graph, each with a block: it takes about")
+    assert second.endswith("only those with memory are tried")
+
+
+def test_a_graph_that_fits_no_worker_is_shared(monkeypatch):
+    """Networks with memory are trained by all workers together; others are left out."""
+    asked = []
+
+    def train_in_parts(data, model, members, *, workers, **arguments):
+        asked.append((model, workers))
+        return train(data, model, members, **arguments | {"epochs": 5})
+
+    monkeypatch.setattr("memohop.own.candidates.networks.train", train_in_parts)
+    monkeypatch.setattr("memohop.own.workers.fits_each", lambda whole, workers, memory: False)
+    kinds = ["linear", "gcn-res", "gcn+mmp"]
+    here, there = (
+        GraphClassifier(models=kinds, trials=1, time=None, splits=2, ensemble=False)
+        for _ in range(2)
+    )
+    here.set_params(models=[name for name in kinds if name != "gcn-res"]).fit(*graph_of())
+    asked.clear()
+    there.fit(*graph_of(), workers=Workers(None, "cpu", 4))
+    assert dict(asked) == {"gcn+mmp": 4}
+    for one, other in zip(here.report_.families, there.report_.families, strict=True):
+        assert one.family == other.family
+        assert one.val == pytest.approx(other.val, abs=1e-6)
+    (one,), (other,) = (model.model_.components for model in (here, there))
+    assert one.setting == other.setting
+    for left, right in zip(one.models, other.models, strict=True):
+        pair = (model.outputs(here.own_graph()) for model in (left, right))
+        assert np.allclose(*pair, atol=1e-6)

@@ -27,13 +27,15 @@ class Toy:
     share: float
     sees_graph: bool = True
     has_memory: bool = False
-    openers: int = 1
     never_ends: bool = False
     jobs: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     least: float = 0.0
 
     def least_seconds(self, problem: Problem, setting: Setting) -> float:
         return self.least
+
+    def openers(self, problem: Problem) -> int:
+        return 1
 
     def first(self, problem: Problem) -> list[Setting]:
         return [Setting(self.id, {}, {"number": 0.0})]

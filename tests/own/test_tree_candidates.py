@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import lightgbm
 import numpy as np
 import pytest
@@ -40,6 +42,34 @@ def test_trees_read_back_from_their_text_say_the_same(classes, as_sparse):
         assert np.allclose(said.sum(axis=1), 1, atol=1e-6)
         assert np.allclose(said[problem.masks.val[:, split]], found.val, atol=1e-6)
         assert np.allclose(said[problem.masks.test], found.test, atol=1e-6)
+
+
+def test_a_table_with_words_is_tried_with_and_without_their_means():
+    x = np.hstack([tiny_problem().x, np.eye(60, 20, dtype=np.float32)])
+    problem, family = tiny_problem(x=x), TreeFamily("lightgbm+neighbours", "neighbours")
+    ways = [{"means": "numbers"}, {"means": "all"}]
+    first = family.first(problem)
+    assert [one.options for one in first] == ways * 3
+    assert family.openers(problem) == 2
+    generator = np.random.default_rng(0)
+    near = [family.near(problem, first[0], 2, generator) for _ in range(40)]
+    assert {group[0].options["means"] for group in near} == {"numbers", "all"}
+    assert all(one.options == group[0].options for group in near for one in group)
+    widths = []
+    for setting in first[:2]:
+        (fits,) = family.fit(problem, [setting], [0], keep=True)
+        widths.append(fits[0].part.view.features(problem, problem.y).shape[1])
+        said = fits[0].part.outputs(replace(problem, y=problem.known(0)))
+        assert np.allclose(said[problem.masks.val[:, 0]], fits[0].val, atol=1e-6)
+    assert widths[1] - widths[0] == 2 * 20  # the words' means over one hop and two
+
+
+@pytest.mark.parametrize("sees", ["columns", "neighbours"])
+def test_a_table_of_numbers_or_without_neighbours_has_no_choice_of_means(sees):
+    family = TreeFamily("lightgbm", sees)
+    x = tiny_problem().x if sees == "neighbours" else np.eye(60, 20, dtype=np.float32)
+    assert family.openers(tiny_problem(x=x)) == 1
+    assert all(one.options == {} for one in family.first(tiny_problem(x=x)))
 
 
 def test_numbers_have_one_output():

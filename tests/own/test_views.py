@@ -87,6 +87,26 @@ def test_many_sparse_columns_stay_sparse_and_are_combined_for_two_hops(monkeypat
     assert np.allclose(dense[:, 10:15], inputs.neighbourhood.mean(x.toarray()))
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_means_of_numbers_alone_leave_words_to_the_node_itself(form, monkeypatch):
+    """A column that is 0 in more than half of the nodes counts as a word here."""
+    monkeypatch.setattr(views, "_OFTEN", 0.5)
+    inputs = graph(form(X))
+    view = View.fit(inputs, "neighbours", 2, means="numbers")
+    found, names = view.features(inputs, Y), view.names(inputs, ["number", "word"])
+    found = found.toarray() if sparse.issparse(found) else found
+    assert names[:5] == [
+        ("own", "number"),
+        ("own", "word"),
+        ("degree", "degree"),
+        ("one hop", "number"),
+        ("two hops", "number"),
+    ]
+    assert np.allclose(found[:, 3], [2, 14 / 3, 2, 2])
+    assert np.allclose(found[:, 4], [14 / 3, 2, 14 / 3, 14 / 3])
+    assert len(names) == found.shape[1]
+
+
 def test_one_graph_after_another_is_never_mistaken_for_the_last():
     """A graph that is gone may leave its address in RAM to the next."""
     view = View.fit(graph(), "neighbours", 2)

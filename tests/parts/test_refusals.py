@@ -128,7 +128,7 @@ def test_arcs_to_nodes_that_do_not_exist(data):
 def test_sparse_features_of_scipy_are_counted_by_what_they_store(data):
     several = data.clone()
     several.x = sparse.csr_array(([1.0, 2.0, 3.0], ([0, 1, 59], [0, 3, 7])), shape=(60, 8))
-    assert whole_bytes(in_default_type(several)) == 200 * data.num_edges + 3 * 4
+    assert whole_bytes(in_default_type(several).x, data.num_edges) == 85 * data.num_edges + 3 * 4
 
 
 def test_a_split_that_does_not_exist(data):
@@ -166,7 +166,7 @@ def test_why_the_graph_is_cut_or_the_members_are_dealt(data, monkeypatch):
     for some, memory in ((members, None), (members[:1], None), (members, 1000)):
         memohop.train(data, "gcn", some, workers=4, memory=memory, say=said.append)
     assert said[0].startswith("5 members are dealt out to 2 workers: the graph, about ")
-    assert said[1].startswith("the graph is cut for 4 workers (1 member(s) are too few to be dealt")
+    assert said[1].startswith("the graph is cut for 4 workers (there are too few members to deal")
     assert re.match(
         r"the graph is cut for 4 workers \(as a whole, .* it fits none of them\)", said[2]
     )
@@ -192,3 +192,11 @@ def test_torch_is_what_agree_compares():
     agree(group, "d" * 64)
     assert seen[0]["PyTorch"] == torch.__version__
     assert seen[0]["the data"] == "d" * 16
+
+
+@pytest.mark.parametrize("given", [{"states": "bfloat16"}, {"recompute": True}])
+def test_fewer_bytes_are_for_one_device(given, data):
+    blocks = partition(data.edge_index, data.num_nodes, 2)
+    (name,) = given
+    with pytest.raises(memohop.UsageError, match=f"{name}=.* is for a whole graph on one device"):
+        PartsRun(data, "gcn+mmp", [Member()], blocks, **given)

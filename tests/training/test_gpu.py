@@ -1,5 +1,7 @@
 """Training on a GPU: captured, eager, alone, twice. Skipped where there is none."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -109,3 +111,49 @@ def test_numbers_from_sparse_columns(data):
         assert one.loss_curve.tolist() == same.loss_curve.tolist()
         np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=1e-3)
         np.testing.assert_allclose(one.val_curve, other.val_curve, atol=1e-2)
+
+
+@pytest.mark.usefixtures("unplanned")
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_fewer_bytes(features, data):
+    members = [Member(seed=seeded(1), lam=0.2)]
+    call = {"epochs": EPOCHS, "device": "cuda", "features": features}
+    (plain,) = train(data, "gcn+mmp", members, **call)
+    (again,) = train(data, "gcn+mmp", members, recompute=True, **call)
+    np.testing.assert_allclose(plain.loss_curve, again.loss_curve, atol=1e-4)
+    (half,) = train(data, "gcn+mmp", members, states="bfloat16", **call)
+    np.testing.assert_allclose(plain.loss_curve, half.loss_curve, atol=2e-2)
+    (both,) = train(data, "gcn+mmp", members, states="bfloat16", recompute=True, **call)
+    np.testing.assert_allclose(half.loss_curve, both.loss_curve, atol=2e-2)
+
+
+@pytest.fixture
+def every_warning():
+    """Warnings that PyTorch would give only once in a process."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(before)
+
+
+@pytest.mark.usefixtures("every_warning")
+@pytest.mark.parametrize("capture", [True, False])
+@pytest.mark.parametrize("states", [None, "bfloat16"])
+def test_recomputation_gives_no_warning(states, capture, data):
+    members = [Member(seed=seeded(i), lam=0.2 * i) for i in range(2)]
+    call = {"epochs": EPOCHS, "device": "cuda", "capture": capture, "features": "dense"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="Sparse ")  # given at import, once
+        train(data, "gcn+mmp", members, recompute=True, states=states, **call)
+
+
+@pytest.mark.usefixtures("unplanned")
+@pytest.mark.parametrize("name", ["gat+mmp", "gcn-res", "gatv2", "h2gcn"])
+def test_states_of_bfloat16_in_other_networks(name, data):
+    members = [Member(split=i, seed=seeded(i)) for i in range(2)]
+    call = {"epochs": EPOCHS, "device": "cuda"}
+    plain = train(data, name, members, **call)
+    half = train(data, name, members, states="bfloat16", **call)
+    for one, other in zip(plain, half, strict=True):
+        np.testing.assert_allclose(one.loss_curve, other.loss_curve, atol=0.1)

@@ -14,6 +14,7 @@ import msgspec
 from memohop.bench.cell import Run
 from memohop.bench.settings import Settings
 from memohop.data.datasets.load import load
+from memohop.data.datasets.registry import is_folder
 from memohop.data.noise import add_noise
 from memohop.parts.train import train
 from memohop.pyg import Data
@@ -33,9 +34,9 @@ def execute(
     device: str = "cpu",
     memory: int | None = None,
     progress: Progress | None = None,
-    **spread: Any,
+    **how: Any,
 ) -> list[MemberResult]:
-    """Train runs of one model on one dataset, in as few populations as possible.
+    """Train runs of one model on one dataset or prepared graph, in as few populations as possible.
 
     Args:
         runs: The runs, each one once.
@@ -43,7 +44,7 @@ def execute(
         device: ``cpu`` or ``cuda``.
         memory: The most bytes to use.
         progress: Called as ``progress(done, total)`` with counts of member-epochs.
-        **spread: How several workers train, see :func:`memohop.train`; by default one does.
+        **how: Other arguments of :func:`memohop.train`, such as the number of workers.
 
     Returns:
         One result for each run, in their order, with the seconds that it took.
@@ -65,7 +66,7 @@ def execute(
             device=device,
             memory=memory,
             progress=None if progress is None else _shifted(progress, finished, total),
-            **spread,
+            **how,
         )
         finished += settings.epochs * len(population)
         seconds = (time.perf_counter() - start) / len(population)
@@ -84,6 +85,10 @@ def load_data(dataset: str, settings: Settings, root: Path | None = None) -> Dat
 def _load(dataset: str, of_data: bytes, root: Path | None) -> Data:
     settings = msgspec.json.decode(of_data, type=Settings)
     split = None if settings.split == "published" else settings.split
+    if is_folder(dataset):
+        from memohop.bench.own_data import load_folder
+
+        return load_folder(dataset, settings.data | ({} if split is None else {"split": split}))
     graph = load(dataset, root=root, features=settings.features, split=split, **settings.data)
     if not settings.noise:
         return graph

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from memohop.data.arguments import whole_number
 from memohop.data.datasets.fetch import known_digests
-from memohop.data.datasets.registry import describe
+from memohop.data.datasets.registry import describe, is_folder
 from memohop.data.noise import NoisePolicy
 from memohop.errors import UsageError
 from memohop.training import Member, Rules
@@ -94,9 +94,15 @@ class Settings(Numbers):
 
     def data_key(self, dataset: str) -> dict[str, Any]:
         """Everything the data depends on, with the digests of its files."""
+        if is_folder(dataset):
+            from memohop.data.prepared import open_prepared
+
+            files = {dataset: open_prepared(dataset, check=False).digest}
+        else:
+            files = {path: known_digests()[path] for path in describe(dataset).files}
         key: dict[str, Any] = {
             "dataset": dataset,
-            "files": {path: known_digests()[path] for path in describe(dataset).files},
+            "files": files,
             "features": self.features,
             "split": self.split,
             "options": self.data,

@@ -77,7 +77,7 @@ def fit(
     seed: int = 0,
     device: Device = "cpu",
     memory: Memory = None,
-    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
     ray: str | None = None,
     output: Annotated[Path, OUTPUT] = Path("model"),
     json: Json = False,
@@ -113,7 +113,8 @@ def fit(
         class_weight: balanced for classes that count alike in training, whatever their size.
         ensemble: Keep several models together where that is better, or only the best one.
         seed: Decides splits, settings, weights and dropout.
-        engine: Fit in this process, or by the workers of a Ray cluster.
+        workers: How many workers of a Ray cluster fit, by default this process alone: each other
+            candidates if the graph fits it, or else all together on blocks of the graph.
         ray: Address of the cluster, or auto; by default one is started on this machine.
         output: The folder for the model; its README.md also says how the tables were read.
     """
@@ -127,8 +128,10 @@ def fit(
     if graph is not None and (any((*tables.values(), *of_tables)) or reading != BY_DEFAULT):
         raise UsageError(f"{graph} was read when it was prepared; leave out the options of tables")
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
-    if ray is not None and engine != "ray":
-        raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
+    if workers is not None:
+        whole_number("--workers", workers, least=1)
+    if ray is not None and workers is None:
+        raise UsageError(f"--ray {ray} goes with --workers; give their number too")
     limit = byte_count(memory)
 
     from memohop.own.classifier import GraphClassifier
@@ -183,12 +186,10 @@ def fit(
             raise UsageError(f"--class-weight {class_weight} is for classes; leave it out")
         estimator = GraphRegressor(**options)
     recommend_extras(device)
-    cluster = ray_workers(ray, device) if engine == "ray" else nullcontext()
+    cluster = nullcontext() if workers is None else ray_workers(workers, ray, device, remark)
     doing = f"fitting {columns['label']}"
-    with warnings_as_remarks(), cluster as workers, progress_bar(doing) as update:
-        estimator.fit(
-            read, progress=lambda share, doing: update(share, 1.0, doing), workers=workers
-        )
+    with warnings_as_remarks(), cluster as crew, progress_bar(doing) as update:
+        estimator.fit(read, progress=lambda share, doing: update(share, 1.0, doing), workers=crew)
     estimator.set_params(time=time)
     estimator.reading_ = columns
     estimator.save(output)

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from memohop.cli.app import remark
 from memohop.data.datasets.registry import describe
-from memohop.errors import UsageError, check_distinct
+from memohop.errors import check_distinct
 
 if TYPE_CHECKING:
     from memohop.data.tables.own_graph import OwnGraph
@@ -102,12 +102,11 @@ def read_prepared(folder: Path) -> tuple[OwnGraph, dict[str, Any]]:
     from memohop.data.prepared import open_prepared
 
     found = open_prepared(folder)
+    found.check_labelled()
     options, label = found.manifest.options, found.manifest.label
-    if label is None:
-        raise UsageError(f"{folder} was prepared without labels; prepare it with --label")
     names = {name: options[name] for name in ("id", "source", "target")}
     graph = found.in_ram()
-    how = {"weight": None, "directed": graph.directed, "task": graph.task}
+    how = {"weight": options.get("weight"), "directed": graph.directed, "task": graph.task}
     return graph, {"label": label, **names, **how}
 
 

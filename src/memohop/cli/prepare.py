@@ -32,6 +32,9 @@ def prepare(
     label: str | None = None,
     task: Literal["auto", "classes", "numbers"] = "auto",
     reading: Reading = BY_DEFAULT,
+    split: str | None = None,
+    time_column: str | None = None,
+    group: str | None = None,
     categorical: Columns = (),
     numeric: Columns = (),
     text: Columns = (),
@@ -49,6 +52,9 @@ def prepare(
     Args:
         label: The column of the node table with the labels, empty where unknown.
         task: Whether the labels are classes or numbers; by default as the column looks.
+        split: The column of the node table that says train, val or test.
+        time_column: The column with times, for a split by time: the latest nodes are for testing.
+        group: The column with groups of nodes that no split tears apart.
         categorical: Columns to read as categories, with commas.
         numeric: Columns to read as numbers.
         text: Columns to read as texts.
@@ -58,10 +64,6 @@ def prepare(
         memory: About how much RAM to use; 4GB by default.
         output: The folder to write.
     """
-    if reading.weight is not None:
-        raise UsageError(
-            f"--weight {reading.weight}: a prepared graph has no weights; leave it out"
-        )
     limit = byte_count(memory)
 
     import memohop
@@ -71,9 +73,13 @@ def prepare(
         "id": reading.id,
         "source": reading.source,
         "target": reading.target,
+        "weight": reading.weight,
         "directed": reading.directed,
         "drop_unknown": reading.drop_unknown,
         "task": task,
+        "split": split,
+        "time_column": time_column,
+        "group": group,
         "categorical": categorical,
         "numeric": numeric,
         "text": text,
@@ -99,7 +105,7 @@ def _as_the_model(model: Path) -> dict[str, Any]:
             f"--model {model}: it was fitted on arrays or by an earlier version; fit it to tables"
         )
     names = ("label", "id", "source", "target", "directed", "task")
-    read = {name: found.reading_[name] for name in names}
+    read = {name: found.reading_[name] for name in names} | {"weight": found.reading_.get("weight")}
     classes = getattr(found, "classes_", None)
     known = None if classes is None else classes.tolist()
     return {**read, "encoder": found.encoder_, "classes": known}

@@ -7,10 +7,12 @@ import sys
 import time
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from memohop.cli.app import app, print_json, recommend_extras, remark, warnings_as_remarks
-from memohop.cli.options import Dataset, Device, Folder, Json, Memory
+from memohop.cli.options import Device, Folder, Json, Memory
 from memohop.cli.parsing import (
     byte_count,
     id_list,
@@ -20,7 +22,7 @@ from memohop.cli.parsing import (
     value_of,
 )
 from memohop.data.arguments import whole_number
-from memohop.data.datasets.registry import describe
+from memohop.data.datasets.registry import describe, is_folder
 from memohop.errors import UsageError, unknown_name
 from memohop.training.numbers import NUMBERS
 
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
     from memohop.bench.settings import Settings
 
 _MOST_EPOCHS = 10**9
+_Dataset = Annotated[
+    str,
+    Parameter(
+        help="The id of a dataset, see memohop data list; or a folder that memohop prepare wrote."
+    ),
+]
 
 _EXAMPLES = """Examples:
   memohop train texas --model gcn+mmp --lam 0,0.1,0.2
@@ -37,12 +45,13 @@ _EXAMPLES = """Examples:
   memohop train minesweeper --model gcn+mmp --option labels=memory
   memohop train cora --model gat --splits 0-4 --seeds 3 --lr 0.005,0.01
   memohop train csbm --data-option homophily=0.1 --model mlp --json
-  memohop train pubmed --model gcn+mmp --splits 0 --workers 4 --cut metis"""
+  memohop train pubmed --model gcn+mmp --splits 0 --workers 4 --cut metis
+  memohop train prepared --model gcn+mmp --data-option splits=3 --workers 4"""
 
 
 @app.command(help_epilogue=_EXAMPLES)
 def train(
-    dataset: Dataset,
+    dataset: _Dataset,
     *,
     model: str,
     protocol: str | None = None,
@@ -61,13 +70,15 @@ def train(
     data_option: list[str] | None = None,
     device: Device = "cpu",
     memory: Memory = None,
+    states: Literal["bfloat16"] | None = None,
+    recompute: bool = False,
     workers: int | None = None,
     ray: str | None = None,
     cut: Literal["contiguous", "metis"] = "contiguous",
     checkpoints: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Train a model on a dataset, on all splits at once.
+    """Train a model on a dataset or on your own graph, on all splits at once.
 
     Options that take numbers also take lists with commas; each combination is a
     setting. The setting with the best mean validation score is chosen, and only its
@@ -93,13 +104,23 @@ def train(
         features: As published (raw, the default), each row divided by its sum (row), or all divided
             by the root mean square of those that are not 0 (scaled).
         data_option: An option of the dataset as name=value, such as homophily=0.1; may be repeated.
+            A folder has splits, seed and metric.
+        states: Give states of nodes 16 bits: up to half of the bytes on a GPU, and results differ
+            a little.
+        recompute: Compute rounds of a +mmp model again in the backward pass instead of keeping
+            them: fewer bytes, more time. Members are trained one at a time.
         workers: How many processes train, as workers of a Ray cluster; by default this one alone.
         ray: Address of the cluster, or auto; by default one is started on this machine.
         cut: Blocks of consecutive nodes, or those of METIS, between which few arcs run.
         checkpoints: A folder in which a graph in blocks keeps its run, to continue if it is killed.
     """
     texts: dict[str, Any] = locals()  # of the options, by their names
-    info = describe(dataset)  # before the imports, which take seconds
+    own = is_folder(dataset)
+    files = () if own else describe(dataset).files  # before the imports, which take seconds
+    of_datasets = {"--protocol": protocol, "--features": features, "--data": data}
+    for flag, value in of_datasets.items():
+        if own and value is not None:
+            raise UsageError(f"{flag} {value} is for datasets, and {dataset} is a folder of yours")
     for flag, number in (("--epochs", epochs), ("--patience", patience)):
         if number is not None:
             whole_number(flag, number, least=1, most=_MOST_EPOCHS)
@@ -140,9 +161,10 @@ def train(
     values = {name: value for name, value in values.items() if value is not None} | options
     settings = settings.having(values)
     search = {name: search[name] for name in search if name not in values} | given
-    if info.files:
-        locate(info.files, root=data, progress=sys.stderr.isatty())
-    columns = split_ids or range(load_data(dataset, settings, data).train_mask.shape[1])
+    if files:
+        locate(files, root=data, progress=sys.stderr.isatty())
+    graph = load_data(dataset, settings, data)
+    columns = split_ids or range(graph.train_mask.shape[1])
     runs = [
         Run(recipe, setting, split, seed)
         for setting in combinations(search)
@@ -158,6 +180,8 @@ def train(
             root=data,
             device=device,
             memory=limit,
+            states=states,
+            recompute=recompute,
             progress=progress if is_first else None,
             workers=workers,
             ray=ray,
@@ -171,7 +195,7 @@ def train(
     report = TrainingReport(
         dataset=dataset,
         model=model,
-        metric=info.metric,
+        metric=graph.metric,
         settings=selections,
         chosen=chosen,
         options=known | settings.options,
@@ -183,6 +207,7 @@ def train(
             "features": settings.features,
             "device": device,
             **({} if workers is None else {"workers": workers}),
+            **({} if states is None else {"states": states}),
             **{f"data_{name}": value for name, value in settings.data.items()},
             **({} if split is None else {"data_split": split}),
         },

@@ -120,7 +120,10 @@ _COLLECTED = _Collected()
 
 
 def block_logits(
-    network: MemoryNetwork, x: Tensor | sparse.csr_array, edge_index: Tensor
+    network: MemoryNetwork,
+    x: Tensor | sparse.csr_array,
+    edge_index: Tensor,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """The logits, ``[nodes, outputs]``, computed block by block.
 
@@ -128,10 +131,11 @@ def block_logits(
         network: A network of graph convolutions, in evaluation mode.
         x: Features, dense or sparse.
         edge_index: The arcs.
+        weights: Of the arcs; by default all count alike.
     """
     count = x.shape[0]
-    matrix = adjacency(edge_index, count, weights=None, **network.policies_in_force)
-    width, counts = network.input.out_channels, network.counts(edge_index, count)
+    matrix = adjacency(edge_index, count, weights=weights, **network.policies_in_force)
+    width, counts = network.input.out_channels, network.counts(edge_index, count, weights)
     return logits_of(network, Blocks(x, matrix, width, counts))
 
 

@@ -37,12 +37,19 @@ class DiskMatrix:
         direction: As for :class:`memohop.Graph`, like the next two.
         self_loops: What becomes of the diagonal.
         norm: How rows are divided.
+        scale: The number by which weights of arcs are divided.
     """
 
     def __init__(
-        self, graph: Prepared, *, direction: str, self_loops: str = "keep", norm: str = "none"
+        self,
+        graph: Prepared,
+        *,
+        direction: str,
+        self_loops: str = "keep",
+        norm: str = "none",
+        scale: float = 1.0,
     ) -> None:
-        self.nodes = graph.nodes
+        self.nodes, self._scale = graph.nodes, scale
         self._graph, self._direction, self._self_loops = graph, direction, self_loops
         self._norm = norm
 
@@ -82,16 +89,22 @@ class DiskMatrix:
     @cached_property
     def _turned(self) -> DiskMatrix:
         turned = {"out": "in", "in": "out"}[self._direction]
-        return DiskMatrix(self._graph, direction=turned, self_loops=self._self_loops)
+        return DiskMatrix(
+            self._graph, direction=turned, self_loops=self._self_loops, scale=self._scale
+        )
 
     def _counts(self, nodes: slice) -> sparse.csr_array:
         """The rows before they are normalised."""
         ways = {"out": [self._graph.out], "in": [self._graph.into]}
         either = [self._graph.out, self._graph.into]
-        parts = [_ones(way, nodes, self.nodes) for way in ways.get(self._direction, either)]
-        matrix = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-        if self._direction == "undirected":
-            matrix.data[:] = 1
+        parts = [self._entries(way, nodes) for way in ways.get(self._direction, either)]
+        if len(parts) == 1:
+            matrix = parts[0]
+        elif self._direction == "undirected":
+            matrix = parts[0].maximum(parts[1])
+        else:
+            matrix = parts[0] + parts[1]
+        matrix.eliminate_zeros()  # weights may be 0
         if self._self_loops != "keep":
             own = np.repeat(np.arange(nodes.start, nodes.stop), np.diff(matrix.indptr))
             matrix.data[matrix.indices == own] = 0
@@ -102,6 +115,15 @@ class DiskMatrix:
                 *shape, k=nodes.start, dtype=np.float32, format="csr"
             )
         return matrix
+
+    def _entries(self, way: Rows, nodes: slice) -> sparse.csr_array:
+        indptr, indices, weights = way.block(nodes)
+        if weights is None:
+            values = np.ones(len(indices), dtype=np.float32)
+        else:
+            values = weights / np.float32(self._scale)
+        shape = (len(indptr) - 1, self.nodes)
+        return sparse.csr_array((values, indices, indptr.astype(np.int32)), shape=shape)
 
 
 class DiskBlocks(Blocks):
@@ -130,7 +152,10 @@ class DiskBlocks(Blocks):
 
 
 def logits_from_disk(
-    network: MemoryNetwork, graph: Prepared, features: Callable[[slice], Matrix]
+    network: MemoryNetwork,
+    graph: Prepared,
+    features: Callable[[slice], Matrix],
+    scale: float = 1.0,
 ) -> Tensor:
     """The outputs of a network of graph convolutions for every node, ``[nodes, outputs]``.
 
@@ -138,18 +163,12 @@ def logits_from_disk(
         network: In evaluation mode, without an address.
         graph: The prepared graph.
         features: From a slice of nodes to their features.
+        scale: The number by which weights of arcs are divided.
     """
-    matrix = DiskMatrix(graph, **network.policies_in_force)
+    matrix = DiskMatrix(graph, **network.policies_in_force, scale=scale)
     return logits_of(network, DiskBlocks(features, matrix, network.input.out_channels))
 
 
 def slices(nodes: int, rows: int) -> Iterator[slice]:
     """Slices of so many rows each."""
     return (slice(start, min(start + rows, nodes)) for start in range(0, nodes, rows))
-
-
-def _ones(rows: Rows, nodes: slice, columns: int) -> sparse.csr_array:
-    indptr, indices = rows.block(nodes)
-    ones = np.ones(len(indices), dtype=np.float32)
-    shape = (len(indptr) - 1, columns)
-    return sparse.csr_array((ones, indices, indptr.astype(np.int32)), shape=shape)

@@ -50,6 +50,12 @@ class NodeModel(nn.Module, ABC):
     penalised = True
     """Whether to compute the penalty; the trainer sets it to False if every lambda is 0."""
 
+    recomputes: bool | None = None
+    """Whether rounds are computed again in the backward pass; the trainer sets it to True if asked.
+
+    None for a network that cannot do so.
+    """
+
     undecayed: tuple[str, ...] = ()
     """Names, or prefixes of names, of parameters that are never decayed."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import cycle
 from typing import Any, ClassVar, NamedTuple
@@ -22,6 +22,7 @@ from memohop.nn import MMP, Dropout, FeatureLinear, Graph, MemoryGate
 from memohop.nn.decoupling import FORMS, network_decoupling_loss
 from memohop.nn.graph import adjacency
 from memohop.nn.mmp import Gates
+from memohop.nn.recomputation import recomputed
 
 
 class MemoryOutput(NamedTuple):
@@ -98,6 +99,7 @@ class MemoryNetwork(GraphModel):
     """
 
     policies = GraphModel.policies | {"self_loops": "remove", "norm": "row"}
+    recomputes = False
     added_options: ClassVar[Mapping[str, Any]] = {
         "labels": "none",
         "label_rate": 0.5,
@@ -258,17 +260,23 @@ class MemoryNetwork(GraphModel):
         """
         watch = Watch() if watch is None else watch
         self._check_nodes(nodes.num_nodes)
-        nodes.start(self._begin, self.address)
+        nodes.start(self._kept_short(self._begin), self.address)
         for number, mmp in enumerate(self.rounds, start=1):
             assert isinstance(mmp, MMP)
             wanted = number < len(self.rounds) or self._has_penalty()
             watch.before_round(mmp)
-            nodes.step(partial(self._round, mmp, wanted), watch)
+            nodes.step(self._kept_short(partial(self._round, mmp, wanted)), watch)
 
     def classify(self, hidden: Sequence[Tensor]) -> Tensor:
         """From the hidden states of all rounds to logits; ``"last"`` needs only the last one."""
         read = torch.cat([*hidden], dim=-1) if self.readout == "jumping" else hidden[-1]
         return self.classifier(self.dropout(read))
+
+    def _kept_short(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A method whose results are computed again in the backward pass, if that is asked for."""
+        if not (self.recomputes and torch.is_grad_enabled()):
+            return method
+        return partial(recomputed, self, method)
 
     def _round(
         self, mmp: MMP, wants_memory: bool, hidden: Tensor, memory: Tensor, *conv_args: Any
@@ -288,7 +296,7 @@ class MemoryNetwork(GraphModel):
         hidden = F.relu(embedded if collected is None else embedded + collected)
         if self.label_map is None or not self._knows_labels():
             return hidden, hidden
-        return hidden, hidden + self.label_map(self.known[rows])
+        return hidden, hidden + self.label_map(self.known[rows].to(hidden.dtype))
 
     def _knows_labels(self) -> bool:
         return self.label_map is not None and len(self.known) > 0

@@ -81,15 +81,41 @@ class Graph:
         counts = adjacency(
             edge_index, num_nodes, direction=direction, self_loops=self_loops, weights=weights
         )
-        ends = np.repeat(np.arange(num_nodes), np.diff(counts.indptr)), counts.indices
-        row, col = (torch.from_numpy(end).to(edge_index.device, torch.int64) for end in ends)
-        weight = torch.from_numpy(counts.data).to(edge_index.device, torch.get_default_dtype())
-        self._fill(Pattern(row, col, (num_nodes, num_nodes)), weight)
+        device, shape = edge_index.device, (num_nodes, num_nodes)
+        if direction in ("both", "undirected"):
+            parts = (torch.from_numpy(part) for part in (counts.indptr, counts.indices))
+            pattern = Pattern.symmetric(*(part.to(device, torch.int32) for part in parts))
+        else:
+            ends = np.repeat(np.arange(num_nodes), np.diff(counts.indptr)), counts.indices
+            row, col = (torch.from_numpy(end).to(device) for end in ends)
+            pattern = Pattern(row, col, shape)
+        weight = torch.from_numpy(counts.data).to(device, torch.get_default_dtype())
+        self._fill(pattern, weight)
 
     def _fill(self, pattern: Pattern, weight: Tensor) -> None:
         self.pattern = pattern
-        self.weight = weight  # before normalisation
-        self.matrix = FixedMatrix(pattern, self._normalise(weight[None])[0], self._factors())
+        if (weight != 1).any():
+            self.weight = weight  # before normalisation
+            self.matrix = FixedMatrix(pattern, self._normalise(weight[None])[0])
+            return
+        self.weight = weight[:1].expand(len(pattern))  # takes no space
+        rows, columns = (
+            one.csr_indices[0].diff().to(weight.dtype) for one in (pattern, pattern.transpose)
+        )
+        turned = pattern.transpose
+        values = normalised(
+            self.weight,
+            self.norm,
+            lambda: pattern.of_rows(rows),
+            lambda: pattern.of_columns(columns),
+        )
+        of_turned = normalised(
+            self.weight,
+            self.norm,
+            lambda: turned.of_columns(rows),
+            lambda: turned.of_rows(columns),
+        )
+        self.matrix = FixedMatrix(pattern, values, self._factors(rows, columns), of_turned)
 
     def __matmul__(self, hidden: Tensor) -> Tensor:
         """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
@@ -136,23 +162,18 @@ class Graph:
         pattern, ones = self.pattern, weight.new_ones(1, self.num_nodes, 1)
 
         def of_rows() -> Tensor:
-            return weighted_product(weight, ones, pattern)[..., 0].index_select(-1, pattern.row)
+            return weighted_product(weight, ones, pattern)[..., 0].index_select(-1, pattern.row32)
 
         def of_columns() -> Tensor:
-            turned = weight.index_select(-1, pattern.order)
+            turned = weight.index_select(-1, pattern.order32)
             sums = weighted_product(turned, ones, pattern.transpose)[..., 0]
-            return sums.index_select(-1, pattern.col)
+            return sums.index_select(-1, pattern.csr_indices[1])
 
         return normalised(weight, self.norm, of_rows, of_columns)
 
-    def _factors(self) -> tuple[Tensor, Tensor] | None:
-        """The two factors of each normalised weight, if every arc weighs 1."""
-        if (self.weight != 1).any():
-            return None
-        rows, columns = (
-            pattern.csr_indices[0].diff().clamp(min=1).to(self.weight.dtype)
-            for pattern in (self.pattern, self.pattern.transpose)
-        )
+    def _factors(self, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """The two factors of each normalised weight, from the entries of each row and column."""
+        rows, columns = rows.clamp(min=1), columns.clamp(min=1)
         if self.norm == "symmetric":
             return rows.rsqrt(), columns.rsqrt()
         return 1 / rows if self.norm == "row" else torch.ones_like(rows), torch.ones_like(columns)

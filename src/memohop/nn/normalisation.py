@@ -66,7 +66,7 @@ class BatchNorm(nn.Module):
         factor = (variance + self.epsilon).rsqrt()
         if self.weight is not None:
             factor = factor * self.weight
-        return (hidden - mean) * factor + self.bias
+        return ((hidden - mean) * factor + self.bias).to(hidden.dtype)
 
     def _remember(self, mean: Tensor, variance: Tensor, count: int) -> None:
         unbiased = variance * (count / max(count - 1, 1))

@@ -77,6 +77,35 @@ def epoch_key(seed: Tensor, epoch: Tensor) -> Tensor:
     return torch.stack([first, second], dim=-1)
 
 
+class Position(NamedTuple):
+    """A position in a stream: its key, and the number of places that are taken."""
+
+    key: Tensor
+    place: int
+
+
+def current_position() -> Position | None:
+    """Where the stream is; None outside :func:`randomness`."""
+    stream = _stream.get()
+    return None if stream is None else Position(stream.key, stream.place)
+
+
+@contextmanager
+def randomness_from(position: Position | None) -> Iterator[None]:
+    """Draw every mask inside the block as if the stream were at this position."""
+    if position is None:
+        yield
+        return
+    outer, inner = _stream.get(), _Stream(*position)
+    token = _stream.set(inner)
+    try:
+        yield
+    finally:
+        _stream.reset(token)
+        if outer is not None:
+            outer.place = inner.place
+
+
 def in_stream() -> bool:
     """Whether masks come from a key, and not from PyTorch's generator."""
     return _stream.get() is not None
@@ -159,7 +188,9 @@ def thresholds(rates: Tensor) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _numbers(count: int, device: torch.device) -> Tensor:
-    return _fold(torch.arange(count, dtype=torch.int32, device=device))
+    if count <= 1 << 31:
+        return _fold(torch.arange(count, dtype=torch.int32, device=device))
+    return _fold(wrapped(torch.arange(count, device=device)))
 
 
 @lru_cache(maxsize=64)

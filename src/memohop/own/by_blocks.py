@@ -135,7 +135,9 @@ class _Graph:
         if part.model != _FROM_DISK:
             if self._whole is None:
                 found = self._graph.in_ram()
-                self._whole = self._inputs(found.x, found.data.edge_index.numpy())
+                data = found.data
+                weights = data.edge_weight.numpy() if "edge_weight" in data else None
+                self._whole = self._inputs(found.x, data.edge_index.numpy(), weights)
             return part.outputs(self._whole)
         options = {**part.options, "address": "none"}  # nodes of another graph have no rows
         network = build(part.model, *part.sizes[:2], **options)
@@ -148,7 +150,7 @@ class _Graph:
             x = self._graph.features_of(rows) / np.float32(part.scale)
             return side_by_side([x, self.degrees()[rows] / np.float32(DEGREE)])
 
-        logits = logits_from_disk(network.eval(), self._graph, features)
+        logits = logits_from_disk(network.eval(), self._graph, features, part.arc_scale)
         if logits.shape[1] == 1:
             return part.standard.restore(logits).numpy()
         return torch.softmax(logits, dim=-1).numpy()
@@ -210,13 +212,16 @@ class _Graph:
                 file.append(block)
         return map_array(path)
 
-    def _inputs(self, x: Matrix, arcs: NDArray[np.int64]) -> Inputs:
+    def _inputs(
+        self, x: Matrix, arcs: NDArray[np.int64], weights: NDArray[np.float32] | None = None
+    ) -> Inputs:
         return Inputs(
             x,
             arcs,
             self._nothing(x.shape[0]),
             directed=self._directed,
             overall=self._model.overall_,
+            weights=weights,
         )
 
     def _nothing(self, count: int) -> NDArray[Any]:

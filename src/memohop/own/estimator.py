@@ -129,7 +129,10 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             given = given._replace(groups=np.asarray(groups))
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         problem = self._problem(X, given, split=split, seed=seed)
-        kinds = {kind.id: kind for kind in self._families(seed)}
+        families = self._families(seed)
+        if workers is not None and not workers.share_search(problem, self.memory):
+            families, workers = workers.in_parts(families), None
+        kinds = {kind.id: kind for kind in families}
         found = search_with(
             workers,
             problem,

@@ -58,7 +58,7 @@ class ParallelRun(Run):
         if self.workers.lost and not any(one.scores for one in self.candidates):
             raise DataError(
                 f"the workers of the Ray cluster are lost ({self.workers.lost}); see that they "
-                "have enough RAM, or leave out --engine ray"
+                "have enough RAM, or leave out --workers"
             )
 
     def go_on(self) -> Stop:

@@ -135,7 +135,8 @@ class Run:
         """
         openings = []
         for name, family in self.families.items():
-            count = family.openers if self.trials is None else min(family.openers, self.trials)
+            count = family.openers(self.problem)
+            count = count if self.trials is None else min(count, self.trials)
             openings += self.waiting[name][:count]
             del self.waiting[name][:count]
         least = [self.families[one.family].least_seconds(self.problem, one) for one in openings]

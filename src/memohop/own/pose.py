@@ -68,20 +68,10 @@ def pose(
         splits: How many splits.
         seed: Decides which nodes are in which part.
     """
-    try:
-        masks = make_masks(
-            target,
-            splits=splits,
-            seed=seed,
-            own=own,
-            groups=given.groups,
-            both_classes=objective.metric.is_ranking,
-        )
-    except ValueError as error:
-        raise UsageError(
-            f"the labelled nodes are too few for splits={splits} ({error}); label more nodes, or "
-            "lower splits"
-        ) from error
+    ranking = objective.metric.is_ranking
+    masks = deal(
+        target, splits=splits, seed=seed, own=own, groups=given.groups, both_classes=ranking
+    )
     if objective.metric.is_ranking:  # it needs both classes wherever a score is computed
         parts = {"training": masks.train, "validation": masks.val, "test": masks.test[:, None]}
         for part, mask in parts.items():
@@ -95,6 +85,17 @@ def pose(
     return Problem(
         x=x, arcs=arcs, y=target, objective=objective, masks=masks, weights=given.weights
     )
+
+
+def deal(target: NDArray[Any], *, splits: int, **how: Any) -> Masks:
+    """As :func:`~memohop.own.folds.make_masks`; a ``UsageError`` if the nodes are too few."""
+    try:
+        return make_masks(target, splits=splits, **how)
+    except ValueError as error:
+        raise UsageError(
+            f"the labelled nodes are too few for splits={splits} ({error}); label more nodes, or "
+            "lower splits"
+        ) from error
 
 
 def _warn_of_small_classes(target: NDArray[Any], classes: Sequence[str], masks: Masks) -> None:

@@ -16,7 +16,7 @@ from memohop.own.folds import Masks
 from memohop.own.neighbourhood import Matrix, Neighbourhood
 from memohop.own.positions import basis_of
 from memohop.own.saved import Sizes
-from memohop.own.views import Sees, View
+from memohop.own.views import Means, Sees, View, rarely_zero
 from memohop.training.objective import Objective
 
 AnyInputs = TypeVar("AnyInputs", bound="Inputs")
@@ -143,17 +143,23 @@ class Problem(Inputs):
         """The nodes with a target: all parts of all splits are among them."""
         return np.flatnonzero(self.y >= 0 if self.classes else ~np.isnan(self.y))
 
-    def view(self, sees: Sees) -> View:
+    @cached_property
+    def has_words(self) -> bool:
+        """Whether some columns are numbers, and others are words or categories, mostly 0."""
+        return 0 < len(rarely_zero(self.x)) < self.x.shape[1]
+
+    def view(self, sees: Sees, means: Means = "all") -> View:
         """How the features of trees and linear models are made."""
-        if sees not in self._views:
+        if (sees, means) not in self._views:
             if sees in ("rows", "positions"):  # what all of them have is made once
                 basis = basis_of(self) if sees == "positions" else None
-                self._views[sees] = replace(self.view("neighbours"), sees=sees, basis=basis)
+                near = self.view("neighbours", means)
+                self._views[sees, means] = replace(near, sees=sees, basis=basis)
             else:
-                self._views[sees] = View.fit(self, sees, self.classes)
-        return self._views[sees]
+                self._views[sees, means] = View.fit(self, sees, self.classes, means)
+        return self._views[sees, means]
 
-    def features(self, sees: Sees, split: int) -> Matrix:
+    def features(self, sees: Sees, split: int, means: Means = "all") -> Matrix:
         """The features of the :attr:`labelled` nodes, given the training targets of a split."""
         rows = self.labelled
         if sees == "columns":
@@ -162,10 +168,10 @@ class Problem(Inputs):
             self._shares[split] = self.neighbourhood.label_shares(
                 self.known(split), self.classes, self.overall, rows
             )
-        return self.view(sees).with_shares(self, self._shares[split], rows)
+        return self.view(sees, means).with_shares(self, self._shares[split], rows)
 
     @cached_property
-    def _views(self) -> dict[Sees, View]:
+    def _views(self) -> dict[tuple[Sees, Means], View]:
         return {}
 
     @cached_property

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 Sees = Literal["columns", "neighbours", "rows", "positions"]
 """Columns alone; also the neighbours' features; also the neighbours, in one of two ways."""
 
+Means = Literal["all", "numbers"]
+"""The columns whose means over the neighbours are features: all, or those that are rarely 0.
+
+Means of words and of categories with many values are many features that say little each: trees
+often do better without them.
+"""
+
 
 class Feature(NamedTuple):
     """A feature's meaning: its source, and its column, node or direction."""
@@ -68,9 +75,12 @@ class View:
     _made: list[tuple[Neighbourhood, Rows, Matrix]] = field(default_factory=list, repr=False)
 
     @classmethod
-    def fit(cls, inputs: Inputs, sees: Sees, classes: int) -> View:
+    def fit(cls, inputs: Inputs, sees: Sees, classes: int, means: Means = "all") -> View:
         """Make the view of a graph."""
         x, basis = inputs.x, basis_of(inputs) if sees == "positions" else None
+        if means == "numbers":
+            alone = _alone(rarely_zero(x), x.shape[1])
+            return cls(sees, classes, inputs.nodes, alone, False, basis)
         if sees == "columns" or x.shape[1] <= _WIDE:
             return cls(sees, classes, inputs.nodes, basis=basis)
         degrees = inputs.neighbourhood.both.sum(axis=1)
@@ -172,24 +182,32 @@ class View:
         return view
 
 
+def rarely_zero(x: Matrix) -> NDArray[np.int64]:
+    """The columns that are rarely 0; none if they are very many."""
+    filled = np.asarray((x != 0).sum(axis=0)).ravel() / x.shape[0]
+    often = np.flatnonzero(filled >= _OFTEN)
+    return often if len(often) <= _WIDE / 2 else often[:0]
+
+
+def _alone(columns: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+    """Combinations of one column each, ``[columns, width]``."""
+    found = np.zeros((len(columns), width), dtype=np.float32)
+    found[np.arange(len(columns)), columns] = 1
+    return found
+
+
 def _components(x: Matrix) -> NDArray[np.float32]:
     """Combinations of many columns: those that are rarely 0 by themselves, and a few of the others.
 
     A table may have some numbers beside thousands of words: means of the numbers are worth more
     than those of words, and must not drown in them.
     """
-    filled = np.asarray((x != 0).sum(axis=0)).ravel() / x.shape[0]
-    often = np.flatnonzero(filled >= _OFTEN)
-    if len(often) > _WIDE / 2:  # mostly numbers
-        often = often[:0]
-    others = np.ones(x.shape[1], dtype=np.float32)
+    often, others = rarely_zero(x), np.ones(x.shape[1], dtype=np.float32)
     others[often] = 0
     count = min(_COMBINED, *(size - 1 for size in x.shape))
     rest = x @ sparse.diags_array(others) if sparse.issparse(x) else x * others
     svd = TruncatedSVD(count, random_state=0).fit(rest)
-    alone = np.zeros((len(often), x.shape[1]), dtype=np.float32)
-    alone[np.arange(len(often)), often] = 1
-    return np.vstack([alone, svd.components_]).astype(np.float32)
+    return np.vstack([_alone(often, x.shape[1]), svd.components_]).astype(np.float32)
 
 
 def _name(row: NDArray[np.float32], columns: Sequence[str], number: int) -> str:

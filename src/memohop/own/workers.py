@@ -1,4 +1,4 @@
-"""Workers of a Ray cluster that fit candidates: each has a copy of the problem.
+"""Workers of a Ray cluster that fit candidates: each has a copy of the problem, if that fits.
 
 An *order* is some settings of one kind of model and some splits. A worker has one order at a time,
 and answers with outputs and models in the form in which models are saved. An order whose worker is
@@ -8,19 +8,24 @@ lost goes to another one; after three losses it is given up.
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from memohop.cluster import connected, count_workers, in_a_line, needs_of
+from memohop.allocator import keep_freed_ram
+from memohop.cluster import check_room, connected, import_ray, in_a_line, needs_of
+from memohop.data.arguments import whole_number
 from memohop.errors import DataError
+from memohop.out_of_memory import in_units
 from memohop.own.candidates.family import Family, Fits, Fitted, Look, Setting, no_fits
 from memohop.own.candidates.linear import Linear
-from memohop.own.candidates.networks import Network
+from memohop.own.candidates.networks import Network, NetworkFamily
 from memohop.own.candidates.trees import Trees
+from memohop.own.candidates.view_family import ViewFamily
 from memohop.own.problem import Outputs, Problem
 from memohop.own.saved import Saved, Sizes
+from memohop.parts.train import fits_each, whole_bytes
 from memohop.training import Enough
 
 _LOSSES = 3  # of workers with the same order, after which it is given up
@@ -72,11 +77,11 @@ class _Fitter:
     def __init__(self, packed: bytes) -> None:
         from ray.cloudpickle import dumps, loads
 
+        keep_freed_ram()
         # Packed and unpacked here: arrays that Ray passes on cannot be written to.
         self._pack = dumps
         self.problem, self.families = loads(packed)
         self.ending = self.problem.for_the_end()
-        self.ending.__dict__["_views"] = self.problem.__dict__["_views"]
 
     def is_ready(self) -> bool:
         """Answers as soon as the problem is unpacked."""
@@ -104,16 +109,20 @@ def _send(fit: Fitted) -> _Sent:
 
 @dataclass(eq=False)
 class Workers:
-    """As many workers as a cluster has cores, or GPUs.
+    """Workers of a cluster, each on a core or a GPU of its own.
 
     Attributes:
         ray: Ray, connected.
         device: What networks are trained on.
+        wanted: How many there are to be.
+        say: Called with a sentence on what they share, and why.
         lost: Why the last one of them was lost, if one was.
     """
 
     ray: Any
     device: str
+    wanted: int
+    say: Callable[[str], None] = lambda sentence: None
     lost: str | None = None
     _starting: dict[Any, Any] = field(default_factory=dict)  # workers by what says they are ready
     _idle: list[Any] = field(default_factory=list)
@@ -121,22 +130,53 @@ class Workers:
     _again: list[Order] = field(default_factory=list)  # orders whose worker was lost
     _failures: int = 0  # of workers to start, one after the other
 
+    def share_search(self, problem: Problem, memory: int | None) -> bool:
+        """Whether they share the search, as the graph fits each of them, and not the graph.
+
+        Args:
+            problem: The problem to be solved.
+            memory: The most bytes that each of them may hold; by default its share of what is free.
+        """
+        whole = whole_bytes(problem.x, problem.arcs.shape[1])
+        fits = fits_each(whole, self.wanted, memory)
+        size = f"it takes about {in_units(whole)} in training"
+        if fits:
+            self.say(
+                f"{self.wanted} workers share the search, each with the whole graph: {size}, which "
+                "each of them has"
+            )
+        else:
+            self.say(
+                f"{self.wanted} workers share the graph, each with a block: {size}, which none of "
+                "them has; of the networks that use the graph, only those with memory are tried"
+            )
+        return fits
+
+    def in_parts(self, families: Sequence[Family]) -> list[Family]:
+        """The same kinds of model, of which networks are trained on a graph in blocks."""
+        return [
+            replace(family, in_parts=self.wanted)
+            if isinstance(family, NetworkFamily) and family.sees_graph
+            else family
+            for family in families
+        ]
+
     def begin(self, problem: Problem, families: Sequence[Family]) -> None:
         """Give every worker a problem and the kinds of model to fit."""
-        self._views = {
-            family.id: problem.view(family.sees) for family in families if hasattr(family, "sees")
-        }
-        problem.view("columns")  # so that the copies have a dictionary of views
+        self._problem, self._families = problem, {family.id: family for family in families}
+        for family in families:  # so that the copies have them
+            if isinstance(family, ViewFamily):
+                for setting in family.first(problem):
+                    family.view(problem, setting)
         self._sizes = Sizes(
             problem.x.shape[1], problem.classes, problem.nodes, problem.neighbourhood.directed
         )
-        by_name = {family.id: family for family in families}
-        self._packed = self.ray.put(self.ray.cloudpickle.dumps((problem, by_name)))
+        self._packed = self.ray.put(self.ray.cloudpickle.dumps((problem, self._families)))
         for worker in [*self._idle, *self._starting.values()]:  # of an earlier problem
             self.ray.kill(worker)
         self.give_up()
         self._idle, self._starting = [], {}
-        for _ in range(count_workers(self.ray, self.device)):
+        for _ in range(self.wanted):
             self._start()
 
     def _start(self) -> None:
@@ -187,7 +227,7 @@ class Workers:
             elif not self.count:
                 raise DataError(
                     f"the workers of the Ray cluster do not start ({self.lost}); see that they "
-                    "have this version of memohop and enough RAM, or leave out --engine ray"
+                    "have this version of memohop and enough RAM, or leave out --workers"
                 ) from error
         else:
             self._idle.append(worker)
@@ -211,7 +251,10 @@ class Workers:
         return Answer(order, fits, seconds)
 
     def _received(self, order: Order, sent: _Sent) -> Fitted:
-        part = _PARTS[sent.kind].from_saved(sent.saved, self._views.get(order.family), self._sizes)
+        family, view = self._families[order.family], None
+        if isinstance(family, ViewFamily):
+            view = family.view(self._problem, order.settings[0])
+        part = _PARTS[sent.kind].from_saved(sent.saved, view, self._sizes)
         return Fitted(sent.val, sent.test, part)
 
     def give_up(self, late: float | None = None) -> list[Answer]:
@@ -270,12 +313,25 @@ class _Elsewhere:
 
 
 @contextmanager
-def ray_workers(address: str | None = None, device: str = "cpu") -> Iterator[Workers]:
+def ray_workers(
+    workers: int,
+    address: str | None = None,
+    device: str = "cpu",
+    say: Callable[[str], None] = lambda sentence: None,
+) -> Iterator[Workers]:
     """Workers of a Ray cluster, for ``fit`` of a ``GraphClassifier`` or ``GraphRegressor``.
 
+    They share the search if the graph fits each of them: each fits other candidates. Otherwise
+    they share the graph: all of them train one candidate after the other, each on a block.
+
     Args:
+        workers: How many.
         address: Of a running cluster, or ``auto``; one is started on this machine by default.
         device: What networks are trained on, ``cpu`` or ``cuda``.
+        say: Called with a sentence on what they share, and why.
     """
-    with connected(address, "fit again") as ray:
-        yield Workers(ray, device)
+    workers = whole_number("workers", workers, least=1)
+    import_ray(f"workers={workers}", "leave them out")
+    with connected(address, "fit again", cores=workers) as ray:
+        check_room(ray, workers, device)
+        yield Workers(ray, device, workers, say)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from memohop.allocator import keep_freed_ram
 from memohop.errors import DataError, MemohopError
 from memohop.parts.block import digest_of
 from memohop.parts.group import Group
@@ -78,6 +79,7 @@ def train_dealt_on_ray(
 def _train(
     data: Data, model: Any, members: Sequence[Member], arguments: Mapping[str, Any]
 ) -> list[MemberResult]:
+    keep_freed_ram()
     return train(data, model, members, **arguments)
 
 

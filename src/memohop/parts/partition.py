@@ -108,8 +108,8 @@ def _by_metis(edge_index: Tensor, num_nodes: int, blocks: int) -> Tensor:
         import pymetis
     except ImportError as error:
         raise UsageError(
-            "partition=metis, but pymetis is not installed here: pip install 'memohop[metis]', or "
-            "give partition=contiguous"
+            "cut=metis, but pymetis is not installed here: pip install 'memohop[metis]', or "
+            "give cut=contiguous"
         ) from error
     row, col = edge_index.numpy()
     ones = np.ones(2 * len(row), dtype=np.int8)

@@ -12,8 +12,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from memohop.cluster import connected, import_ray
-from memohop.errors import MemohopError, UsageError
+from memohop.allocator import keep_freed_ram
+from memohop.cluster import check_room, connected, import_ray
+from memohop.errors import MemohopError
 from memohop.parts.block import Block
 from memohop.parts.crew import LostError, NoPlaceError
 from memohop.parts.group import Group
@@ -29,13 +30,7 @@ def workers_of(address: str | None, workers: int, device: str) -> Iterator[Any]:
     """Ray, connected to a cluster with room for the workers."""
     import_ray(f"workers={workers}", "start the processes by torchrun")
     with connected(address, "give the command again", cores=workers) as ray:
-        kind = "GPU" if device == "cuda" else "CPU"
-        there = int(ray.cluster_resources().get(kind, 0))
-        if there < workers:
-            raise UsageError(
-                f"workers={workers}, but the Ray cluster has {there} {kind}s; give at most "
-                f"{there}, or add machines to the cluster"
-            )
+        check_room(ray, workers, device)
         yield ray
 
 
@@ -52,6 +47,7 @@ class Actor:
 
     def join(self, job: Job, block: Block, rank: int, size: int, meeting: str, here: int) -> Any:
         """Join the others; the size and the number of the populations."""
+        keep_freed_ram()
         torch.set_default_dtype(job.dtype)
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // here))
         group = Group.join(job.device, init_method=meeting, rank=rank, world_size=size)

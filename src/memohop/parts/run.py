@@ -41,6 +41,7 @@ class PartsRun:
         partition: the blocks, one for each worker.
         checkpoints: the folder of the checkpoint, if there is one.
         capture: plays no part: steps that communicate are not captured.
+        states, recompute: refused: a graph in blocks is cut into more of them instead.
     """
 
     def __init__(
@@ -60,8 +61,13 @@ class PartsRun:
         features: str = "auto",
         keep_models: bool = False,
         capture: bool = True,
+        states: str | None = None,
+        recompute: bool = False,
         progress: Progress | None = None,
     ) -> None:
+        if states is not None or recompute:
+            given = "recompute=True" if states is None else f"states={states!r}"
+            raise UsageError(f"{given} is for a whole graph on one device; give more workers")
         epochs, patience, memory = check_arguments(model, members, epochs, patience, memory)
         data = in_default_type(data)
         check(data)

@@ -27,6 +27,7 @@ from memohop.training.optimiser import OPTIMISERS
 from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.schedule import Schedule
 from memohop.training.task import Task
+from memohop.training.thrift import NO_THRIFT, Thrift
 from memohop.training.watch import Watch
 
 _TRAIN, _VAL, _TEST = range(3)
@@ -49,6 +50,7 @@ class Population:
             several members do, and one of our networks on devices where members round alike in
             any population (:class:`~memohop.training.device.Traits`). It never changes later,
             even if a single member is left.
+        thrift: how to take fewer bytes; the task is of it, too (:meth:`Thrift.of_task`).
     """
 
     def __init__(
@@ -62,9 +64,12 @@ class Population:
         rules: Rules = DEFAULT_RULES,
         keep_models: bool = False,
         vectorised: bool | None = None,
+        thrift: Thrift = NO_THRIFT,
     ) -> None:
         device = task.y.device
         self.task, self.members, self.rules = task, list(members), rules
+        assert len(members) == 1 or not thrift.recompute, "members come one at a time"
+        self._thrift = thrift
         built = {seed: build_seeded(build, seed) for seed in {member.seed for member in members}}
         networks = [built[member.seed] for member in members]
         self.model = networks[0].train()
@@ -92,8 +97,9 @@ class Population:
         self.lam = per_member("lam")
         if vectorised is None:
             vectorised = len(members) > 1 or (self.is_ours and traits_of(device).rounds_alike)
-        self.vectorised = vectorised
+        self.vectorised = vectorised and not thrift.recompute
         if isinstance(self.model, NodeModel):
+            self.model.recomputes = thrift.recompute
             self.model.penalised = any(member.lam > 0 for member in members)
         self.masks = task.masks[per_member("split", torch.int64)]
         label_rate = self.model.label_rate if isinstance(self.model, NodeModel) else None
@@ -113,7 +119,7 @@ class Population:
     def step(self) -> None:
         """One epoch of every member: gradient, update, evaluation, keeping the best."""
         key = self.keys.index_select(1, self.epoch[None])[:, 0]
-        with invariant_products(self.params.device):
+        with invariant_products(self.params.device, alone=self._thrift.recompute):
             loss, _ = self._ahead or self._losses_and_logits(key)
             self.optimiser.step(self._gradient(loss), self.epoch)
             if self.looks_ahead:  # without dropout, the next step starts with this evaluation
@@ -291,10 +297,10 @@ class Population:
         """Logits and penalty of one network."""
         # Our networks share modules, not tensors, and swapping a shared module twice would not
         # restore its own tensors.
-        output = functional_call(
-            model, (params, buffers), self.task.inputs, tie_weights=not self.is_ours
-        )
-        return output if isinstance(output, tuple) else (output, None)
+        tensors = self._thrift.of_parameters(params), buffers
+        output = functional_call(model, tensors, self.task.inputs, tie_weights=not self.is_ours)
+        found = output if isinstance(output, tuple) else (output, None)
+        return self._thrift.of_outputs(found, self.params.dtype)
 
     def _losses_and_logits(self, key: Tensor) -> tuple[Tensor, Tensor]:
         """Of every member, ``[B]`` and ``[B, N, C]``, ready for the gradient."""

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from memohop.training.plan import members_at_once
 from memohop.training.population import Population, build_seeded
 from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.task import Task, in_default_type, make_builder, make_task
+from memohop.training.thrift import Thrift
 
 if TYPE_CHECKING:
     from memohop.pyg import Data
@@ -77,6 +78,8 @@ def train(
     features: str = "auto",
     keep_models: bool = False,
     capture: bool = True,
+    states: Literal["bfloat16"] | None = None,
+    recompute: bool = False,
     progress: Progress | None = None,
 ) -> list[MemberResult]:
     """Train a population of networks and keep each one's best epoch.
@@ -117,6 +120,12 @@ def train(
             sparse are sparse then.
         keep_models: whether results carry the parameters of the best epoch.
         capture: on a GPU, whether to capture the step as a CUDA graph and replay it.
+        states: ``"bfloat16"`` for states of nodes with 16 bits, which takes up to half of the bytes
+            on a GPU and changes results in their third digit; by default they are as exact as
+            parameters.
+        recompute: whether a network with memory computes each round again in the backward pass
+            instead of keeping it, which takes fewer bytes and more time. Members are then trained
+            one at a time.
         progress: called as ``progress(done, total)`` with counts of member-epochs. If it raises
             :class:`Enough`, the training ends: members of the current chunk count with the epochs
             that they have run; those of later chunks have run none, and their scores are NaN.
@@ -133,6 +142,7 @@ def train(
         (6, True)
     """
     epochs, patience, memory = check_arguments(model, members, epochs, patience, memory)
+    thrift = Thrift(states, recompute)
     found_device = find_device(device)
     name = model if isinstance(model, str) else "the module"
     with reporting_out_of_memory("reading the features", lower="the number of features"):
@@ -141,11 +151,12 @@ def train(
     build = make_builder(model, data, dict(options or {}))
     with reporting_out_of_memory(f"building {name}", lower="hidden_channels or num_layers"):
         network = build_seeded(build, seed=0)
-        task = make_task(data, network, found_device, features)
+        thrift.check(network, name)
+        task = thrift.of_task(make_task(data, network, found_device, features))
     check_splits(members, task.y, task.masks, task.objective)
 
     total = epochs * len(members)
-    run = _Run(task, build, epochs, patience, rules, keep_models, capture, progress, total)
+    run = _Run(task, build, epochs, patience, rules, keep_models, capture, thrift, progress, total)
     with reporting_out_of_memory(
         f"training {name} for {epochs} epochs", lower="hidden_channels, num_layers or epochs"
     ):
@@ -207,6 +218,7 @@ class _Run:
     rules: Rules
     keep_models: bool
     capture: bool
+    thrift: Thrift
     progress: Progress | None
     total: int
     done: int = 0
@@ -222,6 +234,7 @@ class _Run:
             self.vectorised = together
         kept = sum(value.numel() * value.element_size() for value in network.parameters())
         device = self.task.y.device
+        most = None if together and not self.thrift.recompute else 1
         plan = partial(
             members_at_once,
             self._try_out,
@@ -230,10 +243,10 @@ class _Run:
             for_results=len(members) * kept if self.keep_models else 0,
             epochs=self.epochs,
             device=device,
-            most=None if together else 1,
+            most=most,
         )
         # A GPU tells at the first step whether all fit, which takes less time than measuring one.
-        unplanned = together and memory is None and traits_of(device).is_separate
+        unplanned = most is None and memory is None and traits_of(device).is_separate
         size = len(members) if unplanned else plan()
         results: list[MemberResult] = []
         while len(results) < len(members):
@@ -313,6 +326,7 @@ class _Run:
             rules=self.rules,
             keep_models=self.keep_models,
             vectorised=self.vectorised,
+            thrift=self.thrift,
         )
 
     def _stepper(self, population: Population) -> Callable[[], None]:

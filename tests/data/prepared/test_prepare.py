@@ -211,3 +211,64 @@ def test_the_same_files_are_not_prepared_again(tmp_path):
     kept = memohop.open_prepared(folder)
     names = {path.name for path in folder.iterdir()}
     assert names == {"prepared.json", *(info.file for info in kept.manifest.files.values())}
+
+
+WEIGHTED = """source,target,weight,since
+a,b,2,2001
+b,c,0.5,2002
+c,a,1,2003
+a,b,3,2004
+d,d,7,2005
+e,a,0,2006
+"""
+SETS = """id,age,part,day,team,kind
+a,31,train,2024-01-01,red,x
+b,,Train,2024-01-02,blue,y
+c,45,valid,2024-01-03,red,x
+d,22,,2024-01-04,,
+e,60,test,2024-01-05,blue,y
+"""
+
+
+@pytest.mark.parametrize("directed", [None, True, False])
+def test_weights_are_those_of_the_whole_table(tmp_path, directed):
+    edges = cut(tmp_path / "e", WEIGHTED)
+    nodes = write(tmp_path, "nodes.csv", NODES)
+    options = {"label": "kind", "directed": directed, "weight": "weight"}
+    found = memohop.prepare(nodes, edges, tmp_path / "graph", **options)
+    expected = read_graph(nodes, write(tmp_path, "edges.csv", WEIGHTED), **options)
+    assert_same(found, expected)
+    assert np.array_equal(found.out.weights, expected.data.edge_weight)
+    order = np.lexsort(expected.data.edge_index.numpy())  # by target
+    assert np.array_equal(found.into.weights, expected.data.edge_weight[order])
+    again = memohop.open_prepared(tmp_path / "graph").in_ram()
+    assert np.array_equal(again.data.edge_weight, expected.data.edge_weight)
+    assert "weights of edges from 0 to 7" in found.notes
+    (warning,) = (text for text in found.warnings if "not used" in text)
+    assert warning.endswith("part-0.csv and 2 more file(s): not used: column 'since'")
+
+
+def test_a_bad_weight_is_named(tmp_path):
+    nodes = write(tmp_path, "nodes.csv", NODES)
+    edges = cut(tmp_path / "e", WEIGHTED.replace("a,b,3", "a,b,-3"))
+    with pytest.raises(memohop.DataError, match="the weight '-3' in row 4; give"):
+        memohop.prepare(nodes, edges, tmp_path / "graph", weight="weight")
+    assert not (tmp_path / "graph").exists()
+
+
+@pytest.mark.parametrize("how", [{"split": "part"}, {"time_column": "day"}, {"group": "team"}])
+def test_sets_are_those_of_the_whole_table(tmp_path, how):
+    edges = write(tmp_path, "edges.csv", EDGES)
+    drop = {"drop": [name for name in ("part", "day", "team") if name not in how.values()]}
+    found = memohop.prepare(
+        cut(tmp_path / "n", SETS), edges, tmp_path / "graph", label="kind", **how, **drop
+    )
+    expected = read_graph(write(tmp_path, "nodes.csv", SETS), edges, label="kind", **how, **drop)
+    assert_same(found, expected)
+    again = memohop.open_prepared(tmp_path / "graph").in_ram()
+    for graph in (found, again):
+        assert (graph.masks is None) == (expected.masks is None)
+        for one, other in zip(graph.masks or (), expected.masks or (), strict=True):
+            assert np.array_equal(one, other)
+        assert np.array_equal(graph.groups, expected.groups)
+    assert set(expected.notes) - set(again.notes) <= {"nodes.csv: separated by ','"}

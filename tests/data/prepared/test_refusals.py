@@ -56,12 +56,28 @@ def test_bad_tables_are_named(tables, changed, options, words):
     assert not folder.exists()
 
 
+def test_a_bad_row_amid_many_files_is_named_with_its_file_and_line(tables, tmp_path):
+    nodes, _, folder = tables()
+    (tmp_path / "edges").mkdir()
+    for number in range(3):
+        middle = "a,b,c\n" if number == 1 else ""
+        text = EDGES + "a,c\n" * 50 + middle + "b,d\n" * 50
+        (tmp_path / "edges" / f"{number}.csv").write_text(text)
+    with pytest.raises(DataError, match=r"1\.csv.*line 54: .*Expected 2 columns, got 3"):
+        memohop.prepare(nodes, tmp_path / "edges", folder, label="k")
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"label": "kk"}, "no column of .* for label named 'kk'"),
         ({"id": "ident"}, "no column of .* for id named 'ident'"),
         ({"target": "end"}, "no column of .* for target named 'end'"),
+        ({"weight": "w"}, "no column of .* for weight named 'w'"),
+        ({"weight": "target"}, "cannot be both weight and end of an edge"),
+        ({"split": "part"}, "no column of .* for split named 'part'"),
+        ({"label": "k", "group": "k"}, "is already the id, the label"),
         ({"drop": ["w"]}, "no column of .* for drop named 'w'"),
         ({"memory": 5}, "memory=5 is too small"),
         ({"directed": "yes"}, "directed='yes'"),

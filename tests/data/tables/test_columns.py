@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memohop.data.tables import columns, text_columns
+from memohop.data.tables.column_types import as_text
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import DataError, UsageError
 
@@ -20,6 +21,13 @@ def encoded(**column):
     table = pa.table(column)
     encoder = ColumnEncoder.fit(table)
     return encoder, encoder.transform(table)
+
+
+def test_strings_of_a_slice_are_read_as_they_are():
+    words = ["ab", "", None, "long word", "NA", "", "e"]
+    found = as_text(pa.chunked_array([words, words]).slice(3, 8))
+    found.validate(full=True)
+    assert found.to_pylist() == ["long word", None, None, "e", "ab", None, None, "long word"]
 
 
 def test_numbers_are_standardised_and_gaps_are_the_mean():

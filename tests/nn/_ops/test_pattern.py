@@ -1,7 +1,9 @@
 """The weighted product and its relatives against loops over entries."""
 
+import pytest
 import torch
 
+from memohop.errors import UsageError
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern, inner, weighted_product
 
@@ -90,3 +92,35 @@ def test_second_derivatives_through_a_transform_that_is_over():
 
     found = second(lambda values, dense: weighted_product(values, dense, pattern))
     torch.testing.assert_close(found, second(slow))
+
+
+def test_a_symmetric_pattern_is_its_own_transpose():
+    row, col = torch.tensor([0, 0, 1, 2, 2, 3]), torch.tensor([1, 2, 0, 0, 3, 2])
+    plain = Pattern(row, col, (4, 4))
+    once = Pattern.symmetric(*plain.csr_indices)
+    assert once.is_symmetric
+    assert not plain.is_symmetric
+    for one, other in ((once, plain), (once.transpose, plain.transpose)):
+        for name in ("row", "col", "row32", "order", "order32", "row_start"):
+            assert torch.equal(getattr(one, name), getattr(other, name)), name
+    values, dense = random(2, 6).requires_grad_(), random(2, 4, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda v, d: weighted_product(v, d, once), (values, dense))
+    assert torch.equal(once.to("cpu").col, col)
+
+
+def test_what_is_made_inside_a_transform_outlives_it():
+    here = pattern()
+    names = ("row", "col", "row32", "row_start", "order")
+    torch.func.grad(lambda one: sum(one * getattr(here, name).sum() for name in names))(
+        torch.tensor(1.0)
+    )
+    for name in names:
+        assert not torch._C._functorch.is_functorch_wrapped_tensor(getattr(here, name)), name
+
+
+def test_more_entries_than_32_bits_count_are_refused(monkeypatch):
+    monkeypatch.setattr("memohop.nn._ops.pattern._MOST", 5)
+    with pytest.raises(UsageError, match=r"with 6 entries is too large.*workers=2 or more"):
+        pattern()
+    with pytest.raises(UsageError, match="too large"):
+        Pattern.symmetric(torch.arange(7), torch.zeros(6, dtype=torch.int32))

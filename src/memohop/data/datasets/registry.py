@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from memohop.errors import unknown_name
@@ -61,6 +62,11 @@ def datasets() -> list[str]:
         True
     """
     return list(_TABLE)
+
+
+def is_folder(name: str) -> bool:
+    """Whether this is the path of a folder, and not the id of a dataset."""
+    return name not in _TABLE and Path(name).is_dir()
 
 
 def describe(name: str) -> DatasetInfo:

@@ -5,9 +5,12 @@
                           of each other file, and its own SHA-256
 ``out-indptr-*.npy``      rows of the adjacency matrix: node ``u`` points to
 ``out-indices-*.npy``     ``indices[indptr[u]:indptr[u + 1]]``, in ascending order
-``in-*.npy``              the same for the nodes that point to ``u``, if the graph is directed
+``out-weights-*.npy``     the weights of these arcs, ``float32``, if edges have weights
+``in-*.npy``              all of these for the nodes that point to ``u``, if the graph is directed
 ``features-*.npy``        ``float32``, dense or the three arrays of a sparse matrix
 ``labels-*.npy``          class numbers, -1 without a label; or numbers, NaN without one
+``sets-*.npy``            whether a node is for training, validation or test, if a column says so
+``groups-*.npy``          the number of each node's group, if a column has groups
 ``ids-*.arrow``           the ids, whole numbers or strings
 ========================  ======================================================================
 
@@ -35,7 +38,7 @@ from memohop.outputs import check_writable, write_whole
 
 MANIFEST = "prepared.json"
 FORMAT = 1
-_OURS = re.compile(r"(out|in|features|labels|ids)(-[a-z]+)?-[0-9a-f]{16}\.(npy|arrow)")
+_OURS = re.compile(r"(out|in|features|labels|sets|groups|ids)(-[a-z]+)?-[0-9a-f]{16}\.(npy|arrow)")
 _WORKING = re.compile(r"\.preparing-(\d+)")
 _PART = re.compile(rf"\.{MANIFEST}\.(\d+)\.part")
 _NO_DIGEST = "0" * 64

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.tables.column_types import spelled_whole, whole_as_text
+from memohop.data.tables.links import edge_weights
 from memohop.data.tables.roles import check_header
 from memohop.data.tables.sources import UnreadTable
 from memohop.errors import DataError, UsageError
@@ -80,23 +81,40 @@ class IdDatabase:
         return count
 
     def edges(
-        self, table: UnreadTable, ends: list[str]
-    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-        """The numbers of both ends of some edges at a time, -1 for an unknown id.
+        self, table: UnreadTable, ends: list[str], weight: str | None = None
+    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64] | None]]:
+        """The numbers of both ends of some edges at a time, -1 for an unknown id, and weights.
 
         Edges come in no order.
+
+        Args:
+            table: The edge table.
+            ends: Its columns of ids.
+            weight: Its column of weights, if there is one.
         """
-        batches = (pa.record_batch(pair, names=["b", "e"]) for pair in self._columns(table, ends))
         kind = pa.int64() if self._whole else pa.string()
-        with self._streaming(pa.schema({"b": kind, "e": kind}), batches):
+        kinds = {"b": kind, "e": kind, **({} if weight is None else {"w": pa.float64()})}
+        schema = pa.schema(kinds)
+        chosen = "".join(f", given.{name}" for name in kinds if name == "w")
+
+        def given() -> Iterator[pa.RecordBatch]:
+            before = 0
+            for found in self._columns(table, ends, [] if weight is None else [weight]):
+                if weight is not None:
+                    column = pa.chunked_array([found[2]])
+                    found[2] = pa.array(edge_weights(column, weight, table.name, before=before))
+                before += len(found[0])
+                yield pa.record_batch(found, schema=schema)
+
+        with self._streaming(schema, given()):
             found = self._database.sql(
-                "SELECT coalesce(begins.number, -1) AS b, coalesce(ends.number, -1) AS e "
+                f"SELECT coalesce(begins.number, -1) AS b, coalesce(ends.number, -1) AS e{chosen} "
                 "FROM given LEFT JOIN nodes AS begins ON begins.id = given.b "
                 "LEFT JOIN nodes AS ends ON ends.id = given.e"
             )
             for batch in found.to_arrow_reader(_ROWS):
-                begin, end = (column.to_numpy() for column in batch.columns)
-                yield begin, end
+                begin, end, *weights = (column.to_numpy() for column in batch.columns)
+                yield begin, end, weights[0] if weights else None
 
     def unknown(self, table: UnreadTable, ends: list[str]) -> str:
         """The first few ids of an edge table that no node has."""
@@ -130,15 +148,22 @@ class IdDatabase:
         missing[rows] = True
         return missing
 
-    def _columns(self, table: UnreadTable, names: list[str]) -> Iterator[list[pa.Array]]:
-        """Columns of ids, some rows at a time, in the type in which they are compared."""
+    def _columns(
+        self, table: UnreadTable, names: list[str], beside: Sequence[str] = ()
+    ) -> Iterator[list[pa.Array]]:
+        """Columns of ids, some rows at a time, in the type in which they are compared.
+
+        Other columns beside them are as they are stored.
+        """
         assert table.batches is not None
         kinds = {name: pa.int64() if self._whole else pa.string() for name in names}
         for name in names:
             if pa.types.is_floating(_stored(table, name)):  # 2.0 is the id 2
                 kinds[name] = pa.float64()
+        kinds |= {name: _stored(table, name) for name in beside}
         for batch in table.batches(pa.schema(kinds)):
-            yield [self._as_ids(column, table.name) for column in batch.columns]
+            ids = [self._as_ids(column, table.name) for column in batch.columns[: len(names)]]
+            yield [*ids, *batch.columns[len(names) :]]
 
     def _as_ids(self, column: pa.Array, name: str) -> pa.Array:
         if self._whole:
@@ -241,6 +266,7 @@ def import_duckdb() -> Any:
         import duckdb
     except ImportError:
         raise UsageError(
-            "preparing a graph takes DuckDB, which is not installed; install memohop[large]"
+            "preparing a graph takes DuckDB, which is not installed here: "
+            "pip install 'memohop[large]'"
         ) from None
     return duckdb

@@ -8,6 +8,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from memohop.data.arguments import whole_number
 from memohop.data.prepared.arrays import write_array
 from memohop.data.prepared.columns import Fitted, fit_columns, known_types, write_features
@@ -20,7 +22,7 @@ from memohop.data.prepared.rows import MOST_NODES, ArcFiles, Sorted
 from memohop.data.tables.column_kinds import listed
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
-from memohop.data.tables.own_graph import no_labels
+from memohop.data.tables.own_graph import no_labels, read_sets
 from memohop.data.tables.roles import unused
 from memohop.errors import DataError, MemohopError
 from memohop.version import __version__
@@ -38,9 +40,13 @@ def prepare(
     id: str | None = None,
     source: str | None = None,
     target: str | None = None,
+    weight: str | None = None,
     directed: bool | None = None,
     drop_unknown: bool = False,
     task: Literal["auto"] | Task = "auto",
+    split: str | None = None,
+    time_column: str | None = None,
+    group: str | None = None,
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     text: Sequence[str] = (),
@@ -55,8 +61,7 @@ def prepare(
     Files are streamed: ids are numbered by DuckDB, arcs are sorted in parts, and features are
     encoded some rows at a time. A few columns of the node table, whole, must fit in RAM. A folder
     that was made from the same files with the same options is used again; files are known by path,
-    size, time of change and the SHA-256 of their first and last mebibyte. The weights of edges are
-    not used.
+    size, time of change and the SHA-256 of their first and last mebibyte.
 
     Args:
         nodes: The node table: a CSV, TSV or Parquet file, a folder of such files, a pattern such as
@@ -67,14 +72,19 @@ def prepare(
         id: The column with the ids.
         source: The column where an edge begins.
         target: The column where it ends.
+        weight: The column with the weights, numbers from 0 on.
         directed: Whether edges have a direction; by default as they look.
         drop_unknown: Leave out edges that name an unknown id.
         task: Whether the labels are classes or numbers.
+        split: The column that says train, val or test.
+        time_column: The column with times, for a split by time.
+        group: The column with groups of nodes that a split must not tear apart.
         categorical: Columns to read as categories.
         numeric: Columns to read as numbers.
         text: Columns to read as bags of words.
         drop: Columns to leave out.
-        encoder: The encoder of an earlier graph, for a table with the same columns.
+        encoder: The encoder of an earlier graph, for a table with the same columns; ``split``,
+            ``time_column`` and ``group`` are ignored then.
         classes: The classes of that earlier graph, to keep their numbers.
         memory: The most bytes that the process should hold, roughly.
         progress: Called with what is done next.
@@ -96,9 +106,13 @@ def prepare(
         id=id,
         source=source,
         target=target,
+        weight=weight,
         directed=directed,
         drop_unknown=drop_unknown,
         task=task,
+        split=split,
+        time_column=time_column,
+        group=group,
         categorical=categorical,
         numeric=numeric,
         text=text,
@@ -145,14 +159,16 @@ def _write(
         progress(f"reading labels and columns of {count} nodes")
         labels = _labels(roles, options, count)
         write_array(work / "labels.npy", labels.y)
+        of_sets = _write_sets(work, roles, labels)
         fitted, told = _fit(roles, options.encoder, count, memory // 4)
         is_sparse, notes = write_features(roles.nodes, fitted, work)
         progress("numbering and sorting the edges")
         arcs, warnings = _arcs(work, scratch, database, roles, options, count)
     finally:
         database.close()
-    more = [name for name in roles.edges.columns if name not in roles.ends]
-    warnings += unused(more, "column", f"{roles.edges.name}: ")
+    more = [name for name in roles.edges.columns if name not in (*roles.ends, roles.weight)]
+    weighted = roles.weight is not None
+    warnings += unused(more, "column", f"{roles.edges.name}: ", weighted=weighted)
     return {
         "nodes": count,
         "arcs": arcs.arcs,
@@ -169,6 +185,7 @@ def _write(
             f"{count} nodes, column {roles.id!r} is their id",
             *arcs.notes,
             *labels.notes,
+            *of_sets,
             *told,
             *notes,
         ],
@@ -181,6 +198,21 @@ def _labels(roles: Roles, options: Options, count: int) -> Labels:
         return no_labels(count, options.classes, options.task)
     column = roles.nodes.read([roles.label], text=[roles.label])[roles.label]
     return read_labels(column, roles.label, options.task, options.classes)
+
+
+def _write_sets(work: Path, roles: Roles, labels: Labels) -> list[str]:
+    """Write the user's own split and groups, if there are any; the notes on them."""
+    if not roles.sets:
+        return []
+    names = list(roles.sets.values())
+    words = [name for role, name in roles.sets.items() if role != "time_column"]
+    table = roles.nodes.read(names, text=words)
+    masks, groups, notes = read_sets(table, roles.sets, labels)
+    if masks is not None:
+        write_array(work / "sets.npy", np.stack(masks, axis=1))
+    if groups is not None:
+        write_array(work / "groups.npy", groups)
+    return notes
 
 
 def _fit(
@@ -206,11 +238,11 @@ def _arcs(
     """Write the rows; return what became of the edges, and warnings."""
     database.check_header(roles.edges, roles.ends)
     edges = 0
-    with closing(ArcFiles(scratch, count)) as files:
-        for begin, end in database.edges(roles.edges, roles.ends):
+    with closing(ArcFiles(scratch, count, weighted=roles.weight is not None)) as files:
+        for begin, end, weight in database.edges(roles.edges, roles.ends, roles.weight):
             known = (begin >= 0) & (end >= 0)
             edges += len(known)
-            files.add(begin[known], end[known])
+            files.add(begin[known], end[known], None if weight is None else weight[known])
     if not edges:
         raise DataError(f"{roles.edges.name} has column names and no rows; give at least one row")
     warnings = []

@@ -19,8 +19,9 @@ from memohop.data.prepared.folder import MANIFEST, Manifest, check_files, read_m
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.feature_matrix import Matrix
 from memohop.data.tables.labels import Class, Labels, Task
+from memohop.data.tables.node_sets import NodeSets
 from memohop.data.tables.own_graph import Described, OwnGraph, own_graph
-from memohop.errors import DataError
+from memohop.errors import DataError, UsageError
 
 _OF_FREE = 0.8  # share of the free RAM that a graph may take
 
@@ -31,15 +32,19 @@ class Rows(NamedTuple):
     Attributes:
         indptr: ``int64``, ``[nodes + 1]``.
         indices: ``int32``, ``[arcs]``.
+        weights: ``float32``, ``[arcs]``, of these arcs; None if edges have no weights.
     """
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
+    weights: NDArray[np.float32] | None = None
 
     def block(self, nodes: slice) -> Rows:
         """The rows of some nodes, in RAM."""
         bounds = np.array(self.indptr[nodes.start : nodes.stop + 1])
-        return Rows(bounds - bounds[0], np.array(self.indices[bounds[0] : bounds[-1]]))
+        here = slice(bounds[0], bounds[-1])
+        weights = None if self.weights is None else np.array(self.weights[here])
+        return Rows(bounds - bounds[0], np.array(self.indices[here]), weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +112,14 @@ class Prepared:
     @cached_property
     def out(self) -> Rows:
         """The nodes that each node points to."""
-        return Rows(self._array("out-indptr"), self._array("out-indices"))
+        return self._rows("out")
 
     @cached_property
     def into(self) -> Rows:
         """The nodes that point to each node; the same as :attr:`out` if there is no direction."""
         if not self.directed:
             return self.out
-        return Rows(self._array("in-indptr"), self._array("in-indices"))
+        return self._rows("in")
 
     @cached_property
     def x(self) -> Matrix:
@@ -130,6 +135,18 @@ class Prepared:
     def y(self) -> NDArray[Any]:
         """Class numbers, -1 for a node without a label; or numbers, NaN for a node without one."""
         return self._array("labels")
+
+    @cached_property
+    def masks(self) -> NodeSets | None:
+        """The user's own training, validation and test nodes, or None."""
+        if "sets" not in self.manifest.files:
+            return None
+        return NodeSets(*(np.array(mask) for mask in self._array("sets").T))
+
+    @cached_property
+    def groups(self) -> NDArray[np.int64] | None:
+        """The number of each node's group, or None."""
+        return np.array(self._array("groups")) if "groups" in self.manifest.files else None
 
     @cached_property
     def ids(self) -> pa.ChunkedArray:
@@ -148,33 +165,44 @@ class Prepared:
         )
         return _sparse_rows(data, indices, bounds - bounds[0], self.features)
 
+    def check_labelled(self) -> None:
+        """Refuse a graph that nothing can be learned from."""
+        if self.manifest.label is None:
+            raise UsageError(f"{self.folder} was prepared without labels; prepare it with --label")
+
     def in_ram(self) -> OwnGraph:
         """The whole graph in RAM, as :func:`memohop.read_graph` reads it.
 
         A graph that takes more RAM than there is free is a :class:`DataError`.
         """
-        needed = 24 * self.arcs + self._bytes("features") + 16 * self.nodes
+        needed = 28 * self.arcs + self._bytes("features") + 32 * self.nodes
         free = psutil.virtual_memory().available
         if needed > _OF_FREE * free:
             raise DataError(
                 f"{self.folder} takes about {needed / 1e9:.1f} GB in RAM, and {free / 1e9:.1f} GB "
                 "are free; free some, or use a machine with more"
             )
-        indptr, indices = self.out
+        indptr, indices, weights = self.out
         arcs = np.empty((2, self.arcs), dtype=np.int64)
         arcs[0], arcs[1] = np.repeat(np.arange(self.nodes), np.diff(indptr)), indices
         labels = Labels(np.array(self.y), self.classes, [], [], self.task)
         x = self.features_of(slice(0, self.nodes))
         ids = np.asarray(self.ids.to_numpy(zero_copy_only=False))
-        found = Described(x, labels, self.encoder)
+        found = Described(x, labels, self.encoder, masks=self.masks, groups=self.groups)
         return own_graph(
             found,
             arcs,
             ids,
             directed=self.directed,
+            weight=None if weights is None else np.array(weights),
             notes=self.manifest.notes,
             warnings=self.warnings,
         )
+
+    def _rows(self, way: str) -> Rows:
+        weighted = f"{way}-weights" in self.manifest.files
+        parts = ("indptr", "indices", *(["weights"] if weighted else []))
+        return Rows(*(self._array(f"{way}-{part}") for part in parts))
 
     def _array(self, name: str) -> NDArray[Any]:
         return map_array(self.folder / self.manifest.files[name].file)

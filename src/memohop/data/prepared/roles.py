@@ -16,6 +16,8 @@ from memohop.data.tables.roles import (
     end_columns,
     id_column,
     label_column,
+    node_roles,
+    weight_column,
 )
 from memohop.data.tables.sources import UnreadTable
 from memohop.errors import UsageError
@@ -28,9 +30,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None
     source: str | None
     target: str | None
+    weight: str | None
     directed: bool | None
     drop_unknown: bool
     task: Literal["auto"] | Task
+    split: str | None
+    time_column: str | None
+    group: str | None
     categorical: Sequence[str]
     numeric: Sequence[str]
     text: Sequence[str]
@@ -61,6 +67,8 @@ class Roles(NamedTuple):
         id: The column of the ids.
         label: The column of the labels, or None.
         ends: The two columns of an edge.
+        weight: The column of its weight, or None.
+        sets: The columns for ``split``, ``time_column`` and ``group``.
         columns: The columns that become features.
         readings: How columns are to be read, or ``drop``, where the user says so.
     """
@@ -70,6 +78,8 @@ class Roles(NamedTuple):
     id: str
     label: str | None
     ends: list[str]
+    weight: str | None
+    sets: dict[str, str]
     columns: list[str]
     readings: dict[str, Any]
 
@@ -79,12 +89,16 @@ def find_roles(nodes: UnreadTable, edges: UnreadTable, options: Options) -> Role
     id, encoder = id_column(nodes, options.id), options.encoder
     optional = options.label is None or encoder is not None
     label = label_column(nodes, options.label, id, optional=optional)
+    sets: dict[str, str] = {}
     readings = {}
     if encoder is None:
+        by_role = {name: getattr(options, name) for name in ("split", "time_column", "group")}
+        sets = node_roles(nodes, [id, label], **by_role)
         names = ("categorical", "numeric", "text", "drop")
         lists = {name: getattr(options, name) for name in names}
-        readings = column_readings(nodes, [id, label], **lists)
-    taken = {id, label, *(name for name, how in readings.items() if how == "drop")}
+        readings = column_readings(nodes, [id, label, *sets.values()], **lists)
+    dropped = [name for name, how in readings.items() if how == "drop"]
+    taken = {id, label, *sets.values(), *dropped}
     columns = [name for name in nodes.columns if name not in taken]
     if encoder is not None:
         lacking = [one.name for one in encoder.columns if one.name not in columns]
@@ -94,4 +108,5 @@ def find_roles(nodes: UnreadTable, edges: UnreadTable, options: Options) -> Role
                 "table with the same columns, empty where unknown"
             )
     ends = end_columns(edges, options.source, options.target)
-    return Roles(nodes, edges, id, label, ends, columns, readings)
+    weight = weight_column(edges, options.weight, ends)
+    return Roles(nodes, edges, id, label, ends, weight, sets, columns, readings)

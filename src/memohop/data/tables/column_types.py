@@ -67,7 +67,8 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Any column as strings; those that mean a missing value in a text file become null."""
     column = column.cast(pa.string())
     blank = pc.is_in(column, value_set=_MISSING)
-    return pc.if_else(blank, pa.scalar(None, pa.string()), column)
+    # Not if_else: before pyarrow 24 it damages strings that are a slice of others.
+    return pc.replace_with_mask(column, blank.combine_chunks(), pa.scalar(None, pa.string()))
 
 
 def whole_as_text(column: pa.ChunkedArray, wrong: str, remedy: str) -> pa.ChunkedArray:

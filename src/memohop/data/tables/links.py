@@ -110,7 +110,7 @@ def locate(
             )
         warnings.append(f"{unknown} edge(s) dropped that name unknown nodes, such as {named}")
     begin, end = (position[known].astype(np.int64) for position in positions)
-    weights = None if weight is None else _weights(table[weight], weight, name)[known]
+    weights = None if weight is None else edge_weights(table[weight], weight, name)[known]
     return Listed(begin, end, weights, warnings)
 
 
@@ -181,8 +181,17 @@ def direction_of(listed: int, either: int) -> tuple[bool, str]:
     )
 
 
-def _weights(column: pa.ChunkedArray, name: str, table: str) -> NDArray[np.float64]:
-    """The weights of a table's edges; one that is no number from 0 on is a :class:`DataError`."""
+def edge_weights(
+    column: pa.ChunkedArray, name: str, table: str, *, before: int | None = None
+) -> NDArray[np.float64]:
+    """The weights of a table's edges; one that is no number from 0 on is a :class:`DataError`.
+
+    Args:
+        column: The weights.
+        name: The name of the column.
+        table: That of the table.
+        before: How many rows came before, if the column is a part of one.
+    """
     given = column
     if column_kind(column.type) == "text":
         column = spelled_numbers(as_text(column))
@@ -196,9 +205,10 @@ def _weights(column: pa.ChunkedArray, name: str, table: str) -> NDArray[np.float
         row = int(wrong[0])
         found = as_text(given)[row].as_py()
         what = "no weight" if found is None else f"the weight {found!r}"
+        in_all = f" ({wrong.size} such row(s) in all)" if before is None else ""
         raise DataError(
-            f"{table}: column {name!r} has {what} in row {row + 1} ({wrong.size} such row(s) in "
-            "all); give every edge a finite number that is not negative"
+            f"{table}: column {name!r} has {what} in row {row + 1 + (before or 0)}{in_all}; give "
+            "every edge a finite number that is not negative"
         )
     return values
 

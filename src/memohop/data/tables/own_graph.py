@@ -106,7 +106,7 @@ def describe_nodes(
     if label is not None:
         labels = read_labels(table[label], label, task, classes)
         table = table.drop_columns([label])
-    masks, groups, told = _sets(table, roles or {}, labels)
+    masks, groups, told = read_sets(table, roles or {}, labels)
     table = table.drop_columns(list((roles or {}).values()))
     fitted = ColumnEncoder.fit(table, readings) if encoder is None else encoder
     x, notes = fitted.transform(table)
@@ -119,10 +119,16 @@ def describe_nodes(
     return Described(x, labels, fitted, told, masks, groups)
 
 
-def _sets(
+def read_sets(
     table: pa.Table, roles: Mapping[str, str], labels: Labels
 ) -> tuple[NodeSets | None, NDArray[np.int64] | None, list[str]]:
-    """The user's own split and groups, and how many nodes are where."""
+    """The user's own split and groups, and how many nodes are where.
+
+    Args:
+        table: The node table, or its columns for these.
+        roles: The columns for ``split``, ``time_column`` and ``group``.
+        labels: The labels of the nodes.
+    """
     labelled = np.isfinite(labels.y) if labels.task == "numbers" else labels.y >= 0
     masks = groups = None
     notes = []

@@ -38,14 +38,16 @@ class Kernel(NamedTuple):
         device: ``"cpu"`` or ``"cuda"``.
         group: the name by which :func:`without` switches it off.
         condition: a function of the tensor and the sizes that the operation passes.
-        any_type: whether it serves every floating type, or float32 alone.
+        double: whether it serves float64 too.
+        half: whether it serves bfloat16 too, with sums in float32.
     """
 
     function: str
     device: str
     group: str
     condition: Condition = lambda *given: True
-    any_type: bool = False
+    double: bool = False
+    half: bool = False
 
 
 def keeps_threads_busy(tensor: Tensor, *sizes: Any) -> bool:
@@ -95,19 +97,19 @@ def is_far_flung(dense: Tensor, matrix: FixedMatrix) -> bool:
 
 
 TABLE: dict[str, list[Kernel]] = {
-    "dropout": [Kernel("triton.kernels.dropout", "cuda", "dropout")],
-    "dropped_product": [Kernel("triton.kernels.dropped_product", "cuda", "products")],
+    "dropout": [Kernel("triton.kernels.dropout", "cuda", "dropout", half=True)],
+    "dropped_product": [Kernel("triton.kernels.dropped_product", "cuda", "products", half=True)],
     "dropped_linear": [Kernel("numba.kernels.dropped_linear", "cpu", "decision", decides_few)],
     "dropped_linear_backward": [
         Kernel("numba.kernels.dropped_linear_backward", "cpu", "decision", decides_few)
     ],
     "fixed_product": [
-        Kernel("torch.side_by_side.full", "cuda", "crowded", is_crowded, any_type=True),
-        Kernel("triton.kernels.fixed_product", "cuda", "products"),
-        Kernel("torch.side_by_side.sparse", "cuda", "sparse", any_type=True),
+        Kernel("torch.side_by_side.full", "cuda", "crowded", is_crowded, double=True),
+        Kernel("triton.kernels.fixed_product", "cuda", "products", half=True),
+        Kernel("torch.side_by_side.sparse", "cuda", "sparse", double=True),
         Kernel("numba.table_kernels.fixed_product", "cpu", "tables", suits_tables),
         Kernel(
-            "torch.column_blocks.fixed_product", "cpu", "column_blocks", is_far_flung, any_type=True
+            "torch.column_blocks.fixed_product", "cpu", "column_blocks", is_far_flung, double=True
         ),
     ],
     "weighted_product": [
@@ -147,17 +149,17 @@ TABLE: dict[str, list[Kernel]] = {
         Kernel("numba.kernels.pair_product_backward", "cpu", "pairs", keeps_threads_busy)
     ],
     "gated_update": [
-        Kernel("triton.gate_kernels.gated_update", "cuda", "gates"),
+        Kernel("triton.gate_kernels.gated_update", "cuda", "gates", half=True),
         Kernel("numba.gate_kernels.gated_update", "cpu", "gates", has_even_rows),
     ],
     "gated_update_backward": [
-        Kernel("triton.gate_kernels.gated_update_backward", "cuda", "gates"),
+        Kernel("triton.gate_kernels.gated_update_backward", "cuda", "gates", half=True),
         Kernel("numba.gate_kernels.gated_update_backward", "cpu", "gates", has_even_rows),
     ],
     "cosine": [Kernel("numba.gate_kernels.cosine", "cpu", "cosine", keeps_threads_busy)],
     "cosine_backward": [Kernel("numba.gate_kernels.cosine_backward", "cpu", "cosine")],
-    "adam": [Kernel("torch.adam.step", "cpu", "adam", any_type=True)],
-    "batched_product": [Kernel("triton.dense_kernels.batched_product", "cuda", "dense")],
+    "adam": [Kernel("torch.adam.step", "cpu", "adam", double=True)],
+    "batched_product": [Kernel("triton.dense_kernels.batched_product", "cuda", "dense", half=True)],
 }
 
 AT_ONCE = {"cpu": 1 << 16, "cuda": 1 << 26}
@@ -174,9 +176,9 @@ def serve(operation: str, tensor: Tensor, *sizes: Any) -> Callable[..., Any] | N
         tensor: the tensor to work on; its leading axis is that of the members.
         *sizes: the other arguments of this operation's conditions.
     """
-    device, is_single = tensor.device.type, tensor.dtype == torch.float32
     for kernel in TABLE[operation]:
-        fits = kernel.device == device and (is_single or kernel.any_type)
+        types = {torch.float32: True, torch.float64: kernel.double, torch.bfloat16: kernel.half}
+        fits = kernel.device == tensor.device.type and types.get(tensor.dtype, False)
         if not fits or kernel.group in _off or not kernel.condition(tensor, *sizes):
             continue
         if operation.endswith("_backward") and not in_plain_backward():

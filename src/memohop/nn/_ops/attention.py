@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memohop.nn._backends.table import serve
-from memohop.nn._ops.operation import Operation
+from memohop.nn._ops.operation import Operation, in_single
 from memohop.nn._ops.pattern import Pattern
 
 
@@ -40,7 +40,7 @@ def attend(
     if keep is not None:
         keep = keep.expand(len(receive), len(pattern))
     send = pattern.collect(send[..., None])[..., 0]
-    weights, _ = _Attention.apply(receive, send, keep, negative_slope, pattern)
+    weights, _ = in_single(_Attention.apply, receive, send, keep, negative_slope, pattern)
     return weights
 
 
@@ -96,7 +96,7 @@ class _Attention(Operation):
 
 def row_softmax(scores: Tensor, pattern: Pattern) -> Tensor:
     """Softmax of scores ``[heads, entries]`` within rows; rows with only -inf give 0."""
-    return _RowSoftmax.apply(scores, pattern)
+    return in_single(_RowSoftmax.apply, scores, pattern)
 
 
 class _RowSoftmax(Operation):

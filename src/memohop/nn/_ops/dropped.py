@@ -25,7 +25,8 @@ def dropped_members(values: Tensor, keys: Tensor, rates: Tensor, place: Place) -
     """Dropout of ``[K, ...]``, each member with its own key and rate, all at one place."""
     if isinstance(place, int) and (kernel := serve("dropout", values)) is not None:
         return _Dropped.apply(values, keys, rates, place, kernel)
-    return values * keep_masks(keys, rates, place, tuple(values.shape[1:]), values.dtype)
+    masks = keep_masks(keys, rates, place, tuple(values.shape[1:]), rates.dtype)
+    return (values * masks).to(values.dtype)
 
 
 def dropped_product(

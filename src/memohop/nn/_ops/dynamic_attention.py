@@ -16,7 +16,7 @@ from torch import Tensor
 
 from memohop.nn._backends.table import AT_ONCE
 from memohop.nn._ops.attention import row_softmax
-from memohop.nn._ops.operation import Operation, gradients
+from memohop.nn._ops.operation import Operation, gradients, in_single
 from memohop.nn._ops.pattern import Pattern, weighted_product
 
 
@@ -42,7 +42,8 @@ def attend_dynamically(
     Returns:
         ``[heads, entries]``, adding up to 1 within each row that keeps an entry.
     """
-    scores = _Scores.apply(receive, pattern.collect(send), score, negative_slope, pattern)
+    given = receive, pattern.collect(send), score, negative_slope, pattern
+    scores = in_single(_Scores.apply, *given)
     if keep is not None:
         scores = scores.masked_fill(keep == 0, -torch.inf)
     return row_softmax(scores, pattern)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from memohop.nn._backends.table import serve
 from memohop.nn._backends.torch.side_by_side import side_by_side
-from memohop.nn._ops.operation import Operation
+from memohop.nn._ops.operation import Operation, in_single
 from memohop.nn._ops.pattern import Pattern, multiply
 
 _SIDE_BY_SIDE = 64  # up to this many columns, narrow matrices are multiplied as one
@@ -21,7 +22,8 @@ class _Values:
     def __init__(
         self, pattern: Pattern, values: Tensor, factors: tuple[Tensor, Tensor] | None
     ) -> None:
-        self.pattern, self.values, self.csr = pattern, values, pattern.csr(values)
+        self.pattern, self.values = pattern, values.contiguous()
+        self.csr = pattern.csr(self.values)
         self.factors = factors
         self.share = len(pattern) / max(1, math.prod(pattern.shape))  # of stored entries
         self.made: dict[Any, Any] = {}  # other forms of the matrix that kernels keep
@@ -38,16 +40,20 @@ class FixedMatrix(_Values):
         values: ``[entries]``.
         factors: if each value is the product of a number of its row and one of its column,
             these numbers.
+        turned: the values in the order of the transpose's entries, if they are known.
     """
 
     def __init__(
-        self, pattern: Pattern, values: Tensor, factors: tuple[Tensor, Tensor] | None = None
+        self,
+        pattern: Pattern,
+        values: Tensor,
+        factors: tuple[Tensor, Tensor] | None = None,
+        turned: Tensor | None = None,
     ) -> None:
-        turned = None if factors is None else (factors[1], factors[0])
-        self._hold(
-            _Values(pattern, values, factors),
-            _Values(pattern.transpose, values[pattern.order], turned),
-        )
+        swapped = None if factors is None else (factors[1], factors[0])
+        if turned is None:
+            turned = values.index_select(0, pattern.order32)
+        self._hold(_Values(pattern, values, factors), _Values(pattern.transpose, turned, swapped))
 
     def _hold(self, own: _Values, turned: _Values) -> None:
         vars(self).update(vars(own))
@@ -71,9 +77,12 @@ class FixedMatrix(_Values):
 def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None) -> Tensor:
     """``K`` products with constant values: dense ``[K, columns, D]`` to ``[K, rows, D]``.
 
-    A bias ``[K, D]`` is added to every row.
+    A bias ``[K, D]`` is added to every row. Operands may be of bfloat16 beside float32 values.
     """
-    return _FixedProduct.apply(matrix.pattern.collect(dense), bias, matrix)
+    dense = matrix.pattern.collect(dense)
+    if dense.dtype == torch.bfloat16 and serve("fixed_product", dense, matrix) is None:
+        return in_single(_FixedProduct.apply, dense, bias, matrix)
+    return _FixedProduct.apply(dense, bias, matrix)
 
 
 class _FixedProduct(Operation):

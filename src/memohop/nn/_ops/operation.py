@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 from torch._functorch.utils import unwrap_dead_wrappers
+from torch.utils._pytree import tree_map
 
 
 class Operation(torch.autograd.Function):
@@ -61,6 +62,21 @@ def gradients(
     outputs, pull_back = torch.func.vjp(function, *plain)  # type: ignore[misc]
     given = zip(outputs, grads, strict=True)
     return pull_back(tuple(torch.zeros_like(out) if grad is None else grad for out, grad in given))
+
+
+def in_single(function: Callable[..., Any], *inputs: Any) -> Any:
+    """``function(*inputs)``, computed in float32 if some of the inputs are bfloat16.
+
+    Results of float32 are bfloat16 then too.
+    """
+    if not any(map(_is_half, inputs)):
+        return function(*inputs)
+    found = function(*(one.float() if _is_half(one) else one for one in inputs))
+    return tree_map(lambda one: one.bfloat16() if one.is_floating_point() else one, found)
+
+
+def _is_half(one: Any) -> bool:
+    return isinstance(one, Tensor) and one.dtype == torch.bfloat16
 
 
 def batch_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:

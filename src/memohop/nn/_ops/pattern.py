@@ -1,6 +1,6 @@
 r"""The positions of the stored entries of a sparse matrix, and products with values that vary.
 
-A :class:`Pattern` holds the rows and columns of the entries and of the transpose's entries. Values
+A :class:`Pattern` holds the columns of the entries and of the transpose's entries. Values
 come separately, in the order of the entries. Everything has a leading axis of :math:`K` matrices
 that share the pattern: the heads of an attention layer, the members of a population, or both.
 Under ``vmap`` the members are folded into that axis: a population is one call, not many.
@@ -19,32 +19,67 @@ import torch
 from torch import Tensor
 
 from memohop.data.sparse_features import csr_tensor
+from memohop.errors import UsageError
 from memohop.nn._backends.table import serve
-from memohop.nn._ops.operation import Operation
+from memohop.nn._ops.operation import Operation, in_single
+
+_MOST = (1 << 31) - 1  # entries, rows or columns that 32-bit numbers count
 
 
 class _Entries:
-    """What a :class:`Pattern` holds of one matrix: of itself or of its transpose."""
+    """What a :class:`Pattern` holds of one matrix: of itself or of its transpose.
 
-    def __init__(self, row: Tensor, col: Tensor, shape: tuple[int, int], order: Tensor) -> None:
-        self.row, self.col, self.shape = row, col, shape
-        self.order = order  # values[order] are the values of the transpose
-        counts = torch.bincount(row, minlength=shape[0])
-        self._pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(torch.int32)
-        self.row_start = self._pointers[row].long()  # for each entry, the first one of its row
-        self._columns = col.to(torch.int32)
-        self.order32, self.row32 = order.to(torch.int32), row.to(torch.int32)  # for kernels
-        self.made: dict[Any, Any] = {}  # other forms of the pattern that kernels keep
+    Kept are the index at which each row begins and the column of each entry, with 32 bits. All
+    else is made when it is first asked for: most networks on a GPU need nothing else.
+    """
+
+    def __init__(self, pointers: Tensor, columns: Tensor, shape: tuple[int, int]) -> None:
+        self.pointers, self.columns, self.shape = pointers, columns, shape
+
+    @cached_property
+    def row32(self) -> Tensor:
+        with torch._C._DisableFuncTorch():  # what a transform makes dies with it
+            return self.of_rows(torch.arange(self.shape[0], device=self.columns.device).int())
+
+    @cached_property
+    def row(self) -> Tensor:
+        with torch._C._DisableFuncTorch():
+            return self.row32.long()
+
+    @cached_property
+    def col(self) -> Tensor:
+        with torch._C._DisableFuncTorch():
+            return self.columns.long()
+
+    @cached_property
+    def row_start(self) -> Tensor:
+        with torch._C._DisableFuncTorch():
+            return self.of_rows(self.pointers[:-1].long())
+
+    @cached_property
+    def order32(self) -> Tensor:
+        with torch._C._DisableFuncTorch():
+            return torch.argsort(self.columns, stable=True).int()
+
+    @cached_property
+    def order(self) -> Tensor:
+        with torch._C._DisableFuncTorch():
+            return self.order32.long()
+
+    def of_rows(self, numbers: Tensor) -> Tensor:
+        """For each entry the number of its row, from numbers ``[rows]``."""
+        counts = self.pointers.diff()
+        return numbers.repeat_interleave(counts, output_size=len(self.columns))
 
 
-class Pattern(_Entries):
-    """The rows and columns of stored entries, in this order, and those of the transpose.
+class Pattern:
+    """The rows and columns of stored entries, in lexicographic order, and those of the transpose.
 
     The transpose is made of the same tensors on each request: if both held each other, they would
     stay until the garbage collector comes by, and those of a large graph are gigabytes.
 
     Args:
-        row: the row of each entry, int64, together with ``col`` in lexicographic order.
+        row: the row of each entry, together with ``col`` in lexicographic order.
         col: the column of each entry.
         shape: rows and columns of the matrix.
 
@@ -56,31 +91,91 @@ class Pattern(_Entries):
     exchange: Callable[[Tensor], Tensor] | None = None
 
     def __init__(self, row: Tensor, col: Tensor, shape: tuple[int, int]) -> None:
+        _check_size(len(row), shape)
+        self._own = _Entries(_pointers(row, shape[0]), col.to(torch.int32), shape)
         order = torch.argsort(col, stable=True)
-        there = torch.empty_like(order)
-        there[order] = torch.arange(len(order), device=order.device)
-        self._hold(
-            _Entries(row, col, shape, order),
-            _Entries(col[order], row[order], (shape[1], shape[0]), there),
-        )
+        turned = _pointers(col, shape[1]), row[order].to(torch.int32), (shape[1], shape[0])
+        self._turned = _Entries(*turned)
+        self._own.order32 = order.to(torch.int32)
+        self._turned.order32 = _inverse(self._own.order32)
 
-    def _hold(self, own: _Entries, turned: _Entries) -> None:
-        vars(self).update(vars(own))
-        self._own, self._turned = own, turned
+    @classmethod
+    def symmetric(cls, pointers: Tensor, columns: Tensor) -> Pattern:
+        """A pattern that is its own transpose, for which nothing more is kept.
+
+        Args:
+            pointers: int32 ``[rows + 1]``, the index at which each row begins.
+            columns: int32 ``[entries]``, ascending within a row.
+        """
+        shape = len(pointers) - 1, len(pointers) - 1
+        _check_size(len(columns), shape)
+        pattern = cls.__new__(cls)
+        pattern._own = pattern._turned = _Entries(pointers, columns, shape)
+        return pattern
 
     @property
     def transpose(self) -> Pattern:
         """The pattern of the transposed matrix."""
         pattern = Pattern.__new__(Pattern)
-        pattern._hold(self._turned, self._own)
+        pattern._own, pattern._turned = self._turned, self._own
         return pattern
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether it is known to be its own transpose."""
+        return self._own is self._turned
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        return self._own.shape
+
+    @property
+    def row(self) -> Tensor:
+        """The row of each entry, int64."""
+        return self._own.row
+
+    @property
+    def col(self) -> Tensor:
+        """The column of each entry, int64."""
+        return self._own.col
+
+    @property
+    def row32(self) -> Tensor:
+        """The row of each entry, int32."""
+        return self._own.row32
+
+    @property
+    def row_start(self) -> Tensor:
+        """For each entry the first one of its row, int64."""
+        return self._own.row_start
+
+    @property
+    def order(self) -> Tensor:
+        """int64; ``values[order]`` are the values of the transpose."""
+        return self._own.order
+
+    @property
+    def order32(self) -> Tensor:
+        """The same, int32."""
+        return self._own.order32
+
     def __len__(self) -> int:
-        return len(self.row)
+        return len(self._own.columns)
 
     def to(self, device: torch.device | str) -> Pattern:
         """The same pattern on another device."""
+        if self.is_symmetric:
+            return Pattern.symmetric(*(part.to(device) for part in self.csr_indices))
         return Pattern(self.row.to(device), self.col.to(device), self.shape)
+
+    def of_rows(self, numbers: Tensor) -> Tensor:
+        """For each entry the number of its row, from numbers ``[rows]``."""
+        return self._own.of_rows(numbers)
+
+    def of_columns(self, numbers: Tensor) -> Tensor:
+        """For each entry the number of its column, from numbers ``[columns]``."""
+        return numbers.index_select(0, self._own.columns)
 
     def collect(self, dense: Tensor) -> Tensor:
         """The rows of an operand for all columns, ``[K, columns, D]``, from those that are here."""
@@ -89,11 +184,11 @@ class Pattern(_Entries):
     @property
     def csr_indices(self) -> tuple[Tensor, Tensor]:
         """The index at which each row begins, and the column of each entry, int32."""
-        return self._pointers, self._columns
+        return self._own.pointers, self._own.columns
 
     def csr(self, values: Tensor) -> Tensor:
         """A sparse tensor of one matrix, from its values ``[entries]``."""
-        return csr_tensor(self._pointers, self._columns, values, self.shape)
+        return csr_tensor(*self.csr_indices, values, self.shape)
 
     def row_sums(self, values: Tensor) -> Tensor:
         """Sums of values ``[K, entries]`` within rows: ``[K, rows]``."""
@@ -115,7 +210,7 @@ class Pattern(_Entries):
     @cached_property
     def incidence(self) -> tuple[Pattern, Pattern]:
         """Matrices of rows by entries and of columns by entries, which sum over the entries."""
-        numbers = torch.arange(len(self), device=self.row.device)
+        numbers = torch.arange(len(self), device=self._own.columns.device)
         rows, columns = self.shape
         return (
             Pattern(self.row, numbers, (rows, len(self))),
@@ -126,9 +221,31 @@ class Pattern(_Entries):
         return f"Pattern({self.shape[0]} x {self.shape[1]}, {len(self)} entries)"
 
 
+def _pointers(row: Tensor, rows: int) -> Tensor:
+    """The index at which each row begins, from the row of each entry."""
+    counts = torch.bincount(row, minlength=rows)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(torch.int32)
+
+
+def _inverse(order: Tensor) -> Tensor:
+    """The permutation that undoes another one, int32."""
+    there = torch.empty_like(order)
+    there[order.long()] = torch.arange(len(order), device=order.device).int()
+    return there
+
+
+def _check_size(entries: int, shape: tuple[int, int]) -> None:
+    """Refuse what 32-bit numbers cannot count."""
+    if max(entries, *shape) > _MOST:
+        raise UsageError(
+            f"a matrix of {shape[0]} x {shape[1]} with {entries} entries is too large: one process "
+            f"counts to {_MOST}; cut the graph into parts, with workers=2 or more"
+        )
+
+
 def weighted_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
     """``K`` products at once: values ``[K, entries]``, dense ``[K, columns, D]``."""
-    return _WeightedProduct.apply(values, pattern.collect(dense), pattern)
+    return in_single(_WeightedProduct.apply, values, pattern.collect(dense), pattern)
 
 
 def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
@@ -137,7 +254,7 @@ def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
     ``left`` is ``[K, rows, D]``, ``right`` is ``[K, columns, D]``, the result ``[K, entries]``:
     the gradient of :func:`weighted_product` with respect to its values.
     """
-    return _Inner.apply(left, pattern.collect(right), pattern)
+    return in_single(_Inner.apply, left, pattern.collect(right), pattern)
 
 
 def _transposed_product(values: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:

@@ -47,11 +47,17 @@ def gated_update(
         draws: the places of the masks of hidden and message, or None for no dropout.
         rate: the rate of dropout, a scalar.
         wants_memory: False if the memory is not needed: it is then left empty.
+
+    States of bfloat16 have weights of the same type; gates are float32, as is the arithmetic.
     """
     if draws is None:
         key, places = torch.zeros(2, dtype=torch.int32, device=hidden.device), None
     else:
         key, places = draws[0].key, (draws[0].place, draws[1].place)
+    if hidden.dtype == torch.bfloat16 and _serve("gated_update", hidden[None], places) is None:
+        states, parameters = (hidden.float(), message.float()), (weight.float(), bias.float())
+        found = gated_update(*states, *parameters, draws, rate, wants_memory)
+        return found[0].bfloat16(), found[1].bfloat16(), found[2]
     tensors = (hidden, message, weight, bias, key, rate.reshape(()))
     found = _GatedUpdate.apply(*(tensor[None] for tensor in tensors), places, wants_memory)
     return found[0].squeeze(0), found[1].squeeze(0), found[2].squeeze(0)
@@ -96,6 +102,12 @@ class _GatedUpdate(Operation):
         hidden, message, weight, bias, keys, rates, gates, *kept = unwrap_dead_wrappers(
             ctx.saved_tensors
         )
+        kernel = _serve("gated_update_backward", hidden, ctx.places)
+        if kernel is None or grads[2] is not None:
+            hidden, message, weight, bias = (
+                tensor.to(gates.dtype) for tensor in (hidden, message, weight, bias)
+            )
+            grads = tuple(None if grad is None else grad.to(gates.dtype) for grad in grads)
         if not in_plain_backward():
             masks = [
                 keep_masks(keys, rates, place, tuple(hidden.shape[1:]), hidden.dtype)
@@ -109,7 +121,6 @@ class _GatedUpdate(Operation):
 
             return *gradients(updated, (hidden, message, weight, bias), grads[:3]), *[None] * 4
         of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
-        kernel = _serve("gated_update_backward", hidden, ctx.places)
         if kernel is not None and grads[2] is None:
             tensors = (t.contiguous() for t in (hidden, message, weight))
             drop = _drop(keys, rates, ctx.places)

@@ -27,7 +27,12 @@ _BYTES_PER_ARC, _BYTES_PER_NODE = 200, 40
 
 
 def least_seconds(
-    problem: Problem, options: Mapping[str, Any], device: str, *, sees_graph: bool
+    problem: Problem,
+    options: Mapping[str, Any],
+    device: str,
+    *,
+    sees_graph: bool,
+    room: int | None = None,
 ) -> float:
     """Seconds below which it is not worth starting a fit; infinite if its RAM is too small.
 
@@ -37,6 +42,7 @@ def least_seconds(
         device: The device to train on; one with RAM of its own measures what fits by itself, and
             is too quick to count.
         sees_graph: Whether the network uses arcs.
+        room: The bytes that there are for it; by default what is free on the device.
     """
     home = find_device(device)
     if traits_of(home).is_separate:
@@ -46,7 +52,7 @@ def least_seconds(
     graphs = (2 if hops else 1) if sees_graph else 0
     arcs, channels = problem.arcs.shape[1], layers * options.get("hidden_channels", 1)
     held = graphs * _BYTES_PER_ARC * arcs + _BYTES_PER_NODE * channels * problem.nodes
-    if held > available_bytes(home):
+    if held > (available_bytes(home) if room is None else room):
         return math.inf
     epoch = channels * (sees_graph * _PER_ARC * arcs + _PER_NODE[sees_graph] * problem.nodes)
     return graphs * _MAKING * arcs + _FEWEST * epoch / torch.get_num_threads()

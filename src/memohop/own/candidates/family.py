@@ -82,8 +82,7 @@ class Family(Protocol):
     def has_memory(self) -> bool:
         """Whether it passes messages through a memory."""
 
-    @property
-    def openers(self) -> int:
+    def openers(self, problem: Problem) -> int:
         """How many of its first settings differ so much that a search starts with all of them."""
 
     def least_seconds(self, problem: Problem, setting: Setting) -> float:

@@ -75,13 +75,10 @@ class LinearFamily(ViewFamily):
         self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
     ) -> list[Setting]:
         """Another penalty, a few times larger or smaller."""
+        options = self.near_options(problem, best, generator)
         factors = np.exp(generator.normal(scale=0.8, size=count))
-        return [
-            Setting(
-                self.id, {}, {"freedom": float(np.clip(best.numbers["freedom"] * factor, *_RANGE))}
-            )
-            for factor in factors
-        ]
+        freedoms = np.clip(best.numbers["freedom"] * factors, *_RANGE).tolist()
+        return [Setting(self.id, options, {"freedom": freedom}) for freedom in freedoms]
 
     def fit(
         self,
@@ -93,11 +90,11 @@ class LinearFamily(ViewFamily):
         look: Look = lambda share: None,
     ) -> Fits:
         """Fit them one after the other."""
-        view, found = problem.view(self.sees), no_fits(settings)
+        view, found = self.view(problem, settings[0]), no_fits(settings)
         total = len(settings) * len(splits)
         try:
             for split in splits:
-                features = problem.features(self.sees, split)
+                features = self.features(problem, settings[0], split)
                 for fits, setting in zip(found, settings, strict=True):
                     ask = partial(look, sum(map(len, found)) / total)
                     part = self._solve(view, problem, features, setting, split, ask)

@@ -23,8 +23,9 @@ from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem
 from memohop.own.saved import Saved, Sizes, check_state, checked_options
 from memohop.own.views import side_by_side
+from memohop.parts.train import train
 from memohop.pyg import Data
-from memohop.training import Member, Rules, Scale, standardised, train
+from memohop.training import Member, Rules, Scale, standardised
 from memohop.training.device import find_device
 from memohop.training.rules import DEFAULT_RULES
 from memohop.training.task import make_inputs
@@ -62,8 +63,8 @@ class Network:
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number."""
         network, data = self.ready(inputs)
-        if isinstance(network, MemoryNetwork) and "edge_weight" not in data:
-            return _said(block_logits(network, data.x, data.edge_index), self.standard)
+        if isinstance(network, MemoryNetwork):
+            return _said(_by_rows(network, data), self.standard)
         return _said(network(*make_inputs(data, network, torch.device("cpu"))), self.standard)
 
     def ready(self, inputs: Inputs) -> tuple[NodeModel, Data]:
@@ -145,6 +146,8 @@ class NetworkFamily:
         seed: Decides initial weights and dropout.
         device: The device to train on.
         memory: The most bytes that the process may hold.
+        in_parts: The number of workers that train it together, each on a block of the graph, which
+            fits none of them; None to train it in this process.
     """
 
     id: str
@@ -155,6 +158,7 @@ class NetworkFamily:
     seed: int = 0
     device: str = "cpu"
     memory: int | None = None
+    in_parts: int | None = None
 
     @property
     def sees_graph(self) -> bool:
@@ -166,14 +170,24 @@ class NetworkFamily:
         """Whether it passes messages through a memory."""
         return self.id.endswith("+mmp")
 
-    @property
-    def openers(self) -> int:
+    def openers(self, problem: Problem) -> int:
         """How many of its first settings a search starts with."""
         return self.space.openers
 
     def least_seconds(self, problem: Problem, setting: Setting) -> float:
-        """The time of a few dozen epochs."""
-        return least_seconds(problem, setting.options, self.device, sees_graph=self.sees_graph)
+        """The time of a few dozen epochs; infinite for what cannot be trained at all."""
+        if not self._can_train(setting.options):
+            return np.inf
+        room = self.memory * self.in_parts if self.memory and self.in_parts else None
+        return least_seconds(
+            problem, setting.options, self.device, sees_graph=self.sees_graph, room=room
+        )
+
+    def _can_train(self, options: Mapping[str, Any]) -> bool:
+        """On a graph in parts: networks whose outputs need not have all of it in RAM either."""
+        if self.in_parts is None:
+            return True
+        return self.has_memory and options.get("address") != "rows"
 
     def first(self, problem: Problem) -> list[Setting]:
         """Settings that did well on published graphs of different kinds."""
@@ -185,7 +199,11 @@ class NetworkFamily:
         taught = packaged()
         found = taught.of(self.id, directed=directed) if taught else []
         found += [one for one in self.space.first(directed=directed) if one not in found]
-        return [Setting(self.id, options, numbers) for options, numbers in found]
+        return [
+            Setting(self.id, options, numbers)
+            for options, numbers in found
+            if self._can_train(options)
+        ]
 
     def near(
         self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
@@ -241,6 +259,7 @@ class NetworkFamily:
             memory=self.memory,
             keep_models=True,
             progress=lambda done, total: look(done / total),
+            workers=self.in_parts,
         )
         sizes = (data.x.shape[1], problem.objective.outputs(data.y), problem.nodes)
         network = build(self.id, *sizes[:2], num_nodes=problem.nodes, **options)
@@ -249,7 +268,9 @@ class NetworkFamily:
         ]
         states = [results[index].state or {} for index in sound]
         known = [problem.known(splits[index % len(splits)]) for index in sound]
-        found, spoken = no_fits(settings), _say(network, states, data, standard, self.device, known)
+        by_rows = self.in_parts is not None
+        spoken = _say(network, states, data, standard, self.device, known, by_rows=by_rows)
+        found = no_fits(settings)
         for index, state, said in zip(sound, states, spoken, strict=True):
             setting, split = divmod(index, len(splits))
             part = Network(self.id, options, sizes, scale, state, standard, arc_scale)
@@ -316,6 +337,8 @@ def _say(
     standard: Scale,
     device: str,
     known: Sequence[NDArray[Any]],
+    *,
+    by_rows: bool,
 ) -> Iterator[Outputs]:
     """The outputs of a network for every node, with each of several sets of parameters.
 
@@ -326,14 +349,24 @@ def _say(
         standard: Mean and standard deviation of the numbers that it learned to predict.
         device: The device to compute on.
         known: For each set of parameters, the targets that it may use.
+        by_rows: Whether to compute some rows at a time, which networks with memory can.
     """
-    home = find_device(device)
-    inputs = make_inputs(data, network, home)
+    home = find_device("cpu" if by_rows else device)
+    inputs = None if by_rows else make_inputs(data, network, home)
     network.to(home).eval()
     for state, targets in zip(states, known, strict=True):
         network.load_state_dict(dict(state))
         _know(network, targets, standard)
-        yield _said(network(*inputs), standard)
+        if inputs is None:
+            assert isinstance(network, MemoryNetwork)
+            yield _said(_by_rows(network, data), standard)
+        else:
+            yield _said(network(*inputs), standard)
+
+
+def _by_rows(network: MemoryNetwork, data: Data) -> Tensor:
+    """The logits, computed some rows at a time."""
+    return block_logits(network, data.x, data.edge_index, data.get("edge_weight"))
 
 
 def _know(network: NodeModel, targets: NDArray[Any], standard: Scale) -> None:

@@ -108,7 +108,7 @@ class TreeFamily(ViewFamily):
         self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
     ) -> list[Setting]:
         """Another learning rate, and at times other sizes."""
-        found = []
+        found, options = [], self.near_options(problem, best, generator)
         for _ in range(count):
             numbers = dict(best.numbers)
             rate = numbers["learning_rate"] * np.exp(generator.normal(scale=0.5))
@@ -116,7 +116,7 @@ class TreeFamily(ViewFamily):
             for name, values in _LISTS.items():
                 if generator.random() < 0.4:
                     numbers[name] = float(generator.choice(values))
-            found.append(Setting(self.id, {}, numbers))
+            found.append(Setting(self.id, options, numbers))
         return found
 
     def fit(
@@ -129,14 +129,14 @@ class TreeFamily(ViewFamily):
         look: Look = lambda share: None,
     ) -> Fits:
         """Fit them one after the other: LightGBM itself uses all threads."""
-        view, found = problem.view(self.sees), no_fits(settings)
+        view, found = self.view(problem, settings[0]), no_fits(settings)
         jobs = [(split, index) for split in splits for index in range(len(settings))]
         features: Matrix | None = None
         try:
             for done, (split, index) in enumerate(jobs):
                 look(done / len(jobs))
                 if index == 0:
-                    features = _taken(problem.features(self.sees, split))
+                    features = _taken(self.features(problem, settings[0], split))
                 assert features is not None
                 ask = partial(look, done / len(jobs))
                 booster = self._boost(problem, features, settings[index], split, ask)

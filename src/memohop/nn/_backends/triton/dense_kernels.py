@@ -15,6 +15,7 @@ from torch import Tensor
 
 _SPLIT = 1024  # if there are few tiles, the inner sum is cut into parts of this length
 _FEW_TILES = 16
+_MOST_PARTS = 65535  # the third axis of a grid is no longer
 
 
 @triton.jit
@@ -41,7 +42,8 @@ def _dense_kernel(
         other = tl.load(right + offset[:, None] * right_k,
                         mask=(k < end)[:, None] & (n < columns)[None, :], other=0.0)  # fmt: skip
         total = tl.dot(one, other, total, input_precision="ieee")
-    offset = out + part.to(tl.int64) * out_s + member * out_b + m[:, None] * columns + n[None, :]
+    offset = out + part.to(tl.int64) * out_s + member * out_b + n[None, :]
+    offset += m.to(tl.int64)[:, None] * columns
     tl.store(offset, total, mask=(m < rows)[:, None] & (n < columns)[None, :])
 
 
@@ -55,7 +57,7 @@ def _sum_kernel(parts, out, count, size, BLOCK: tl.constexpr):
 
 
 def batched_product(left: Tensor, right: Tensor) -> Tensor:
-    """``left @ right`` for float32 stacks ``[B, M, K]`` and ``[B, K, N]`` with any strides."""
+    """``left @ right`` for stacks ``[B, M, K]`` and ``[B, K, N]`` with any strides."""
     count, rows, inner = left.shape
     columns = right.shape[-1]
     narrow = columns <= 16  # tile sizes as measured on an H200
@@ -63,9 +65,12 @@ def batched_product(left: Tensor, right: Tensor) -> Tensor:
     block_n = min(64, max(16, triton.next_power_of_2(columns)))
     block_k = 16 if narrow or inner <= 16 else 32
     tiles = triton.cdiv(rows, block_m) * triton.cdiv(columns, block_n)
-    split = _SPLIT if tiles < _FEW_TILES else max(inner, 1)
+    split = max(inner, 1)
+    if tiles < _FEW_TILES:
+        split = max(_SPLIT, triton.cdiv(inner, _MOST_PARTS))
     parts = max(1, triton.cdiv(inner, split))
-    sums = left.new_empty(parts, count, rows, columns)
+    kept = left.dtype if parts == 1 else torch.float32
+    sums = left.new_empty(parts, count, rows, columns, dtype=kept)
     if sums.numel() == 0:
         return sums[0]
     _dense_kernel[(tiles, count, parts)](
@@ -75,7 +80,7 @@ def batched_product(left: Tensor, right: Tensor) -> Tensor:
     )  # fmt: skip
     if parts == 1:
         return sums[0]
-    out = torch.empty_like(sums[0])
+    out = torch.empty_like(sums[0], dtype=left.dtype)
     block = 1024
     _sum_kernel[(triton.cdiv(out.numel(), block),)](sums, out, parts, out.numel(), BLOCK=block)
     return out

@@ -1,14 +1,14 @@
 """
-A graph from data frames
-========================
+A graph from pandas
+===================
 
-``read_graph`` takes two tables: files, or tables that are in memory already. These are tables of
-pyarrow; data frames of pandas and polars go in the same place.
+``read_graph`` takes two tables: names of files, or data frames as they are. These are of pandas;
+frames of polars and tables of pyarrow go in the same place.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 
 import memohop
 from memohop.report.palette import HUES
@@ -21,17 +21,18 @@ draw = np.random.default_rng(7)
 trades = np.array(["baker", "smith", "weaver"])
 trade = draw.integers(3, size=150)
 known = draw.random(150) < 0.67
-nodes = pa.table(
+nodes = pd.DataFrame(
     {
         "id": np.arange(150),
         "workers": draw.normal(2 + 2 * trade, 2).round(1),
         "street": draw.choice(["High Street", "Mill Lane", "Dock Road"], 150),
-        "trade": pa.array(np.where(known, trades[trade], None)),
+        "trade": pd.Series(trades[trade]).where(known),
     }
 )
 buyer = np.repeat(np.arange(150), 3)
 sellers = [draw.choice(np.flatnonzero(trade == (trade[one] + 1) % 3)) for one in buyer]
-edges = pa.table({"source": buyer, "target": sellers})
+edges = pd.DataFrame({"source": buyer, "target": sellers})
+nodes.head()
 
 # %%
 # Two kinds of model are enough here: one that sees the columns, and one that sees the neighbours
@@ -42,9 +43,11 @@ model = memohop.GraphClassifier(models=["linear", "linear+neighbours"], trials=2
 print(model.report_.verdict())
 
 # %%
-# Rings are shops whose trade was unknown, in the colour of the predicted one.
+# The predictions are one more column. Rings are shops whose trade was unknown, in the colour of the
+# predicted one.
 
-predicted = np.searchsorted(trades, model.predict())
+nodes["predicted"] = model.predict()
+predicted = nodes["predicted"].map({name: number for number, name in enumerate(trades)}).to_numpy()
 corner = np.array([[0.0, 1.0], [-0.87, -0.5], [0.87, -0.5]])
 place = corner[trade] + draw.normal(scale=0.17, size=(150, 2))
 colour = np.array([HUES["orange"], HUES["blue"], HUES["green"]])

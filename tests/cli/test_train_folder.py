@@ -1,0 +1,123 @@
+"""`memohop train` on a prepared graph of the user's own."""
+
+import json
+
+import numpy as np
+import pytest
+
+import memohop
+from memohop.bench.execute import load_data
+from memohop.bench.settings import Settings
+from memohop.cli import main
+
+pytest.importorskip("duckdb")
+
+NODES = 60
+
+
+@pytest.fixture
+def prepare(tmp_path):
+    """Makes a prepared graph; its classes show in a column, and the last nodes have no label."""
+
+    def make(*options, label="kind", name="graph"):
+        generator = np.random.default_rng(1)
+        kind = generator.integers(2, size=NODES)
+        parts = np.array(["train", "val", "test"])[np.arange(NODES) % 3]
+        lines = ["id,size,part,team,kind,amount"]
+        for node in range(NODES):
+            known = f"{'ab'[kind[node]]},{kind[node] + generator.normal() / 9:.3f}"
+            size = 3 * kind[node] + generator.normal()
+            lines.append(
+                f"n{node},{size:.3f},{parts[node]},t{node // 3},{known if node < 54 else ','}"
+            )
+        edges = [f"n{a},n{b},{w}" for a, b, w in generator.integers(1, NODES, size=(150, 3))]
+        (tmp_path / "nodes").mkdir(exist_ok=True)
+        (tmp_path / "nodes" / "0.csv").write_text("\n".join(lines[:31]) + "\n")
+        (tmp_path / "nodes" / "1.csv").write_text("\n".join([lines[0], *lines[31:]]) + "\n")
+        (tmp_path / "edges.csv").write_text("\n".join(["source,target,weight", *edges]) + "\n")
+        tables = [str(tmp_path / "nodes"), str(tmp_path / "edges.csv")]
+        drop = {"kind", "amount", "part", "team"} - {label, *options}
+        folder = str(tmp_path / name)
+        given = ["--label", label, "--drop", ",".join(sorted(drop)), *options, "-o", folder]
+        assert main(["prepare", *tables, *given]) == 0
+        return folder
+
+    return make
+
+
+def train(capsys, folder, *options):
+    capsys.readouterr()
+    code = main(["train", folder, "--model", "gcn+mmp", "--epochs", "20", "--json", *options])
+    said = capsys.readouterr()
+    return json.loads(said.out)[0] if code == 0 else said.err
+
+
+def test_the_splits_are_those_of_fit(prepare, capsys):
+    folder = prepare()
+    found = train(capsys, folder, "--data-option", "splits=3")
+    assert (found["metric"], found["splits"]) == ("accuracy", 3)
+    assert found["mean"] > 70
+    data = load_data(folder, Settings(data={"splits": 3}))
+    assert data.train_mask.shape == (NODES, 3)
+    used = data.train_mask | data.val_mask | data.test_mask
+    assert used[:54].all()
+    assert not used[54:].any()
+
+
+def test_its_own_split_is_used_and_weights_count(prepare, capsys):
+    folder = prepare("--split", "part", "--weight", "weight")
+    data = load_data(folder, Settings())
+    part = np.where(np.arange(NODES) < 54, np.arange(NODES) % 3, -1)
+    for number, mask in enumerate((data.train_mask, data.val_mask, data.test_mask)):
+        assert np.array_equal(mask[:, 0], part == number)
+    assert data.edge_weight.max() > 1
+    assert train(capsys, folder)["splits"] == 1
+
+
+def test_no_split_tears_a_group(prepare):
+    data = load_data(prepare("--group", "team"), Settings())
+    for mask in (data.train_mask, data.val_mask, data.test_mask):
+        teams = mask[:54].reshape(18, 3, -1)
+        assert (teams.all(1) == teams.any(1)).all()
+
+
+def test_numbers_are_predicted(prepare, capsys):
+    assert train(capsys, prepare(label="amount"))["metric"] == "r2"
+
+
+def test_workers_get_the_same_graph(prepare, capsys, monkeypatch):
+    """Trained with processes of its own in tests/parts; here, what the command hands on."""
+    asked = {}
+
+    def spread(data, model, members, **arguments):
+        asked.update(arguments, arcs=data.edge_index.shape[1], members=len(members))
+        arguments = {
+            name: arguments[name]
+            for name in ("options", "rules", "epochs", "patience", "device", "memory", "progress")
+        }
+        return memohop.training.train(data, model, members, **arguments)
+
+    monkeypatch.setattr("memohop.bench.execute.train", spread)
+    folder = prepare()
+    assert train(capsys, folder, "--workers", "3", "--splits", "0")["splits"] == 1
+    assert (asked["workers"], asked["members"]) == (3, 1)
+    assert asked["arcs"] == memohop.open_prepared(folder).arcs
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--protocol", "table1"], "--protocol table1 is for datasets"),
+        (["--features", "row"], "--features row is for datasets"),
+        (["--data-option", "split=random"], "split=random: a prepared graph has no such option"),
+        (["--data-option", "splits=40"], "too few for splits=40"),
+        (["--data-option", "metric=r2"], "metric"),
+    ],
+)
+def test_what_does_not_go_with_a_folder(prepare, capsys, options, text):
+    assert text in train(capsys, prepare(), *options)
+
+
+def test_other_folders_are_refused(tmp_path, capsys):
+    assert "there is no prepared graph in" in train(capsys, str(tmp_path))
+    assert "there is no dataset named" in train(capsys, str(tmp_path / "nowhere"))
