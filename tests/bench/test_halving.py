@@ -298,7 +298,7 @@ class TestResults:
         assert sum(rung.epochs for rung in cell.rungs) == 16 * 6
         runs = {(run.seed, run.split): store.run(run.id)[0] for run in last.runs}
         assert cell.test == tuple(
-            tuple(round(runs[seed, split].test, 6) for split in range(3)) for seed in range(2)
+            tuple(round(runs[seed, split].test, 9) for split in range(3)) for seed in range(2)
         )
         measured = tuned.measured(cell)
         assert measured.scores[1] == pytest.approx(50 * (cell.test[0][1] + cell.test[1][1]))
@@ -320,6 +320,24 @@ class TestResults:
         assert part.cells[0] == next(cell for cell in tuned.cells if cell.dataset == "digits")
         assert set(part.drawn) == {part.cells[0].space}
         store.close()
+
+    def test_what_another_sitting_has_measured_is_kept(
+        self, tuned, tiny_search, search_file, tmp_path, climb, capsys
+    ):
+        cells, output = list(tiny_search.cells()), tmp_path / "out.json"
+        for number, part in enumerate((cells[:3], cells[2:])):
+            path = tmp_path / f"{number}.sqlite"
+            store = Store(path)
+            climb(part, store)
+            store.close()
+            words = ["store", "export", str(path), str(search_file), "--output", str(output)]
+            assert main([*words, *(["--add"] if number else [])]) == 0
+        assert Tuned.load(output) == tuned
+        search_file.write_text(SEARCH.replace("[4, 8]", "[4, 16]"), encoding="utf-8")
+        assert main([*words, "--add"]) == 0
+        assert {cell.model for cell in Tuned.load(output).cells} == {"gcn+mmp"}  # mlp has changed
+        assert main(["store", "export", str(path), "table1", "--add"]) == 2
+        assert "--add is for searches" in capsys.readouterr().err
 
     def test_a_file_gives_back_what_was_saved(self, tuned, tmp_path):
         tuned.save(tmp_path / "search.json")

@@ -89,3 +89,16 @@ def test_every_name_is_there_with_its_rank_and_inside_the_drawing(width):
 
 def test_names_are_escaped(separable):
     assert any("a & b" in text.text for text in drawn(separable).iter(f"{SVG}text"))
+
+
+def test_long_names_leave_room_for_the_axis_on_a_narrow_screen():
+    rng, names = np.random.default_rng(1), [f"dir-gcn+mmp labels=memory {i}" for i in range(9)]
+    found = compare({name: rng.normal(60, 5, 6) for name in names})
+    root = drawn(found, width=370)
+    ends = [float(t.get("x")) for t in root.iter(f"{SVG}text") if t.text.isdigit()]
+    assert max(ends) - min(ends) > 40
+    for text in root.iter(f"{SVG}text"):
+        reach = 0.64 * 11 * len(text.text)
+        x, anchor = float(text.get("x")), text.get("text-anchor", "start")
+        assert x - reach * {"start": 0, "middle": 0.5, "end": 1}[anchor] >= 0, text.text
+        assert x + reach * {"start": 1, "middle": 0.5, "end": 0}[anchor] <= 370, text.text

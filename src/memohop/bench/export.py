@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from operator import le
 
 import msgspec
 
 from memohop.bench.cell import Cell
 from memohop.bench.experiment import Experiment
-from memohop.bench.halving import RUNG, RungCell
+from memohop.bench.halving import RUNG, Halving, RungCell
 from memohop.bench.results import NO_SCORE, Results, Source
-from memohop.bench.settings import digest
-from memohop.bench.store import DIGITS, Store
+from memohop.bench.settings import Scalar, digest
+from memohop.bench.store import Store
 from memohop.bench.stored import StoredRun
 from memohop.bench.tuned import Drawn, Tried, Tuned, TunedCell
 from memohop.errors import UsageError
+
+_DIGITS = 9  # of a score: means over splits that are equal must be seen to be equal
 
 
 def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
@@ -34,7 +37,7 @@ def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
 
 
 def export_tuned(
-    store: Store, experiment: Experiment, *, whole: bool = False
+    store: Store, experiment: Experiment, *, whole: bool = False, earlier: Tuned | None = None
 ) -> tuple[Tuned, list[Cell]]:
     """All searches of the experiment that the store has to the end, and the rungs it lacks.
 
@@ -42,6 +45,8 @@ def export_tuned(
         store: The store.
         experiment: The experiment.
         whole: Whether to leave out datasets of which a search is not at its end.
+        earlier: Results from which to take searches that the store has not to the end, if they
+            are of the same settings.
     """
     protocols = [name for name in experiment.protocols if experiment.halving(name)]
     if len(experiment.protocols) != 1 or len(protocols) != 1:
@@ -54,6 +59,7 @@ def export_tuned(
     found: list[TunedCell] = []
     missing: list[Cell] = []
     unfinished: dict[str, None] = {}
+    known = {_name(cell): cell for cell in earlier.cells} if earlier else {}
     for first in experiment.cells():
         assert isinstance(first, RungCell)
         if whole and first.dataset in unfinished:
@@ -61,7 +67,18 @@ def export_tuned(
         rungs = [first]
         while after := rungs[-1].after(store):
             rungs.append(after)
+        space = digest(first.drawn)[:12]
         if len(rungs) < len(first.halving.rungs) or not store.has(rungs[-1]):
+            before = known.get(_name(first))
+            if earlier and before and before.space == space and _is_climbed(before, first.halving):
+                made = earlier.sources[before.source]
+                bare = msgspec.structs.replace(made, datasets={})
+                key = digest(msgspec.to_builtins(bare))
+                sources.setdefault(key, (bare, {}))[1][first.dataset] = made.datasets[first.dataset]
+                drawn.setdefault(space, Drawn.of(first.drawn))
+                index = list(sources).index(key)
+                found.append(msgspec.structs.replace(before, source=index))
+                continue
             missing.append(rungs[-1])
             if whole:
                 unfinished[first.dataset] = None
@@ -75,13 +92,12 @@ def export_tuned(
         run, source = runs[last[0].id]
         _, digests = sources.setdefault(run.source, (source, {}))
         digests[first.dataset] = digest(run.content["data"]["files"])
-        space = digest(first.drawn)[:12]
         drawn.setdefault(space, Drawn.of(first.drawn))
         found.append(
             TunedCell(
                 dataset=first.dataset,
                 model=first.model,
-                axes={key: value for key, value in first.axes.items() if key != RUNG},
+                axes=_axes(first),
                 space=space,
                 rungs=tuple(_tried(rungs, stored, store)),
                 val=_scores(rungs[-1], stored, "val"),
@@ -96,6 +112,22 @@ def export_tuned(
     return Tuned(*name, spaces, tuple(cells), tuple(unfinished)), missing
 
 
+def _name(cell: Cell | TunedCell) -> tuple[str, str, str]:
+    return cell.dataset, cell.model, digest(_axes(cell))
+
+
+def _axes(cell: Cell | TunedCell) -> dict[str, Scalar]:
+    """Which variant it is, whatever its rung."""
+    return {key: value for key, value in cell.axes.items() if key != RUNG}
+
+
+def _is_climbed(cell: TunedCell, halving: Halving) -> bool:
+    """Whether a search has the shape of the ladder; of settings that diverge, fewer are left."""
+    tried = [len(rung.settings) for rung in cell.rungs]
+    wanted = [rung.settings for rung in halving.rungs]
+    return len(tried) == len(wanted) and all(map(le, tried, wanted)) and tried[0] == wanted[0]
+
+
 def _ids(rungs: Iterable[RungCell]) -> list[str]:
     return list({run.id: None for rung in rungs for run in rung.runs})
 
@@ -107,7 +139,9 @@ def _tried(rungs: list[RungCell], stored: Mapping[str, StoredRun], store: Store)
         ids = {run.id for run in rung.runs}
         new = [stored[key] for key in ids - counted]
         counted |= ids
-        scores = (NO_SCORE if math.isnan(one) else round(one, DIGITS) for one in rung.scores(store))
+        scores = (
+            NO_SCORE if math.isnan(one) else round(one, _DIGITS) for one in rung.scores(store)
+        )
         yield Tried(
             rung.tried,
             tuple(scores),
@@ -123,5 +157,5 @@ def _scores(
     """The scores of the last rung: for each seed one on each split."""
     found: dict[int, list[float]] = {}
     for run in rung.runs:
-        found.setdefault(run.seed, []).append(round(getattr(stored[run.id], name), DIGITS))
+        found.setdefault(run.seed, []).append(round(getattr(stored[run.id], name), _DIGITS))
     return tuple(map(tuple, found.values()))

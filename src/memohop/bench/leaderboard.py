@@ -17,6 +17,7 @@ KINDS: tuple[Kind, ...] = ("no graph", "backbone", "plug-in", "memory", "rival")
 """The kinds of models: ``memory`` is every ``+mmp`` model."""
 
 BACKBONES = ("gcn", "gat", "sage", "gin", "gatv2", "dir-gcn", "gcnii")
+_EQUAL = 4  # digits of a mean score in percent: what differs beyond them was rounded differently
 _ENOUGH = 0.9  # of the models must have a score on a dataset for it to count in ranks
 
 PUBLISHED: Mapping[str, float] = {
@@ -124,7 +125,10 @@ class Leaderboard:
         if self.flawed or len(complete) < 3 or len(self.ranked) < 2:
             return None
         return compare(
-            {row: [self.measured[row, column].mean for column in self.ranked] for row in complete}
+            {
+                row: [round(self.measured[row, column].mean, _EQUAL) for column in self.ranked]
+                for row in complete
+            }
         )
 
     @cached_property
@@ -187,13 +191,13 @@ class Leaderboard:
         return sum(self.measured[row, column].mean for column in self.ranked) / len(self.ranked)
 
     def best(self, column: str, *, memory: bool) -> Measured | None:
-        """With memory or without, the model with the best validation score on a dataset."""
+        """With memory or without, the first model with the best validation score on a dataset."""
         found = [
             self.measured[key]
             for key, cell in self.cells.items()
             if key[1] == column and (kind_of(cell.model) == "memory") == memory
         ]
-        return max(found, key=lambda one: one.val, default=None)
+        return max(found, key=lambda one: round(one.val, _EQUAL), default=None)
 
     def flat(self) -> list[dict[str, Any]]:
         """Flat objects for JSON and CSV, model by model."""

@@ -145,6 +145,8 @@ def _serve(connection: Connection, resources: Resources, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the mask is not inherited
     Thread(target=_end_with_the_driver, daemon=True).start()
     torch.set_num_threads(threads)
+    if hasattr(os, "nice"):
+        os.nice(5)  # the driver goes first: all others wait for it to hand out the next job
     keep_freed_ram()
     with suppress(EOFError, ConnectionError):
         while True:

@@ -81,16 +81,17 @@ def _fair_table(
         raise UsageError(
             f"--protocol {protocol} has no results; those with results: {tuned.protocol}"
         )
-    boards = [Leaderboard(tuned), Leaderboard(tuned, flawed=True)]
+    if form == "latex":
+        raise UsageError("--format latex is for table1; give md, csv or json for fair")
+    if form == "md":
+        print(markdown(tuned, parts or PARTS), end="")
+        return
+    boards = (Leaderboard(tuned), Leaderboard(tuned, flawed=True))
     rows = [row for board in boards for row in board.flat()]
     if form == "json":
         print_json(rows)
-    elif form == "csv":
-        print(comma_separated(rows), end="")
-    elif form == "md":
-        print(markdown(tuned, parts or PARTS), end="")
     else:
-        raise UsageError(f"--format {form} is for table1; give md, csv or json for fair")
+        print(comma_separated(rows), end="")
 
 
 @app.command(help_epilogue=_FIGURE_EXAMPLES)

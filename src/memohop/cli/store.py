@@ -80,7 +80,12 @@ def store_merge(into: Path, *others: Path) -> None:
 
 @store_app.command(name="export", help_epilogue=_EXPORT_EXAMPLES)
 def store_export(
-    path: Path, experiment: str, *, output: Path | None = None, whole: bool = False
+    path: Path,
+    experiment: str,
+    *,
+    output: Path | None = None,
+    whole: bool = False,
+    add: bool = False,
 ) -> None:
     """Write all members of an experiment into one file, for tables and figures.
 
@@ -89,18 +94,27 @@ def store_export(
         experiment: table1, noise, lambda or fair, or a file of your own that ends in .toml.
         output: The JSON file to write; results/EXPERIMENT.json by default.
         whole: Of a search such as fair, only datasets on which every model is done.
+        add: Of a search, keep what the JSON file has and the store lacks.
     """
     from functools import partial
 
     from memohop.bench.experiment import Experiment
     from memohop.bench.export import export, export_tuned
     from memohop.bench.store import Store
+    from memohop.bench.tuned import Tuned
 
     found = Experiment(experiment)
     output = output or Path("results") / f"{found.id}.json"
+    if (whole or add) and not found.is_search:
+        raise UsageError(
+            f"--{'whole' if whole else 'add'} is for searches such as fair, not for {found.id}; "
+            "leave it out"
+        )
+    earlier = Tuned.load(output) if add else None
     check_output(output, ".json", inputs=[path])
     with closing(Store(path, read_only=True)) as store:
-        how = partial(export_tuned, whole=whole) if found.is_search else export
+        search = partial(export_tuned, whole=whole, earlier=earlier)
+        how = search if found.is_search else export
         results, missing = how(store, found)
     if not results.count:
         raise UsageError(f"{path} has no cell of {found.id}; memohop run {experiment} makes them")

@@ -60,7 +60,7 @@ def gain_chart(found: Sequence[Effect], width: int = 720, height: int = 460) -> 
     return scatter_chart(
         series,
         title="Gain of each backbone by memory against the homophily of the graph",
-        x=Axis("homophily: share of arcs between nodes of one class", 0, 1, 0.2),
+        x=Axis("homophily of the graph", 0, 1, 0.2),
         y=_rounded("gain by memory, points", [*ends, 0.0]),
         width=width,
         height=height,

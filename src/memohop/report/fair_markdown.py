@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from memohop.bench.effects import Effect, effects
+from memohop.bench.effects import effects
 from memohop.bench.leaderboard import Leaderboard
 from memohop.bench.tuned import Tuned
 from memohop.report import fair_tables
@@ -21,23 +21,22 @@ PARTS: tuple[Part, ...] = ("board", "flawed", "effects", "answers", "best")
 def markdown(tuned: Tuned, parts: Sequence[Part] = PARTS) -> str:
     """Parts of the fair table, one below the other; those without any figure are left out."""
     board = Leaderboard(tuned)
-    found = effects(board) if board.cells else []
-    texts = [text for part in parts for text in _part(part, tuned, board, found)]
+    texts = [text for part in parts for text in _part(part, board)]
     return "\n\n".join(texts) + "\n"
 
 
-def _part(part: Part, tuned: Tuned, board: Leaderboard, found: list[Effect]) -> list[str]:
+def _part(part: Part, board: Leaderboard) -> list[str]:
     if part == "flawed":
-        board = Leaderboard(tuned, flawed=True)
+        board = Leaderboard(board.tuned, flawed=True)
     if not board.cells:
         return []
     if part == "effects":
-        return [_table(fair_tables.effects_table(found)), fair_tables.effects_legend()]
+        return [_table(fair_tables.effects_table(effects(board))), fair_tables.effects_legend()]
     if part == "answers":
-        return [f"- {text}" for text in answers(found)]
+        return [f"- {text}" for text in answers(effects(board))]
     if part == "best":
-        table = fair_tables.published_table(board)
-        return [_table(table), fair_tables.published_legend(board)]
+        table, legend = fair_tables.published_table(board), fair_tables.published_legend(board)
+        return [_table(table), legend, *fair_tables.unfinished(board)]
     return [_board(board), *fair_tables.legend(board, marks="With a star")]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from memohop.bench.effects import MARGIN, Effect
 from memohop.bench.leaderboard import PUBLISHED, Leaderboard, family_of, kind_of
+from memohop.bench.measured import Measured
 from memohop.bench.statistics import ALPHA
 from memohop.bench.tuned import TunedCell
 from memohop.data.datasets.registry import describe
@@ -19,6 +20,8 @@ NOTHING = "-"
 
 LABELS = "\N{DAGGER}"
 """Marks models that take training labels as input."""
+
+_TAKES_LABELS = f"{LABELS} takes training labels as input."
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,10 @@ def published_table(board: Leaderboard) -> HtmlTable:
                     HtmlCell(NOTHING)
                     if one is None
                     else HtmlCell(
-                        f"{one.mean:.2f}", (one.model,), one.mean, beside=plus_minus(one.std)
+                        f"{one.mean:.2f}",
+                        (name_of(board.of_row[one.model]),),
+                        one.mean,
+                        beside=plus_minus(one.std),
                     )
                     for one in (with_memory, without)
                 ),
@@ -131,8 +137,14 @@ def published_legend(board: Leaderboard) -> str:
     return (
         "With memory and without: the model whose validation score is best. The one with memory is "
         f"above the best published figure or at most {MARGIN:g} point below it on {len(met)} of "
-        f"{len(known)} datasets" + (f": {', '.join(met)}." if met else ".")
+        f"{len(known)} datasets"
+        + (f": {', '.join(met)}." if met else ".")
+        + (f" {_TAKES_LABELS}" if any(map(_takes_labels, found.values())) else "")
     )
+
+
+def _takes_labels(found: Measured | None) -> bool:
+    return found is not None and found.axes.get("labels") == "memory"
 
 
 def cell_tables(board: Leaderboard) -> list[tuple[str, HtmlTable]]:
@@ -186,15 +198,14 @@ def legend(board: Leaderboard, *, marks: str) -> list[str]:
         _significance(marks),
     ]
     if any(cell.takes_labels for cell in board.of_row.values()):
-        texts.append(f"{LABELS} takes training labels as input.")
+        texts.append(_TAKES_LABELS)
     if board.comparison:
         texts.append(
             f"Average rank and mean: over {len(board.ranked)} datasets, for models that have a "
             "score on all of them; equals share a rank."
         )
-    if board.tuned.unfinished and not board.flawed:
-        names = ", ".join(board.tuned.unfinished)
-        texts.append(f"Not measured to the end yet, and left out: {names}.")
+    if not board.flawed:
+        texts += unfinished(board)
     if board.flawed:
         texts.append(
             "These data have a flaw, and scores on them mislead: "
@@ -202,6 +213,12 @@ def legend(board: Leaderboard, *, marks: str) -> list[str]:
             + "."
         )
     return texts
+
+
+def unfinished(board: Leaderboard) -> list[str]:
+    """A sentence on the datasets that are left out, if there are any."""
+    names = ", ".join(board.tuned.unfinished)
+    return [f"Not measured to the end yet, and left out: {names}."] if names else []
 
 
 def _significance(marks: str) -> str:

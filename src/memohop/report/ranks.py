@@ -11,13 +11,15 @@ from memohop.report.svg import escape, opening, text_at
 _ROW, _BAR = 19, 9  # height of a name and of a bar
 _LETTER = 0.64  # width of a letter over the size of the font, in wide fonts
 _NARROW = 500  # drawings below this width have smaller letters
+_LEAST = 60  # the width of an axis between names on both sides; with less, all are on the left
 
 
 def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | None = None) -> str:
     """The diagram as one ``<svg>`` element, which is also a whole file; the best is on the left.
 
-    The bars join models between which the comparison finds no difference. The line above the axis
-    is as long as Nemenyi's critical difference.
+    The better half of the names is on the left of the axis and the other half on the right, if
+    there is room. The bars join models between which the comparison finds no difference. The line
+    above the axis is as long as Nemenyi's critical difference.
 
     Args:
         found: What to draw.
@@ -27,24 +29,27 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
     """
     size = 13 if width >= _NARROW else 11
     side = (max(len(name) for name in found.models) + 5) * _LETTER * size + 10
+    both = width - 2 * side >= _LEAST
+    right = side if both else 2.0 * size
     lowest, highest = math.floor(min(found.ranks)), math.ceil(max(found.ranks))
-    scale = max(1, width - 2 * side) / max(1, highest - lowest)  # ranks may be equal, names long
+    # Ranks may be equal, and names long.
+    scale = max(1, width - side - right) / max(1, highest - lowest)
 
     def across(rank: float) -> float:
         return side + (rank - lowest) * scale
 
-    left = math.ceil(len(found.models) / 2)
+    left = math.ceil(len(found.models) / 2) if both else len(found.models)
     axis = 58
     names = axis + 16 + _BAR * len(found.cliques)
     height = names + _ROW * left + 8
     parts = [
         opening(title, width=width, height=height, ink=ink),
         f'<g fill="currentColor" stroke="none" font-size="{size}">',
-        *_ruler(found.critical_difference * scale, side, width),
+        *_ruler(found.critical_difference * scale, side, width, size),
         *_axis(range(lowest, highest + 1, math.ceil(2 * size / scale)), across, axis, highest),
     ]
     for i, (model, rank) in enumerate(zip(found.models, found.ranks, strict=True)):
-        # The better half goes left, the best on top; the other half right, the worst on top.
+        # On the left the best is on top, on the right the worst.
         on_left = i < left
         row = i if on_left else len(found.models) - 1 - i
         y, edge = names + _ROW * row + 8, side - 6 if on_left else width - side + 6
@@ -65,14 +70,15 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
     return "\n".join([*parts, "</g>", "</svg>"])
 
 
-def _ruler(length: float, side: float, width: int) -> Iterator[str]:
+def _ruler(length: float, side: float, width: int, size: int) -> Iterator[str]:
     """The critical difference; it may be longer than the axis but not than the drawing."""
     start = max(4.0, min(side, width - 4 - length))
     yield (
         f'<path d="M{start:.2f} 20v8m0-4h{min(length, width - 8):.2f}m0-4v8" fill="none" '
         'stroke="currentColor"/>'
     )
-    yield text_at(start, 13, "critical difference (Nemenyi)")
+    text = "critical difference (Nemenyi)"
+    yield text_at(min(start, width - 4 - len(text) * _LETTER * size), 13, text)
 
 
 def _axis(ranks: range, across: Callable[[float], float], y: float, highest: int) -> Iterator[str]:
