@@ -1,4 +1,4 @@
-r"""Outputs for validation nodes, of epochs that other validation nodes have chosen.
+"""Outputs for validation nodes, of epochs that other validation nodes have chosen.
 
 The epoch that counts is the best of hundreds on the validation nodes, so its score there is too
 high, by a point or two for a few hundred nodes. The validation nodes are therefore dealt to two
@@ -11,7 +11,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from memohop.training.rules import Rules
 from memohop.training.task import Task
 
 _VAL = 1
@@ -21,13 +20,12 @@ class CrossFit:
     """Keeps the outputs for validation nodes of every member, without reading from the host.
 
     Args:
-        rules: which epoch counts: that of the smallest loss, or that of the best score.
         task: the data.
         split: ``[B]``, the split of each member.
     """
 
-    def __init__(self, rules: Rules, task: Task, split: Tensor) -> None:
-        self._task, self._by_loss = task, rules.keep == "loss"
+    def __init__(self, task: Task, split: Tensor) -> None:
+        self._task = task
         dealt = [_deal(task.y, mask > 0) for mask in task.masks[:, _VAL]]
         size = max(len(rows) for rows, _ in dealt)
         self.rows = torch.stack([_padded(rows, size) for rows, _ in dealt])[split]
@@ -42,10 +40,10 @@ class CrossFit:
 
     def look(self, outputs: Tensor, running: Tensor) -> None:
         """Look at an epoch: outputs ``[B, N, C]``, and which members are ``running``, ``[B]``."""
-        merit = self._merit(outputs)
-        better = running[:, None] & (merit > self.best)
+        scores = self._task.objective.scores(outputs, self._task.y, self.halves)
+        better = running[:, None] & (scores > self.best)
         unknown = self.best == -torch.inf  # a half without nodes, or of one class, has no score
-        self.best.copy_(torch.where(better, merit, self.best))
+        self.best.copy_(torch.where(better, scores, self.best))
         taken = (better | (running[:, None] & unknown)).flip(1)  # by the other half
         chosen = torch.where(self.second, taken[:, 1:], taken[:, :1])
         index = self.rows[:, :, None].expand_as(self.outputs)
@@ -60,14 +58,6 @@ class CrossFit:
         self.counts = [self.counts[i] for i in index.tolist()]
         for name in ("rows", "second", "halves", "best", "outputs"):
             setattr(self, name, getattr(self, name)[index])
-
-    def _merit(self, outputs: Tensor) -> Tensor:
-        """What is to be large on each half, ``[B, 2]``."""
-        objective, y = self._task.objective, self._task.y
-        if not self._by_loss:
-            return objective.scores(outputs, y, self.halves)
-        losses = [objective.loss(outputs, y, half) for half in self.halves.unbind(1)]
-        return -torch.stack(losses, dim=1)
 
 
 def _deal(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -106,7 +106,7 @@ class Population:
             self.model.penalised = any(member.lam > 0 for member in members)
         split = per_member("split", torch.int64)
         self.masks = task.masks[split]
-        self.cross_fit = CrossFit(rules, task, split) if cross_fit else None
+        self.cross_fit = CrossFit(task, split) if cross_fit else None
         label_rate = self.model.label_rate if isinstance(self.model, NodeModel) else None
         self._withhold = None if label_rate is None else Dropout(1 - label_rate).to(device)
         if self._withhold is not None:
