@@ -98,9 +98,12 @@ def test_a_population_on_several_splits(crews, data):
     members = [Member(split=0, lam=0.1), Member(split=1, seed=4, dropout=0.2)]
     with in_float64():
         arguments = {"epochs": 12, "patience": 5, "options": {"labels": "memory"}}
+        arguments["cross_fit"] = True
         expected = train(several, "gcn+mmp", members, **arguments)
         found = in_parts(crews(2), several, "gcn+mmp", members, **arguments)
     assert_alike(found, expected, 1e-9)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one.val_outputs, other.val_outputs, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("decoupling", ["paper", "official"])

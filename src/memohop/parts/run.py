@@ -37,7 +37,7 @@ class PartsRun:
 
     Args:
         data, model, members, options, epochs, patience, rules, device, memory, features,
-            keep_models, progress: see :func:`memohop.training.train`.
+            keep_models, cross_fit, progress: see :func:`memohop.training.train`.
         partition: the blocks, one for each worker.
         checkpoints: the folder of the checkpoint, if there is one.
         capture: plays no part: steps that communicate are not captured.
@@ -60,6 +60,7 @@ class PartsRun:
         memory: int | None = None,
         features: str = "auto",
         keep_models: bool = False,
+        cross_fit: bool = False,
         capture: bool = True,
         states: str | None = None,
         recompute: bool = False,
@@ -88,6 +89,7 @@ class PartsRun:
             patience=patience,
             rules=rules,
             keep_models=keep_models,
+            cross_fit=cross_fit,
             device=str(device),
             memory=memory,
         )

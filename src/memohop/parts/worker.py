@@ -44,7 +44,7 @@ class Job:
         model: the id of a model, or a function that makes a network of this library.
         options: of the model, with its widths and the number of nodes, if it is an id.
         members: the runs.
-        epochs, patience, rules, keep_models, device, memory: see :func:`memohop.train`.
+        epochs, patience, rules, keep_models, cross_fit, device, memory: see :func:`memohop.train`.
         at_once: the members of a population; None to measure how many fit.
         dtype: PyTorch's default type.
     """
@@ -56,6 +56,7 @@ class Job:
     patience: int | None
     rules: Rules
     keep_models: bool
+    cross_fit: bool
     device: str
     memory: int | None
     at_once: int | None = None
@@ -143,6 +144,7 @@ class Worker:
             patience=job.patience,
             rules=job.rules,
             keep_models=job.keep_models,
+            cross_fit=job.cross_fit,
             vectorised=True if len(job.members) > 1 else None,
         )
 

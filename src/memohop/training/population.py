@@ -200,6 +200,11 @@ class Population:
         found = {"epoch": self.epoch, "curves": self.curves}
         found |= {f"state/{name or 'params'}": value for name, value in self._state().items()}
         found |= {f"kept/{name or 'params'}": value for name, value in self.kept.items()}
+        if self.cross_fit is not None:
+            found |= {
+                "crossed/best": self.cross_fit.best,
+                "crossed/outputs": self.cross_fit.outputs,
+            }
         for owner in ("optimiser", "schedule", "watch"):
             for name, value in vars(getattr(self, owner)).items():
                 if isinstance(value, Tensor) and value is not self.params:

@@ -258,7 +258,7 @@ class NetworkFamily:
             device=self.device,
             memory=self.memory,
             keep_models=True,
-            cross_fit=self.in_parts is None and not problem.ranks_few,
+            cross_fit=not problem.ranks_few,
             progress=lambda done, total: look(done / total),
             workers=self.in_parts,
         )
