@@ -56,9 +56,9 @@ class Job:
     patience: int | None
     rules: Rules
     keep_models: bool
-    cross_fit: bool
     device: str
     memory: int | None
+    cross_fit: bool = False
     at_once: int | None = None
     dtype: torch.dtype = field(default_factory=torch.get_default_dtype)
 
