@@ -35,6 +35,7 @@ DEGREE = 3.0
 
 _AS_IT_IS = Scale(0.0, 1.0)
 _MOST = 10_000  # channels or layers of a network
+_MANY = 10_000  # validation nodes, of which the best epoch is hardly luck
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +223,10 @@ class NetworkFamily:
         """The rules, with the epoch of the smallest loss where the best score would be luck."""
         return replace(self.rules, stop="loss", keep="loss") if problem.ranks_few else self.rules
 
+    def _crosses(self, problem: Problem) -> bool:
+        """Whether the best epoch would look better than it is: by score, on few nodes."""
+        return not problem.ranks_few and int(problem.masks.val[:, 0].sum()) < _MANY
+
     def _near(
         self, numbers: Mapping[str, float], generator: np.random.Generator
     ) -> dict[str, float]:
@@ -258,7 +263,7 @@ class NetworkFamily:
             device=self.device,
             memory=self.memory,
             keep_models=True,
-            cross_fit=not problem.ranks_few,
+            cross_fit=self._crosses(problem),
             progress=lambda done, total: look(done / total),
             workers=self.in_parts,
         )
