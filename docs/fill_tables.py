@@ -1,7 +1,7 @@
 """Writes the tables of the documents anew from the results: ``python docs/fill_tables.py``.
 
 What stands between ``<!-- memohop table fair ... -->`` and ``<!-- end -->`` is the output of that
-command; ``tests/report/test_fair_page.py`` sees to it that it stays so.
+command; ``tests/report/test_fair_documents.py`` sees to it that it stays so.
 """
 
 import re

@@ -23,7 +23,6 @@ from memohop.bench.tuned import Tuned
 from memohop.cli import main
 from memohop.report.page import Findings, report_page
 
-ROOT = Path(__file__).parents[2]
 PACKAGED = Path(memohop.__file__).parent / "results" / "fair.json"
 BACKBONES = ("gcn", "gat", "sage", "gin", "gatv2", "dir-gcn", "gcnii")
 MEMORY = ("+mmp", "+mmp labels=memory", "+mmp address=rows")
@@ -374,33 +373,3 @@ def test_what_is_not_measured_to_the_end_is_told(tuned):
     page = report_page(Findings(fair=replace(tuned, unfinished=("pubmed", "tolokers"))))
     assert "Not measured to the end yet, and left out: pubmed, tolokers." in page
     assert "Not measured to the end" not in report_page(Findings(fair=tuned))
-
-
-MARKS = re.compile(r"<!-- (memohop table fair[^>]*) -->\n(.*?)\n<!-- end -->", flags=re.S)
-DOCUMENTS = ["README.md", "docs/benchmarks/findings.md", "docs/benchmarks/index.md"]
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_tables_in_the_documents_are_those_of_the_command(name, capsys):
-    """What stands between these two marks is the output of the command in the first one."""
-    found = MARKS.findall((ROOT / name).read_text(encoding="utf-8"))
-    if not found:
-        pytest.skip(f"{name} has no fair table yet: it is not measured")
-    for command, shown in found:
-        assert main(command.split()[1:]) == 0
-        assert shown.strip() == capsys.readouterr().out.strip()
-
-
-def test_figures_in_the_text_are_in_the_tables(capsys):
-    """A figure with a decimal point in the text on the fair table is one that a command prints."""
-    if not PACKAGED.is_file():
-        pytest.skip("results/fair.json is not there yet: the fair table is not measured")
-    assert main(["table", "fair"]) == 0
-    known = set(re.findall(NUMBER, capsys.readouterr().out.replace(MINUS, "-")))
-    known |= {one.lstrip("+-") for one in known}
-    for name in DOCUMENTS:
-        document = (ROOT / name).read_text(encoding="utf-8")
-        for section in re.findall(r"<!-- fair -->(.*?)<!-- end of fair -->", document, flags=re.S):
-            told = MARKS.sub("", section).replace(MINUS, "-")
-            decimals = re.findall(r"(?<![\w.])[+-]?\d+\.\d+(?![\w.]*=)", told)
-            assert not [one for one in decimals if one not in known], name

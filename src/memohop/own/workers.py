@@ -142,13 +142,13 @@ class Workers:
         size = f"it takes about {in_units(whole)} in training"
         if fits:
             self.say(
-                f"{self.wanted} workers share the search, each with the whole graph: {size}, which "
-                "each of them has"
+                f"{self.wanted} workers share the search, each with the whole graph: {size}, and "
+                "each of them has that much"
             )
         else:
             self.say(
-                f"{self.wanted} workers share the graph, each with a block: {size}, which none of "
-                "them has; of the networks that use the graph, only those with memory are tried"
+                f"{self.wanted} workers share the graph, each with a block: {size}, more than "
+                "any of them has; of networks that use the graph, only those with memory are tried"
             )
         return fits
 

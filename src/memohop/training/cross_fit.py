@@ -1,9 +1,9 @@
 """Outputs for validation nodes, of epochs that other validation nodes have chosen.
 
 The epoch that counts is the best of hundreds on the validation nodes, so its score there is too
-high, by a point or two for a few hundred nodes. The validation nodes are therefore dealt to five
-groups, with the same shares of every class, and each group gets the outputs of the epoch that is
-best on the other four: their score is that of a network whose epoch was chosen without them.
+high, the more so the fewer they are. The validation nodes are therefore dealt to five groups, with
+the same shares of every class, and each group gets the outputs of the epoch that is best on the
+other four: their score is that of a network whose epoch was chosen without them.
 """
 
 from __future__ import annotations
