@@ -23,11 +23,14 @@ class Axis:
     Args:
         index: the indices, int64, in the order in which they are here.
         size: the length of the whole axis.
+
+    Attributes:
+        hashed: the pairs of tensors that had a mask, prepared for the next one.
     """
 
     def __init__(self, index: Tensor, size: int) -> None:
         self.index, self.size = index, size
-        self._pairs: dict[tuple[int, int], tuple[Tensor, Tensor | None]] = {}
+        self.hashed: dict[tuple[int, int], tuple[Tensor, Tensor | None]] = {}
 
     def pairs(self, outer: int, inner: int) -> tuple[Tensor, Tensor | None]:
         """Where the elements of a tensor ``[outer, axis, inner]`` lie in the whole one.
@@ -38,16 +41,13 @@ class Axis:
             The number of each pair, int32 and modulo 2**32, and None, if no pair is torn apart; or
             the number of each element's pair, and whether the element is its second.
         """
-        if (outer, inner) not in self._pairs:
-            device = self.index.device
-            rows = torch.arange(outer, device=device)[:, None] * self.size + self.index
-            width = inner // 2 if inner % 2 == 0 else inner
-            numbers = (rows.flatten()[:, None] * width + torch.arange(width, device=device)).ravel()
-            second = None
-            if inner % 2:
-                numbers, second = numbers >> 1, (numbers & 1).bool()
-            self._pairs[outer, inner] = wrapped(numbers), second
-        return self._pairs[outer, inner]
+        device = self.index.device
+        rows = torch.arange(outer, device=device)[:, None] * self.size + self.index
+        width = inner // 2 if inner % 2 == 0 else inner
+        numbers = (rows.flatten()[:, None] * width + torch.arange(width, device=device)).ravel()
+        if inner % 2 == 0:
+            return wrapped(numbers), None
+        return wrapped(numbers >> 1), (numbers & 1).bool()
 
 
 class Part(ABC):

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from memohop.nn.part import Part, current_part, wrapped
+from memohop.nn.part import Axis, Part, current_part, wrapped
 
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)  # signed, as int32 tensors multiply
 
@@ -160,19 +160,31 @@ def draw_masks(
 ) -> Tensor:
     """The scaled masks ``[places, B, *shape]`` of several members at several places."""
     count, first = torch.Size(shape).numel(), places[0]
-    numbers = tuple(place if isinstance(place, int) else place.number for place in places)
-    words = _words(numbers, keys.device)[:, None] ^ keys
+    words = _words(tuple(map(_number, places)), keys.device)[:, None] ^ keys
     if isinstance(first, int):
         halves = _hash(_numbers((count + 1) // 2, keys.device), words)[..., :count]
     else:
-        axis, outer, inner = first.part.axis(first.role, shape)
-        pairs, second = axis.pairs(outer, inner)
-        halves = _hash(_fold(pairs), words)
+        pairs, second = _local_numbers(*first.part.axis(first.role, shape))
+        halves = _hash(pairs, words)
         if second is not None:
             halves = torch.where(second, halves[..., 1::2], halves[..., ::2])
     mask = torch.empty(halves.shape, dtype=dtype, device=keys.device)
     torch.ge(halves, thresholds(rates)[:, None], out=mask)
     return mask.mul_((1 / (1 - rates)).to(dtype)[:, None]).unflatten(-1, shape)
+
+
+def rows_here(place: Place, shape: tuple[int, ...]) -> Tensor | None:
+    """Which rows of a matrix a process holds, int64; None if all, in their order.
+
+    Args:
+        place: of a mask of the matrix.
+        shape: of what is here of it.
+    """
+    if isinstance(place, int):
+        return None
+    axis, outer, _ = place.part.axis(place.role, shape)
+    assert outer == 1, f"{place.role}: {shape} is split along another axis than its rows"
+    return axis.index
 
 
 def _hash(numbers: Tensor, words: Tensor) -> Tensor:
@@ -193,15 +205,28 @@ def _numbers(count: int, device: torch.device) -> Tensor:
     return _fold(wrapped(torch.arange(count, device=device)))
 
 
+def _local_numbers(axis: Axis, outer: int, inner: int) -> tuple[Tensor, Tensor | None]:
+    """The same for a part of a tensor, and which of each pair an element is, if pairs are torn."""
+    if (outer, inner) not in axis.hashed:
+        pairs, second = axis.pairs(outer, inner)
+        axis.hashed[outer, inner] = _fold(pairs), second
+    return axis.hashed[outer, inner]
+
+
 @lru_cache(maxsize=64)
 def _words(places: tuple[int, ...], device: torch.device) -> Tensor:
     words = [place_words(place) for place in places]
     return torch.tensor(words, dtype=torch.int32, device=device)
 
 
-def place_words(place: int) -> tuple[int, int]:
+def place_words(place: Place) -> tuple[int, int]:
     """Two int32 constants per place (the steps of two Weyl sequences)."""
-    return _signed(place * 0x9E3779B9), _signed(place * 0x85EBCA6B)
+    number = _number(place)
+    return _signed(number * 0x9E3779B9), _signed(number * 0x85EBCA6B)
+
+
+def _number(place: Place) -> int:
+    return place if isinstance(place, int) else place.number
 
 
 def _mix(value: Tensor, middle: Tensor) -> Tensor:

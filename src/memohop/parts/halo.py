@@ -51,24 +51,25 @@ class Halo:
 
     def fetch(self, dense: Tensor) -> Tensor:
         """The rows that others need are sent, and those needed here come in."""
-        asked = self._side_by_side(dense.index_select(1, self.given))
-        came = self._apart(self.group.swap(asked, self.give, self.take), dense)
-        return torch.cat([came[:, : self.before], dense, came[:, self.before :]], dim=1)
+        asked = dense.new_empty(len(self.given), len(dense), dense.shape[-1])
+        for k, one in enumerate(dense):  # along the first axis, indices are several times as fast
+            torch.index_select(one, 0, self.given, out=asked[:, k])
+        came = self.group.swap(asked, self.give, self.take).transpose(0, 1)
+        rows, end = dense.new_empty(len(dense), self.size, dense.shape[-1]), self.before + self.own
+        rows[:, : self.before], rows[:, end:] = came[:, : self.before], came[:, self.before :]
+        rows[:, self.before : end] = dense
+        return rows
 
     def give_back(self, rows: Tensor) -> Tensor:
         """What was computed for the rows of others goes to them, and is added up there."""
-        end = self.before + self.own
-        of_others = torch.cat([rows[:, : self.before], rows[:, end:]], dim=1)
-        swapped = self.group.swap(self._side_by_side(of_others), self.take, self.give)
-        return rows[:, self.before : end].index_add(1, self.given, self._apart(swapped, rows))
-
-    @staticmethod
-    def _side_by_side(rows: Tensor) -> Tensor:
-        return rows.transpose(0, 1).flatten(1)
-
-    @staticmethod
-    def _apart(rows: Tensor, like: Tensor) -> Tensor:
-        return rows.unflatten(1, (len(like), like.shape[-1])).transpose(0, 1)
+        end, turned = self.before + self.own, rows.transpose(0, 1)
+        of_others = rows.new_empty(self.size - self.own, *turned.shape[1:])
+        of_others[: self.before], of_others[self.before :] = turned[: self.before], turned[end:]
+        came = self.group.swap(of_others, self.take, self.give)
+        sums = rows[:, self.before : end].clone(memory_format=torch.contiguous_format)
+        for k, one in enumerate(sums):
+            one.index_add_(0, self.given, came[:, k])
+        return sums
 
 
 class _Fetch(Operation):

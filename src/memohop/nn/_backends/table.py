@@ -56,6 +56,11 @@ def keeps_threads_busy(tensor: Tensor, *sizes: Any) -> bool:
     return len(tensor) >= torch.get_num_threads() or mapped
 
 
+def has_all_rows(tensor: Tensor, rows: Tensor | None = None) -> bool:
+    """Whether a mask covers the whole tensor: Triton's kernels count its elements from 0."""
+    return rows is None
+
+
 def has_even_rows(tensor: Tensor, *sizes: Any) -> bool:
     """The same for rows in which each hash decides two neighbours."""
     return tensor.shape[-1] % 2 == 0 and keeps_threads_busy(tensor)
@@ -149,11 +154,13 @@ TABLE: dict[str, list[Kernel]] = {
         Kernel("numba.kernels.pair_product_backward", "cpu", "pairs", keeps_threads_busy)
     ],
     "gated_update": [
-        Kernel("triton.gate_kernels.gated_update", "cuda", "gates", half=True),
+        Kernel("triton.gate_kernels.gated_update", "cuda", "gates", has_all_rows, half=True),
         Kernel("numba.gate_kernels.gated_update", "cpu", "gates", has_even_rows),
     ],
     "gated_update_backward": [
-        Kernel("triton.gate_kernels.gated_update_backward", "cuda", "gates", half=True),
+        Kernel(
+            "triton.gate_kernels.gated_update_backward", "cuda", "gates", has_all_rows, half=True
+        ),
         Kernel("numba.gate_kernels.gated_update_backward", "cpu", "gates", has_even_rows),
     ],
     "cosine": [Kernel("numba.gate_kernels.cosine", "cpu", "cosine", keeps_threads_busy)],

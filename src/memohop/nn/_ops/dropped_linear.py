@@ -11,8 +11,7 @@ from torch import Tensor
 from memohop.nn._backends.table import serve
 from memohop.nn._ops.dropped import dropped_members
 from memohop.nn._ops.operation import Operation
-from memohop.nn.part import current_part
-from memohop.nn.randomness import place_words
+from memohop.nn.randomness import Place, place_words, rows_here
 
 if TYPE_CHECKING:
     from memohop.nn.dropout import Dropout
@@ -29,9 +28,7 @@ def dropped_linear(
         weight: ``[C, D]``.
         bias: ``[C]``.
     """
-    kernel = None
-    if current_part() is None:  # kernels count positions from 0
-        kernel = serve("dropped_linear", values[None], len(weight))
+    kernel = serve("dropped_linear", values[None], len(weight))
     draw = dropout.draw() if kernel is not None and dropout.active else None
     if draw is None:
         return F.linear(dropout(values), weight, bias)
@@ -49,10 +46,11 @@ class _DroppedLinear(Operation):
         weight: Tensor,
         keys: Tensor,
         rates: Tensor,
-        place: int,
+        place: Place,
         kernel: Callable[..., Tensor],
     ) -> Tensor:
-        return kernel(values, weight, keys, rates, *place_words(place))
+        rows = rows_here(place, tuple(values.shape[1:]))
+        return kernel(values, weight, keys, rates, place_words(place), rows)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -64,8 +62,9 @@ class _DroppedLinear(Operation):
         values, weight, keys, rates = ctx.saved_tensors
         kernel = serve("dropped_linear_backward", values, weight.shape[1])
         if kernel is not None:
+            rows = rows_here(ctx.place, tuple(values.shape[1:]))
             words = place_words(ctx.place)
-            return *kernel(values, weight, keys, rates, *words, grads[0]), *[None] * 4
+            return *kernel(values, weight, keys, rates, words, rows, grads[0]), *[None] * 4
         of_values = dropped_members(grads[0] @ weight, keys, rates, ctx.place)
         of_weight = grads[0].mT @ dropped_members(values, keys, rates, ctx.place)
         return of_values, of_weight, *[None] * 4

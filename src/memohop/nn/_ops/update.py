@@ -17,7 +17,7 @@ from torch._functorch.utils import unwrap_dead_wrappers
 from memohop.nn._backends.table import in_plain_backward, serve
 from memohop.nn._ops.masks import keep_masks
 from memohop.nn._ops.operation import Operation, gradients
-from memohop.nn.randomness import Draw, LocalPlace, Place, draw_masks, place_words
+from memohop.nn.randomness import Draw, Place, draw_masks, place_words, rows_here
 
 Places = tuple[Place, Place]
 
@@ -82,7 +82,7 @@ class _GatedUpdate(Operation):
         kept: tuple[Tensor, ...] = (hidden.new_empty(len(hidden), 0),) * 4
         if (kernel := _serve("gated_update", hidden, places)) is not None:
             tensors = (t.contiguous() for t in (hidden, message, weight, bias))
-            return *kernel(*tensors, _drop(keys, rates, places), wants_memory), *kept
+            return *kernel(*tensors, _drop(hidden, keys, rates, places), wants_memory), *kept
         parts = (hidden, message)
         if places is not None:
             kept = _masked(hidden, message, keys, rates, places)
@@ -123,7 +123,7 @@ class _GatedUpdate(Operation):
         of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
         if kernel is not None and grads[2] is None:
             tensors = (t.contiguous() for t in (hidden, message, weight))
-            drop = _drop(keys, rates, ctx.places)
+            drop = _drop(hidden, keys, rates, ctx.places)
             return *kernel(*tensors, gates, of_hidden, grads[1], drop), *[None] * 4
         if ctx.places is None:
             kept = [None, None, hidden, message]
@@ -203,16 +203,18 @@ def _masked(
 
 
 def _serve(operation: str, hidden: Tensor, places: Places | None) -> Callable[..., Any] | None:
-    """The kernel; none for a part of a graph, since kernels count positions from 0."""
-    local = places is not None and isinstance(places[0], LocalPlace)
-    return None if local else serve(operation, hidden)
+    """The kernel, or None."""
+    return serve(operation, hidden, _rows(hidden, places))
 
 
-def _drop(keys: Tensor, rates: Tensor, places: Places | None) -> Any:
+def _rows(hidden: Tensor, places: Places | None) -> Tensor | None:
+    """The rows whose masks are drawn, if these are not all rows."""
+    return None if places is None else rows_here(places[0], tuple(hidden.shape[1:]))
+
+
+def _drop(hidden: Tensor, keys: Tensor, rates: Tensor, places: Places | None) -> Any:
     """The arguments of the kernels' dropout."""
     if places is None:
         return None
-    first, second = places
-    assert isinstance(first, int)
-    assert isinstance(second, int)
-    return keys.contiguous(), rates.contiguous(), place_words(first), place_words(second)
+    words = place_words(places[0]), place_words(places[1])
+    return keys.contiguous(), rates.contiguous(), *words, _rows(hidden, places)

@@ -15,13 +15,13 @@ _ROWS_AT_ONCE = 256  # a sum of sums is more exact than one long sum
 
 
 @jit
-def dropped_linear(first, last, values, weight, words, thresholds, scales, out):
+def dropped_linear(first, last, values, weight, words, thresholds, scales, rows, out):
     """The product of each row after dropout with each row of the weight."""
     nodes, width = values.shape[1:]
     mask = np.empty(width, np.float32)
     for k in range(first, last):
         for i in range(nodes):
-            draw(mask, i, words[k], thresholds[k], scales[k])
+            draw(mask, rows, i, words[k], thresholds[k], scales[k])
             row = values[k, i]
             for d in range(width):
                 mask[d] *= row[d]
@@ -45,7 +45,7 @@ def _add(sums, factor, row):
 
 @jit
 def dropped_linear_backward(
-    first, last, values, weight, words, thresholds, scales, grad, of_values, of_weight
+    first, last, values, weight, words, thresholds, scales, rows, grad, of_values, of_weight
 ):
     """The sums in ``of_weight`` start at zero; a node without gradient needs no mask."""
     nodes, width = values.shape[1:]
@@ -56,7 +56,7 @@ def dropped_linear_backward(
             ours, above = of_values[k, i], grad[k, i]
             ours[:] = Float(0)
             if _has_any(above):
-                draw(mask, i, words[k], thresholds[k], scales[k])
+                draw(mask, rows, i, words[k], thresholds[k], scales[k])
                 row = values[k, i]
                 for d in range(width):
                     left[d] = row[d] * mask[d]

@@ -19,8 +19,12 @@ def mix(value, middle):
 
 
 @jit
-def draw(mask, row, words, threshold, scale):
-    """A row of a mask with an even number of columns: scaled, or 0."""
+def draw(mask, rows, i, words, threshold, scale):
+    """A row of a mask with an even number of columns: scaled, or 0.
+
+    It is row i, or, if ``rows`` is not empty, row ``rows[i]``; positions wrap at 32 bits.
+    """
+    row = rows[i] if len(rows) else i
     key, middle = words[0], words[1]
     pairs, least = Index(len(mask) // 2), Int(threshold) << Int(16)
     before = Word(row) * Word(pairs)

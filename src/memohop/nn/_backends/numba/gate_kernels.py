@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from memohop.nn._backends.numba import gate_loops
-from memohop.nn._backends.numba.kernels import as_array, run_loop
+from memohop.nn._backends.numba.kernels import as_array, row_numbers, run_loop
 from memohop.nn.randomness import thresholds
 
-Drop = tuple[Tensor, Tensor, tuple[int, int], tuple[int, int]]
+Drop = tuple[Tensor, Tensor, tuple[int, int], tuple[int, int], Tensor | None]
 
 
 def gated_update(
@@ -93,7 +93,9 @@ def cosine_backward(
 
 def _drop_arrays(drop: Drop | None) -> tuple[Any, ...]:
     if drop is None:
-        return np.empty((0, 2, 2), np.uint32), np.empty(0, np.int16), np.empty(0, np.float32)
-    keys, rates, *places = drop
-    words = torch.stack([keys ^ keys.new_tensor(place) for place in places], dim=1)
-    return as_array(words).view(np.uint32), as_array(thresholds(rates)), as_array(1 / (1 - rates))
+        none = np.empty((0, 2, 2), np.uint32), np.empty(0, np.int16), np.empty(0, np.float32)
+        return *none, row_numbers(None)
+    keys, rates, *places, rows = drop
+    words = as_array(torch.stack([keys ^ keys.new_tensor(place) for place in places], dim=1))
+    scales = as_array(1 / (1 - rates))
+    return words.view(np.uint32), as_array(thresholds(rates)), scales, row_numbers(rows)

@@ -39,7 +39,7 @@ def _sigmoid(score):
 
 @jit
 def gated_update(
-    first, last, hidden, message, weight, bias, words, thresholds, scales, out, memory, gates
+    first, last, hidden, message, weight, bias, words, thresholds, scales, rows, out, memory, gates
 ):
     """Without words there are no masks; an empty memory array is not filled."""
     nodes, width = hidden.shape[1:]
@@ -47,8 +47,8 @@ def gated_update(
     for k in range(first, last):
         for i in range(nodes):
             if len(words):
-                draw(mask, i, words[k, 0], thresholds[k], scales[k])
-                draw(message_mask, i, words[k, 1], thresholds[k], scales[k])
+                draw(mask, rows, i, words[k, 0], thresholds[k], scales[k])
+                draw(message_mask, rows, i, words[k, 1], thresholds[k], scales[k])
             h, m = hidden[k, i], message[k, i]
             scores = _scores(h, m, mask, message_mask, weight[k], bias[k])
             keep, absorb, pass_on = _sigmoid(scores[0]), _sigmoid(scores[1]), _sigmoid(scores[2])
@@ -63,7 +63,7 @@ def gated_update(
 @jit
 def gated_update_backward(
     first, last, hidden, message, weight, gates, of_out, of_memory, words, thresholds, scales,
-    of_hidden, of_message, of_weight, of_bias,
+    rows, of_hidden, of_message, of_weight, of_bias,
 ):  # fmt: skip
     """The sums in ``of_weight`` and ``of_bias`` start at zero."""
     nodes, width = hidden.shape[1:]
@@ -73,8 +73,8 @@ def gated_update_backward(
     for k in range(first, last):
         for i in range(nodes):
             if len(words):
-                draw(mask, i, words[k, 0], thresholds[k], scales[k])
-                draw(message_mask, i, words[k, 1], thresholds[k], scales[k])
+                draw(mask, rows, i, words[k, 0], thresholds[k], scales[k])
+                draw(message_mask, rows, i, words[k, 1], thresholds[k], scales[k])
             h, m, gate, above = hidden[k, i], message[k, i], gates[k, i], of_out[k, i]
             of_score[0], of_score[1], of_score[2] = dot(above, h), dot(above, m), Float(0)
             if of_memory.shape[1]:

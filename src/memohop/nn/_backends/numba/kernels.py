@@ -145,13 +145,21 @@ def row_sums(values: Tensor, pattern: Pattern) -> Tensor:
 
 
 def dropped_linear(
-    values: Tensor, weight: Tensor, keys: Tensor, rates: Tensor, word1: int, word2: int
+    values: Tensor,
+    weight: Tensor,
+    keys: Tensor,
+    rates: Tensor,
+    words: tuple[int, int],
+    rows: Tensor | None,
 ) -> Tensor:
-    """Dropout of ``[B, N, D]`` and products with weights ``[B, C, D]``: ``[B, N, C]``."""
+    """Dropout of ``[B, N, D]`` and products with weights ``[B, C, D]``: ``[B, N, C]``.
+
+    The masks are those of a larger matrix's ``rows``, or those of a matrix of this size.
+    """
     out = values.new_empty(*values.shape[:2], weight.shape[1])
     run_loop(
         decision_loops.dropped_linear, values.numel(), len(out), values, weight,
-        *drop_arrays(keys, rates, word1, word2), out,
+        *drop_arrays(keys, rates, *words), row_numbers(rows), out,
     )  # fmt: skip
     return out
 
@@ -161,15 +169,15 @@ def dropped_linear_backward(
     weight: Tensor,
     keys: Tensor,
     rates: Tensor,
-    word1: int,
-    word2: int,
+    words: tuple[int, int],
+    rows: Tensor | None,
     grad: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The gradients of :func:`dropped_linear` in values and weight."""
     found = torch.empty(values.shape), torch.zeros(weight.shape)
     run_loop(
         decision_loops.dropped_linear_backward, values.numel(), len(values), values, weight,
-        *drop_arrays(keys, rates, word1, word2), grad, *found,
+        *drop_arrays(keys, rates, *words), row_numbers(rows), grad, *found,
     )  # fmt: skip
     return found
 
@@ -178,6 +186,11 @@ def drop_arrays(keys: Tensor, rates: Tensor, word1: int, word2: int) -> tuple[An
     """Dropout in the form that the loops take: words of the hash, thresholds and scales."""
     words = as_array(keys ^ keys.new_tensor([word1, word2])).view(np.uint32)
     return words, as_array(thresholds(rates)), as_array(1 / (1 - rates))
+
+
+def row_numbers(rows: Tensor | None) -> Any:
+    """Where the rows lie in a larger matrix, in the form that the loops take."""
+    return np.empty(0, np.int64) if rows is None else as_array(rows)
 
 
 def as_array(tensor: Tensor) -> Any:

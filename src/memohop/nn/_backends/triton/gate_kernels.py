@@ -124,7 +124,7 @@ def _gate_backward(
     )
 
 
-Drop = tuple[Tensor, Tensor, tuple[int, int], tuple[int, int]]
+Drop = tuple[Tensor, Tensor, tuple[int, int], tuple[int, int], None]
 
 
 def gated_update(
@@ -192,5 +192,5 @@ def gated_update_backward(
 def _drop_arguments(drop: Drop | None, stand_in: Tensor) -> tuple[Any, ...]:
     if drop is None:
         return stand_in, stand_in, 0, 0, 0, 0
-    keys, rates, first, second = drop
+    keys, rates, first, second = drop[:4]  # with all rows, see the table
     return keys, rates, *first, *second
