@@ -1,6 +1,6 @@
 """A graph in parts: how much faster several processes are, and how time grows with the arcs.
 
-    python benchmarks/parts.py speed --arcs 1e8 --processes 8,4,2,1
+    python benchmarks/parts.py speed --arcs 1e8 --processes 8,4,2,1 --apart
     python benchmarks/parts.py growth --arcs 1e6,3e6,1e7,3e7,1e8 --processes 1
     python benchmarks/parts.py both --arcs 1e6,3e6,1e7,3e7,1e8 --processes 8,4,2,1
 
@@ -11,7 +11,15 @@ evaluation. Every process computes with the same number of threads (``--threads`
 processes there are; only what is made once, before the clock starts, is made with all cores. The
 share of communication includes waiting for slower processes. The last loss is printed as a check:
 it is the same for any number of processes. ``both`` measures the speed on the largest graph, and
-the growth with the fewest processes. Needs PyTorch, NumPy and SciPy.
+the growth with the fewest processes.
+
+With ``--apart``, the speed has a control. The column ``apart`` tells how long an epoch takes if the
+same number of processes run side by side without sending anything, each on a graph of its own with
+an equal share of the arcs; it is that of the slowest. If it stays above the time of one process
+divided by their number, they compete for the machine, for example for the bandwidth of its RAM.
+What ``s/epoch`` is above it comes from the graph being in parts.
+
+Needs PyTorch, NumPy and SciPy; Numba's kernels are used if it is installed.
 """
 
 from __future__ import annotations
@@ -24,6 +32,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,6 +66,16 @@ class Shape(NamedTuple):
     def nodes(self) -> int:
         """How many nodes it has."""
         return self.arcs // self.degree
+
+
+class Run(NamedTuple):
+    """What to measure: processes that share a graph, or that have one each."""
+
+    shape: Shape
+    processes: int
+    epochs: int
+    threads: int
+    apart: bool
 
 
 class Timing(NamedTuple):
@@ -124,20 +143,22 @@ class Unchecked(Worker):
         pass
 
 
-def work(
-    rank: int, processes: int, meeting: str, shape: Shape, epochs: int, threads: int, answers: str
-) -> None:
-    """One process."""
+def work(number: int, run: Run, folder: str, ready: Barrier) -> None:
+    """One process; the first of each group leaves its timing in the folder."""
     began = time.perf_counter()
     keep_freed_ram()  # as the workers of ``memohop train`` do
-    torch.set_num_threads(max(1, CORES // processes))
-    group = Group.join("cpu", init_method=meeting, rank=rank, world_size=processes)
+    torch.set_num_threads(max(1, CORES // run.processes))
+    shape, rank, size, meeting = run.shape, number, run.processes, Path(folder, "meeting")
+    if run.apart:
+        shape, rank, size = shape._replace(arcs=shape.arcs // size), 0, 1
+        meeting = Path(folder, f"meeting {number}")
+    group = Group.join("cpu", init_method=f"file://{meeting}", rank=rank, world_size=size)
     options = {"in_channels": CHANNELS, "out_channels": CLASSES, "direction": "out"}
     job = Job(
         model="gcn+mmp",
         options=options,
         members=[Member(lam=0.1)],
-        epochs=epochs + 1,
+        epochs=run.epochs + 1,
         patience=None,
         rules=Rules(),
         keep_models=False,
@@ -145,39 +166,39 @@ def work(
         memory=None,
         at_once=1,
     )
-    worker = Unchecked(job, make_block(shape, rank, processes), group)
-    torch.set_num_threads(threads)
+    worker = Unchecked(job, make_block(shape, rank, size), group)
+    torch.set_num_threads(run.threads)
     worker.start(0)
     worker.advance(1)  # what is made once
-    group.gather(None)
+    ready.wait()
     set_up = time.perf_counter() - began
     before, sent, start = group.seconds, group.sent, time.perf_counter()
-    worker.advance(epochs)
-    seconds = (time.perf_counter() - start) / epochs
-    each = group.gather((group.seconds - before) / epochs)
-    volume = sum(group.gather((group.sent - sent) / epochs))
+    worker.advance(run.epochs)
+    seconds = (time.perf_counter() - start) / run.epochs
+    each = group.gather((group.seconds - before) / run.epochs)
+    volume = sum(group.gather((group.sent - sent) / run.epochs))
     if rank == 0:
         loss = float(worker.results()[0].loss_curve[-1])
-        share = sum(each) / processes / seconds
-        Path(answers).write_text(json.dumps([seconds, share, volume / 1e9, loss, set_up]))
+        found = Timing(seconds, sum(each) / size / seconds, volume / 1e9, loss, set_up)
+        Path(folder, f"{number}.json").write_text(json.dumps(found))
     group.leave()
 
 
 @cache
-def measure(shape: Shape, processes: int, epochs: int, threads: int, limit: float) -> Timing | None:
-    """One run in processes of its own; None if it fails or takes longer than the limit."""
+def measure(run: Run, limit: float) -> Timing | None:
+    """The slowest group of a run; None if one fails or takes longer than the limit."""
     with tempfile.TemporaryDirectory() as folder:
-        meeting, answers = Path(folder, "meeting").as_uri(), str(Path(folder, "answers"))
-        given = (processes, meeting, shape, epochs, threads, answers)
-        running = mp.spawn(work, given, nprocs=processes, join=False)
+        ready = mp.get_context("spawn").Barrier(run.processes)
+        running = mp.spawn(work, (run, folder, ready), nprocs=run.processes, join=False)
         end = time.monotonic() + limit
         try:
             while time.monotonic() < end:
                 if running.join(timeout=1):
-                    return Timing(*json.loads(Path(answers).read_text()))
-            print(f"no result of {processes} process(es) within {limit:g} s", flush=True)
+                    answers = Path(folder).glob("*.json")
+                    return max(Timing(*json.loads(answer.read_text())) for answer in answers)
+            print(f"no result of {run.processes} process(es) within {limit:g} s", flush=True)
         except (mp.ProcessRaisedException, mp.ProcessExitedException) as error:
-            print(f"{processes} process(es) failed: {error}", flush=True)
+            print(f"{run.processes} process(es) failed: {error}", flush=True)
         finally:
             for process in running.processes:
                 process.kill()
@@ -197,13 +218,27 @@ def speed(arguments: argparse.Namespace) -> None:
         return
     fewest = min(measured)
     alone = measured[fewest].seconds * fewest  # the fewest are taken to scale perfectly
-    heads = ("processes", "s/epoch", "speed-up", "communication", "GB sent", "loss")
-    print(" ".join(f"{head:>13}" for head in heads))
+    lines = [("processes", "s/epoch", "speed-up", "communication", "GB sent", "loss")]
     for processes, timing in measured.items():
-        print(
-            f"{processes:13} {timing.seconds:13.3f} {alone / timing.seconds:12.2f}x "
-            f"{timing.communication:13.1%} {timing.sent:13.2f} {timing.loss:13.6f}"
+        lines.append(
+            (
+                f"{processes}",
+                f"{timing.seconds:.3f}",
+                f"{alone / timing.seconds:.2f}x",
+                f"{timing.communication:.1%}",
+                f"{timing.sent:.2f}",
+                f"{timing.loss:.6f}",
+            )
         )
+    if arguments.apart:
+        controls = [
+            _measure(arguments, shape, processes, apart=True) if processes > 1 else timing
+            for processes, timing in measured.items()
+        ]
+        column = ("apart", *(f"{found.seconds:.3f}" if found else "-" for found in controls))
+        lines = [(*line, cell) for line, cell in zip(lines, column, strict=True)]
+    for line in lines:
+        print(" ".join(f"{cell:>13}" for cell in line))
 
 
 def growth(arguments: argparse.Namespace) -> None:
@@ -237,14 +272,17 @@ def both(arguments: argparse.Namespace) -> None:
     growth(arguments)
 
 
-def _measure(arguments: argparse.Namespace, shape: Shape, processes: int) -> Timing | None:
+def _measure(
+    arguments: argparse.Namespace, shape: Shape, processes: int, apart: bool = False
+) -> Timing | None:
     """A run of as many epochs as were asked for, and more of a graph on which they are short."""
     epochs = max(arguments.epochs, min(20, LONG // shape.arcs))
-    found = measure(shape, processes, epochs, arguments.threads, arguments.limit)
+    run = Run(shape, processes, epochs, arguments.threads, apart)
+    found = measure(run, arguments.limit)
     if found:
         print(
-            f"# {shape.arcs:,} arcs, {processes} process(es): {found.seconds:.3f} s/epoch over "
-            f"{epochs} epochs, after {found.set_up:.0f} s",
+            f"# {shape.arcs:,} arcs, {processes} process(es){', apart' if apart else ''}: "
+            f"{found.seconds:.3f} s/epoch over {epochs} epochs, after {found.set_up:.0f} s",
             flush=True,
         )
     return found
@@ -271,6 +309,9 @@ def main() -> None:
     parser.add_argument("--degree", type=int, default=40)
     parser.add_argument("--far", type=float, default=0.02, help="share of arcs that go anywhere")
     parser.add_argument("--window", type=int, default=1000, help="how far near neighbours are")
+    parser.add_argument(
+        "--apart", action="store_true", help="measure processes that do not share a graph, too"
+    )
     parser.add_argument("--limit", type=float, default=600, help="seconds for one run")
     arguments = parser.parse_args()
     parts[arguments.what](arguments)
