@@ -19,6 +19,7 @@ from memohop.bench.store import Store
 from memohop.bench.tuned import Tuned
 from memohop.cli import main
 from memohop.errors import DataError
+from memohop.report.page_tables import data_table
 from tiny_search import SEARCH
 from tiny_search import search_file as search_file
 from tiny_search import tiny_search as tiny_search
@@ -338,6 +339,20 @@ class TestResults:
         assert {cell.model for cell in Tuned.load(output).cells} == {"gcn+mmp"}  # mlp has changed
         assert main(["store", "export", str(path), "table1", "--add"]) == 2
         assert "--add is for searches" in capsys.readouterr().err
+
+    def test_data_of_no_known_digest_have_none(self, search_file, tmp_path, store, climb):
+        text = SEARCH.replace("on.digits.data = { splits = 3 }", "").replace("digits", "questions")
+        search_file.write_text(text, encoding="utf-8")
+        search = Experiment(str(search_file))
+        climb(search.cells(), store)
+        found, _ = export_tuned(store, search)
+        (source,) = found.sources
+        assert source.datasets["questions"] == ""
+        assert len(source.datasets["csbm"]) == 32
+        found.save(tmp_path / "search.json")
+        assert Tuned.load(tmp_path / "search.json") == found
+        (row,) = (row for row in data_table([found]).rows if row[0].text == "questions")
+        assert row[1].text == "not recorded"
 
     def test_a_file_gives_back_what_was_saved(self, tuned, tmp_path):
         tuned.save(tmp_path / "search.json")

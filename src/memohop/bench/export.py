@@ -91,7 +91,8 @@ def export_tuned(
             continue
         run, source = runs[last[0].id]
         _, digests = sources.setdefault(run.source, (source, {}))
-        digests[first.dataset] = digest(run.content["data"]["files"])
+        files = run.content["data"]["files"]
+        digests[first.dataset] = "" if None in files.values() else digest(files)
         drawn.setdefault(space, Drawn.of(first.drawn))
         found.append(
             TunedCell(

@@ -73,7 +73,7 @@ _COLUMNS = Row.__struct_fields__
 class Source(msgspec.Struct, frozen=True):
     """Where rows were made: versions of the packages that matter, processor or GPU, and commit.
 
-    ``datasets`` has the digest of each dataset's files.
+    ``datasets`` has the digest of each dataset's files, empty if that of a file is not known.
     """
 
     versions: dict[Name, Text]

@@ -93,13 +93,14 @@ class Settings(Numbers):
         return whole_number("data.splits", self.data.get("splits", default), least=1)
 
     def data_key(self, dataset: str) -> dict[str, Any]:
-        """Everything the data depends on, with the digests of its files."""
+        """Everything the data depends on, with the digests of its files, None where unknown."""
+        files: dict[str, str | None]
         if is_folder(dataset):
             from memohop.data.prepared import open_prepared
 
             files = {dataset: open_prepared(dataset, check=False).digest}
         else:
-            files = {path: known_digests()[path] for path in describe(dataset).files}
+            files = {path: known_digests().get(path) for path in describe(dataset).files}
         key: dict[str, Any] = {
             "dataset": dataset,
             "files": files,

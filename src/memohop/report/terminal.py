@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgres
 from rich.table import Table
 from rich.text import Text
 
+from memohop.data.datasets.fetch import without_digest
 from memohop.printable import printable
 from memohop.training.metrics import METRICS
 from memohop.training.numbers import NUMBERS
@@ -107,7 +108,9 @@ def listing(infos: Iterable[DatasetInfo]) -> Table:
     table.add_column("what it is", overflow="fold")
     for info in infos:
         numbers = [str(getattr(info, name)) for name in counts]
-        table.add_row(info.id, *numbers, f"{info.homophily:.3f}", info.metric, info.description)
+        digits = 2 if without_digest(info.files) else 3  # as published, or measured here
+        homophily = f"{info.homophily:.{digits}f}"
+        table.add_row(info.id, *numbers, homophily, info.metric, info.description)
     return table
 
 

@@ -1,4 +1,4 @@
-"""Downloads the published files and checks every one by its SHA-256."""
+"""Downloads the published files and checks them by their SHA-256."""
 
 from __future__ import annotations
 
@@ -33,36 +33,53 @@ def locate(
 
     A local folder, ``root`` or else the environment variable ``MEMOHOP_DATA``, is used as it is
     and never written to. Without one, missing or damaged files are downloaded into the user's
-    cache folder. The digests are checked either way, and a failure is a :class:`DataError`.
+    cache folder. The digests are checked either way, and a failure is a :class:`DataError`. A
+    file whose digest is not known is never downloaded; from a local folder it is taken unchecked.
 
     Args:
         paths: Paths below the data folder, as listed in :attr:`DatasetInfo.files`.
         root: A local folder with these files; nothing is downloaded.
         progress: Show a progress bar on standard error while downloading.
     """
+    digests, folder, paths = known_digests(), local_folder(root), list(paths)
+    if folder is not None:
+        for path in paths:
+            _check(folder, path, digests.get(path))
+        return folder
+    if unknown := without_digest(paths):
+        raise DataError(how_to_get(unknown[0]))
+    return _download({path: digests[path] for path in paths}, progress=progress)
+
+
+def local_folder(root: str | os.PathLike[str] | None = None) -> Path | None:
+    """``root``, or else the folder that the environment names; None if there is neither."""
     if root is not None and not isinstance(root, str | os.PathLike):
         raise UsageError(f"root={root!r} is no folder; give its path")
-    digests, expected = known_digests(), {}
-    for path in paths:
-        if path not in digests:
-            raise UsageError(f"no digest is known for {path!r}; the known files are in files.txt")
-        expected[path] = digests[path]
     local = root or os.environ.get(ENVIRONMENT)
-    if local:
-        folder = Path(local).expanduser()
-        for path, digest in expected.items():
-            _check(folder, path, digest)
-        return folder
-    return _download(expected, progress=progress)
+    return Path(local).expanduser() if local else None
 
 
 @cache
 def known_digests() -> dict[str, str]:
-    """The SHA-256 of every file that can be located, by its path below the data folder."""
+    """The SHA-256 of every file that can be downloaded, by its path below the data folder."""
     listed = resources.files("memohop.data.datasets").joinpath("files.txt")
     text = listed.read_text(encoding="utf-8")
     entries = (line.split() for line in text.splitlines() if not line.startswith("#"))
     return dict(entry for entry in entries if entry)
+
+
+def without_digest(paths: Iterable[str]) -> list[str]:
+    """Those of the files whose SHA-256 is not known."""
+    return [path for path in paths if path not in known_digests()]
+
+
+def how_to_get(path: str) -> str:
+    """What to do for a file whose SHA-256 is not known."""
+    return (
+        f"{path} is not downloaded, since no SHA-256 is known to check it by; copy it from "
+        f"{address(path)} to FOLDER/{path}, and name that FOLDER with --data, root= or "
+        f"{ENVIRONMENT}"
+    )
 
 
 def address(path: str) -> str:
@@ -71,11 +88,13 @@ def address(path: str) -> str:
     return ADDRESSES[prefix] + path.removeprefix(prefix)
 
 
-def _check(folder: Path, path: str, digest: str) -> None:
-    remedy = (
-        f"copy it again from {address(path)}, or leave out the local folder "
-        f"(--data, root= and {ENVIRONMENT}) to have it downloaded"
-    )
+def _check(folder: Path, path: str, digest: str | None) -> None:
+    remedy = f"copy it from {address(path)}"
+    if digest is not None:
+        remedy += (
+            f", or leave out the local folder (--data, root= and {ENVIRONMENT}) to have it "
+            "downloaded"
+        )
     try:
         content = (folder / path).read_bytes()
     except OSError as error:
@@ -83,7 +102,7 @@ def _check(folder: Path, path: str, digest: str) -> None:
             f"the data folder {folder} has no readable {path} ({error.strerror}); {remedy}"
         ) from error
     found = hashlib.sha256(content).hexdigest()
-    if found != digest:
+    if digest is not None and found != digest:
         raise DataError(
             f"{folder / path} is not the published file: its SHA-256 is {found} "
             f"({len(content)} bytes) and not {digest}; {remedy}"

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from memohop.data import synthetic
-from memohop.data.datasets.fetch import locate
+from memohop.data.datasets.counts import check_counts
+from memohop.data.datasets.fetch import locate, without_digest
 from memohop.data.datasets.geom_gcn import read_geom_gcn
 from memohop.data.datasets.latent import PublishedNeighbours, published_file
 from memohop.data.datasets.planetoid import read_planetoid
@@ -40,7 +41,9 @@ def load(
     Args:
         name: One of :func:`memohop.datasets`.
         root: A local folder with the files, instead of a download; see
-            :func:`memohop.data.datasets.fetch.locate`.
+            :func:`memohop.data.datasets.fetch.locate`. Of a file whose SHA-256 is not known, what
+            it holds is compared with what was published; see
+            :func:`memohop.data.datasets.counts.check_counts`.
         features: ``raw`` as published; ``row`` with each row divided by its sum (the sum of the
             absolute values, if some are negative; a row of zeros stays as it is); or ``scaled``
             with all of them divided by the root mean square of those that are not 0.
@@ -73,6 +76,8 @@ def load(
     else:
         folder = locate(info.files, root=root, progress=progress)
         data = _read(info, folder, public=split == "public")
+        if without_digest(info.files):
+            check_counts(data, info, folder)
         if split in SPLITS:
             data.train_mask, data.val_mask, data.test_mask = make_splits(split, data.y, **options)
     if features == "row":

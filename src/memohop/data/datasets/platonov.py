@@ -1,4 +1,4 @@
-"""Reads the archives of Platonov et al.: the Wikipedia graphs, Minesweeper and Tolokers."""
+"""Reads the archives of Platonov et al.: the Wikipedia graphs and their own five."""
 
 from __future__ import annotations
 
