@@ -132,7 +132,7 @@ def test_an_interrupted_search_keeps_what_it_has():
 
 def test_without_time_for_any_model_there_is_an_error():
     with pytest.raises(UsageError, match="time=0 is too short"):
-        classifier(models=["lightgbm"], time=0, trials=None).fit(tiny_problem().x, labels())
+        classifier(models=["mlp"], time=0, trials=None).fit(tiny_problem().x, labels())
 
 
 def test_a_ranking_needs_both_classes_in_each_part():
