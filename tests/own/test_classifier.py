@@ -130,9 +130,17 @@ def test_an_interrupted_search_keeps_what_it_has():
     assert np.isfinite(said).all()
 
 
-def test_without_time_for_any_model_there_is_an_error():
+def test_without_time_for_any_model_there_is_an_error(monkeypatch):
+    nothing = Search([], [], "time", 0.1)  # of workers that did not answer in time
+    monkeypatch.setattr("memohop.own.estimator.search_with", lambda *given, **more: nothing)
     with pytest.raises(UsageError, match="time=0 is too short"):
-        classifier(models=["lightgbm"], time=0, trials=None).fit(tiny_problem().x, labels())
+        classifier(time=0, trials=None).fit(tiny_problem().x, labels())
+
+
+@pytest.mark.parametrize("name", ["linear", "lightgbm", "mlp"])
+def test_the_shortest_time_has_a_model_of_each_kind(name):
+    found = classifier(models=[name], time=0, trials=None).fit(tiny_problem().x, labels())
+    assert set(found.predict(tiny_problem().x)) <= set(labels())
 
 
 def test_a_ranking_needs_both_classes_in_each_part():

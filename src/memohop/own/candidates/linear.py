@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -14,14 +13,13 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
-from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.candidates.family import Setting
 from memohop.own.candidates.logistic import logistic_regression
-from memohop.own.candidates.view_family import ViewFamily
+from memohop.own.candidates.view_family import Learned, ViewFamily
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem, check_width
 from memohop.own.saved import Saved, Sizes, as_tensors
 from memohop.own.views import View
-from memohop.training import Enough
 
 _FIRST = (1.0, 0.1, 10.0, 0.01, 100.0)
 _RANGE = (1e-4, 1e4)
@@ -80,40 +78,14 @@ class LinearFamily(ViewFamily):
         freedoms = np.clip(best.numbers["freedom"] * factors, *_RANGE).tolist()
         return [Setting(self.id, options, {"freedom": freedom}) for freedom in freedoms]
 
-    def fit(
+    def learn(
         self,
-        problem: Problem,
-        settings: Sequence[Setting],
-        splits: Sequence[int],
-        *,
-        keep: bool = False,
-        look: Look = lambda share: None,
-    ) -> Fits:
-        """Fit them one after the other."""
-        view, found = self.view(problem, settings[0]), no_fits(settings)
-        total = len(settings) * len(splits)
-        try:
-            for split in splits:
-                features = self.features(problem, settings[0], split)
-                for fits, setting in zip(found, settings, strict=True):
-                    ask = partial(look, sum(map(len, found)) / total)
-                    part = self._solve(view, problem, features, setting, split, ask)
-                    kept = part if keep else None
-                    fits[split] = fitted(kept, problem, split, features, part.of_features)
-                    look(sum(map(len, found)) / total)
-        except Enough:
-            pass
-        return found
-
-    def _solve(
-        self,
-        view: View,
         problem: Problem,
         features: Matrix,
         setting: Setting,
         split: int,
         look: Callable[[], None],
-    ) -> Linear:
+    ) -> Learned:
         """The weights, for features that are first divided by their largest value."""
         train = problem.masks.train[problem.labelled, split]
         scaler, freedom = MaxAbsScaler(), setting.numbers["freedom"]
@@ -123,8 +95,9 @@ class LinearFamily(ViewFamily):
         else:
             model = Ridge(alpha=1 / freedom).fit(x, y)
             weight, bias = model.coef_[None], np.atleast_1d(model.intercept_)
-        scaled = (weight / scaler.scale_).T
-        return Linear(view, np.ascontiguousarray(scaled, np.float32), bias.astype(np.float32))
+        scaled = np.ascontiguousarray((weight / scaler.scale_).T, np.float32)
+        part = Linear(self.view(problem, setting), scaled, bias.astype(np.float32))
+        return part, part.of_features
 
     def _classify(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -15,9 +15,9 @@ from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
 
 from memohop.errors import UsageError
-from memohop.own.candidates.family import Fits, Look, Setting, fitted, no_fits
+from memohop.own.candidates.family import Setting
 from memohop.own.candidates.tree_text import END, check_trees
-from memohop.own.candidates.view_family import ViewFamily
+from memohop.own.candidates.view_family import SMALL, Learned, ViewFamily
 from memohop.own.folds import Mask
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem, check_width
@@ -27,7 +27,6 @@ from memohop.training import Enough
 
 _ROUNDS = 2000  # at most; early stopping ends nearly all fits sooner
 _PATIENCE = 50
-_SMALL = 10_000  # rows
 _FEWEST = 20  # rounds that are made even if time is up
 _NAMES = ("learning_rate", "num_leaves", "min_data_in_leaf", "feature_fraction", "lambda_l2")
 _FIRST = (
@@ -62,7 +61,7 @@ class Trees:
 
     def of_features(self, features: Matrix) -> Outputs:
         """The same from features that are already made."""
-        return _outputs(self._booster, _taken(features), self.view.classes)
+        return _outputs(self._booster, features, self.view.classes)
 
     def contributions(self, features: Matrix) -> NDArray[np.float64]:
         """The contribution of each feature to logits or number, ``[rows, features, outputs]``.
@@ -119,43 +118,16 @@ class TreeFamily(ViewFamily):
             found.append(Setting(self.id, options, numbers))
         return found
 
-    def fit(
-        self,
-        problem: Problem,
-        settings: Sequence[Setting],
-        splits: Sequence[int],
-        *,
-        keep: bool = False,
-        look: Look = lambda share: None,
-    ) -> Fits:
-        """Fit them one after the other: LightGBM itself uses all threads."""
-        view, found = self.view(problem, settings[0]), no_fits(settings)
-        jobs = [(split, index) for split in splits for index in range(len(settings))]
-        features: Matrix | None = None
-        try:
-            for done, (split, index) in enumerate(jobs):
-                look(done / len(jobs))
-                if index == 0:
-                    features = _taken(self.features(problem, settings[0], split))
-                assert features is not None
-                ask = partial(look, done / len(jobs))
-                booster = self._boost(problem, features, settings[index], split, ask)
-                say = partial(_outputs, booster, classes=problem.classes)
-                part = Trees(view, booster.model_to_string()) if keep else None
-                found[index][split] = fitted(part, problem, split, features, say)
-        except Enough:
-            pass
-        return found
-
-    def _boost(
+    def learn(
         self,
         problem: Problem,
         features: Matrix,
         setting: Setting,
         split: int,
         look: Callable[[], None],
-    ) -> lightgbm.Booster:
+    ) -> Learned:
         """Add trees until the validation loss has not fallen for a while."""
+        features = _taken(features)
 
         def chosen(mask: Mask, reference: lightgbm.Dataset | None = None) -> lightgbm.Dataset:
             rows = mask[problem.labelled, split]
@@ -177,7 +149,7 @@ class TreeFamily(ViewFamily):
             "num_threads": _threads(features.shape[0]),
             "verbosity": -1,
         }
-        return lightgbm.train(
+        booster = lightgbm.train(
             parameters,
             data,
             num_boost_round=_ROUNDS,
@@ -187,6 +159,8 @@ class TreeFamily(ViewFamily):
                 partial(_ask, look),
             ],
         )
+        part = Trees(self.view(problem, setting), booster.model_to_string())
+        return part, partial(_outputs, booster, classes=problem.classes)
 
 
 def _ask(look: Callable[[], None], environment: lightgbm.callback.CallbackEnv) -> None:
@@ -202,8 +176,8 @@ def _ask(look: Callable[[], None], environment: lightgbm.callback.CallbackEnv) -
 
 
 def _threads(rows: int) -> int:
-    """One thread for a small table, where threads would wait more than work."""
-    return 1 if rows < _SMALL else torch.get_num_threads()
+    """One thread for a small table, where several would wait more than work."""
+    return 1 if rows < SMALL else torch.get_num_threads()
 
 
 def _goal(classes: int) -> dict[str, Any]:
@@ -215,7 +189,8 @@ def _goal(classes: int) -> dict[str, Any]:
 
 
 def _outputs(booster: lightgbm.Booster, features: Matrix, classes: int) -> Outputs:
-    found = np.asarray(booster.predict(features, num_threads=_threads(features.shape[0])))
+    taken = _taken(features)
+    found = np.asarray(booster.predict(taken, num_threads=_threads(taken.shape[0])))
     if classes == 2:
         found = np.stack([1 - found, found], axis=1)
     return found.reshape(len(found), -1).astype(np.float32)

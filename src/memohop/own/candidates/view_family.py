@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
+import torch
 
-from memohop.own.candidates.family import Setting
+from memohop.own.candidates.family import Fits, Look, Part, Setting, fitted, no_fits
 from memohop.own.neighbourhood import Matrix
-from memohop.own.problem import Problem
+from memohop.own.problem import Outputs, Problem
 from memohop.own.views import Sees, View
+from memohop.training import Enough
 
 _OTHER = 0.2  # share of variations with other means
+SMALL = 10_000
+"""Rows of a table below which one thread is quicker than several."""
+
+Learned = tuple[Part, Callable[[Matrix], Outputs]]
+"""A fitted model, and its outputs for features."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,70 @@ class ViewFamily(ABC):
             return [{}]
         return [{"means": "numbers"}, {"means": "all"}]
 
+    def fit(
+        self,
+        problem: Problem,
+        settings: Sequence[Setting],
+        splits: Sequence[int],
+        *,
+        keep: bool = False,
+        look: Look = lambda share: None,
+    ) -> Fits:
+        """Fit them, on several splits at the same time if the table is small.
+
+        On a large one, each fit has all threads, and there is only one copy of its features.
+        """
+        found, one_at_a_time, ended = no_fits(settings), Lock(), Event()
+
+        def ask() -> None:
+            with one_at_a_time:
+                if ended.is_set():
+                    raise Enough
+                look(sum(map(len, found)) / (len(settings) * len(splits)))
+
+        def fit_on(split: int) -> None:
+            with one_at_a_time:  # what all splits have in common is made once
+                features = self.features(problem, settings[0], split)
+            for fits, setting in zip(found, settings, strict=True):
+                if any(found):
+                    ask()
+                part, say = self.learn(problem, features, setting, split, ask)
+                fits[split] = fitted(part if keep else None, problem, split, features, say)
+
+        with ThreadPoolExecutor(threads_of(problem)) as pool:
+            try:
+                for done in [pool.submit(fit_on, split) for split in splits]:
+                    done.result()
+            except Enough:
+                pass
+            finally:
+                ended.set()  # for threads that are still at work, after Ctrl-C for example
+        return found
+
     @abstractmethod
     def starts(self) -> list[Mapping[str, float]]:
         """The numbers of the first settings, the most promising first."""
+
+    @abstractmethod
+    def learn(
+        self,
+        problem: Problem,
+        features: Matrix,
+        setting: Setting,
+        split: int,
+        look: Callable[[], None],
+    ) -> Learned:
+        """Fit one setting to the training nodes of a split.
+
+        Args:
+            problem: The problem to fit it on.
+            features: The features of the labelled nodes.
+            setting: The setting.
+            split: The split.
+            look: Called now and then; if it raises ``Enough``, the model so far counts.
+        """
+
+
+def threads_of(problem: Problem) -> int:
+    """How many splits are fitted at the same time."""
+    return torch.get_num_threads() if len(problem.labelled) < SMALL else 1
