@@ -19,6 +19,7 @@ from memohop.bench.statistics import (
     corrected_t_test,
     critical_difference,
     holm,
+    wilcoxon,
 )
 
 # Table 6 of Demšar (2006): area under the curve of four decision trees on 14 datasets, times 1000.
@@ -101,6 +102,14 @@ def test_wilcoxon_counts_all_signs_with_ties_and_zeros_too():
         for i, j in found.p
     ]
     assert list(found.p.values()) == pytest.approx(holm(by_hand), abs=1e-12)
+
+
+@pytest.mark.parametrize("datasets", [5, 14])
+def test_wilcoxon_is_that_of_scipy(datasets):
+    whole = np.random.default_rng(2).integers(-3, 4, size=(6, datasets)).astype(float)
+    whole[0] = 0
+    by_scipy = [stats.wilcoxon(row, zero_method="zsplit").pvalue for row in whole[1:]]
+    assert wilcoxon(whole).tolist() == pytest.approx([1.0, *by_scipy], abs=1e-12)
 
 
 def test_models_that_always_differ_are_told_apart_when_there_are_enough_datasets():
