@@ -97,6 +97,14 @@ def test_one_candidate_where_one_is_wanted(problem):
     assert alone.val == pytest.approx(search.complete()[0].mean([0, 1]))
 
 
+def test_a_candidate_whose_models_were_forgotten_is_not_chosen(problem):
+    best = candidate(problem, "best", np.ones(problem.nodes, bool))
+    best.fits = {split: replace(fit, part=None) for split, fit in best.fits.items()}
+    other = candidate(problem, "other", np.arange(problem.nodes) % 4 > 0)
+    found = choose(problem, Search([best, other], [0, 1], "time", 1.0))
+    assert [one.setting.family for one in found.candidates] == ["other"]
+
+
 def test_the_temperature_calibrates_on_validation(problem):
     """Right on three nodes of four, but as sure as if on 95 of 100."""
     right = np.zeros(60, dtype=bool)

@@ -12,6 +12,7 @@ import pytest
 from memohop.own import candidate
 from memohop.own.candidate import Candidate, best_few
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting
+from memohop.own.finish import choose
 from memohop.own.folds import make_masks
 from memohop.own.portfolio import search
 from memohop.own.problem import Problem
@@ -136,14 +137,23 @@ def test_without_any_time_the_search_ends(problem):
     assert (found.stopped, found.complete(), found.splits) == ("time", [], [])
 
 
-def test_models_that_may_be_chosen_are_kept_and_others_not(problem, monkeypatch):
-    class WithModels(Toy):
-        def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
-            fits = super().fit(problem, settings, splits, **options)
-            return [
-                {split: replace(fit, part=object()) for split, fit in one.items()} for one in fits
-            ]
+class WithModels(Toy):
+    """Its fits have models."""
 
+    def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
+        fits = super().fit(problem, settings, splits, **options)
+        return [{split: replace(fit, part=object()) for split, fit in one.items()} for one in fits]
+
+
+class OnlyFirst(WithModels):
+    """Has time for the first split alone."""
+
+    def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
+        fits = super().fit(problem, settings, splits, **options)
+        return [{split: fit for split, fit in one.items() if split == 0} for one in fits]
+
+
+def test_models_that_may_be_chosen_are_kept_and_others_not(problem, monkeypatch):
     monkeypatch.setattr(candidate, "_KEPT", 4)
     kinds = [WithModels("good", 0.9), WithModels("fair", 0.7)]
     found = search(problem, kinds, time=None, trials=6, seed=0)
@@ -155,16 +165,37 @@ def test_models_that_may_be_chosen_are_kept_and_others_not(problem, monkeypatch)
 @pytest.mark.parametrize(("good", "splits"), [(0.95, [0]), (0.65, [0, 1, 2])])
 def test_a_leader_without_all_splits_decides_only_if_it_is_clearly_better(good, splits):
     """A kind that had time for one split of three is better by 30 nodes of 100, or by none."""
-
-    class OnlyFirst(Toy):
-        def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
-            fits = super().fit(problem, settings, splits, **options)
-            return [{split: fit for split, fit in one.items() if split == 0} for one in fits]
-
     y = np.arange(400) % 2
     problem = tiny_problem(y=y, masks=make_masks(y, splits=3, seed=0))
     found = search(problem, [OnlyFirst("one", good), Toy("all", 0.65)], time=None, trials=1, seed=0)
     assert found.splits == splits
+
+
+@pytest.mark.parametrize("good", [0.95, 0.7, 0.65])
+def test_what_is_chosen_has_models_whichever_splits_decide(good, monkeypatch):
+    """Candidates with other splits than the leader's rank differently at the end."""
+
+    class Uneven(WithModels):
+        """Each setting is better on one of the splits."""
+
+        def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
+            found = []
+            for setting in settings:
+                (fits,) = super().fit(problem, [setting], splits, **options)
+                for split, fit in fits.items():
+                    if split == int(3 * setting.numbers["number"]):
+                        right = problem.y[problem.masks.val[:, split], None] == [0, 1]
+                        fits[split] = replace(fit, val=(0.8 * right + 0.1).astype(np.float32))
+                found.append(fits)
+            return found
+
+    monkeypatch.setattr(candidate, "_KEPT", 2)
+    y = np.arange(400) % 2
+    problem = tiny_problem(y=y, masks=make_masks(y, splits=3, seed=0))
+    kinds = [Uneven("uneven", 0.6), WithModels("even", 0.65), OnlyFirst("one", good)]
+    for seed in range(5):
+        found = search(problem, kinds, time=None, trials=6, seed=seed)
+        assert all(one.has_models for one in choose(problem, found).candidates)
 
 
 def test_the_best_few_are_of_several_kinds_as_long_as_there_are_some():

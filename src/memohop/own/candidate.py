@@ -45,6 +45,11 @@ class Candidate:
         found = [self.scores.get(split, -math.inf) for split in splits]
         return float(np.mean(found)) if found else -math.inf
 
+    @property
+    def has_models(self) -> bool:
+        """Whether its models are at hand: a search forgets those of candidates that fell behind."""
+        return all(fit.part is not None for fit in self.fits.values())
+
 
 @dataclass(eq=False)
 class Search:

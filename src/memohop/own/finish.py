@@ -53,12 +53,15 @@ class Chosen:
 def choose(problem: Problem, found: Search, *, single: bool = False) -> Chosen:
     """An ensemble of the best candidates by mean validation score, or the best one alone.
 
+    Only candidates whose models are at hand can be chosen: there may be no time to fit them again.
+
     Args:
         problem: The problem that the candidates were fitted on.
         found: The search.
         single: Whether to choose a single candidate.
     """
-    considered = found.complete()[:1] if single else best_few(found.complete())
+    ready = [one for one in found.complete() if one.has_models]
+    considered = ready[:1] if single else best_few(ready)
     weights = choose_weights(problem, considered, found.splits)
     weights = np.where(weights < _LEAST, 0, weights)
     kept = np.flatnonzero(weights)

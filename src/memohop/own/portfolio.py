@@ -283,17 +283,20 @@ class Run:
         They are those of the candidate with the most splits, unless the leader, which lacked time
         for all of them, is clearly better on the validation nodes of one: then they are its own.
         """
-        ranked = [one for one in self.ranked() if one.scores]
-        if not ranked:
+        if not self.deciding():
             return []
-        leader = ranked[0]
-        most = max(ranked, key=lambda one: len(one.scores))  # the first, so the best, of these
+        leader, most = self.deciding()
         shared = [split for split in leader.scores if split in most.scores]
         if leader is most or not shared:
             return sorted(most.scores)
         mask, fits = self.problem.masks.val[:, shared[0]], (leader.fits, most.fits)
         gap = paired_interval(self.problem, mask, *(fit[shared[0]].val for fit in fits))
         return sorted((leader if gap.above_zero else most).scores)
+
+    def deciding(self) -> list[Candidate]:
+        """The leader, and the best candidate of those with the most splits."""
+        ranked = [one for one in self.ranked() if one.scores]
+        return [ranked[0], max(ranked, key=lambda one: len(one.scores))] if ranked else []
 
     # The clock
 
@@ -322,8 +325,10 @@ class Run:
         return look
 
     def forget_models(self) -> None:
-        """Keep only the models of the leading candidates: there may be hundreds of others."""
-        ranked = self.ranked()
-        complete = [one for one in ranked if self.is_complete(one)]
-        for one in {*ranked} - {*best_few(ranked)} - {*best_few(complete)}:
+        """Keep only the models of candidates that may be chosen: there may be hundreds more."""
+        ranked, deciding = self.ranked(), self.deciding()
+        kept = {*best_few(ranked), *deciding}
+        for splits in [[*one.scores] for one in deciding]:
+            kept.update(best_few(sorted(ranked, key=lambda one: -one.mean(splits))))
+        for one in {*ranked} - kept:
             one.fits = {split: replace(fit, part=None) for split, fit in one.fits.items()}
