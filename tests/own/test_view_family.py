@@ -19,7 +19,7 @@ def threads(monkeypatch):
     """Sets how many splits are fitted at the same time."""
 
     def at_once(count):
-        monkeypatch.setattr(view_family, "threads_of", lambda problem: count)
+        monkeypatch.setattr(view_family, "splits_at_once", lambda problem: count)
 
     return at_once
 
@@ -65,6 +65,6 @@ def test_a_break_reaches_the_caller_and_ends_all_threads(threads):
 def test_a_large_table_is_fitted_split_by_split(monkeypatch):
     problem = tiny_problem(120)
     monkeypatch.setattr(view_family.torch, "get_num_threads", lambda: 7)
-    assert view_family.threads_of(problem) == 7
+    assert view_family.splits_at_once(problem) == 7
     monkeypatch.setattr(view_family, "SMALL", 10)
-    assert view_family.threads_of(problem) == 1
+    assert view_family.splits_at_once(problem) == 1

@@ -112,7 +112,7 @@ class ViewFamily(ABC):
                 part, say = self.learn(problem, features, setting, split, ask)
                 fits[split] = fitted(part if keep else None, problem, split, features, say)
 
-        with ThreadPoolExecutor(threads_of(problem)) as pool:
+        with ThreadPoolExecutor(splits_at_once(problem)) as pool:
             try:
                 for done in [pool.submit(fit_on, split) for split in splits]:
                     done.result()
@@ -146,6 +146,6 @@ class ViewFamily(ABC):
         """
 
 
-def threads_of(problem: Problem) -> int:
+def splits_at_once(problem: Problem) -> int:
     """How many splits are fitted at the same time."""
     return torch.get_num_threads() if len(problem.labelled) < SMALL else 1
