@@ -14,8 +14,9 @@ sage       GraphSAGE of stock PyG layers, a small grid
 A rival tries settings at random, each on a quarter of the labelled nodes, until half of its seconds
 are over, and fits the best to all labels.
 
-With ``--draw 3``, a fifth of the known labels, drawn by that number, is hidden instead: the labels
-of ``truth.csv`` stay unseen, and several draws say more than one.
+With ``--draws 1,2,3``, a fifth of the known labels, drawn by each number, is hidden instead: the
+labels of ``truth.csv`` stay unseen, and several draws say more than one; 0 is ``truth.csv``. How
+leads are judged on each graph and over all of them is told in ``lead.py``.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MaxAbsScaler
 from torch_geometric.nn import SAGEConv
+
+from lead import Lead, average, is_judged, lead
 
 _RARE = 0.1  # share of the rarer of two classes below which ranking counts, not accuracy
 _CODES = 100  # distinct strings of a column up to which each has a feature
@@ -323,7 +326,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--graphs", help="names of some of them, with commas between")
     parser.add_argument("--only", help="fit, lightgbm, linear or sage; all of them by default")
-    parser.add_argument("--draw", type=int, help="hide a fifth of the known labels instead")
+    parser.add_argument("--draws", default="0", help="numbers of draws, 0 for truth.csv")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, help="folder; what is there is not run again"
     )
@@ -333,32 +336,49 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         folders = sorted(path.parent for path in arguments.folder.glob("*/truth.csv"))
         folders = [folder for folder in folders if names is None or folder.name in names]
-        if arguments.draw is not None:
-            folders = [hide_others(folder, arguments.draw, Path(home)) for folder in folders]
-        compare(folders, arguments.only, arguments.seconds, arguments.output)
+        draws = [int(one) for one in arguments.draws.split(",")]
+        drawn = {
+            folder.name: [hide_others(folder, one, Path(home)) if one else folder for one in draws]
+            for folder in folders
+        }
+        compare(drawn, arguments.only, arguments.seconds, arguments.output)
 
 
-def compare(folders: list[Path], only: str | None, seconds: float, output: Path) -> None:
-    """Run what has not been run yet, and print a line for each contender."""
+def compare(drawn: dict[str, list[Path]], only: str | None, seconds: float, output: Path) -> None:
+    """Run what has not been run yet, and print a line for each contender, and the means."""
     print(f"{'graph':16} {'metric':9} {'model':9} {'score':>7} {'fit ahead by':>30} {'s':>5} tried")
-    for folder in folders:
-        case, fitted = read(folder), None
-        for name in ("fit", *(rival.name for rival in RIVALS)):
-            if only not in (None, name):
-                continue
-            path = output / f"{case.name}.{name}.npz"
-            if not path.exists():
-                run(case, folder, name, seconds, path)
-            with np.load(path) as found:
-                outputs, took, tried = found["outputs"], found["seconds"], found["tried"]
-                better = found["better"]
-            fitted = outputs if name == "fit" else fitted
-            gap = "" if fitted is None or name == "fit" else ahead(case, fitted, outputs)
-            score = 100 * case.score(outputs, case.truth)
-            line = f"{case.name:16} {case.metric:9} {name:9} {score:7.2f} {gap:>30} {took:5.0f}"
-            print(line, tried or "", flush=True)
-            if len(better):
-                print(f"  {', '.join(better)} significantly better than what fit kept", flush=True)
+    leads = {name: [ahead(one, only, seconds, output) for one in of] for name, of in drawn.items()}
+    judged = {name: [one for one in of if one is not None] for name, of in leads.items()}
+    for line in average({name: of for name, of in judged.items() if of}):
+        print(line)
+
+
+def ahead(folder: Path, only: str | None, seconds: float, output: Path) -> Lead | None:
+    """Everyone on one graph; how far ``fit`` is ahead of the best, None if that is not judged."""
+    case, fitted = read(folder), None
+    leads: list[Lead] = []
+    for name in ("fit", *(rival.name for rival in RIVALS)):
+        if only not in (None, name):
+            continue
+        path = output / f"{case.name}.{name}.npz"
+        if not path.exists():
+            run(case, folder, name, seconds, path)
+        with np.load(path) as found:
+            outputs, took, tried = found["outputs"], found["seconds"], found["tried"]
+            better = found["better"]
+        if name == "fit":
+            fitted = outputs
+        elif fitted is not None:
+            leads.append(lead(case.score, case.truth, fitted, outputs))
+        gap = leads[-1].text(is_judged(case.truth)) if name != "fit" and leads else ""
+        score = 100 * case.score(outputs, case.truth)
+        line = f"{case.name:16} {case.metric:9} {name:9} {score:7.2f} {gap:>30} {took:5.0f}"
+        print(line, tried or "", flush=True)
+        if len(better):
+            print(f"  {', '.join(better)} significantly better than what fit kept", flush=True)
+    if len(leads) < len(RIVALS) or not is_judged(case.truth):
+        return None
+    return min(leads, key=lambda one: one.percent)
 
 
 def run(case: Case, folder: Path, name: str, seconds: float, path: Path) -> None:
@@ -371,21 +391,6 @@ def run(case: Case, folder: Path, name: str, seconds: float, path: Path) -> None
         outputs, tried = rival.run(case, seconds)
     took = time.monotonic() - begin
     np.savez(path, outputs=outputs[case.hidden], seconds=took, tried=tried, better=better)
-
-
-def ahead(case: Case, one: np.ndarray, other: np.ndarray, resamples: int = 1000) -> str:
-    """How far one is ahead, in percent: 95 % interval and p-value, by resampling hidden nodes."""
-    draw, gaps = np.random.default_rng(0), []
-    for _ in range(resamples):
-        rows = draw.integers(len(case.truth), size=len(case.truth))
-        if case.classes and len(np.unique(case.truth[rows])) < 2:
-            continue
-        scores = [case.score(outputs[rows], case.truth[rows]) for outputs in (one, other)]
-        gaps.append(100 * (scores[0] - scores[1]))
-    low, high = np.percentile(gaps, [2.5, 97.5])
-    gap = 100 * (case.score(one, case.truth) - case.score(other, case.truth))
-    tail = min(np.mean(np.array(gaps) <= 0), np.mean(np.array(gaps) >= 0))
-    return f"{gap:+.2f} ({low:+.1f} to {high:+.1f}) p={min(2 * tail, 1):.3f}"
 
 
 if __name__ == "__main__":
