@@ -1,16 +1,19 @@
 """The first settings suit every kind of graph, and never come from the graph they are for."""
 
 import msgspec
+import numpy as np
 import pytest
 
 from made_up_search import SOURCE
 from memohop.bench.first_settings import first_settings
 from memohop.bench.tuned import Drawn, Tried, Tuned, TunedCell
 from memohop.cli import main
+from memohop.networks import build
 from memohop.own.candidates import learned, networks
 from memohop.own.candidates.learned import FirstSettings
 from memohop.own.candidates.networks import NetworkFamily
-from memohop.own.candidates.spaces import SPACES
+from memohop.own.candidates.spaces import SPACES, near_numbers
+from memohop.training import Member
 
 DIRECTED = Drawn(
     ("lr", "dropout", "hidden_channels", "direction"),
@@ -103,17 +106,34 @@ def test_the_command_writes_what_fit_reads(tmp_path, capsys, monkeypatch):
     problem = type(
         "P", (), {"neighbourhood": type("N", (), {"directed": False}), "has_columns": True}
     )
-    first = family.first(problem)
-    assert first[0].numbers == {"lr": 0.02, "dropout": 0.2, "lam": 0.0}
-    assert first[0].options == {"hidden_channels": 64, "direction": "undirected"}
-    assert [one.options for one in first[3:]] == [
-        options for options, _ in SPACES["gcn+mmp"].first(directed=False)
-    ]
+    first, own = family.first(problem), SPACES["gcn+mmp"].first(directed=False)
+    openers = SPACES["gcn+mmp"].openers
+    assert [one.options for one in first[:openers]] == [options for options, _ in own[:openers]]
+    assert first[openers].numbers == {"lr": 0.02, "dropout": 0.2, "lam": 0.0}
+    assert first[openers].options == {"hidden_channels": 64, "direction": "undirected"}
+    assert len(first) == len(own) + len(read.every["gcn+mmp"])
     assert main([*words, "--count", "0"]) == 2
 
 
-def test_those_of_the_package_can_be_read():
+def test_those_of_the_package_are_those_that_its_table_teaches():
+    assert learned.packaged() == first_settings(Tuned.load("fair"), SPACES)
+
+
+def test_a_dataset_is_judged_by_what_the_others_have_taught():
     found = learned.packaged()
-    if found is None:
-        pytest.skip("the package has no first settings yet: the fair table is not measured")
-    assert set(found.every) <= set(SPACES)
+    with learned.unseen("cora"):
+        without = found.of("gcn+mmp", directed=False)
+    of_others = [one.numbers for one in found.without["cora"]["gcn+mmp"]]
+    assert [numbers for _, numbers in without] == of_others
+    assert found.of("gcn+mmp", directed=False) != without
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("model", SPACES)
+def test_those_of_the_package_make_networks_and_can_be_varied(model, directed):
+    generator = np.random.default_rng(0)
+    for options, found in learned.packaged().of(model, directed=directed):
+        changed = SPACES[model].changed(options, generator, directed=directed)
+        for one in (options, changed):
+            assert build(model, 3, 2, num_nodes=5, **one) is not None
+        Member(**near_numbers(found, generator))

@@ -179,7 +179,7 @@ def test_numbers_close_by_stay_in_their_ranges():
 def test_what_is_for_directed_graphs_alone_is_not_tried_on_others():
     assert family("dir-gcn").first(tiny_problem()) == []
     one_way = tiny_problem(arcs=np.array([[0, 1], [1, 2]]))
-    assert len(family("dir-gcn").first(one_way)) == 2
+    assert family("dir-gcn").first(one_way)
 
 
 @pytest.mark.parametrize(("rare", "epoch"), [(20, "loss"), (500, "first")])

@@ -14,7 +14,7 @@ from memohop.own.candidate import Candidate, best_few
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting
 from memohop.own.finish import choose
 from memohop.own.folds import make_masks
-from memohop.own.portfolio import search
+from memohop.own.portfolio import Run, search
 from memohop.own.problem import Problem
 from memohop.training import Enough
 from tiny_problem import tiny_problem
@@ -111,6 +111,30 @@ def test_a_kind_that_needs_more_than_its_share_of_the_time_is_left_out(problem):
     assert without_limit.left_out == ("huge",)
     alone = search(problem, kinds[1:2], time=60, trials=2, seed=0)
     assert alone.complete()[0].setting.family == "slow"
+
+
+@pytest.mark.parametrize(("time", "tried"), [(60, {0.0, 1.0}), (None, {0.0, 1.0, 100.0})])
+def test_first_settings_that_cost_more_than_a_little_are_passed_over(problem, time, tried):
+    class Costly(Toy):
+        def first(self, problem: Problem) -> list[Setting]:
+            seconds = (0.0, 100.0, math.inf, 1.0)
+            return [Setting(self.id, {}, {"number": one}) for one in seconds]
+
+        def least_seconds(self, problem: Problem, setting: Setting) -> float:
+            return setting.numbers["number"]
+
+        def near(self, *args: object) -> list[Setting]:
+            raise KeyboardInterrupt
+
+    found = search(problem, [Costly("one", 0.9)], time=time, trials=9, seed=0)
+    assert {one.setting.numbers["number"] for one in found.candidates} == tried
+
+
+def test_what_a_kind_usually_takes_counts_and_not_what_its_best_took(problem):
+    run = Run(problem, [Toy("one", 0.9)], None, None, np.random.default_rng(0), lambda *_: None)
+    for seconds in (0.1, 3.1, 5.8):
+        run.candidates.append(Candidate(Setting("one", {}, {}), seconds=seconds))
+    assert run.usual_seconds("one") == pytest.approx(3.0)
 
 
 def test_a_kind_without_settings_takes_no_part(problem):

@@ -242,7 +242,7 @@ class Run:
         open_ = [name for name in open_ if self.splits_at_first(name)] or open_
         odds = _FALLING ** np.arange(len(open_))
         if self.trials is None:
-            odds /= np.sqrt([max(self.best(name).seconds, _QUICK) for name in open_])
+            odds /= np.sqrt([max(self.usual_seconds(name), _QUICK) for name in open_])
         return str(self.generator.choice(open_, p=odds / odds.sum()))
 
     def splits_at_first(self, name: str) -> list[int]:
@@ -250,24 +250,35 @@ class Run:
 
         None if there would be no time for all splits after a promising result on one.
         """
-        left, on_all = self.left(), self.best(name).seconds * self.problem.splits
+        left, on_all = self.left(), self.usual_seconds(name) * self.problem.splits
         if on_all <= _LITTLE * left:
             return self.all_splits
         return self.all_splits[:1] if on_all <= left else []
 
     def next_settings(self, name: str, splits: int) -> list[Setting]:
-        """The next of the first settings of a kind, or a group of variations of its best."""
-        if self.waiting[name]:
-            return [self.waiting[name].pop(0)]
+        """The next of the first settings of a kind, or a group of variations of its best.
+
+        Those of the first settings are left out that would take more than a little of the time.
+        """
+        family, most_seconds = self.families[name], min(_LITTLE * self.left(), sys.float_info.max)
+        while self.waiting[name]:
+            setting = self.waiting[name].pop(0)
+            if family.least_seconds(self.problem, setting) * splits <= most_seconds:
+                return [setting]
         best = self.best(name)
         most = int(min(_GROUP, self.left() / max(best.seconds * splits, 1e-9)))
         if self.trials is not None:
             most = min(most, self.trials - self.count(name))
-        return self.families[name].near(self.problem, best.setting, max(most, 1), self.generator)
+        return family.near(self.problem, best.setting, max(most, 1), self.generator)
 
     def best(self, name: str) -> Candidate:
         """The best candidate of a kind."""
         return next(one for one in self.ranked() if one.setting.family == name)
+
+    def usual_seconds(self, name: str) -> float:
+        """The mean time of a kind's fits on one split: some options cost far more than the best."""
+        found = [one.seconds for one in self.candidates if one.setting.family == name]
+        return float(np.mean(found))
 
     def count(self, name: str) -> int:
         """How many settings of a kind were tried, or are being tried."""

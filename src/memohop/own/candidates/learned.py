@@ -7,7 +7,9 @@ judged by a search whose start has seen it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -16,6 +18,8 @@ from typing import Any
 import msgspec
 
 Settings = tuple["Learned", ...]
+
+_unseen: ContextVar[str | None] = ContextVar("unseen", default=None)
 
 
 class Learned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,17 +42,15 @@ class FirstSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     every: dict[str, Settings]
     without: dict[str, dict[str, Settings]] = {}
 
-    def of(
-        self, model: str, *, directed: bool, without: str | None = None
-    ) -> list[tuple[dict[str, Any], Mapping[str, float]]]:
-        """The settings of a model; in an undirected graph, directions do not matter.
+    def of(self, model: str, *, directed: bool) -> list[tuple[dict[str, Any], Mapping[str, float]]]:
+        """The settings of a model, without what an :func:`unseen` dataset has taught.
 
         Args:
             model: The id of the model.
-            directed: Whether the graph is.
-            without: A dataset that must not have taught them.
+            directed: Whether the graph is; in an undirected one, directions do not matter.
         """
-        found = self.every if without is None else self.without.get(without, self.every)
+        dataset = _unseen.get()
+        found = self.every if dataset is None else self.without.get(dataset, self.every)
         settings: list[tuple[dict[str, Any], Mapping[str, float]]] = []
         for one in found.get(model, ()):
             options: dict[str, Any] = dict(one.options)
@@ -56,6 +58,16 @@ class FirstSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 options["direction"] = "undirected"
             settings.append((options, one.numbers))
         return settings
+
+
+@contextmanager
+def unseen(dataset: str) -> Iterator[None]:
+    """Searches inside begin with settings that a dataset has not taught, to be judged on it."""
+    before = _unseen.set(dataset)
+    try:
+        yield
+    finally:
+        _unseen.reset(before)
 
 
 @cache

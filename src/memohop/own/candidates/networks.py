@@ -191,15 +191,16 @@ class NetworkFamily:
         return self.has_memory and options.get("address") != "rows"
 
     def first(self, problem: Problem) -> list[Setting]:
-        """Settings that did well on published graphs of different kinds."""
+        """Settings of different kinds, and then those that did well in the fair table."""
         directed = problem.neighbourhood.directed
         if (self.space.directed_only and not directed) or not (
             self.sees_graph or problem.has_columns
         ):
             return []
-        taught = packaged()
-        found = taught.of(self.id, directed=directed) if taught else []
-        found += [one for one in self.space.first(directed=directed) if one not in found]
+        own, taught = self.space.first(directed=directed), packaged()
+        found = own[: self.space.openers]
+        found += taught.of(self.id, directed=directed) if taught else []
+        found += own[self.space.openers :]
         return [
             Setting(self.id, options, numbers)
             for options, numbers in found
