@@ -14,7 +14,7 @@ from memohop.own.candidate import Candidate, best_few
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting
 from memohop.own.finish import choose
 from memohop.own.folds import make_masks
-from memohop.own.portfolio import Run, search
+from memohop.own.portfolio import Run, search, usual_scores
 from memohop.own.problem import Problem
 from memohop.training import Enough
 from tiny_problem import tiny_problem
@@ -135,6 +135,14 @@ def test_what_a_kind_usually_takes_counts_and_not_what_its_best_took(problem):
     for seconds in (0.1, 3.1, 5.8):
         run.candidates.append(Candidate(Setting("one", {}, {}), seconds=seconds))
     assert run.usual_seconds("one") == pytest.approx(3.0)
+
+
+def test_splits_that_only_good_candidates_have_are_not_taken_for_easy_ones():
+    """The second split is harder by 0.1; the plain mean on it, 0.6, would say that it is easier."""
+    scores = [{0: 0.7, 1: 0.6}, {0: 0.72}, {0: 0.3}, {0: 0.28}]
+    candidates = [Candidate(Setting("one", {}, {}), scores=one) for one in scores]
+    assert usual_scores(candidates, [0, 1, 2]) == pytest.approx({0: 0.5, 1: 0.4, 2: 0.5})
+    assert usual_scores([], [0, 1]) == {0: 0.0, 1: 0.0}
 
 
 def test_a_kind_without_settings_takes_no_part(problem):

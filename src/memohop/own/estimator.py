@@ -159,6 +159,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         left = np.inf if self.time is None else self.time - (clock.monotonic() - begin)
         if found.stopped == "interrupted":
             left = 0.0
+        del found  # with the models that were not chosen: they may be most of the RAM
         self.ids_ = np.arange(problem.nodes) if given.ids is None else given.ids
         self.encoder_: ColumnEncoder | None = given.encoder
         self.reading_: dict[str, Any] | None = None

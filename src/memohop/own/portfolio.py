@@ -112,7 +112,7 @@ class Run:
         self.waiting = {name: one.first(problem) for name, one in self.families.items()}
         self.candidates: list[Candidate] = []
         self.fitting: set[Candidate] = set()  # by workers, at this moment
-        self.usual: dict[int, float] = {}  # the mean score of all candidates on each split
+        self.usual: dict[int, float] = {}  # see usual_scores
         self.all_splits = list(range(problem.splits))
 
     # The steps of the search
@@ -196,14 +196,12 @@ class Run:
                 one.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
             if one not in self.candidates:
                 self.candidates.append(one)
-        for split in splits:
-            scores = [one.scores[split] for one in self.candidates if split in one.scores]
-            self.usual[split] = float(np.mean(scores)) if scores else 0.0
+        self.usual = usual_scores(self.candidates, self.all_splits)
 
     # The next step
 
     def lead(self, one: Candidate) -> float:
-        """How far it is above the mean of all candidates, on the splits that it was fitted on."""
+        """How far it is above what is usual on the splits that it was fitted on."""
         found = [score - self.usual[split] for split, score in one.scores.items()]
         return float(np.mean(found)) if found else -math.inf
 
@@ -343,3 +341,26 @@ class Run:
             kept.update(best_few(sorted(ranked, key=lambda one: -one.mean(splits))))
         for one in {*ranked} - kept:
             one.fits = {split: replace(fit, part=None) for split, fit in one.fits.items()}
+
+
+def usual_scores(candidates: Sequence[Candidate], splits: Sequence[int]) -> dict[int, float]:
+    """The mean score of all candidates on each split, as if all had been fitted on it.
+
+    Poor candidates stay on the first split, so that the plain mean on the others is that of good
+    ones: it would make candidates that were fitted on all splits look worse. On another split it
+    is therefore the mean on the first, plus the mean difference of candidates on both.
+
+    Args:
+        candidates: The candidates.
+        splits: All splits; every candidate begins with the first.
+    """
+    first, *others = splits
+    usual = {first: _mean([one.scores[first] for one in candidates if first in one.scores])}
+    for split in others:
+        both = [one.scores for one in candidates if {first, split} <= one.scores.keys()]
+        usual[split] = usual[first] + _mean([scores[split] - scores[first] for scores in both])
+    return usual
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else 0.0
