@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memohop.allocator import release_freed_ram
 from memohop.own.candidate import Candidate, Search, best_few
 from memohop.own.candidates.family import Family, Fitted
 from memohop.own.ensemble import Component, Ensemble, choose_weights, fit_temperature, mix
@@ -120,6 +121,7 @@ def fit_to_all(
         except KeyboardInterrupt:
             interrupted = True
         components.append(Component(setting, weight, tuple(models)))
+        release_freed_ram()  # each kind needs blocks of other sizes, which would add up
     return Ensemble(tuple(components), chosen.temperature)
 
 
