@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from memohop.bench.experiment import Experiment
@@ -10,6 +11,7 @@ from memohop.bench.store import Store
 from memohop.bench.verify import run_of, verify
 from memohop.cli import main
 from memohop.errors import UsageError
+from memohop.version import __version__
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +41,14 @@ def test_the_same_is_the_same_to_the_bit(filled, capsys):
     assert "6 of 6 runs are the same to the bit" in capsys.readouterr().out
 
 
-def test_a_difference_is_named(filled, capsys):
+@pytest.mark.parametrize("version", [__version__, "0.0.1"])
+def test_a_difference_is_named_and_another_version_that_made_it(filled, version, monkeypatch):
     store = Store(filled, read_only=True)
+    made = [
+        (key, msgspec.structs.replace(one, versions=one.versions | {"memohop": version}))
+        for key, one in store.sources_of_runs()
+    ]
+    monkeypatch.setattr(store, "sources_of_runs", lambda: made)
 
     def other(jobs, resources, inner):
         from memohop.bench.runner import local_engine
@@ -55,6 +63,7 @@ def test_a_difference_is_named(filled, capsys):
         before, _ = store.run(key)
         assert f"test {before.test} -> 0.123" in text
         assert f"split={before.content['split']} seed=0" in text
+        assert ("made by version 0.0.1" in text) == (version == "0.0.1")
     store.close()
 
 

@@ -61,18 +61,19 @@ def verify(
         engine: Trains jobs; this process by default.
         watcher: Called as ``watcher(done, total)``.
     """
-    here, verdict, ids = source(resources.device).device, Verdict(), []
+    present, verdict = source(resources.device), Verdict()
+    here, version_of = present.device, {}
     for key, made in store.sources_of_runs():
         if made.device == here:
-            ids.append(key)
+            version_of[key] = made.versions["memohop"]
         else:
             verdict.elsewhere += 1
-    if not ids:
+    if not version_of:
         raise UsageError(
             f"{store.path} has no run that was made on this kind of device ({here}); verify it "
             "where it was made, or name another --device"
         )
-    chosen = Random(seed).sample(sorted(ids), min(count, len(ids)))
+    chosen = Random(seed).sample(sorted(version_of), min(count, len(version_of)))
     stored = {run.id: run for run, _ in store.runs(chosen)}
     jobs = _jobs(stored, store, verdict)
     for job, attempt in (engine or local_engine)(jobs, resources, lambda job, share: None):
@@ -86,6 +87,8 @@ def verify(
             differ = [n for n in COMPARED if getattr(again, n) != getattr(before, n)]
             if differ:
                 what = f"{job.cell.name} split={run.split} seed={run.seed}"
+                if version_of[run.id] != present.versions["memohop"]:
+                    what += f", made by version {version_of[run.id]}"
                 verdict.different[run.id] = f"{what}: {_in_words(differ, before, again)}"
             else:
                 verdict.same += 1
