@@ -2,10 +2,10 @@
 
 On each graph the rival that has the best score there counts. Its lead, or that of ``fit``, has a
 standard error, by drawing the hidden nodes again with replacement. Leads of several draws of one
-graph are averaged. Over graphs there are two means: each graph counting alike, which a graph with
-five positive nodes may decide alone, and each weighted by the inverse of its squared standard
-error, as in a meta-analysis, which is judged. Graphs with fewer than five hidden nodes of a class
-are not judged.
+graph are averaged. Over graphs there are two means. With each graph counting alike, one with five
+positive nodes may decide alone; so the mean that is judged is the other, of a meta-analysis, with
+each graph weighted by the inverse of its squared standard error. Graphs with fewer than five
+hidden nodes of a class are not judged.
 """
 
 from __future__ import annotations

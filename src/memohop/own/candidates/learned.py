@@ -71,9 +71,7 @@ def unseen(dataset: str) -> Iterator[None]:
 
 
 @cache
-def packaged() -> FirstSettings | None:
-    """Those that come with the package, if there are any."""
+def packaged() -> FirstSettings:
+    """Those that come with the package."""
     path = Path(str(resources.files("memohop"))) / "results" / "first-settings.json"
-    if not path.is_file():
-        return None
     return msgspec.json.decode(path.read_bytes(), type=FirstSettings)

@@ -197,10 +197,8 @@ class NetworkFamily:
             self.sees_graph or problem.has_columns
         ):
             return []
-        own, taught = self.space.first(directed=directed), packaged()
-        found = own[: self.space.openers]
-        found += taught.of(self.id, directed=directed) if taught else []
-        found += own[self.space.openers :]
+        own, openers = self.space.first(directed=directed), self.space.openers
+        found = own[:openers] + packaged().of(self.id, directed=directed) + own[openers:]
         return [
             Setting(self.id, options, numbers)
             for options, numbers in found
