@@ -2,10 +2,10 @@
 
 On each graph the rival that has the best score there counts. Its lead, or that of ``fit``, has a
 standard error, by drawing the hidden nodes again with replacement. Leads of several draws of one
-graph are averaged. Over graphs there are two means. With each graph counting alike, one with five
-positive nodes may decide alone; so the mean that is judged is the other, of a meta-analysis, with
-each graph weighted by the inverse of its squared standard error. Graphs with fewer than five
-hidden nodes of a class are not judged.
+graph are averaged. Over graphs there are two means, and both are printed: with each graph counting
+alike, where one with five positive nodes may decide alone, and, as in a meta-analysis, with each
+graph weighted by the inverse of its squared standard error, where the largest graphs decide.
+Graphs with fewer than five hidden nodes of a class are left out of both.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def average(leads: dict[str, list[Lead]]) -> list[str]:
     )
     precision = 1 / error**2
     ways = {
-        "each weighted by how precisely it is known": precision / precision.sum(),
         "each counting alike": np.full(len(percent), 1 / len(percent)),
+        "each weighted by how precisely it is known": precision / precision.sum(),
     }
     lines = []
     for name, weights in ways.items():

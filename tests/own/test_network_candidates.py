@@ -10,6 +10,7 @@ from scipy import sparse
 from memohop.networks import build
 from memohop.nn import Graph
 from memohop.own.candidates.family import Setting
+from memohop.own.candidates.learned import packaged
 from memohop.own.candidates.networks import NetworkFamily, feature_scale
 from memohop.own.candidates.spaces import LISTS, RANGES, SPACES, near_numbers
 from memohop.own.problem import Inputs
@@ -179,7 +180,9 @@ def test_numbers_close_by_stay_in_their_ranges():
 def test_what_is_for_directed_graphs_alone_is_not_tried_on_others():
     assert family("dir-gcn").first(tiny_problem()) == []
     one_way = tiny_problem(arcs=np.array([[0, 1], [1, 2]]))
-    assert family("dir-gcn").first(one_way)
+    own, taught = SPACES["dir-gcn"].first(directed=True), packaged().of("dir-gcn", directed=True)
+    assert len(own) == 2
+    assert len(family("dir-gcn").first(one_way)) == len(own) + len(taught)
 
 
 @pytest.mark.parametrize(("rare", "epoch"), [(20, "loss"), (500, "first")])
