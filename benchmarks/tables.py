@@ -22,6 +22,7 @@ leads are judged on each graph and over all of them is told in ``lead.py``.
 from __future__ import annotations
 
 import argparse
+import csv
 import gzip
 import json
 import shutil
@@ -117,22 +118,26 @@ def read(folder: Path) -> Case:
 
 
 def hide_others(folder: Path, number: int, into: Path) -> Path:
-    """The same graph with a fifth of its known labels hidden, drawn by a number."""
-    nodes = pyarrow.csv.read_csv(folder / "nodes.csv.gz")
-    label = nodes.column_names[1]
-    values = nodes[label].to_pylist()
-    known = [row for row, one in enumerate(values) if one not in (None, "")]
-    stratify = None if isinstance(values[known[0]], float) else [values[row] for row in known]
-    _, hidden = train_test_split(known, test_size=0.2, random_state=number, stratify=stratify)
-    shown = pa.array([None if row in {*hidden} else one for row, one in enumerate(values)])
+    """The same graph with a fifth of its known labels hidden, drawn by a number.
+
+    Everything else stays as it is written: an id such as 01127 is no number.
+    """
+    case = read(folder)
+    stratify = case.y[case.known] if case.classes else None
+    _, hidden = train_test_split(case.known, test_size=0.2, random_state=number, stratify=stratify)
+    with gzip.open(folder / "nodes.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        header, *nodes = csv.reader(file)
+    truth = [["id", "truth"]]
+    for row in sorted(hidden):
+        truth.append([nodes[row][0], nodes[row][1]])
+        nodes[row][1] = ""
     found = into / f"{folder.name}~{number}"
     found.mkdir()
     shutil.copy(folder / "edges.csv.gz", found)
-    with gzip.open(found / "nodes.csv.gz", "wb") as file:
-        pyarrow.csv.write_csv(nodes.set_column(1, label, shown), file)
-    rows = sorted(hidden)
-    truth = {"id": nodes["id"].take(rows), "truth": [values[row] for row in rows]}
-    pyarrow.csv.write_csv(pa.table(truth), found / "truth.csv")
+    with gzip.open(found / "nodes.csv.gz", "wt", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *nodes])
+    with (found / "truth.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(truth)
     return found
 
 
