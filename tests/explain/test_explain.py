@@ -221,7 +221,7 @@ class TestPyG:
 
     def test_a_fitted_classifier(self, graph):
         found = MMPClassifier(trials=1, splits=2, epochs=3, ensemble=False).fit(graph)
-        found.model_ = Ensemble(found.model_.components, temperature=1.0)
+        found.model_ = Ensemble(found.model_.components)
         module = as_pyg(found)
         said = module(module.x, module.arcs).exp().detach().numpy()
         assert said == pytest.approx(found.predict_proba(), abs=1e-4)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from html import unescape
 
 import lightgbm
 import numpy as np
@@ -194,3 +196,14 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(fitted):
     assert "The gates of the networks with memory" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "<h2>Node" not in fit_page(explain_fit(fitted))
+
+
+def test_the_page_tells_which_class_the_models_leaned_towards(fitted):
+    found = explain_fit(fitted)
+    ham, spam = found.report.class_sizes
+    shifted = replace(found, report=replace(found.report, shifts=(-0.1, 0.3)))
+    words = unescape(re.sub(r"<[^>]+>", "", fit_page(shifted)))
+    assert f"they leaned towards {ham}, the odds of {spam} against it" in words
+    assert "were multiplied by 1.49" in words  # e to the 0.4
+    unshifted = replace(found, report=replace(found.report, shifts=()))
+    assert "leaned towards" not in fit_page(unshifted)

@@ -1,4 +1,4 @@
-"""Weights of an ensemble, and calibrated probabilities."""
+"""Weights of an ensemble."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from memohop.own.candidate import Candidate
 from memohop.own.candidates.family import Fitted, Setting
-from memohop.own.ensemble import at_temperature, choose_weights, fit_temperature
+from memohop.own.ensemble import choose_weights
 from memohop.own.folds import make_masks
 from memohop.own.problem import Problem
 from tiny_problem import tiny_problem
@@ -35,7 +35,7 @@ def test_candidates_that_err_on_other_nodes_are_mixed(problem):
     nodes = np.arange(60)
     three = [candidate(problem, nodes % 3 != part, 0.8) for part in range(3)]
     weights = choose_weights(problem, three, [0, 1])
-    assert weights == pytest.approx([1 / 3, 1 / 3, 1 / 3])
+    assert weights.min() >= 0.2
 
 
 def test_a_candidate_that_is_always_right_stays_alone(problem):
@@ -61,36 +61,18 @@ def test_luck_of_the_best_does_not_make_it_the_only_one(problem):
     assert weights.sum() == pytest.approx(1)
 
 
-def test_where_scores_are_luck_the_loss_decides(monkeypatch):
-    """With six positives in each split, a perfect ranking may be luck, and its loss shows it."""
-    y = np.arange(60) % 5 == 0
-    problem = tiny_problem(
-        y=y.astype(int), metric="roc_auc", masks=make_masks(y.astype(int), splits=2, seed=0)
-    )
-    assert problem.ranks_few
+@pytest.mark.parametrize(
+    ("metric", "chosen"), [("accuracy", 1), ("roc_auc", 1), ("balanced_accuracy", 0)]
+)
+def test_the_loss_decides_unless_classes_count_alike(metric, chosen):
+    """One is right on more nodes by a hair, the other is right with good reason."""
+    y = (np.arange(60) % 5 == 0).astype(int)
+    problem = tiny_problem(y=y, metric=metric, masks=make_masks(y, splits=2, seed=0))
     nodes = np.arange(60)
     errs = np.isin(nodes % 10, (1, 5))
     lucky, honest = candidate(problem, nodes >= 0, 0.51), candidate(problem, ~errs, 0.9)
-    by_loss = choose_weights(problem, [lucky, honest], [0, 1])
-    monkeypatch.setitem(problem.__dict__, "ranks_few", False)
-    by_score = choose_weights(problem, [lucky, honest], [0, 1])
-    assert by_loss[1] > 0.5
-    assert by_score.tolist() == [1, 0]
-
-
-def test_the_temperature_of_probabilities_that_are_too_sure():
-    generator = np.random.default_rng(0)
-    truth = generator.uniform(0.02, 0.98, 20_000)
-    y = (generator.random(20_000) < truth).astype(int)
-    honest = np.stack([1 - truth, truth], axis=1)
-    too_sure = at_temperature(honest, 1 / 3)
-    assert fit_temperature(too_sure, y) == pytest.approx(3, rel=0.05)
-    assert np.allclose(at_temperature(too_sure, 3), honest, atol=1e-3)
-
-
-def test_numbers_have_no_temperature():
-    numbers = np.array([[3.0], [-7.0]], dtype=np.float32)
-    assert (at_temperature(numbers, 2.0) == numbers).all()
+    weights = choose_weights(problem, [lucky, honest], [0, 1])
+    assert weights[chosen] > 0.5
 
 
 def test_of_many_candidates_no_single_one_decides(problem):

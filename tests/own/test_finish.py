@@ -10,7 +10,6 @@ import pytest
 from memohop.own import finish
 from memohop.own.candidate import Candidate, Search
 from memohop.own.candidates.family import Fitted, Setting
-from memohop.own.ensemble import at_temperature
 from memohop.own.finish import Chosen, choose, fit_to_all
 from tiny_problem import tiny_problem
 
@@ -73,8 +72,6 @@ def chosen(problem):
     return Chosen(
         (candidate(problem, "a", problem.y >= 0), candidate(problem, "b", problem.y >= 0)),
         np.array([0.25, 0.75]),
-        1.0,
-        1.0,
     )
 
 
@@ -94,7 +91,7 @@ def test_one_candidate_where_one_is_wanted(problem):
     assert len(choose(problem, search).candidates) == 3
     alone = choose(problem, search, single=True)
     assert len(alone.candidates) == 1
-    assert alone.val == pytest.approx(search.complete()[0].mean([0, 1]))
+    assert alone.val(problem, [0, 1]) == pytest.approx(search.complete()[0].mean([0, 1]))
 
 
 def test_a_candidate_whose_models_were_forgotten_is_not_chosen(problem):
@@ -105,15 +102,45 @@ def test_a_candidate_whose_models_were_forgotten_is_not_chosen(problem):
     assert [one.setting.family for one in found.candidates] == ["other"]
 
 
-def test_the_temperature_calibrates_on_validation(problem):
+def test_probabilities_are_calibrated_on_validation(problem):
     """Right on three nodes of four, but as sure as if on 95 of 100."""
     right = np.zeros(60, dtype=bool)
     for mask in (problem.masks.val[:, 0], problem.masks.val[:, 1], problem.masks.test):
         right[np.flatnonzero(mask)[::4]] = True
     one = candidate(problem, "a", ~right, sure=0.95)
     found = choose(problem, Search([one], [0, 1], "trials", 1.0))
-    calibrated = at_temperature(np.array([[0.05, 0.95]]), found.temperature)
-    assert calibrated[0, 1] == pytest.approx(0.75, abs=0.01)
+    calibrated = found.calibration.of(np.array([[0.05, 0.95], [0.95, 0.05]]))
+    assert np.diag(calibrated[:, ::-1]).mean() == pytest.approx(0.75, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("metric", "balanced", "shifted"),
+    [
+        ("accuracy", False, True),
+        ("roc_auc", False, True),
+        ("accuracy", True, False),
+        ("balanced_accuracy", False, False),
+    ],
+)
+def test_classes_are_shifted_unless_they_count_alike(metric, balanced, shifted):
+    """It takes nodes of the second class, a fifth of all, for the first too often."""
+    y = (np.arange(100) % 5 == 0).astype(int)
+    problem = tiny_problem(y=y, metric=metric)
+    said = np.where(y == 1, 0.45, 0.05) + 0.1 * (np.arange(100) % 3 == 0)
+    outputs = np.stack([1 - said, said], axis=1).astype(np.float32)
+    one = Candidate(Setting("a", {}, {}))
+    for split in range(problem.splits):
+        rows = problem.masks.val[:, split]
+        one.fits[split] = Fitted(outputs[rows], outputs[problem.masks.test], Says(outputs))
+        one.scores[split] = problem.score(outputs[rows], rows)
+    search = Search([one], [0, 1], "trials", 1.0)
+    found = choose(problem, search, balanced=balanced)
+    assert bool(found.calibration.shifts) == shifted
+    if shifted:
+        assert found.calibration.shifts[1] > found.calibration.shifts[0]
+    truth = y[problem.masks.test]
+    right = (found.of_test([0, 1]).argmax(axis=1) == truth).mean()
+    assert (right == 1) == shifted
 
 
 def test_what_was_chosen_is_fitted_to_every_label(problem, chosen):

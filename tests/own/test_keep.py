@@ -18,6 +18,7 @@ import memohop
 from memohop import DataError, GraphClassifier, GraphRegressor, MMPClassifier, UsageError
 from memohop.own import folder as files
 from memohop.own import keep, views
+from memohop.own.calibration import Calibration
 from memohop.own.candidates import networks
 from memohop.own.candidates.family import Setting
 from memohop.own.candidates.linear import LinearFamily
@@ -63,7 +64,7 @@ def everything(estimator, *data):
             if hasattr(model, "view"):
                 view = views.setdefault((model.view.sees, one.setting.family), model.view)
                 object.__setattr__(model, "view", view)
-    found.model_ = Ensemble(tuple(components), found.model_.temperature)
+    found.model_ = Ensemble(tuple(components), found.model_.calibration)
     return found
 
 
@@ -214,10 +215,21 @@ def test_a_file_that_ends_early_or_is_gone_is_refused(model, kind):
 
 def test_a_newer_format_is_refused_with_the_remedy(model):
     text = (model / "model.json").read_text()
-    text = text.replace('"format": 3', '"format": 4').replace('"memohop": "', '"memohop": "9.')
+    text = text.replace('"format": 4', '"format": 5').replace('"memohop": "', '"memohop": "9.')
     (model / "model.json").write_text(text)
-    with pytest.raises(DataError, match=r"made by memohop 9\..* in format 4.*update memohop"):
+    with pytest.raises(DataError, match=r"made by memohop 9\..* in format 5.*update memohop"):
         memohop.load_model(model)
+
+
+def test_a_model_in_format_3_has_no_shifts(model, classifier):
+    described = json.loads((model / "model.json").read_text())
+    del described["shifts"], described["report"]["shifts"]
+    described["format"] = 3
+    write_json(model, described)
+    found = memohop.load_model(model)
+    temperature = classifier.model_.calibration.temperature
+    assert found.model_.calibration == Calibration(temperature)
+    assert np.isfinite(found.predict_proba()).all()
 
 
 def test_what_is_no_model_cannot_be_loaded(tmp_path):
@@ -232,9 +244,10 @@ def test_a_process_that_is_killed_leaves_the_older_model_or_the_newer(
         pass
 
     newer = copy.copy(classifier)
-    newer.model_ = Ensemble(classifier.model_.components[:2], 1.0)
-    first, second = (Component(one.setting, 0.5, one.models) for one in newer.model_.components)
-    newer.model_ = Ensemble((first, second), 1.0)
+    first, second = (
+        Component(one.setting, 0.5, one.models) for one in classifier.model_.components[:2]
+    )
+    newer.model_ = Ensemble((first, second))
     monkeypatch.setattr(keep, "record_card", lambda _: "# A node classifier\n")
     seen, write = set(), files.write_whole
     for step in range(20):
@@ -312,6 +325,7 @@ def changed(model, *keys, value):
         (("report", "metric"), "r2", "metric must be one of"),
         (("parameters", "wings"), 2, "parameters: "),
         (("temperature",), 0, "Expected `float` > 0"),
+        (("shifts",), [0.1], "a number for each class"),
     ],
 )
 def test_wrong_content_is_refused(model, keys, value, words):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
+from memohop.own.calibration import Calibration
 from memohop.own.candidate import Candidate, Search
 from memohop.own.candidates.family import Fitted, Setting
 from memohop.own.candidates.linear import LinearFamily
@@ -43,7 +44,7 @@ def record(problem, *outputs, temperature=1.0):
         problem,
         KINDS,
         found,
-        Chosen((best,), np.array([1.0]), temperature, best.mean([0, 1])),
+        Chosen((best,), np.array([1.0]), Calibration(temperature)),
         classes=["no", "yes"],
         seconds=12.5,
         notes=("a note",),
@@ -102,7 +103,7 @@ def test_classes_of_like_size_have_no_such_table(y):
     problem = tiny_problem(y=y)
     said = np.eye(y.max() + 1)[y]
     found = Search([candidate(problem, "linear", said.astype(np.float32))], [0, 1], "time", 9.0)
-    chosen = Chosen((found.candidates[0],), np.array([1.0]), 1.0, 1.0)
+    chosen = Chosen((found.candidates[0],), np.array([1.0]))
     names = [str(name) for name in range(y.max() + 1)]
     made = make_record(problem, KINDS, found, chosen, classes=names, seconds=1.0, notes=())
     assert made.rare is None

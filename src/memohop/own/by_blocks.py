@@ -24,7 +24,6 @@ from memohop.networks import MemoryNetwork, build
 from memohop.own.candidates.linear import Linear
 from memohop.own.candidates.networks import DEGREE, Network
 from memohop.own.candidates.trees import Trees
-from memohop.own.ensemble import at_temperature
 from memohop.own.estimator import GraphEstimator
 from memohop.own.neighbourhood import Matrix, Neighbourhood
 from memohop.own.predictions import table_of_classes, table_of_numbers
@@ -77,7 +76,7 @@ def outputs_by_block(
         found = 0 if total is None else total[rows]
         for weight, speaker in speakers:
             found = found + weight * speaker(rows)
-        yield rows, at_temperature(np.asarray(found), ensemble.temperature)
+        yield rows, ensemble.calibration.of(np.asarray(found))
 
 
 def tables_by_block(

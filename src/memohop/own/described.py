@@ -67,6 +67,7 @@ class DescribedModel(msgspec.Struct, frozen=True):
     components: Annotated[tuple[DescribedComponent, ...], Meta(min_length=1)]
     temperature: Positive
     report: FitRecord
+    shifts: list[float] = []  # of the logits of the classes; none in format 3
 
     @property
     def sizes(self) -> Sizes:
@@ -75,7 +76,7 @@ class DescribedModel(msgspec.Struct, frozen=True):
 
 
 def read_described(content: bytes) -> DescribedModel:
-    """The description of a model in format 3."""
+    """The description of a model in format 3 or 4."""
     found = msgspec.json.decode(content)
     found["report"] = _with_nan(found.get("report"))
     return msgspec.convert(found, DescribedModel)
@@ -94,6 +95,9 @@ def check_described(found: DescribedModel, *, numbers: bool) -> None:
         _check_classes(found.classes)
     if len(found.overall) != found.sizes.outputs or not np.isfinite(found.overall).all():
         raise UsageError(f"overall={found.overall[:9]} is not a share of each class, or a mean")
+    is_whole = len(found.shifts) == len(found.classes) and np.isfinite(found.shifts).all()
+    if found.shifts and not is_whole:
+        raise UsageError(f"shifts={found.shifts[:9]} are not a number for each class")
     _check_columns(found.features, found.feature_names, found.encoder)
     if found.reading is not None:
         _check_reading(found.reading)

@@ -23,6 +23,9 @@ from memohop.own.described import DescribedComponent, DescribedModel, DescribedP
 from memohop.own.record import FamilyScore, FitRecord, KeptPart
 from memohop.own.verdict import Answer
 
+LAST = 2
+"""The last format that is translated."""
+
 _MODEL = "gcn+mmp"
 _AGAINST = {"graph": "mlp", "memory": "gcn"}  # the model without it
 _FIRST = "input.weight"  # of the layer on the features, [features, channels]
@@ -76,7 +79,7 @@ class _Described(msgspec.Struct, frozen=True):
 def translate(
     content: bytes, weights: Mapping[str, Tensor]
 ) -> tuple[DescribedModel, dict[str, Tensor]]:
-    """Description and tensors in format 3.
+    """Description and tensors as they are read today.
 
     Args:
         content: Of ``model.json``.
@@ -122,7 +125,7 @@ def translate(
 
 
 def graph_of_today(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of the graph of ``fit`` in format 3; masks are not needed any more."""
+    """The tensors of the graph of ``fit`` as they are read today; masks are not needed any more."""
     names = {"edge_index": "arcs", "x": "x", "y": "y", "ids": "ids"}
     masks = {"train_mask", "val_mask", "test_mask"}
     if tensors.keys() != names.keys() | masks:

@@ -1,4 +1,4 @@
-r"""A weighted mean of the best few candidates, with calibrated probabilities.
+"""A weighted mean of the best few candidates, with calibrated probabilities.
 
 Greedy selection (R. Caruana and others, *Ensemble selection from libraries of models*, ICML 2004):
 starting from the best candidate, the selection repeatedly adds the candidate that improves the
@@ -8,8 +8,9 @@ the ensemble does not depend on one lucky candidate. The weight of a candidate i
 additions. The ensemble is kept even if the best candidate alone scores a little higher: the best of
 hundreds owes some of its score to luck with the validation nodes.
 
-A temperature :math:`T` calibrates probabilities: :math:`\mathbf{p}^{1/T}`, divided by its sum, with
-the :math:`T` that has the smallest log-loss on the validation nodes.
+A mean of probabilities improves if its log-loss falls, whatever the score: an accuracy changes by
+whole nodes, and the best of many mixtures by accuracy owes more to luck than the best by loss.
+Only if classes count alike whatever their size, the score decides, which the loss does not know.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
+from memohop.own.calibration import UNCHANGED, Calibration
 from memohop.own.candidate import Candidate
 from memohop.own.candidates.family import Part, Setting
 from memohop.own.problem import Inputs, Outputs, Problem
@@ -28,7 +29,6 @@ from memohop.own.problem import Inputs, Outputs, Problem
 _ADDITIONS = 20  # to one ensemble, at most
 _BAGS = 8  # random halves of the candidates, ...
 _MANY = 6  # ... if there are at least this many
-_TEMPERATURES = (-2.0, 2.0)  # natural logarithms of the least and the greatest
 _TINY = 1e-12  # the least probability to take a logarithm of
 
 
@@ -47,11 +47,11 @@ class Ensemble:
 
     Attributes:
         components: Parts with weights that sum to 1; often there is only one.
-        temperature: Calibrates the probabilities; 1 if numbers are predicted.
+        calibration: Of the probabilities.
     """
 
     components: tuple[Component, ...]
-    temperature: float = 1.0
+    calibration: Calibration = UNCHANGED
 
     def outputs(self, inputs: Inputs) -> Outputs:
         """Probabilities of the classes, or the number, for every node of a graph."""
@@ -60,7 +60,7 @@ class Ensemble:
             * np.mean([model.outputs(inputs) for model in component.models], axis=0)
             for component in self.components
         )
-        return at_temperature(np.asarray(said), self.temperature)
+        return self.calibration.of(np.asarray(said))
 
 
 def choose_weights(
@@ -73,15 +73,16 @@ def choose_weights(
         candidates: The best first; all of them were fitted on these splits.
         splits: The splits to validate on, with equal weight.
     """
+    by_score = not problem.classes or problem.classes_count_alike
     said = [[one.fits[split].val.astype(np.float64) for split in splits] for one in candidates]
 
     def merit(outputs: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
-        """The mean score, then the smaller loss; in the other order if scores are luck."""
+        """The smaller loss, or the mean score and then the loss."""
         rows = [problem.masks.val[:, split] for split in splits]
         pairs = list(zip(outputs, rows, strict=True))
         score = float(np.mean([problem.score(one, mask) for one, mask in pairs]))
         loss = float(np.mean([_loss(problem, one, mask) for one, mask in pairs]))
-        return (-loss, score) if problem.ranks_few else (score, -loss)
+        return (score, -loss) if by_score else (-loss, score)
 
     generator, weights = np.random.default_rng(0), np.zeros(len(candidates))
     bags = _BAGS if len(candidates) >= _MANY else 1
@@ -123,25 +124,6 @@ def mix(
             if weight
         )
     )
-
-
-def fit_temperature(probabilities: Outputs, y: NDArray[np.int64]) -> float:
-    """The temperature with the smallest log-loss."""
-
-    def loss(logarithm: float) -> float:
-        calibrated = at_temperature(probabilities, float(np.exp(logarithm)))
-        return -float(np.log(calibrated[np.arange(len(y)), y] + _TINY).mean())
-
-    return float(np.exp(minimize_scalar(loss, bounds=_TEMPERATURES, method="bounded").x))
-
-
-def at_temperature(outputs: Outputs, temperature: float) -> Outputs:
-    """Calibrated probabilities; numbers stay as they are."""
-    if outputs.shape[1] == 1 or temperature == 1:
-        return outputs.astype(np.float32)
-    logarithms = np.log(outputs.astype(np.float64).clip(_TINY)) / temperature
-    powers = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
-    return (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
 def _loss(problem: Problem, outputs: NDArray[np.float64], rows: NDArray[np.bool_]) -> float:

@@ -146,7 +146,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise UsageError(
                 f"time={self.time} is too short to fit any model to this graph; give more seconds"
             )
-        chosen = choose(problem, found, single=not self.ensemble)
+        balanced = self._rules().class_weight == "balanced"
+        chosen = choose(problem, found, single=not self.ensemble, balanced=balanced)
         record = make_record(
             problem,
             kinds,

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memohop.allocator import release_freed_ram
+from memohop.own.calibration import UNCHANGED, Calibration, fit_calibration
 from memohop.own.candidate import Candidate, Search, best_few
 from memohop.own.candidates.family import Family, Fitted
-from memohop.own.ensemble import Component, Ensemble, choose_weights, fit_temperature, mix
+from memohop.own.ensemble import Component, Ensemble, choose_weights, mix
 from memohop.own.portfolio import Progress
 from memohop.own.problem import Outputs, Problem
 from memohop.training import Enough
@@ -28,30 +29,37 @@ class Chosen:
     Attributes:
         candidates: One or several.
         weights: Their weights, which sum to 1.
-        temperature: Calibrates the probabilities of their mean.
-        val: The mean validation score over splits.
+        calibration: Of the probabilities of their mean.
     """
 
     candidates: tuple[Candidate, ...]
     weights: NDArray[np.float64]
-    temperature: float
-    val: float
+    calibration: Calibration = UNCHANGED
+
+    def val(self, problem: Problem, splits: Sequence[int]) -> float:
+        """The mean validation score over splits."""
+        masks = problem.masks.val
+        return float(np.mean([problem.score(self._said(s, "val"), masks[:, s]) for s in splits]))
 
     def of_validation(
         self, problem: Problem, splits: Sequence[int]
     ) -> tuple[Outputs, NDArray[Any]]:
         """The outputs of the search's models for all validation nodes, and the truth."""
-        said = [mix(self.candidates, self.weights, split, "val") for split in splits]
+        said = [self._said(split, "val") for split in splits]
         truth = [problem.y[problem.masks.val[:, split]] for split in splits]
         return np.vstack(said), np.concatenate(truth)
 
     def of_test(self, splits: list[int]) -> Outputs:
         """The outputs of the search's models for the test nodes, which none of them has seen."""
-        said = [mix(self.candidates, self.weights, split, "test") for split in splits]
-        return np.mean(said, axis=0)
+        return np.mean([self._said(split, "test") for split in splits], axis=0)
+
+    def _said(self, split: int, part: str) -> Outputs:
+        return self.calibration.of(mix(self.candidates, self.weights, split, part))
 
 
-def choose(problem: Problem, found: Search, *, single: bool = False) -> Chosen:
+def choose(
+    problem: Problem, found: Search, *, single: bool = False, balanced: bool = False
+) -> Chosen:
     """An ensemble of the best candidates by mean validation score, or the best one alone.
 
     Only candidates whose models are at hand can be chosen: there may be no time to fit them again.
@@ -60,6 +68,8 @@ def choose(problem: Problem, found: Search, *, single: bool = False) -> Chosen:
         problem: The problem that the candidates were fitted on.
         found: The search.
         single: Whether to choose a single candidate.
+        balanced: Whether the classes had equal weight in training. As if they have it in the
+            score, they are not shifted then: that would undo it.
     """
     ready = [one for one in found.complete() if one.has_models]
     considered = ready[:1] if single else best_few(ready)
@@ -68,14 +78,12 @@ def choose(problem: Problem, found: Search, *, single: bool = False) -> Chosen:
     kept = np.flatnonzero(weights)
     candidates = tuple(considered[index] for index in kept)
     weights = weights[kept] / weights[kept].sum()
-    scores = [
-        problem.score(mix(candidates, weights, split, "val"), problem.masks.val[:, split])
-        for split in found.splits
-    ]
-    plain = Chosen(candidates, weights, 1.0, float(np.mean(scores)))
+    plain = Chosen(candidates, weights)
     if not problem.classes:
         return plain
-    return replace(plain, temperature=fit_temperature(*plain.of_validation(problem, found.splits)))
+    said, y = plain.of_validation(problem, found.splits)
+    shifted = not (balanced or problem.classes_count_alike)
+    return replace(plain, calibration=fit_calibration(said, y, shifted=shifted))
 
 
 def fit_to_all(
@@ -122,7 +130,7 @@ def fit_to_all(
             interrupted = True
         components.append(Component(setting, weight, tuple(models)))
         release_freed_ram()  # each kind needs blocks of other sizes, which would add up
-    return Ensemble(tuple(components), chosen.temperature)
+    return Ensemble(tuple(components), chosen.calibration)
 
 
 def _is_as_good(problem: Problem, fits: Mapping[int, Fitted], candidate: Candidate) -> bool:

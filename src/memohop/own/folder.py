@@ -17,8 +17,9 @@ the digest in its name, or the one inside (``model.json`` and ``README.md``). Ot
 A file with a changed byte is refused. To share a model without its data, delete the file
 of the graph: the rest predicts on other graphs.
 
-Models are written in format 3 (:mod:`memohop.own.keep`). Formats 1 and 2, of networks with memory
-alone, can be read (:mod:`memohop.own.earlier`); names had no digests in format 1.
+Models are written in format 4 (:mod:`memohop.own.keep`); in format 3, classes had no shifts.
+Formats 1 and 2, of networks with memory alone, can be read (:mod:`memohop.own.earlier`); names had
+no digests in format 1.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from memohop.errors import DataError, MemohopError, UsageError
 from memohop.outputs import check_writable, write_whole
 from memohop.version import __version__
 
-NEWEST = 3
+NEWEST = 4
 """The newest format. A format is raised whenever an older version could not read a folder."""
 
 _JSON, _CARD = "model.json", "README.md"

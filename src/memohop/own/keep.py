@@ -1,4 +1,4 @@
-"""A fitted estimator as a folder: written in format 3, read in any.
+"""A fitted estimator as a folder: written in format 4, read in any.
 
 See :mod:`memohop.own.folder` for the files. ``model.json`` lists the parts of the ensemble with
 their weights, and the views that trees and linear models share; names of tensors begin with the
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from memohop.errors import UsageError, check_choice
 from memohop.own import earlier
+from memohop.own.calibration import Calibration
 from memohop.own.candidates.catalogue import NAMES
 from memohop.own.candidates.family import Part, Setting
 from memohop.own.candidates.linear import Linear
@@ -48,7 +49,7 @@ from memohop.own.views import View
 if TYPE_CHECKING:
     from memohop.own.estimator import GraphEstimator
 
-FORMAT = 3
+FORMAT = 4
 _PARTS: dict[str, Any] = {"linear": Linear, "trees": Trees, "network": Network}
 
 
@@ -113,7 +114,8 @@ def _describe(estimator: GraphEstimator) -> dict[str, Any]:
         "has_arcs": estimator.has_arcs_,
         "encoder": None if estimator.encoder_ is None else estimator.encoder_.to_json(),
         "reading": estimator.reading_,
-        "temperature": estimator.model_.temperature,
+        "temperature": estimator.model_.calibration.temperature,
+        "shifts": list(estimator.model_.calibration.shifts),
         "report": without_nan(estimator.report_.to_json()),
     }
 
@@ -123,7 +125,7 @@ def load(saved: SavedModel, kinds: Sequence[type[GraphEstimator]]) -> GraphEstim
 
     A damaged or forged model, or one of another kind, is refused.
     """
-    is_earlier, weights = saved.format < FORMAT, saved.tensors("weights") or {}
+    is_earlier, weights = saved.format <= earlier.LAST, saved.tensors("weights") or {}
     with refused(saved.json):
         if is_earlier:
             found, weights = earlier.translate(saved.content, weights)
@@ -189,7 +191,7 @@ def _read_ensemble(
         components.append(Component(setting, one.weight, models))
     if not abs(sum(one.weight for one in components) - 1) < 1e-6:
         raise UsageError("the weights of the components do not sum to 1")
-    return Ensemble(tuple(components), found.temperature)
+    return Ensemble(tuple(components), Calibration(found.temperature, tuple(found.shifts)))
 
 
 def _read_part(

@@ -111,4 +111,4 @@ def _loses(part: Part, *, labels: bool) -> bool:
 
 
 def _mean(chosen: Chosen, outputs: Sequence[Outputs]) -> Outputs:
-    return np.asarray(sum(map(np.multiply, chosen.weights, outputs)))
+    return chosen.calibration.of(np.asarray(sum(map(np.multiply, chosen.weights, outputs))))

@@ -134,6 +134,12 @@ class Problem(Inputs):
             return False
         return int(np.bincount(self.y[self.masks.val[:, 0]], minlength=2).min()) < _FEW
 
+    @property
+    def classes_count_alike(self) -> bool:
+        """Whether each class has the same weight in the score, however many nodes it has."""
+        metric = self.objective.metric
+        return bool(self.classes) and not (metric.is_mean or metric.is_ranking)
+
     def known(self, split: int) -> NDArray[Any]:
         """The targets that may be used in a split: those of its training nodes."""
         return self._shown(self.masks.train[:, split])

@@ -14,7 +14,6 @@ from sklearn.metrics import precision_recall_curve
 from memohop.intervals import Interval
 from memohop.own.candidate import Search, Stop
 from memohop.own.candidates.family import Family
-from memohop.own.ensemble import at_temperature
 from memohop.own.finish import Chosen
 from memohop.own.later import LaterNodes, measure_later
 from memohop.own.paired import paired_interval
@@ -112,6 +111,7 @@ class FitRecord:
         answers: The gain from the graph, and the gain from memory.
         reliability: How far calibrated probabilities can be trusted.
         temperature: The temperature that calibrates the probabilities.
+        shifts: Of the logits of the classes, which calibrate them too; none if they stay.
         rare: The ranking, if one of two classes is rare.
         splits: How many splits.
         train, val_nodes, test_nodes: Nodes in each part of a split.
@@ -153,6 +153,7 @@ class FitRecord:
     has_columns: bool = True
     later: LaterNodes | None = None
     left_out: tuple[str, ...] = ()
+    shifts: tuple[float, ...] = ()
 
     def verdict(self) -> str:
         """The kept model, the gain from the graph and the gain from memory, in a few sentences."""
@@ -288,11 +289,12 @@ def make_record(
             KeptPart(one.setting.family, float(weight), one.setting.options, one.setting.numbers)
             for one, weight in zip(chosen.candidates, chosen.weights, strict=True)
         ),
-        val=chosen.val,
+        val=chosen.val(problem, found.splits),
         test=problem.score(said, test),
         answers=tuple(answers(problem, families, found)),
         reliability=tuple(_reliability(problem, chosen, found.splits)),
-        temperature=chosen.temperature,
+        temperature=chosen.calibration.temperature,
+        shifts=chosen.calibration.shifts,
         rare=_rare(problem, chosen, found.splits, said),
         splits=problem.splits,
         train=int(masks.train[:, 0].sum()),
@@ -342,8 +344,7 @@ def _reliability(problem: Problem, chosen: Chosen, splits: Sequence[int]) -> lis
     if not problem.classes:
         return []
     said, y = chosen.of_validation(problem, splits)
-    calibrated = at_temperature(said, chosen.temperature)
-    sure, right = calibrated.max(axis=1), calibrated.argmax(axis=1) == y
+    sure, right = said.max(axis=1), said.argmax(axis=1) == y
     bins = np.minimum((sure * _BINS).astype(int), _BINS - 1)
     return [
         Reliability(float(sure[inside].mean()), float(right[inside].mean()), int(inside.sum()))
@@ -366,7 +367,7 @@ def _rare(
     counts = [max(1, round(top * len(ranked))) for top in _TOPS]
     return RarePositives(
         share=share,
-        threshold=_threshold(at_temperature(said, chosen.temperature)[:, 1], y == 1),
+        threshold=_threshold(said[:, 1], y == 1),
         tops=_TOPS,
         precision=tuple(float(ranked[:count].mean()) for count in counts),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = 20
 _REASONS = 12
+_NOTABLE = 1.05  # a factor of odds
 _SOURCES = {
     "own": "its own columns",
     "one hop": "the columns of its neighbours",
@@ -65,6 +67,7 @@ def fit_page(found: FitExplanation) -> str:
         answers=_answers(report),
         reliability=_charts(report.reliability),
         off=_off(report.reliability),
+        shift=_shift(report),
         sources=[(_SOURCES[name], share) for name, share in found.sources.items()],
         columns=_columns(found.columns),
         keys={
@@ -79,6 +82,14 @@ def fit_page(found: FitExplanation) -> str:
         reasons=None if found.node is None else _reasons(found.node),
         neighbours=None if found.node is None else _neighbours(found.node),
     )
+
+
+def _shift(report: FitRecord) -> dict[str, Any] | None:
+    """The classes between which calibration changed the odds most; None if it hardly did."""
+    by_class = sorted(zip(report.shifts, report.class_sizes, strict=False))
+    if not by_class or (factor := math.exp(by_class[-1][0] - by_class[0][0])) < _NOTABLE:
+        return None
+    return {"to": by_class[-1][1], "away": by_class[0][1], "factor": factor}
 
 
 def _setting(part: Any) -> str:
