@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -87,7 +88,8 @@ def everything(estimator, data, kinds):
     ]
     found = estimator.set_params(models=["linear"]).fit(data)
     found.model_ = Ensemble(
-        tuple(Component(one.setting, 1 / len(fitted), one.models) for one in fitted), 1.3
+        tuple(Component(one.setting, 1 / len(fitted), one.models) for one in fitted),
+        replace(found.model_.calibration, temperature=1.3),
     )
     return found
 
