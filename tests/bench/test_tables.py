@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("lightgbm")
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from tables import hide_others, read
+from table_case import hide_others, read
 
 NODES = [[f"{number:05}", "yes" if number % 2 else "no", f"0{number}"] for number in range(40)]
 

@@ -1,0 +1,120 @@
+"""A graph as two tables, with hidden labels; its columns taken as plainly as one might."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from scipy import sparse
+from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
+from sklearn.model_selection import train_test_split
+
+_RARE = 0.1  # share of the rarer of two classes below which ranking counts, not accuracy
+_CODES = 100  # distinct strings of a column up to which each has a feature
+
+
+@dataclass
+class Case:
+    """One graph: features ``[nodes, features]``, adjacency matrix, targets and what is hidden."""
+
+    name: str
+    label: str
+    x: sparse.csr_array
+    adjacency: sparse.csr_array
+    y: np.ndarray
+    known: np.ndarray
+    hidden: np.ndarray
+    truth: np.ndarray
+    classes: list[str]
+    ids: list[str]
+
+    @property
+    def metric(self) -> str:
+        """What everyone is scored by."""
+        if not self.classes:
+            return "r2"
+        shares = np.bincount(self.y[self.known]) / len(self.known)
+        return "roc_auc" if len(shares) == 2 and shares.min() < _RARE else "accuracy"
+
+    def score(self, outputs: np.ndarray, truth: np.ndarray) -> float:
+        """Of probabilities ``[rows, classes]`` or numbers ``[rows]``."""
+        if self.metric == "r2":
+            return float(r2_score(truth, outputs))
+        if self.metric == "roc_auc":
+            return float(roc_auc_score(truth, outputs[:, 1]))
+        return float(accuracy_score(truth, outputs.argmax(axis=1)))
+
+
+def read(folder: Path) -> Case:
+    """A folder of tables, its columns as plainly as one would take them."""
+    nodes = pyarrow.csv.read_csv(folder / "nodes.csv.gz")
+    edges = pyarrow.csv.read_csv(folder / "edges.csv.gz")
+    hidden = pyarrow.csv.read_csv(folder / "truth.csv")
+    ids = [str(one) for one in nodes["id"].to_pylist()]
+    index = {name: row for row, name in enumerate(ids)}
+    label = nodes.column_names[1]
+    values = nodes[label].to_pylist()
+    is_number = pa.types.is_floating(nodes[label].type)
+    known = np.array([row for row, one in enumerate(values) if one not in (None, "")])
+    rows = np.array([index[str(one)] for one in hidden["id"].to_pylist()])
+    found = hidden["truth"].to_pylist()
+    classes = [] if is_number else sorted({str(values[row]) for row in known})
+    number = {name: code for code, name in enumerate(classes)}
+    y = np.full(len(ids), np.nan) if is_number else np.full(len(ids), -1)
+    y[known] = [values[row] if is_number else number[str(values[row])] for row in known]
+    truth = np.array([one if is_number else number[str(one)] for one in found])
+    ends = [
+        np.array([index[str(one)] for one in edges[name].to_pylist()])
+        for name in edges.column_names[:2]
+    ]
+    arcs = np.hstack([ends, ends[::-1]])
+    size = (len(ids), len(ids))
+    adjacency = sparse.csr_array((np.ones(arcs.shape[1]), tuple(arcs)), shape=size)
+    adjacency.data[:] = 1
+    blocks = [_features(nodes[name]) for name in nodes.column_names[2:]]
+    x = sparse.csr_array(sparse.hstack([one for one in blocks if one is not None]))
+    return Case(folder.name, label, x, adjacency, y, known, rows, truth, classes, ids)
+
+
+def hide_others(folder: Path, number: int, into: Path) -> Path:
+    """The same graph with a fifth of its known labels hidden, drawn by a number.
+
+    Everything else stays as it is written: an id such as 01127 is no number.
+    """
+    case = read(folder)
+    stratify = case.y[case.known] if case.classes else None
+    _, hidden = train_test_split(case.known, test_size=0.2, random_state=number, stratify=stratify)
+    with gzip.open(folder / "nodes.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        header, *nodes = csv.reader(file)
+    truth = [["id", "truth"]]
+    for row in sorted(hidden):
+        truth.append([nodes[row][0], nodes[row][1]])
+        nodes[row][1] = ""
+    found = into / f"{folder.name}~{number}"
+    found.mkdir()
+    shutil.copy(folder / "edges.csv.gz", found)
+    with gzip.open(found / "nodes.csv.gz", "wt", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *nodes])
+    with (found / "truth.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(truth)
+    return found
+
+
+def _features(column: pa.ChunkedArray) -> sparse.csr_array | None:
+    """Numbers as they are, 0 where missing; strings with few values as categories."""
+    values = column.to_pylist()
+    try:
+        numbers = [np.nan if one is None else float(str(one).replace(",", "")) for one in values]
+        found = np.nan_to_num(np.array(numbers))[:, None]
+        return sparse.csr_array(found / (found.std() or 1))
+    except ValueError:
+        names, codes = np.unique([str(one) for one in values], return_inverse=True)
+        if len(names) > _CODES:
+            return None
+        return sparse.csr_array((np.ones(len(codes)), (np.arange(len(codes)), codes)))
