@@ -1,10 +1,11 @@
 """How far one is ahead of another on hidden nodes, and on average over graphs.
 
-On each graph the rival that has the best score there counts. Its lead, or that of ``fit``, has a
-standard error, by drawing the hidden nodes again with replacement. Leads of several draws of one
-graph are averaged. Over graphs there are two means, and both are printed: with each graph counting
-alike, where one with five positive nodes may decide alone, and, as in a meta-analysis, with each
-graph weighted by the inverse of its squared standard error, where the largest graphs decide.
+On each graph the rival that has the best score there counts, and each rival by itself. Its lead, or
+that of ``fit``, has a standard error, by drawing the hidden nodes again with replacement. Leads of
+several draws of one graph are averaged. Over graphs there are two means, and both are printed: with
+each graph counting alike, where one with five positive nodes may decide alone, and, as in a
+meta-analysis, with each graph weighted by the inverse of its squared standard error, where the
+largest graphs decide.
 Graphs with fewer than five hidden nodes of a class are left out of both.
 """
 
@@ -68,8 +69,8 @@ def is_judged(truth: np.ndarray) -> bool:
     return truth.dtype.kind != "i" or int(np.unique(truth, return_counts=True)[1].min()) >= _FEWEST
 
 
-def average(leads: dict[str, list[Lead]]) -> list[str]:
-    """Lines for the two means over graphs, from the leads over the best rival in each draw."""
+def average(leads: dict[str, list[Lead]], rival: str) -> list[str]:
+    """Lines for the two means over graphs, from the leads over a rival in each draw."""
     if not leads:
         return []
     percent = np.array([np.mean([one.percent for one in draws]) for draws in leads.values()])
@@ -85,5 +86,5 @@ def average(leads: dict[str, list[Lead]]) -> list[str]:
     for name, weights in ways.items():
         mean, half = weights @ percent, _WIDTH * np.sqrt(weights**2 @ error**2)
         interval = f"({mean - half:+.2f} to {mean + half:+.2f})"
-        lines.append(f"fit ahead of the best by {mean:+.2f} {interval}, {name}: {', '.join(leads)}")
+        lines.append(f"fit ahead of {rival} by {mean:+.2f} {interval}, {name}: {', '.join(leads)}")
     return lines

@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -97,15 +98,24 @@ def compare(drawn: dict[str, list[Path]], only: str | None, seconds: float, outp
     """Run what has not been run yet, and print a line for each contender, and the means."""
     print(f"{'graph':16} {'metric':9} {'model':9} {'score':>7} {'fit ahead by':>30} {'s':>5} tried")
     leads = {name: [ahead(one, only, seconds, output) for one in of] for name, of in drawn.items()}
-    judged = {name: [one for one in of if one is not None] for name, of in leads.items()}
-    for line in average({name: of for name, of in judged.items() if of}):
-        print(line)
+    judged = {name: [one for one in of if one] for name, of in leads.items() if any(of)}
+    best = {
+        name: [min(one.values(), key=attrgetter("percent")) for one in of]
+        for name, of in judged.items()
+    }
+    of_rivals = {
+        rival.name: {name: [one[rival.name] for one in of] for name, of in judged.items()}
+        for rival in RIVALS
+    }
+    for rival, found in ({"the best": best} | of_rivals).items():
+        for line in average(found, rival):
+            print(line)
 
 
-def ahead(folder: Path, only: str | None, seconds: float, output: Path) -> Lead | None:
-    """Everyone on one graph; how far ``fit`` is ahead of the best, None if that is not judged."""
+def ahead(folder: Path, only: str | None, seconds: float, output: Path) -> dict[str, Lead]:
+    """Everyone on one graph; how far ``fit`` is ahead of each rival, nothing if not judged."""
     case, fitted = read(folder), None
-    leads: list[Lead] = []
+    leads: dict[str, Lead] = {}
     for name in ("fit", *(rival.name for rival in RIVALS)):
         if only not in (None, name):
             continue
@@ -118,16 +128,14 @@ def ahead(folder: Path, only: str | None, seconds: float, output: Path) -> Lead 
         if name == "fit":
             fitted = outputs
         elif fitted is not None:
-            leads.append(lead(case.score, case.truth, fitted, outputs))
-        gap = leads[-1].text(is_judged(case.truth)) if name != "fit" and leads else ""
+            leads[name] = lead(case.score, case.truth, fitted, outputs)
+        gap = leads[name].text(is_judged(case.truth)) if name in leads else ""
         score = 100 * case.score(outputs, case.truth)
         line = f"{case.name:16} {case.metric:9} {name:9} {score:7.2f} {gap:>30} {took:5.0f}"
         print(line, tried or "", flush=True)
         if len(better):
             print(f"  {', '.join(better)} significantly better than what fit kept", flush=True)
-    if len(leads) < len(RIVALS) or not is_judged(case.truth):
-        return None
-    return min(leads, key=lambda one: one.percent)
+    return leads if len(leads) == len(RIVALS) and is_judged(case.truth) else {}
 
 
 def run(case: Case, folder: Path, name: str, seconds: float, path: Path) -> None:
