@@ -63,3 +63,12 @@ def tiny_file(tmp_path):
 @pytest.fixture
 def tiny(tiny_file):
     return Experiment(str(tiny_file))
+
+
+@pytest.fixture
+def one_job_each(tiny_file):
+    """The experiment without structures to choose from: each cell is one population."""
+    text = tiny_file.read_text(encoding="utf-8")
+    text = text.replace("search.hidden_channels = [4, 8]\n", "")
+    tiny_file.write_text(text.replace("search.num_layers = [1, 2]\n", ""), encoding="utf-8")
+    return Experiment(str(tiny_file))

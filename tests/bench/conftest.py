@@ -8,6 +8,7 @@ import pytest
 from memohop.bench.provenance import source
 from memohop.bench.runner import Attempt, Resources, run_cells
 from memohop.training import MemberResult
+from tiny_experiment import one_job_each as one_job_each
 from tiny_experiment import tiny as tiny
 from tiny_experiment import tiny_file as tiny_file
 from tiny_experiment import tiny_text as tiny_text

@@ -112,9 +112,9 @@ def test_two_processes_write_what_one_writes(tiny_file, tmp_path, capsys):
     assert len(scores(paths[1])[1]) == 8
 
 
-def test_a_lost_process_costs_time_and_says_nothing_of_its_cell(tiny, tmp_path, unlucky):
+def test_a_lost_process_costs_time_and_says_nothing_of_its_cell(one_job_each, tmp_path, unlucky):
     unlucky("attempt")
-    cells = [c for c in tiny.cells(["paper"]) if c.axes == {"noise": 0}]
+    cells = [c for c in one_job_each.cells(["paper"]) if c.axes == {"noise": 0}]
     here, there = Store(tmp_path / "here.sqlite"), Store(tmp_path / "there.sqlite")
     tally = run_cells(cells, there, resources=Resources(), engine=pool_engine(2))
     assert (tally.done, tally.failed) == (2, [])
@@ -136,6 +136,7 @@ def test_a_lost_process_costs_time_and_says_nothing_of_its_cell(tiny, tmp_path, 
     there.close()
 
 
+@pytest.mark.usefixtures("one_job_each")
 def test_missing_data_ends_everything(tiny_file, tmp_path, unlucky, capsys):
     unlucky("without_data")
     path = tmp_path / "runs.sqlite"
@@ -216,7 +217,10 @@ def test_costly_cells_come_first_and_repetitions_last(tiny_file, tmp_path):
 
     def engine(jobs, resources, inner):
         taken = list(jobs)  # as if all of them ran at once
-        orders.append([(j.cell.protocol, j.cell.model, j.cell.axes["noise"]) for j in taken])
+        cells = dict.fromkeys(
+            (job.cell.protocol, job.cell.model, job.cell.axes["noise"]) for job in taken
+        )
+        orders.append(list(cells))
         return ((job, Attempt(failure="not tried")) for job in taken)
 
     for number, more in enumerate(({}, {"costly_first": True}, {"costly_first": True, "limit": 7})):

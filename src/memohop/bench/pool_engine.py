@@ -81,8 +81,8 @@ def _train(processes: int, jobs: Iterator[Job], new_worker: Callable[[], _Worker
             idle.append(worker)
             yield job, found
             continue
-        deaths[job.cell.id] += 1
-        if deaths[job.cell.id] < _TRIES:
+        deaths[job.id] += 1
+        if deaths[job.id] < _TRIES:
             lost.append(job)
         else:
             yield job, Attempt(lost=_DIED)

@@ -47,8 +47,8 @@ def _send(ray: Any, jobs: Iterator[Job], resources: Resources) -> Attempts:
             return
         (ready,), _ = ray.wait(list(running), num_returns=1)
         job, found = running.pop(ready), _received(ray, ready)
-        losses[job.cell.id] += found.lost is not None
-        if found.lost is None or losses[job.cell.id] == _TRIES:
+        losses[job.id] += found.lost is not None
+        if found.lost is None or losses[job.id] == _TRIES:
             yield job, found
         else:
             lost.append(job)

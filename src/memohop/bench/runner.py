@@ -1,17 +1,17 @@
-"""Runs what is missing of an experiment, cell by cell."""
+"""Runs what is missing of an experiment, population by population."""
 
 from __future__ import annotations
 
 import traceback
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from memohop.bench.cell import Cell, Run, cost
 from memohop.bench.claims import Claims
-from memohop.bench.execute import Progress, execute
+from memohop.bench.execute import Progress, execute, populations
 from memohop.bench.halving import RungCell
 from memohop.bench.provenance import source
 from memohop.bench.results import Source
@@ -25,10 +25,15 @@ from memohop.training.trainer import DivergedWarning
 
 @dataclass(frozen=True)
 class Job:
-    """A cell with its runs that are missing."""
+    """A cell with runs that it lacks, which are trained as one population."""
 
     cell: Cell
     runs: tuple[Run, ...]
+
+    @property
+    def id(self) -> str:
+        """Different for every job: a run belongs to one population."""
+        return self.runs[0].id
 
 
 @dataclass(frozen=True)
@@ -98,10 +103,11 @@ def run_cells(
     costly_first: bool = False,
     watcher: Watcher | None = None,
 ) -> Tally:
-    """Train the cells that are missing, and write each one when it is complete.
+    """Train the cells that are missing, and write each population when it is trained.
 
-    After a rung of a ladder comes the next one, before any other cell, so that searches that have
-    begun are finished first.
+    A cell is there when all of its populations are; if the work is interrupted before, those that
+    were done are not trained again. After a rung of a ladder comes the next one, before any other
+    cell, so that searches that have begun are finished first.
 
     Args:
         cells: Those that should be in the store in the end; of a ladder, those of the first rung.
@@ -125,7 +131,10 @@ def run_cells(
     work = _work(others, store)
     if costly_first:
         others.sort(key=lambda cell: work[cell.id], reverse=True)
-    total, finished = sum(work.values()) + sum(cell.cost_to_the_top for cell in ladders), 0.0
+    of_ladders = sum(
+        cell.cost_to_the_top - cost(cell.runs) + cost(store.missing(cell.runs)) for cell in ladders
+    )
+    total, finished = sum(work.values()) + of_ladders, 0.0
 
     def inner(job: Job, share: float) -> None:
         if watcher is not None and total:
@@ -138,18 +147,14 @@ def run_cells(
             if attempt.lost is not None:
                 tally.lost[job.cell.name] = attempt.lost
             elif attempt.failure is None:
-                pairs = zip(job.runs, attempt.results, strict=True)
-                store.write(job.cell, pairs, attempt.source)
-                tally.done += 1
+                assert attempt.source is not None
+                store.write_runs(zip(job.runs, attempt.results, strict=True), attempt.source)
                 tally.diverged += sum(result.diverged for result in attempt.results)
             else:
-                store.write_failure(job.cell, attempt.failure)
-                tally.failed.append(job.cell)
-            claims.drop(job.cell.id)
+                jobs.fail(job.cell, attempt.failure)
+            jobs.end(job)
             inner(job, 1.0)
             finished += cost(job.runs)
-            if after := _after(job.cell, store, tally):
-                jobs.put_first(after)
     return tally
 
 
@@ -224,9 +229,10 @@ def _work(pending: Sequence[Cell], store: Store) -> dict[str, float]:
 
 
 class _Jobs(Iterator[Job]):
-    """The cells that wait, as jobs; a cell is claimed when it is asked for.
+    """The cells that wait, as jobs; a cell is claimed when its first job is asked for.
 
-    More cells may be added after the last one was taken.
+    More cells may come after the last job was taken: the next rung follows one that is complete,
+    before any other cell.
     """
 
     def __init__(
@@ -234,27 +240,52 @@ class _Jobs(Iterator[Job]):
     ) -> None:
         self._waiting, self._store, self._claims = deque(pending), store, claims
         self._tally, self._left = tally, limit
-
-    def put_first(self, cell: Cell) -> None:
-        """Let a cell come next."""
-        self._waiting.appendleft(cell)
+        self._ready: deque[Job] = deque()
+        self._unfinished: Counter[str] = Counter()  # jobs, by cell
 
     def __next__(self) -> Job:
-        while self._waiting and self._left != 0:
-            cell = self._waiting.popleft()
-            if not self._claims.take(cell.id):
-                self._tally.elsewhere += 1
-                continue
-            if self._left is not None:
-                self._left -= 1
-            if self._store.has(cell):
-                self._tally.there += 1
-            elif runs := self._store.missing(cell.runs):
-                return Job(cell, tuple(runs))
-            else:
-                self._store.write(cell)
-                self._tally.done += 1
-            self._claims.drop(cell.id)
-            if after := _after(cell, self._store, self._tally):
-                self.put_first(after)
-        raise StopIteration
+        while not self._ready:
+            if not self._waiting or self._left == 0:
+                raise StopIteration
+            self._open(self._waiting.popleft())
+        return self._ready.popleft()
+
+    def end(self, job: Job) -> None:
+        """A job has ended, well or not; with the last one of its cell, so has the cell."""
+        self._unfinished[job.cell.id] -= 1
+        if not self._unfinished[job.cell.id]:
+            self._close(job.cell)
+
+    def fail(self, cell: Cell, failure: str) -> None:
+        """A job of a cell has failed, perhaps not the first one."""
+        self._store.write_failure(cell, failure)
+        if cell not in self._tally.failed:
+            self._tally.failed.append(cell)
+
+    def _open(self, cell: Cell) -> None:
+        if not self._claims.take(cell.id):
+            self._tally.elsewhere += 1
+            return
+        if self._left is not None:
+            self._left -= 1
+        if self._store.has(cell):
+            self._tally.there += 1
+            self._leave(cell)
+            return
+        groups = populations(self._store.missing(cell.runs))
+        self._unfinished[cell.id] = len(groups)
+        self._ready += [Job(cell, tuple(group)) for group in groups]
+        if not groups:
+            self._close(cell)
+
+    def _close(self, cell: Cell) -> None:
+        """Write the cell, if it is complete."""
+        if not self._store.missing(cell.runs):
+            self._store.write(cell)
+            self._tally.done += 1
+        self._leave(cell)
+
+    def _leave(self, cell: Cell) -> None:
+        self._claims.drop(cell.id)
+        if after := _after(cell, self._store, self._tally):
+            self._waiting.appendleft(after)

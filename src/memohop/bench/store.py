@@ -163,18 +163,16 @@ class Store:
         )
         return Results(experiment, tuple(complete), tuple(rows))
 
-    def write(
-        self,
-        cell: Cell,
-        results: Iterable[tuple[Run, MemberResult]] = (),
-        source: Source | None = None,
-    ) -> None:
-        """A cell, with the results of its runs that were missing and where they were made."""
+    def write_runs(self, results: Iterable[tuple[Run, MemberResult]], source: Source) -> None:
+        """Runs with their results, and where they were made."""
         with self.transaction():
-            if source is not None:
-                made = self._write_source(source)
-                for run, result in results:
-                    self._write_run(StoredRun.of(run, result, made))
+            made = self._write_source(source)
+            for run, result in results:
+                self._write_run(StoredRun.of(run, result, made))
+
+    def write(self, cell: Cell) -> None:
+        """A cell whose runs are there."""
+        with self.transaction():
             self._write_cell(StoredCell.of(cell), [(run.id, run.setting) for run in cell.runs])
 
     def write_failure(self, cell: Cell, traceback: str) -> None:
