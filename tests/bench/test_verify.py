@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from memohop.bench.experiment import Experiment
-from memohop.bench.runner import Attempt, Resources, run_cells
+from memohop.bench.runner import Attempt, Resources, local_engine, run_cells
 from memohop.bench.store import Store
 from memohop.bench.verify import run_of, verify
 from memohop.cli import main
@@ -51,8 +51,6 @@ def test_a_difference_is_named_and_another_version_that_made_it(filled, version,
     monkeypatch.setattr(store, "sources_of_runs", lambda: made)
 
     def other(jobs, resources, inner):
-        from memohop.bench.runner import local_engine
-
         for job, attempt in local_engine(jobs, resources, inner):
             changed = (replace(one, test=0.123, best_epoch=0) for one in attempt.results)
             yield job, Attempt(tuple(changed), attempt.source)
@@ -130,3 +128,24 @@ def test_only_runs_of_this_kind_of_device_are_taken(filled):
 def test_numbers_that_make_no_sense(flag, filled, capsys):
     assert main(["store", "verify", str(filled), flag, "0"]) == 2
     assert f"{flag} 0: give at least 1" in capsys.readouterr().err
+
+
+def test_runs_of_an_interrupted_cell_wait_until_it_is_complete(tiny, tmp_path):
+    """Some networks round differently in another population than their own."""
+
+    def interrupted(jobs, resources, inner):
+        yield next(local_engine(jobs, resources, inner))
+        raise KeyboardInterrupt
+
+    (cell,) = [one for one in tiny.cells(["official"]) if one.name.endswith("mlp noise=0")]
+    store = Store(tmp_path / "runs.sqlite")
+    with pytest.raises(KeyboardInterrupt):
+        run_cells([cell], store, resources=Resources(), engine=interrupted)
+    assert len(store.missing(cell.runs)) == 2
+    with pytest.raises(
+        UsageError, match="has no complete cell that was made on this kind of device"
+    ):
+        verify(store, 4, resources=Resources())
+    run_cells([cell], store, resources=Resources())
+    assert verify(store, 4, resources=Resources()).same == 4
+    store.close()

@@ -1,8 +1,9 @@
 """The run store: one SQLite file that any number of processes may work on.
 
-Each run is stored once, under the digest of its content, even if several cells share it. A cell is
-written in one transaction: a process that is killed loses the cell in flight and nothing else.
-Everything read is checked against its digests, so that a damaged file does not pass for results.
+Each run is stored once, under the digest of its content, even if several cells share it. Runs that
+were trained as one population are written in one transaction: a process that is killed loses those
+in flight and nothing else. Everything read is checked against its digests, so that a damaged file
+does not pass for results.
 """
 
 from __future__ import annotations
@@ -93,9 +94,10 @@ class Store:
         yield from self._runs(f"WHERE runs.id IN ({', '.join('?' * len(wanted))})", *wanted)
 
     def trained_together(self) -> dict[str, tuple[str, ...]]:
-        """The ids of the runs that were trained in one job with each run, itself included.
+        """The ids of the runs that were trained for the same cell as each run, itself included.
 
-        A job has the runs of a cell that were not there before; cells come in their order.
+        Those are the runs of the first cell that has it, less those of cells before that one. Runs
+        of cells that are not complete yet are left out.
         """
         found: dict[str, list[str]] = {}
         with self.reading():

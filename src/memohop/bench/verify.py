@@ -62,20 +62,22 @@ def verify(
         watcher: Called as ``watcher(done, total)``.
     """
     present, verdict = source(resources.device), Verdict()
-    here, version_of = present.device, {}
+    here, groups, version_of = present.device, store.trained_together(), {}
     for key, made in store.sources_of_runs():
+        if key not in groups:  # of a cell that was interrupted: who its company is comes later
+            continue
         if made.device == here:
             version_of[key] = made.versions["memohop"]
         else:
             verdict.elsewhere += 1
     if not version_of:
         raise UsageError(
-            f"{store.path} has no run that was made on this kind of device ({here}); verify it "
-            "where it was made, or name another --device"
+            f"{store.path} has no complete cell that was made on this kind of device ({here}); "
+            "verify it where it was made, or name another --device"
         )
     chosen = Random(seed).sample(sorted(version_of), min(count, len(version_of)))
     stored = {run.id: run for run, _ in store.runs(chosen)}
-    jobs = _jobs(stored, store, verdict)
+    jobs = _jobs(stored, groups, store, verdict)
     for job, attempt in (engine or local_engine)(jobs, resources, lambda job, share: None):
         if attempt.failure or attempt.lost:
             why = attempt.lost or str(attempt.failure).splitlines()[-1]
@@ -121,14 +123,18 @@ def run_of(content: Mapping[str, Any]) -> Run:
     return Run(recipe, {}, content["split"], content["seed"])
 
 
-def _jobs(chosen: Mapping[str, StoredRun], store: Store, verdict: Verdict) -> Iterator[Job]:
+def _jobs(
+    chosen: Mapping[str, StoredRun],
+    groups: Mapping[str, tuple[str, ...]],
+    store: Store,
+    verdict: Verdict,
+) -> Iterator[Job]:
     """Each run in the company in which it was trained: some networks round differently in another.
 
     That is the population of the first cell that has it.
     """
-    groups = store.trained_together()
     ordered = sorted(chosen, key=lambda key: _place(chosen[key]))
-    cells = dict.fromkeys(groups.get(key, (key,)) for key in ordered)
+    cells = dict.fromkeys(groups[key] for key in ordered)
     for ids in cells:
         runs = {one.id: run_of(one.content) for one, _ in store.runs(ids)}
         for key, run in runs.items():
