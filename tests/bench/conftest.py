@@ -7,6 +7,7 @@ import pytest
 
 from memohop.bench.provenance import source
 from memohop.bench.runner import Attempt, Resources, run_cells
+from memohop.bench.store import Store
 from memohop.training import MemberResult
 from tiny_experiment import one_job_each as one_job_each
 from tiny_experiment import tiny as tiny
@@ -41,3 +42,11 @@ def run(quick):
         return run_cells(cells, store, resources=Resources(), engine=engine, **more)
 
     return run
+
+
+@pytest.fixture
+def store(tmp_path):
+    """An empty store."""
+    opened = Store(tmp_path / "runs.sqlite")
+    yield opened
+    opened.close()

@@ -28,13 +28,6 @@ FAIR = Halving(8, (Rung(32, 2, 0.2), Rung(4, 4), Rung(1, 10)))
 
 
 @pytest.fixture
-def store(tmp_path):
-    opened = Store(tmp_path / "runs.sqlite")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def climb(quick):
     def climb(cells, store, engine=quick, **more):
         return run_cells(list(cells), store, resources=Resources(), engine=engine, **more)

@@ -11,13 +11,6 @@ from tiny_search import tiny_search as tiny_search
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path / "runs.sqlite")
-    yield store
-    store.close()
-
-
-@pytest.fixture
 def cell(tiny):
     """Sixteen runs in two populations."""
     (found,) = [c for c in tiny.cells(["paper"]) if c.name == "paper csbm gcn+mmp noise=0"]

@@ -35,13 +35,6 @@ def content(path):
 
 
 @pytest.fixture
-def store(tmp_path):
-    opened = Store(tmp_path / "runs.sqlite")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def cells(tiny):
     return list(tiny.cells())
 
