@@ -5,8 +5,7 @@ that of ``fit``, has a standard error, by drawing the hidden nodes again with re
 several draws of one graph are averaged. Over graphs there are two means, and both are printed: with
 each graph counting alike, where one with five positive nodes may decide alone, and, as in a
 meta-analysis, with each graph weighted by the inverse of its squared standard error, where the
-largest graphs decide.
-Graphs with fewer than five hidden nodes of a class are left out of both.
+largest graphs decide. Graphs with fewer than five hidden nodes of a class are left out of both.
 """
 
 from __future__ import annotations

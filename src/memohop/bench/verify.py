@@ -64,7 +64,7 @@ def verify(
     present, verdict = source(resources.device), Verdict()
     here, groups, version_of = present.device, store.trained_together(), {}
     for key, made in store.sources_of_runs():
-        if key not in groups:  # of a cell that was interrupted: who its company is comes later
+        if key not in groups:  # its cell was interrupted, and is not complete yet
             continue
         if made.device == here:
             version_of[key] = made.versions["memohop"]
