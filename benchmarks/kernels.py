@@ -53,6 +53,7 @@ CELLS = (
     ("train", "cora", "gat"),
     ("run", "chameleon", "gat+de"),
     ("train", "cora", "gatv2"),
+    ("train", "tolokers", "gatv2"),
     ("run", "texas", "h2gcn"),
     ("run", "chameleon", "h2gcn"),
     ("run", "squirrel", "h2gcn"),

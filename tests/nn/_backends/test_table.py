@@ -13,6 +13,7 @@ from memohop.nn._backends import table
 from memohop.nn._backends.table import TABLE, Kernel, serve, without
 from memohop.nn._ops.attention import attend, row_softmax
 from memohop.nn._ops.dropped_linear import dropped_linear
+from memohop.nn._ops.dynamic_attention import attend_dynamically
 from memohop.nn._ops.pattern import Pattern, inner, weighted_product
 from memohop.nn._ops.update import gated_update
 from memohop.nn.decoupling import decoupling_loss
@@ -109,6 +110,10 @@ def everything(device):
         "inner": (lambda one, two: inner(one, two, pattern), [hidden, other]),
         "row softmax": (lambda scores: row_softmax(scores, pattern), [entries]),
         "attention": (lambda r, s: attend(r, s, pattern, negative_slope=0.2), [ends, ends]),
+        "dynamic attention": (
+            lambda r, s, a: attend_dynamically(r, s, a, pattern, negative_slope=0.2),
+            [hidden, other, (MEMBERS, WIDTH)],
+        ),
         "whole attention": (seeded(lambda h: layer(h, graph)), [hidden]),
         "dropout": (seeded(dropout), [hidden]),
         "features": (seeded(lambda h: linear(features) * h), [hidden]),
@@ -133,7 +138,8 @@ def everything(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_operations_give_the_same_with_and_without_their_kernels(device):
+def test_operations_give_the_same_with_and_without_their_kernels(device, monkeypatch):
+    monkeypatch.setattr(table, "MANY_ENTRIES", 1)
     with_kernels = everything(device)
     with without(*GROUPS):
         plain = everything(device)

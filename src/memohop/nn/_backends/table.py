@@ -23,11 +23,13 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from memohop.nn._ops.fixed_matrix import FixedMatrix
+    from memohop.nn._ops.pattern import Pattern
 
 Condition = Callable[..., bool]
 
 CROWDED_FOR_TABLES = 1 / 6  # from this share of entries on, tables of sums are quicker ...
 LARGE_FOR_TABLES = 1 << 20  # ... in a matrix of at least this size, zeros included
+MANY_ENTRIES = 1 << 17  # from here on, numbers per entry, head and member exceed a GPU's cache
 
 
 class Kernel(NamedTuple):
@@ -92,6 +94,11 @@ def suits_tables(dense: Tensor, matrix: FixedMatrix) -> bool:
     return matrix.factors is not None and large and matrix.share > CROWDED_FOR_TABLES
 
 
+def has_many_entries(tensor: Tensor, pattern: Pattern) -> bool:
+    """Whether it pays to keep what is computed for each entry out of a GPU's memory."""
+    return len(pattern) >= MANY_ENTRIES
+
+
 def is_far_flung(dense: Tensor, matrix: FixedMatrix) -> bool:
     """Whether wide operands exceed a cache, and rows collect enough from each block of them."""
     (rows, columns), (count, _, width) = matrix.pattern.shape, dense.shape
@@ -142,6 +149,14 @@ TABLE: dict[str, list[Kernel]] = {
     "attention": [Kernel("numba.kernels.attention", "cpu", "rows", keeps_threads_busy)],
     "attention_backward": [
         Kernel("numba.kernels.attention_backward", "cpu", "rows", keeps_threads_busy)
+    ],
+    "dynamic_scores": [
+        Kernel("triton.attention_kernels.dynamic_scores", "cuda", "scores", has_many_entries)
+    ],
+    "dynamic_scores_backward": [
+        Kernel(
+            "triton.attention_kernels.dynamic_scores_backward", "cuda", "scores", has_many_entries
+        )
     ],
     "whole_attention": [
         Kernel("numba.attention_kernels.attend", "cpu", "whole_attention", has_eight_heads)

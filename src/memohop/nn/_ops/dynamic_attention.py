@@ -2,7 +2,7 @@ r"""Attention with scores from whole vectors of both ends of an arc, as in GATv2
 
 One number per entry and head is kept. The vectors per arc that lead to it exist only inside the
 operation, forwards and again backwards, for as many heads and members at a time as stay within a
-bound, and for at least one head of one member.
+bound, and for at least one head of one member. A kernel for large graphs never writes them down.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memohop.nn._backends.table import AT_ONCE
+from memohop.nn._backends.table import AT_ONCE, serve
 from memohop.nn._ops.attention import row_softmax
 from memohop.nn._ops.operation import Operation, gradients, in_single
 from memohop.nn._ops.pattern import Pattern, weighted_product
@@ -58,6 +58,8 @@ class _Scores(Operation):
     def forward(
         receive: Tensor, send: Tensor, score: Tensor, negative_slope: float, pattern: Pattern
     ) -> Tensor:
+        if (kernel := serve("dynamic_scores", receive, pattern)) is not None:
+            return kernel(receive, send, score, negative_slope, pattern)
         out = receive.new_empty(len(receive), len(pattern))
         for part in _parts(receive, pattern):
             arcs = F.leaky_relu_(_sums(receive[part], send[part], pattern), negative_slope)
@@ -71,8 +73,9 @@ class _Scores(Operation):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        found = _ScoresBackward.apply(grads[0], *ctx.saved_tensors, ctx.negative_slope, ctx.pattern)
-        return *found, None, None
+        given = grads[0], *ctx.saved_tensors, ctx.negative_slope, ctx.pattern
+        kernel = serve("dynamic_scores_backward", grads[0], ctx.pattern)
+        return *(kernel or _ScoresBackward.apply)(*given), None, None
 
 
 class _ScoresBackward(Operation):

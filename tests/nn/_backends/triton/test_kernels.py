@@ -12,7 +12,7 @@ if not torch.cuda.is_available():
 from memohop.nn import Graph, SparseFeatures, epoch_key
 from memohop.nn._backends.table import serve
 from memohop.nn._backends.torch import side_by_side
-from memohop.nn._backends.triton import gate_kernels, kernels
+from memohop.nn._backends.triton import attention_kernels, gate_kernels, kernels
 from memohop.nn._backends.triton.dense_kernels import batched_product
 from memohop.nn._ops.fixed_matrix import fixed_product
 from memohop.nn._ops.masks import scaled_keep_mask
@@ -82,6 +82,34 @@ def test_graph_products_and_inner_products(width):
     found = pattern.row_sums(values)
     assert_rounded(found, lambda v: matrices(v).sum(-1), values, length=NODES)
     assert_rounded(pattern.row_softmax(values), row_softmax, values, length=NODES)
+
+
+@pytest.mark.parametrize("width", [1, 5, 16, 32])
+def test_scores_of_arcs_forward_and_backward(width):
+    arcs = torch.randint(NODES, (2, 300), generator=generator(2))
+    pattern = Graph(arcs.cuda(), NODES, direction="out", norm="row").pattern
+    numbers = torch.Generator(device="cuda").manual_seed(seeded())
+    shapes = (NODES, width), (NODES, width), (width,), (len(pattern),)
+    receive, send, score, grad = (
+        torch.randn(MEMBERS, *shape, device="cuda", generator=numbers) for shape in shapes
+    )
+    means = pattern.row_sums(grad) / pattern.csr_indices[0].diff()
+    grad = grad - means.index_select(1, pattern.row)  # a softmax's gradients add up to 0 in a row
+
+    def by_hand(receive, send, score, grad):
+        leaves = [tensor.clone().requires_grad_() for tensor in (receive, send, score)]
+        sums = leaves[0][:, pattern.row] + leaves[1][:, pattern.col]
+        scores = (torch.nn.functional.leaky_relu(sums, 0.2) * leaves[2][:, None]).sum(-1)
+        return scores, *torch.autograd.grad((scores * grad).sum(), leaves)
+
+    found = attention_kernels.dynamic_scores(receive, send, score, 0.2, pattern)
+    parts = attention_kernels.dynamic_scores_backward(grad, receive, send, score, 0.2, pattern)
+    length = width + len(pattern) // NODES + len(pattern)
+    assert_rounded([found, *parts], by_hand, receive, send, score, grad, length=length)
+    for size in (1, 3):
+        given = (tensor[:size] for tensor in (grad, receive, send, score))
+        some = attention_kernels.dynamic_scores_backward(*given, 0.2, pattern)
+        assert all(torch.equal(one, other[:size]) for one, other in zip(some, parts, strict=True))
 
 
 def test_dropout_masks_are_those_of_the_cpu():
