@@ -104,7 +104,8 @@ def fit_sage(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.ndarra
     torch.manual_seed(0)
     x = torch.from_numpy(case.x.toarray()).float()
     edge_index = torch.from_numpy(np.stack(case.adjacency.nonzero())).long()
-    stop, train = np.split(np.random.default_rng(0).permutation(seen), [len(seen) // 10])
+    stratify = case.y[seen] if case.classes else None
+    train, stop = train_test_split(seen, test_size=0.1, random_state=0, stratify=stratify)
     y = torch.from_numpy(case.y)
     model = Sage(x.shape[1], setting["width"], max(len(case.classes), 1), setting["dropout"])
     optimiser = torch.optim.Adam(
@@ -127,7 +128,7 @@ def fit_sage(case: Case, setting: dict[str, Any], seen: np.ndarray) -> np.ndarra
         outputs = out.softmax(-1).numpy() if case.classes else out[:, 0].numpy()
         score = case.score(outputs[stop], case.y[stop])
         waited += 1
-        if score > best or not len(found):  # NaN with nodes of one class
+        if score > best or not len(found):  # NaN if a class has too few nodes
             best, found, waited = score, outputs, 0
         if waited > 50:
             break
