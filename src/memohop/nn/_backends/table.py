@@ -29,7 +29,7 @@ Condition = Callable[..., bool]
 
 CROWDED_FOR_TABLES = 1 / 6  # from this share of entries on, tables of sums are quicker ...
 LARGE_FOR_TABLES = 1 << 20  # ... in a matrix of at least this size, zeros included
-MANY_ENTRIES = 1 << 17  # from here on, numbers per entry, head and member exceed a GPU's cache
+MANY_ENTRIES = 1 << 17  # with a vector of 128 channels for each, they exceed a GPU's cache
 
 
 class Kernel(NamedTuple):
@@ -95,7 +95,7 @@ def suits_tables(dense: Tensor, matrix: FixedMatrix) -> bool:
 
 
 def has_many_entries(tensor: Tensor, pattern: Pattern) -> bool:
-    """Whether it pays to keep what is computed for each entry out of a GPU's memory."""
+    """Whether the vectors of all entries are too many for a GPU's cache, even in one network."""
     return len(pattern) >= MANY_ENTRIES
 
 
