@@ -83,10 +83,12 @@ def read(folder: Path) -> Case:
 
 
 def hide_others(folder: Path, number: int, into: Path) -> Path:
-    """The same graph with a fifth of its known labels hidden, drawn by a number.
+    """The same graph with a fifth of its known labels hidden, drawn by a number; 0 for as it is.
 
     Everything else stays as it is written: an id such as 01127 is no number.
     """
+    if not number:
+        return folder
     case = read(folder)
     stratify = case.y[case.known] if case.classes else None
     _, hidden = train_test_split(case.known, test_size=0.2, random_state=number, stratify=stratify)

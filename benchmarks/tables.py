@@ -15,8 +15,9 @@ A rival tries settings at random, each on a quarter of the labelled nodes, until
 are over, and fits the best to all labels.
 
 With ``--draws 1,2,3``, a fifth of the known labels, drawn by each number, is hidden instead: the
-labels of ``truth.csv`` stay unseen, and several draws say more than one; 0 is ``truth.csv``. How
-leads are judged on each graph and over all of them is told in ``lead.py``.
+labels of ``truth.csv`` stay unseen, and several draws say more than one; 0 is ``truth.csv``.
+``--graphs counties,books~4,books~5`` has these draws of one graph, and those of ``--draws`` of the
+other. How leads are judged on each graph and over all of them is told in ``lead.py``.
 """
 
 from __future__ import annotations
@@ -74,24 +75,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="with a folder for each graph")
     parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--graphs", help="names of some of them, with commas between")
+    parser.add_argument("--graphs", help="some of them, or draws such as books~4, with commas")
     parser.add_argument("--only", help="fit, lightgbm, linear or sage; all of them by default")
     parser.add_argument("--draws", default="0", help="numbers of draws, 0 for truth.csv")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, help="folder; what is there is not run again"
     )
     arguments = parser.parse_args()
-    names = arguments.graphs.split(",") if arguments.graphs else None
+    found = sorted(path.parent.name for path in arguments.folder.glob("*/truth.csv"))
+    draws = wanted(arguments.graphs.split(",") if arguments.graphs else found, arguments.draws)
     arguments.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
-        folders = sorted(path.parent for path in arguments.folder.glob("*/truth.csv"))
-        folders = [folder for folder in folders if names is None or folder.name in names]
-        draws = [int(one) for one in arguments.draws.split(",")]
         drawn = {
-            folder.name: [hide_others(folder, one, Path(home)) if one else folder for one in draws]
-            for folder in folders
+            name: [hide_others(arguments.folder / name, one, Path(home)) for one in numbers]
+            for name, numbers in draws.items()
         }
         compare(drawn, arguments.only, arguments.seconds, arguments.output)
+
+
+def wanted(graphs: list[str], draws: str) -> dict[str, list[int]]:
+    """The draws of each graph; ``draws`` are those of graphs that are named without any."""
+    numbers: dict[str, list[int]] = {}
+    for graph in graphs:
+        name, _, number = graph.partition("~")
+        numbers.setdefault(name, []).extend(int(one) for one in (number or draws).split(","))
+    return numbers
 
 
 def compare(drawn: dict[str, list[Path]], only: str | None, seconds: float, output: Path) -> None:

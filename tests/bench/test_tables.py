@@ -11,6 +11,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from table_case import hide_others, read
+from tables import wanted
 
 NODES = [[f"{number:05}", "yes" if number % 2 else "no", f"0{number}"] for number in range(40)]
 
@@ -51,6 +52,15 @@ def test_another_draw_hides_a_fifth_of_the_known_labels_and_changes_nothing_else
     for row, (name, label, code) in enumerate(NODES):
         assert nodes[row] == [name, "" if name in hidden or row >= 30 else label, code]
         assert hidden.get(name, label) == label
+
+
+def test_draw_0_is_the_graph_as_it_is(folder: Path, tmp_path: Path) -> None:
+    assert hide_others(folder, 0, tmp_path) == folder
+
+
+def test_a_graph_has_its_own_draws_or_those_of_all() -> None:
+    found = wanted(["counties", "books~4", "books~5"], "0,1")
+    assert found == {"counties": [0, 1], "books": [4, 5]}
 
 
 def test_a_draw_has_the_hidden_nodes_and_their_truth(folder: Path, tmp_path: Path) -> None:
