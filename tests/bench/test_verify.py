@@ -8,7 +8,7 @@ import pytest
 from memohop.bench.experiment import Experiment
 from memohop.bench.runner import Attempt, Resources, local_engine, run_cells
 from memohop.bench.store import Store
-from memohop.bench.verify import run_of, verify
+from memohop.bench.verify import StoredRuns, run_of, verify
 from memohop.cli import main
 from memohop.errors import UsageError
 from memohop.version import __version__
@@ -55,7 +55,7 @@ def test_a_difference_is_named_and_another_version_that_made_it(filled, version,
             changed = (replace(one, test=0.123, best_epoch=0) for one in attempt.results)
             yield job, Attempt(tuple(changed), attempt.source)
 
-    verdict = verify(store, 2, resources=Resources(), engine=other)
+    verdict = verify(StoredRuns(store), 2, resources=Resources(), engine=other)
     assert (verdict.same, len(verdict.different)) == (0, 2)
     for key, text in verdict.different.items():
         before, _ = store.run(key)
@@ -73,7 +73,7 @@ def test_a_run_is_trained_in_the_company_that_it_had(filled):
             companies.append({run.id for run in job.runs})
             yield job, Attempt(failure="Traceback\nValueError: no")
 
-    verdict = verify(store, 3, resources=Resources(), engine=engine)
+    verdict = verify(StoredRuns(store), 3, resources=Resources(), engine=engine)
     together = store.trained_together()
     assert len(verdict.lost) == 3
     for key in verdict.lost:
@@ -107,7 +107,7 @@ def test_what_fails_now_is_told(filled):
             yield job, Attempt(failure="Traceback\nValueError: no")
 
     store = Store(filled, read_only=True)
-    verdict = verify(store, 2, resources=Resources(), engine=failing)
+    verdict = verify(StoredRuns(store), 2, resources=Resources(), engine=failing)
     assert set(verdict.lost.values()) == {"ValueError: no"}
     store.close()
 
@@ -120,7 +120,7 @@ def test_only_runs_of_this_kind_of_device_are_taken(filled):
         here = module.source("cpu")
         patch.setattr(module, "source", lambda device: here.__class__({}, "Another"))
         with pytest.raises(UsageError, match="made on this kind of device"):
-            verify(store, 2, resources=Resources())
+            verify(StoredRuns(store), 2, resources=Resources())
     store.close()
 
 
@@ -142,10 +142,8 @@ def test_runs_of_an_interrupted_cell_wait_until_it_is_complete(tiny, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run_cells([cell], store, resources=Resources(), engine=interrupted)
     assert len(store.missing(cell.runs)) == 2
-    with pytest.raises(
-        UsageError, match="has no complete cell that was made on this kind of device"
-    ):
-        verify(store, 4, resources=Resources())
+    with pytest.raises(UsageError, match=r"no complete cell of .* was made on this kind of device"):
+        verify(StoredRuns(store), 4, resources=Resources())
     run_cells([cell], store, resources=Resources())
-    assert verify(store, 4, resources=Resources()).same == 4
+    assert verify(StoredRuns(store), 4, resources=Resources()).same == 4
     store.close()

@@ -15,10 +15,8 @@ from memohop.bench.results import NO_SCORE, Results, Source
 from memohop.bench.settings import Scalar, digest
 from memohop.bench.store import Store
 from memohop.bench.stored import StoredRun
-from memohop.bench.tuned import Drawn, Tried, Tuned, TunedCell
+from memohop.bench.tuned import DIGITS, Drawn, Tried, Tuned, TunedCell
 from memohop.errors import UsageError
-
-_DIGITS = 9  # of a score: means over splits that are equal must be seen to be equal
 
 
 def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
@@ -59,7 +57,7 @@ def export_tuned(
     found: list[TunedCell] = []
     missing: list[Cell] = []
     unfinished: dict[str, None] = {}
-    known = {_name(cell): cell for cell in earlier.cells} if earlier else {}
+    known = {name_of(cell): cell for cell in earlier.cells} if earlier else {}
     for first in experiment.cells():
         assert isinstance(first, RungCell)
         if whole and first.dataset in unfinished:
@@ -69,7 +67,7 @@ def export_tuned(
             rungs.append(after)
         space = digest(first.drawn)[:12]
         if len(rungs) < len(first.halving.rungs) or not store.has(rungs[-1]):
-            before = known.get(_name(first))
+            before = known.get(name_of(first))
             if earlier and before and before.space == space and _is_climbed(before, first.halving):
                 made = earlier.sources[before.source]
                 bare = msgspec.structs.replace(made, datasets={})
@@ -113,7 +111,8 @@ def export_tuned(
     return Tuned(*name, spaces, tuple(cells), tuple(unfinished)), missing
 
 
-def _name(cell: Cell | TunedCell) -> tuple[str, str, str]:
+def name_of(cell: Cell | TunedCell) -> tuple[str, str, str]:
+    """What tells a search from the others of its experiment: dataset, model and variant."""
     return cell.dataset, cell.model, digest(_axes(cell))
 
 
@@ -140,9 +139,7 @@ def _tried(rungs: list[RungCell], stored: Mapping[str, StoredRun], store: Store)
         ids = {run.id for run in rung.runs}
         new = [stored[key] for key in ids - counted]
         counted |= ids
-        scores = (
-            NO_SCORE if math.isnan(one) else round(one, _DIGITS) for one in rung.scores(store)
-        )
+        scores = (NO_SCORE if math.isnan(one) else round(one, DIGITS) for one in rung.scores(store))
         yield Tried(
             rung.tried,
             tuple(scores),
@@ -158,5 +155,5 @@ def _scores(
     """The scores of the last rung: for each seed one on each split."""
     found: dict[int, list[float]] = {}
     for run in rung.runs:
-        found.setdefault(run.seed, []).append(round(getattr(stored[run.id], name), _DIGITS))
+        found.setdefault(run.seed, []).append(round(getattr(stored[run.id], name), DIGITS))
     return tuple(map(tuple, found.values()))

@@ -22,6 +22,9 @@ from memohop.data.datasets.registry import datasets, describe
 from memohop.errors import DataError
 from memohop.outputs import write_whole
 
+DIGITS = 9
+"""Of a score: means over splits that are equal must be seen to be equal."""
+
 _Scores = tuple[tuple[Score, ...], ...]
 _Seconds = Annotated[float, Meta(ge=0)]
 _REMEDY = "write it anew with memohop store export"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cyclopts import App
 
@@ -11,6 +13,9 @@ from memohop.cli.app import app, print_json, remark
 from memohop.cli.options import Device, Folder, Json
 from memohop.errors import MemohopError, UsageError
 from memohop.outputs import check_output
+
+if TYPE_CHECKING:
+    from memohop.bench.verify import Record
 
 _SHOW_EXAMPLES = """Examples:
   memohop store show memohop-runs.sqlite
@@ -23,7 +28,8 @@ _EXPORT_EXAMPLES = """Examples:
   memohop store export memohop-runs.sqlite table1 --output my-table1.json"""
 _VERIFY_EXAMPLES = """Examples:
   memohop store verify memohop-runs.sqlite --sample 200
-  memohop store verify memohop-runs.sqlite --sample 200 --device cuda --jobs 12"""
+  memohop store verify memohop-runs.sqlite --sample 200 --device cuda --jobs 12
+  memohop store verify fair --sample 20 --device cuda"""
 
 store_app = App(
     name="store",
@@ -135,13 +141,15 @@ def store_verify(
     jobs: int = 1,
     json: Json = False,
 ) -> None:
-    """Train random runs of a store again and compare them bit for bit.
+    """Train random runs of a store, or of the fair table, again and compare them bit for bit.
 
-    Scores, epochs and curves must be the same. Rounding depends on the device, so only
-    runs that were made on the same kind of device are taken.
+    Scores, epochs and curves must be the same; of the fair table, what it is made of:
+    the scores of the chosen settings. Rounding depends on the device, so only runs that
+    were made on the same kind of device are taken.
 
     Args:
-        path: The store.
+        path: The store; or fair for the results that come with the package, or a JSON file
+            that memohop store export wrote of it.
         sample: How many runs.
         seed: Which ones.
         jobs: Processes that train at the same time.
@@ -152,15 +160,14 @@ def store_verify(
 
     from memohop.bench.pool_engine import pool_engine
     from memohop.bench.runner import Resources, local_engine
-    from memohop.bench.store import Store
     from memohop.bench.verify import verify
     from memohop.report.terminal import progress_bar
     from memohop.training.device import find_device
 
     find_device(device)
-    with closing(Store(path, read_only=True)) as store, progress_bar("verifying") as progress:
+    with _record(path) as record, progress_bar("verifying") as progress:
         verdict = verify(
-            store,
+            record,
             sample,
             seed=seed,
             resources=Resources(data and data.absolute(), device),
@@ -180,9 +187,29 @@ def store_verify(
     else:
         print(
             f"{counts['same']} of {sum(counts.values()) - verdict.elsewhere} runs are the same "
-            f"to the bit; {verdict.elsewhere} run(s) of the store were made on another device"
+            f"to the bit; {verdict.elsewhere} other run(s) were made on another device"
         )
     if verdict.different or verdict.lost:
         raise MemohopError(
             f"{counts['different']} run(s) differ and {counts['lost']} could not be trained again"
         )
+
+
+@contextmanager
+def _record(path: Path) -> Iterator[Record]:
+    """The runs of a store, or those behind the results of the fair table."""
+    from memohop.bench.verify import StoredRuns
+
+    if str(path) == "fair" or path.suffix == ".json":
+        from memohop.bench.experiment import Experiment
+        from memohop.bench.published import PublishedRuns
+        from memohop.bench.tuned import Tuned
+
+        tuned = Tuned.load(str(path))
+        yield PublishedRuns(tuned, Experiment(tuned.experiment))
+        return
+
+    from memohop.bench.store import Store
+
+    with closing(Store(path, read_only=True)) as store:
+        yield StoredRuns(store)
