@@ -112,6 +112,19 @@ def test_what_fails_now_is_told(filled):
     store.close()
 
 
+def test_what_would_be_trained_otherwise_now_is_told(filled, monkeypatch):
+    from memohop.bench import verify as module
+
+    def longer(content):
+        return run_of(content | {"epochs": content["epochs"] + 1})
+
+    monkeypatch.setattr(module, "run_of", longer)
+    store = Store(filled, read_only=True)
+    verdict = verify(StoredRuns(store), 2, resources=Resources())
+    assert [*verdict.lost.values()] == 2 * ["this version of memohop would train something else"]
+    store.close()
+
+
 def test_only_runs_of_this_kind_of_device_are_taken(filled):
     from memohop.bench import verify as module
 
