@@ -24,7 +24,7 @@ from unittest import mock
 import torch
 
 import memohop
-from memohop.allocator import keep_freed_memory
+from memohop.allocator import keep_freed_ram
 from memohop.bench.execute import load_data, populations
 from memohop.bench.experiment import Experiment
 from memohop.nn._backends import table
@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few cells and turns")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    keep_freed_memory()  # as the commands do
+    keep_freed_ram()  # as the commands do
     words = {word for word in arguments.cells.split(",") if word}
     ratios: dict[str, dict[str, float]] = {}
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {arguments.device}")

@@ -77,6 +77,7 @@ def run(
         "test": round(100 * metric.weighted(truth, said, np.ones(len(truth))), 2),
         "kept": [[part.family, round(part.weight, 2)] for part in record.kept],
         "tried": record.candidates,
+        "kinds": {one.family: [one.tried, round(one.seconds)] for one in record.families},
         "seconds": round(time.monotonic() - begin),
     }
 

@@ -12,6 +12,7 @@ from memohop import UsageError
 from memohop.own import parallel
 from memohop.own.candidate import Search
 from memohop.own.candidates import networks
+from memohop.own.card import record_card
 from memohop.own.classifier import GraphClassifier
 from tiny_problem import ring, tiny_problem
 
@@ -61,6 +62,14 @@ def test_the_test_nodes_of_a_graph_are_never_learned_from(val):
     assert one.report_.val == other.report_.val
     assert one.report_.test == pytest.approx(1 - other.report_.test)
     assert (one.graph_.y[TEST] == -1).all()
+
+
+def test_a_search_on_named_validation_nodes_has_one_split_and_the_kept_model_all():
+    found = classifier(splits=3).fit(with_masks(labels()))
+    assert found.report_.splits == 1
+    assert f"validation: {TRAIN.sum()} training and {VAL.sum()} val" in found.report_.legend()
+    assert {len(one.models) for one in found.model_.components} == {3}
+    assert "Each was fitted 3 times" in record_card(found)
 
 
 def test_nodes_that_are_in_no_mask_are_not_learned_from():

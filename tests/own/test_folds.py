@@ -38,6 +38,15 @@ def test_test_nodes_that_came_with_the_graph_are_never_learned_from():
     assert (masks.end_train | masks.end_val)[val & (Y >= 0)].all()
 
 
+def test_a_graph_that_names_its_validation_nodes_is_searched_on_one_split():
+    """Several would be the same nodes again."""
+    order = np.arange(35) % 3
+    masks = make_masks(Y, splits=3, seed=0, own=OwnSplit(order == 2, order == 1, order == 0))
+    assert (masks.train.shape, masks.val.shape) == ((35, 1), (35, 1))
+    assert (masks.train[:, 0] == ((order == 2) & (Y >= 0))).all()
+    assert masks.end_train.shape == masks.end_val.shape == (35, 3)
+
+
 def test_a_group_is_never_torn_apart():
     groups = np.arange(35) // 2
     masks = make_masks(Y, splits=3, seed=1, groups=groups)

@@ -14,7 +14,7 @@ from memohop.own.candidate import Candidate, best_few
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting
 from memohop.own.finish import choose
 from memohop.own.folds import make_masks
-from memohop.own.portfolio import Run, search, usual_scores
+from memohop.own.portfolio import Job, Run, search, usual_scores
 from memohop.own.problem import Problem
 from memohop.training import Enough
 from tiny_problem import tiny_problem
@@ -135,6 +135,68 @@ def test_what_a_kind_usually_takes_counts_and_not_what_its_best_took(problem):
     for seconds in (0.1, 3.1, 5.8):
         run.candidates.append(Candidate(Setting("one", {}, {}), seconds=seconds))
     assert run.usual_seconds("one") == pytest.approx(3.0)
+
+
+def running(problem: Problem, time: float | None = None) -> Run:
+    kinds = [Toy("one", 0.9), Toy("other", 0.8)]
+    return Run(problem, kinds, time, None, np.random.default_rng(0), lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("scores", "unfinished", "next_splits"),
+    [
+        ({}, set(), [0]),
+        ({0: 0.9}, {0}, [0]),
+        ({0: 0.9}, set(), [1, 2]),
+        ({0: 0.9, 1: 0.8, 2: 0.7}, {0, 1, 2}, [0]),
+        ({0: 0.9, 1: 0.8, 2: 0.7}, {1, 2}, [1, 2]),
+        ({0: 0.9, 1: 0.8}, {1}, [1, 2]),
+        ({0: 0.9, 1: 0.8, 2: 0.7}, set(), []),
+    ],
+)
+def test_the_first_split_decides_whether_the_others_are_worth_their_time(
+    problem, scores, unfinished, next_splits
+):
+    one = Candidate(Setting("one", {}, {}), scores=scores, unfinished=frozenset(unfinished))
+    assert running(problem).lacking_splits(one) == next_splits
+
+
+def test_a_fit_that_had_too_little_time_is_unfinished_until_it_has_had_enough(problem):
+    run, one = running(problem), Candidate(Setting("one", {}, {}))
+    (fits,) = run.families["one"].fit(problem, [one.setting], [0, 1])
+    run.take(Job([one], [0, 1], 1.0), [fits], seconds=1.0, cut=True)
+    assert one.unfinished == {0, 1}
+    run.take(Job([one], [0], 5.0), [fits], seconds=4.0, cut=False)
+    assert one.unfinished == {1}
+
+
+@pytest.mark.parametrize(("seconds", "again"), [(4.0, True), (40.0, False)])
+def test_a_fit_is_tried_again_only_with_at_least_twice_the_time(problem, seconds, again):
+    """A leader gets half of the time left, at most 48 seconds of 96."""
+    run = running(problem, 100.0)
+    for kind, score in (("one", 0.9), ("other", 0.1)):
+        one = Candidate(Setting(kind, {}, {"number": 0.0}), scores={0: score}, tries=2)
+        run.candidates.append(one)
+    run.candidates[0].seconds, run.candidates[0].unfinished = seconds, frozenset({0})
+    run.candidates[1].tries = 3
+    run.usual = usual_scores(run.candidates, run.all_splits)
+    job = run.next_job()
+    assert isinstance(job, Job)
+    assert (job.group == [run.candidates[0]]) == again
+    assert not again or job.splits == [0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "odds"), [((10.0, 2.0), (0.1, 0.3)), ((10.0, 0.01), (0.1, 0.6))]
+)
+def test_kinds_have_time_by_their_rank_unless_they_are_quick(problem, seconds, odds):
+    """The second kind gets 0.6 of the time of the first; a quick fit counts as a second."""
+    run = running(problem, 1e6)
+    for kind, score, each in zip(("one", "other"), (0.9, 0.8), seconds, strict=True):
+        run.candidates.append(Candidate(Setting(kind, {}, {}), scores={0: score}, seconds=each))
+    run.usual = usual_scores(run.candidates, run.all_splits)
+    chosen = [run.choose_family() for _ in range(2000)]
+    assert chosen.count("one") / 2000 == pytest.approx(odds[0] / sum(odds), abs=0.04)
 
 
 def test_splits_that_only_good_candidates_have_are_not_taken_for_easy_ones():

@@ -28,7 +28,7 @@ class Candidate:
         scores: The validation score of each.
         seconds: Roughly the time for one split.
         spent: The time of all its fits.
-        cut: Whether time was too short for it.
+        unfinished: The splits on which time was too short for it.
         tries: How often it was fitted, each time on some splits.
     """
 
@@ -37,7 +37,7 @@ class Candidate:
     scores: dict[int, float] = field(default_factory=dict)
     seconds: float = 0.0
     spent: float = 0.0
-    cut: bool = False
+    unfinished: frozenset[int] = frozenset()
     tries: int = 0
 
     def mean(self, splits: Sequence[int]) -> float:

@@ -38,6 +38,7 @@ def record_card(estimator: GraphEstimator) -> str:
     sizes = ", ".join(f"{_text(name)}: {size}" for name, size in report.class_sizes.items())
     names = [_text(name) for name in report.class_sizes]
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    times = max(len(one.models) for one in estimator.model_.components)
     label = (estimator.reading_ or {}).get("label")
     about = f"{', '.join(names[:6])}{more}" if names else _text(str(label or "numbers"))
     kept = [
@@ -48,7 +49,7 @@ def record_card(estimator: GraphEstimator) -> str:
     sections = {
         "What it is": [
             f"Memohop's `{own}`: the mean, by weight, of the models below. Each was fitted "
-            f"{report.splits} times, to other parts of the labelled nodes.",
+            f"{times} times, to other parts of the labelled nodes.",
             "",
             *kept,
             _USE,

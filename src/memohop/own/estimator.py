@@ -61,7 +61,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             :data:`memohop.own.candidates.catalogue.NAMES`; None for all.
         time: Seconds for everything; None for no limit.
         trials: The most settings of each kind; None for as many as time allows.
-        splits: How many splits of the labelled nodes, and models to average.
+        splits: How many splits of the labelled nodes, and models to average. A search on a graph
+            that names its validation nodes has this one split.
         metric: The score to choose by.
         ensemble: Whether several candidates may be kept together.
         random_state: Decides splits, settings, weights and dropout.

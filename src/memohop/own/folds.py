@@ -32,7 +32,7 @@ class Masks(NamedTuple):
     """The nodes of each part: ``[nodes, splits]``, ``test`` ``[nodes]``.
 
     Attributes:
-        train, val: For the search.
+        train, val: For the search; a single split if the graph names its validation nodes.
         end_train, end_val: For the kept models.
         test: The test nodes.
     """
@@ -83,9 +83,10 @@ def make_masks(
         y: Class numbers, -1 for nodes without a label; or numbers, NaN for those.
         splits: How many splits, two or more.
         seed: Decides which nodes are in which part.
-        own: The split that the graph came with. Its test nodes are never learned from, and its
-            validation nodes validate in every split, until the search is over. If none of its test
-            nodes has a label, the others are dealt as if it had none.
+        own: The split that the graph came with. Its test nodes are never learned from. Its
+            validation nodes, if it names some, validate until the search is over, which then has
+            this split alone. If none of its test nodes has a label, the others are dealt as if it
+            had none.
         groups: The group of each node; a group is never split.
         both_classes: Whether every part needs nodes of every class. There are fewer splits if
             a class is too small for this many.
@@ -106,9 +107,8 @@ def make_masks(
     of_end = _deal(y, pool, splits, seed + 1, groups)[:, None] == order
     end_train = pool[:, None] & ~of_end
     if own is not None and own.val is not None:
-        val = np.repeat((labelled & own.val)[:, None], splits, axis=1)
-        train = np.repeat((labelled & own.train)[:, None], splits, axis=1)
-        return Masks(train, val, test, end_train, of_end)
+        val, train = (labelled & mask for mask in (own.val, own.train))
+        return Masks(train[:, None], val[:, None], test, end_train, of_end)
     if own is not None:
         return Masks(end_train, of_end, test, end_train, of_end)
     val = _deal(y, pool & ~test, splits, seed + 2, groups)[:, None] == order

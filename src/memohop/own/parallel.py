@@ -54,7 +54,7 @@ class ParallelRun(Run):
             for job in self.collect():
                 (one,), splits, _ = job
                 if splits == self.all_splits[:1] and self.costs_little(one, box):
-                    waiting.append(Job([one], self.all_splits[1:], 2 * box))
+                    waiting.append(Job([one], self.lacking_splits(one), 2 * box))
         if self.workers.lost and not any(one.scores for one in self.candidates):
             raise DataError(
                 f"the workers of the Ray cluster are lost ({self.workers.lost}); see that they "

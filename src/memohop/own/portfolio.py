@@ -3,7 +3,8 @@
 Each kind of model gets its first setting and a small share of the time, on one split. From then on
 the search continues with the best: the leading candidates are fitted on the splits that they
 lack, and variations of the leaders are tried, those of better kinds more often. A fit that has not
-finished when its share of the time is up stops there, and its result so far counts.
+finished when its share of the time is up stops there, and its result so far counts. A leader to
+which that happened is fitted again with more time, on one split before it gets the others.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _GROUP = 3  # variations that are tried at once
 _HOPEFUL = 6  # kinds of which the best candidate gets a little time for the splits it lacks
 _LEADERS = 3  # candidates that are fitted on all splits
 _TRIES = 3  # fits of one candidate, on some splits each
-_QUICK = 0.05  # seconds: quicker fits are not tried more often
+_MORE = 2  # times the seconds of a fit that had too few, to try it again
+_QUICK = 1.0  # seconds: kinds with quicker fits are not tried more often
 _FALLING = 0.6  # factor by which each next kind is varied less often
 _PUNCTUAL = 0.96  # of the time: a running fit takes a moment to end
 _ENDING = 0.25  # share of the time for the kept models, at most
@@ -126,7 +128,7 @@ class Run:
             box = max(end - clock.monotonic(), 0) / (len(openings) - number)
             self.fit(Job([first], self.all_splits[:1], box))
             if self.costs_little(first, box):
-                self.fit(Job([first], self.all_splits[1:], 2 * box))
+                self.fit(Job([first], self.lacking_splits(first), 2 * box))
 
     def openings(self) -> list[Candidate]:
         """A candidate for each of the settings that a search starts with.
@@ -146,8 +148,9 @@ class Run:
         ]
 
     def costs_little(self, one: Candidate, box: float) -> bool:
-        """Whether a candidate can have the splits that it lacks within a number of seconds."""
-        return one.seconds * (self.problem.splits - 1) <= box and not one.cut
+        """Whether one that did the first split can have all others in a number of seconds."""
+        others = self.all_splits[1:]
+        return self.lacking_splits(one) == others != [] and one.seconds * len(others) <= box
 
     def go_on(self) -> Stop:
         """Complete the leaders and vary them until the time or the trials are used up."""
@@ -159,10 +162,11 @@ class Run:
     def next_job(self) -> Job | Stop:
         """The next candidates to fit, or why there are none."""
         for one, share in self.lacking():
-            again = one.cut or not one.scores
-            splits = [split for split in self.all_splits if again or split not in one.fits]
-            if one.seconds * len(splits) <= self.left():
-                return Job([one], splits, share * self.left())
+            splits, seconds = self.lacking_splits(one), share * self.left()
+            again = bool(one.unfinished.intersection(splits))
+            most = seconds / _MORE if again else self.left()
+            if one.seconds * len(splits) <= most:
+                return Job([one], splits, seconds)
         name = self.choose_family()
         if name is None:
             return "trials"
@@ -190,7 +194,7 @@ class Run:
             one.tries += 1
             one.spent += seconds / len(group)
             one.seconds = seconds / (len(group) * len(splits))
-            one.cut = cut
+            one.unfinished = one.unfinished.union(splits) if cut else one.unfinished - {*splits}
             for split, fit in fits.items():
                 one.fits[split] = fit
                 one.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
@@ -210,7 +214,7 @@ class Run:
         return sorted(self.candidates, key=lambda one: -self.lead(one))
 
     def lacking(self) -> list[tuple[Candidate, float]]:
-        """Candidates to fit on the splits that they lack, with their share of the time left.
+        """Candidates that lack splits, or time on some, with their share of the time left.
 
         These are the leaders, and the best of each of the better kinds, since the opening may have
         been too short for it. A candidate that had too little time gets more, but not again and
@@ -224,13 +228,26 @@ class Run:
         return [
             (one, share)
             for one, share in found
-            if not self.is_complete(one) and one not in self.fitting
+            if self.lacking_splits(one) and one not in self.fitting
         ]
+
+    def lacking_splits(self, one: Candidate) -> list[int]:
+        """The splits to fit a candidate on next: those it lacks, or had too little time for.
+
+        If the first is one of them, it is the only one: it tells whether the others are worth it.
+        """
+        first, *_ = self.all_splits
+        lacking = [
+            split for split in self.all_splits if split not in one.scores or split in one.unfinished
+        ]
+        return [first] if first in lacking else lacking
 
     def choose_family(self) -> str | None:
         """A kind of model to vary, better and quicker ones more often; None if no trials are left.
 
-        With a number of trials, the seconds do not count: the same search is the same again.
+        The time of a kind depends on its rank and not on how slow it is, unless it is quick: even
+        more settings of it would hardly be better. With a number of trials, the seconds do not
+        count: the same search is the same again.
         """
         leads = {name: self.lead(self.best(name)) for name in self.families}
         ranked = sorted(self.families, key=lambda name: -leads[name])
@@ -240,7 +257,7 @@ class Run:
         open_ = [name for name in open_ if self.splits_at_first(name)] or open_
         odds = _FALLING ** np.arange(len(open_))
         if self.trials is None:
-            odds /= np.sqrt([max(self.usual_seconds(name), _QUICK) for name in open_])
+            odds /= [max(self.usual_seconds(name), _QUICK) for name in open_]
         return str(self.generator.choice(open_, p=odds / odds.sum()))
 
     def splits_at_first(self, name: str) -> list[int]:
@@ -282,10 +299,6 @@ class Run:
         """How many settings of a kind were tried, or are being tried."""
         return sum(one.setting.family == name for one in self.fitting.union(self.candidates))
 
-    def is_complete(self, one: Candidate) -> bool:
-        """Whether it was fitted on every split."""
-        return one.mean(self.all_splits) > -math.inf
-
     def splits(self) -> list[int]:
         """The splits for the final comparison of candidates.
 
@@ -312,7 +325,8 @@ class Run:
     def left(self) -> float:
         """Seconds for the search: the time left after the final fit of the chosen models."""
         leading = self.ranked()[:_LEADERS]
-        reserve = _LONGER * self.problem.splits * sum(one.seconds for one in leading)
+        models = self.problem.masks.end_train.shape[1]
+        reserve = _LONGER * models * sum(one.seconds for one in leading)
         return self.time - (clock.monotonic() - self.started) - min(reserve, _ENDING * self.time)
 
     def doing(self, names: str) -> str:

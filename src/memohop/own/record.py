@@ -113,7 +113,7 @@ class FitRecord:
         temperature: The temperature that calibrates the probabilities.
         shifts: Of the logits of the classes, which calibrate them too; none if they stay.
         rare: The ranking, if one of two classes is rare.
-        splits: How many splits.
+        splits: How many splits the search had.
         train, val_nodes, test_nodes: Nodes in each part of a split.
         own_test: Whether the graph came with its test nodes.
         candidates: How many settings were tried in all.
@@ -222,10 +222,11 @@ class FitRecord:
         """How to read the scores."""
         metric = METRICS[self.metric]
         origin = "that came with the graph" if self.own_test else "put aside before anything else"
+        several = f"mean over {self.splits} splits of " * (self.splits > 1)
         return (
-            f"{metric.words} in {metric.unit}; validation: mean over {self.splits} splits of "
-            f"{self.train} training and {self.val_nodes} validation nodes; test: {self.test_nodes} "
-            f"nodes {origin}; intervals of 95 % by the test nodes"
+            f"{metric.words} in {metric.unit}; validation: {several}{self.train} training and "
+            f"{self.val_nodes} validation nodes; test: {self.test_nodes} nodes {origin}; intervals "
+            "of 95 % by the test nodes"
         )
 
     def rows(self) -> list[dict[str, Any]]:
