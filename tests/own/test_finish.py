@@ -11,6 +11,7 @@ from memohop.own import finish
 from memohop.own.candidate import Candidate, Search
 from memohop.own.candidates.family import Fitted, Setting
 from memohop.own.finish import Chosen, choose, fit_to_all
+from memohop.own.folds import OwnSplit, make_masks
 from tiny_problem import tiny_problem
 
 
@@ -162,6 +163,17 @@ def test_a_fit_that_falls_short_is_not_used(problem, chosen):
     short, good = kept.components
     assert short.models == tuple(fit.part for fit in chosen.candidates[1].fits.values())
     assert np.allclose(good.models[0].outputs(problem).max(axis=1), 0.9)
+
+
+def test_a_fit_falls_short_only_on_nodes_that_validated_in_the_search():
+    """Where others train and are harder, a lower mean over all says nothing of the models."""
+    y, nodes = np.arange(60) % 2, np.arange(60)
+    own = OwnSplit((nodes >= 20) & (nodes < 50), nodes < 20, nodes >= 50)
+    problem = tiny_problem(y=y, masks=make_masks(y, splits=4, seed=0, own=own))
+    chosen = Chosen((candidate(problem, "a", problem.y >= 0),), np.ones(1))
+    for right_until, used in ((20, True), (10, False)):
+        kept = fit_to_all(problem, {"a": Refits(right_until / 60)}, chosen, seconds=60)
+        assert len(kept.components[0].models) == (4 if used else 1)
 
 
 def test_a_fit_with_outputs_that_are_no_numbers_is_not_used(problem, chosen):

@@ -15,6 +15,7 @@ from memohop.own.calibration import UNCHANGED, Calibration, fit_calibration
 from memohop.own.candidate import Candidate, Search, best_few
 from memohop.own.candidates.family import Family, Fitted
 from memohop.own.ensemble import Component, Ensemble, choose_weights, mix
+from memohop.own.paired import paired_interval
 from memohop.own.portfolio import Progress
 from memohop.own.problem import Outputs, Problem
 from memohop.training import Enough
@@ -124,7 +125,7 @@ def fit_to_all(
             if splits and not interrupted:
                 family = families[setting.family]
                 (fits,) = family.fit(ending, [setting], splits, keep=True, look=look)
-                if _is_as_good(ending, fits, candidate):
+                if _is_as_good(problem, candidate, ending, fits):
                     models = [fit.part for fit in fits.values() if fit.part is not None]
         except KeyboardInterrupt:
             interrupted = True
@@ -133,15 +134,32 @@ def fit_to_all(
     return Ensemble(tuple(components), chosen.calibration)
 
 
-def _is_as_good(problem: Problem, fits: Mapping[int, Fitted], candidate: Candidate) -> bool:
-    """Whether models that learned from more labels do not fall short of those of the search.
+def _is_as_good(
+    problem: Problem, candidate: Candidate, ending: Problem, fits: Mapping[int, Fitted]
+) -> bool:
+    """Whether models that learned from more labels are not worse than those of the search.
 
-    They might, if time ran out or a network diverged. Scores of splits differ by chance: a gap
-    within their spread is no shortfall.
+    They might be, if time ran out or a network diverged. Both are scored on the same nodes, those
+    that validated both: the candidate was chosen for its score on some, which is luck in part, and
+    a mean over others may well be lower.
+
+    Args:
+        problem: The problem of the search.
+        candidate: A candidate with its fits in the search.
+        ending: The problem of the kept models.
+        fits: Its fits to that.
     """
     if not fits or not all(fit.is_sound for fit in fits.values()):
         return False
-    masks = problem.masks
-    scores = [problem.score(fit.val, masks.val[:, split]) for split, fit in fits.items()]
-    before = list(candidate.scores.values())
-    return bool(np.mean(scores) >= np.mean(before) - max(np.std(before), np.std(scores)))
+    before, after = _of_validation(problem, candidate.fits), _of_validation(ending, fits)
+    both = np.isfinite(before[:, 0]) & np.isfinite(after[:, 0])
+    return not paired_interval(problem, both, before[both], after[both]).above_zero
+
+
+def _of_validation(problem: Problem, fits: Mapping[int, Fitted]) -> Outputs:
+    """What each node was said to be when it validated, ``[nodes, outputs]``; NaN if it did not."""
+    width = next(iter(fits.values())).val.shape[1]
+    said = np.full((problem.nodes, width), np.nan, dtype=np.float32)
+    for split, fit in fits.items():
+        said[problem.masks.val[:, split]] = fit.val
+    return said
