@@ -143,22 +143,18 @@ def running(problem: Problem, time: float | None = None) -> Run:
 
 
 @pytest.mark.parametrize(
-    ("scores", "unfinished", "next_splits"),
+    ("scores", "unfinished", "lacking"),
     [
-        ({}, set(), [0]),
-        ({0: 0.9}, {0}, [0]),
+        ({}, set(), [0, 1, 2]),
+        ({0: 0.9}, {0}, [0, 1, 2]),
         ({0: 0.9}, set(), [1, 2]),
-        ({0: 0.9, 1: 0.8, 2: 0.7}, {0, 1, 2}, [0]),
         ({0: 0.9, 1: 0.8, 2: 0.7}, {1, 2}, [1, 2]),
-        ({0: 0.9, 1: 0.8}, {1}, [1, 2]),
         ({0: 0.9, 1: 0.8, 2: 0.7}, set(), []),
     ],
 )
-def test_the_first_split_decides_whether_the_others_are_worth_their_time(
-    problem, scores, unfinished, next_splits
-):
+def test_a_candidate_lacks_splits_that_it_has_not_finished(problem, scores, unfinished, lacking):
     one = Candidate(Setting("one", {}, {}), scores=scores, unfinished=frozenset(unfinished))
-    assert running(problem).lacking_splits(one) == next_splits
+    assert running(problem).lacking_splits(one) == lacking
 
 
 def test_a_fit_that_had_too_little_time_is_unfinished_until_it_has_had_enough(problem):
@@ -170,20 +166,19 @@ def test_a_fit_that_had_too_little_time_is_unfinished_until_it_has_had_enough(pr
     assert one.unfinished == {1}
 
 
-@pytest.mark.parametrize(("seconds", "again"), [(4.0, True), (40.0, False)])
-def test_a_fit_is_tried_again_only_with_at_least_twice_the_time(problem, seconds, again):
-    """A leader gets half of the time left, at most 48 seconds of 96."""
+@pytest.mark.parametrize(("seconds", "splits"), [(4.0, [0]), (40.0, [0, 1, 2])])
+def test_a_leader_finishes_on_one_split_first_if_it_has_far_more_time_there(
+    problem, seconds, splits
+):
+    """It gets half of the time left, at most 48 seconds of 96."""
     run = running(problem, 100.0)
-    for kind, score in (("one", 0.9), ("other", 0.1)):
-        one = Candidate(Setting(kind, {}, {"number": 0.0}), scores={0: score}, tries=2)
-        run.candidates.append(one)
-    run.candidates[0].seconds, run.candidates[0].unfinished = seconds, frozenset({0})
-    run.candidates[1].tries = 3
+    one = Candidate(Setting("one", {}, {}), scores={0: 0.9}, seconds=seconds, tries=1)
+    one.unfinished = frozenset({0})
+    run.candidates.append(one)
     run.usual = usual_scores(run.candidates, run.all_splits)
-    job = run.next_job()
-    assert isinstance(job, Job)
-    assert (job.group == [run.candidates[0]]) == again
-    assert not again or job.splits == [0]
+    assert run.lacking()[0].splits == splits
+    one.unfinished = frozenset()
+    assert run.lacking()[0].splits == [1, 2]
 
 
 @pytest.mark.parametrize(

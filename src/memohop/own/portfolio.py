@@ -37,7 +37,7 @@ _GROUP = 3  # variations that are tried at once
 _HOPEFUL = 6  # kinds of which the best candidate gets a little time for the splits it lacks
 _LEADERS = 3  # candidates that are fitted on all splits
 _TRIES = 3  # fits of one candidate, on some splits each
-_MORE = 2  # times the seconds of a fit that had too few, to try it again
+_MORE = 2  # times the seconds that were too few for a leader on one split, to finish there first
 _QUICK = 1.0  # seconds: kinds with quicker fits are not tried more often
 _FALLING = 0.6  # factor by which each next kind is varied less often
 _PUNCTUAL = 0.96  # of the time: a running fit takes a moment to end
@@ -161,12 +161,10 @@ class Run:
 
     def next_job(self) -> Job | Stop:
         """The next candidates to fit, or why there are none."""
-        for one, share in self.lacking():
-            splits, seconds = self.lacking_splits(one), share * self.left()
-            again = bool(one.unfinished.intersection(splits))
-            most = seconds / _MORE if again else self.left()
-            if one.seconds * len(splits) <= most:
-                return Job([one], splits, seconds)
+        for job in self.lacking():
+            (one,), splits, _ = job
+            if one.seconds * len(splits) <= self.left():
+                return job
         name = self.choose_family()
         if name is None:
             return "trials"
@@ -213,34 +211,35 @@ class Run:
         """All candidates, the best first."""
         return sorted(self.candidates, key=lambda one: -self.lead(one))
 
-    def lacking(self) -> list[tuple[Candidate, float]]:
-        """Candidates that lack splits, or time on some, with their share of the time left.
+    def lacking(self) -> list[Job]:
+        """Candidates that lack splits, or time on some, with a share of the time left.
 
         These are the leaders, and the best of each of the better kinds, since the opening may have
         been too short for it. A candidate that had too little time gets more, but not again and
-        again.
+        again. A leader that had too little on the first split, where it gets far more now, gets
+        the others after that: the first tells whether they are worth it.
         """
-        ranked = self.ranked()
+        ranked, first, jobs = self.ranked(), self.all_splits[:1], []
+        for one in ranked[:_LEADERS]:
+            splits, seconds = self.lacking_splits(one), _LEADER * self.left()
+            if splits[:1] == first and _MORE * one.seconds <= seconds:
+                splits = first
+            if one.tries < _TRIES:
+                jobs.append(Job([one], splits, seconds))
         firsts = {one.setting.family: one for one in reversed(ranked)}
         hopeful = sorted(firsts.values(), key=ranked.index)[:_HOPEFUL]
-        found = [(one, _LEADER) for one in ranked[:_LEADERS] if one.tries < _TRIES]
-        found += [(one, _LITTLE) for one in hopeful if one.tries < 2]
-        return [
-            (one, share)
-            for one, share in found
-            if self.lacking_splits(one) and one not in self.fitting
+        jobs += [
+            Job([one], self.lacking_splits(one), _LITTLE * self.left())
+            for one in hopeful
+            if one.tries < 2
         ]
+        return [job for job in jobs if job.splits and job.group[0] not in self.fitting]
 
     def lacking_splits(self, one: Candidate) -> list[int]:
-        """The splits to fit a candidate on next: those it lacks, or had too little time for.
-
-        If the first is one of them, it is the only one: it tells whether the others are worth it.
-        """
-        first, *_ = self.all_splits
-        lacking = [
+        """The splits that a candidate lacks, or had too little time for."""
+        return [
             split for split in self.all_splits if split not in one.scores or split in one.unfinished
         ]
-        return [first] if first in lacking else lacking
 
     def choose_family(self) -> str | None:
         """A kind of model to vary, better and quicker ones more often; None if no trials are left.
