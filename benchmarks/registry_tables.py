@@ -11,17 +11,15 @@ with a fixed seed. The published splits play no part.
 from __future__ import annotations
 
 import argparse
-import gzip
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-from sklearn.model_selection import train_test_split
 
 import memohop
 from memohop.data.datasets.registry import describe
 from memohop.pyg import Data
+from table_case import write
 
 
 def main() -> None:
@@ -34,28 +32,20 @@ def main() -> None:
     for name in arguments.datasets:
         data = memohop.load(name, root=arguments.data)
         folder = arguments.output / name
-        folder.mkdir(parents=True, exist_ok=True)
-        write(folder, data, directed=describe(name).directed)
+        write(folder, *tables(data, directed=describe(name).directed))
         print(f"{folder}: {data.num_nodes} nodes, {data.num_edges} arcs", flush=True)
 
 
-def write(folder: Path, data: Data, *, directed: bool) -> None:
-    """One graph; each edge of an undirected one is written once."""
+def tables(data: Data, *, directed: bool) -> tuple[pa.Table, pa.Table]:
+    """Nodes and edges of one graph; each edge of an undirected one is there once."""
     x = data.x.to_dense().numpy()
-    labels = np.array([f"class {number}" for number in data.y.tolist()])
-    rows = np.arange(len(labels))
-    _, hidden = train_test_split(rows, test_size=0.2, random_state=0, stratify=labels)
-    ids = pa.array([f"node {row}" for row in rows])
-    nodes = {"id": ids, "label": pa.array(labels, mask=np.isin(rows, hidden))}
+    ids = pa.array([f"node {row}" for row in range(len(x))])
+    nodes = {"id": ids, "label": [f"class {number}" for number in data.y.tolist()]}
     nodes |= {f"x{column}": x[:, column] for column in np.flatnonzero(x.any(axis=0))}
     source, target = data.edge_index.numpy()
     once = slice(None) if directed else source <= target
     edges = {"source": ids.take(source[once]), "target": ids.take(target[once])}
-    for name, table in (("nodes", nodes), ("edges", edges)):
-        with gzip.open(folder / f"{name}.csv.gz", "wb", compresslevel=3) as file:
-            pyarrow.csv.write_csv(pa.table(table), file)
-    truth = {"id": ids.take(np.sort(hidden)), "truth": labels[np.sort(hidden)]}
-    pyarrow.csv.write_csv(pa.table(truth), folder / "truth.csv")
+    return pa.table(nodes), pa.table(edges)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,167 @@
+"""Debian's packages as two tables with hidden labels, for ``tables.py``: graphs with odd columns.
+
+    python benchmarks/debian_tables.py Packages -o folder
+    python benchmarks/tables.py folder --seconds 300 -o outputs
+
+``Packages`` is the unpacked index of a release, ``dists/bookworm/main/binary-amd64/Packages.xz`` on
+any mirror. A package is a node, and an edge leads to each package that it needs.
+
+debian-interface   programs and what they need; how one uses a program (by its debtags), from its
+                   size, architecture and priority
+debian-size        games, graphics, sound, science and mathematics; the decimal logarithm of the
+                   installed size, from section, architecture, maintainer, description and host
+debian-sections    all packages; the section, from sizes, architecture, priority and maintainer
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pyarrow as pa
+
+from table_case import write
+
+Package = dict[str, str]
+Packages = dict[str, Package]
+
+_INTERFACES = {
+    "graphical": "graphical",
+    "x11": "graphical",
+    "daemon": "daemon",
+    "commandline": "command line",
+    "shell": "command line",
+    "text-mode": "text mode",
+    "web": "web",
+}  # by debtag; the first that a program has counts
+_SIZED = ("games", "graphics", "math", "science", "sound")
+_SHARED = 5  # programs that need a package, for it to be among those with an interface
+_COMMON = 50  # packages of a section, for it to be a class
+
+
+def main() -> None:
+    """Write the folders."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("index", type=Path, help="the unpacked index of a release")
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    packages = {one["Package"]: one for one in read_index(arguments.index)}
+    graphs = {"interface": by_interface, "size": by_size, "sections": by_section}
+    for name, make in graphs.items():
+        folder = arguments.output / f"debian-{name}"
+        nodes, edges = make(packages)
+        write(folder, nodes, edges)
+        print(f"{folder}: {len(nodes)} nodes, {len(edges)} edges", flush=True)
+
+
+def read_index(path: Path) -> Iterator[Package]:
+    """The fields of each package."""
+    parser = HeaderParser()
+    for paragraph in path.read_text(encoding="utf-8").strip().split("\n\n"):
+        yield dict(parser.parsestr(paragraph).items())
+
+
+def by_interface(packages: Packages) -> tuple[pa.Table, pa.Table]:
+    """How one uses a program, without a column that names many things."""
+    programs = {name for name, one in packages.items() if "role::program" in tags(one)}
+    needed = Counter(other for name in programs for other in needs(packages, name))
+    names = [name for name in packages if name in programs or needed[name] >= _SHARED]
+    found = [packages[name] for name in names]
+    nodes = {
+        "id": names,
+        "interface": [interface(packages[name]) if name in programs else None for name in names],
+        "installed_size": [number(one, "Installed-Size") for one in found],
+        "architecture": [one["Architecture"] for one in found],
+        "priority": [one["Priority"] for one in found],
+    }
+    return pa.table(nodes), edges_among(packages, names)
+
+
+def by_size(packages: Packages) -> tuple[pa.Table, pa.Table]:
+    """The size of a package, from a text and columns with many values."""
+    names = [
+        name
+        for name, one in packages.items()
+        if one["Section"] in _SIZED and number(one, "Installed-Size")
+    ]
+    found = [packages[name] for name in names]
+    nodes = {
+        "id": names,
+        "log_size": [round(math.log10(int(one["Installed-Size"])), 4) for one in found],
+        "section": [one["Section"] for one in found],
+        "architecture": [one["Architecture"] for one in found],
+        "maintainer": [maintainer(one) for one in found],
+        "description": [one["Description"] for one in found],
+        "host": [one.get("Homepage", "//").split("/")[2] for one in found],
+        "tags": [len(tags(one)) for one in found],
+    }
+    return pa.table(nodes), edges_among(packages, names, "Depends", "Recommends", "Suggests")
+
+
+def by_section(packages: Packages) -> tuple[pa.Table, pa.Table]:
+    """The section of a package, one of dozens; rare ones are left empty."""
+    count = Counter(one["Section"] for one in packages.values())
+    found = packages.values()
+    nodes = {
+        "id": [*packages],
+        "section": [one["Section"] if count[one["Section"]] >= _COMMON else None for one in found],
+        "installed_size": [number(one, "Installed-Size") for one in found],
+        "size": [number(one, "Size") for one in found],
+        "priority": [one["Priority"] for one in found],
+        "architecture": [one["Architecture"] for one in found],
+        "multi_arch": [one.get("Multi-Arch") for one in found],
+        "maintainer": [maintainer(one) for one in found],
+        "description_length": [len(one["Description"]) for one in found],
+    }
+    return pa.table(nodes), edges_among(packages, packages, "Depends", "Pre-Depends")
+
+
+def edges_among(packages: Packages, names: Iterable[str], *fields: str) -> pa.Table:
+    """The edges between some packages; by default what one depends on."""
+    inside = dict.fromkeys(names)
+    pairs = [
+        (name, other)
+        for name in inside
+        for other in needs(packages, name, *fields)
+        if other in inside
+    ]
+    package, other = zip(*pairs, strict=True)
+    return pa.table({"package": package, "needs": other})
+
+
+def needs(packages: Packages, name: str, *fields: str) -> list[str]:
+    """The packages, alternatives among them, that some fields of a package name."""
+    listed = ",".join(packages[name].get(field, "") for field in fields or ("Depends",))
+    found = [re.split("[ (:]", one.strip())[0] for one in re.split("[,|]", listed)]
+    return [other for other in dict.fromkeys(found) if other in packages and other != name]
+
+
+def tags(package: Package) -> list[str]:
+    """The debtags of a package."""
+    return re.findall(r"[^\s,]+", package.get("Tag", ""))
+
+
+def interface(package: Package) -> str | None:
+    """How one uses a program; None if its debtags do not say."""
+    found = tags(package)
+    kinds = [kind for tag, kind in _INTERFACES.items() if f"interface::{tag}" in found]
+    return kinds[0] if kinds else None
+
+
+def maintainer(package: Package) -> str:
+    """The name without the address."""
+    return package["Maintainer"].partition(" <")[0]
+
+
+def number(package: Package, field: str) -> int | None:
+    """A field that holds a number; None if it is missing."""
+    return int(package[field]) if field in package else None
+
+
+if __name__ == "__main__":
+    main()
