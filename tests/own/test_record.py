@@ -134,6 +134,15 @@ def test_the_verdict_says_what_is_all_there_is():
     assert "The graph may" not in alone
 
 
+def test_the_verdict_says_that_more_time_may_change_it():
+    problem, nodes = tiny_problem(), np.arange(60)
+    found = record(problem, sure(problem, nodes % 3 != 0, 0.9), sure(problem, nodes >= 0, 0.9))
+    assert "more time" not in found.verdict()
+    (answer,) = found.answers
+    short = replace(found, answers=(replace(answer, short_of_time=True),)).verdict()
+    assert short.endswith("With more time this may change: linear was stopped before its end.")
+
+
 def test_a_graph_without_columns_has_none():
     constant = tiny_problem(x=np.ones((60, 1), dtype=np.float32))
     assert not record(constant, sure(constant, np.arange(60) > 9, 0.8)).has_columns

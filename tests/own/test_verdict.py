@@ -104,6 +104,22 @@ def test_each_group_is_represented_by_the_best_of_it_on_validation():
     assert memory.gain.mean == pytest.approx(2 / 12)
 
 
+@pytest.mark.parametrize("stopped", ["graph", "columns"])
+def test_that_the_one_behind_had_too_little_time_is_told(stopped):
+    problem, nodes = tiny_problem(), np.arange(12)
+    kinds = {name: Kind(name, sees_graph=name == "graph") for name in ("graph", "columns")}
+    tried = [
+        candidate(problem, "graph", 0.8, nodes < 9),
+        candidate(problem, "columns", 0.6, nodes < 6),
+    ]
+    next(one for one in tried if one.setting.family == stopped).unfinished = frozenset([1])
+    (found,) = answers(problem, kinds, Search(tried, [0, 1], "time", 1.0))
+    assert found.behind == "columns"
+    assert found.short_of_time is (stopped == "columns")
+    (on_other_splits,) = answers(problem, kinds, Search(tried, [0], "time", 1.0))
+    assert not on_other_splits.short_of_time
+
+
 def test_a_question_without_models_has_no_answer():
     problem = tiny_problem()
     one = candidate(problem, "graph", 0.8, np.ones(12, dtype=bool))

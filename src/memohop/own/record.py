@@ -213,10 +213,13 @@ class FitRecord:
         if gain.says_nothing:
             return f"Whether {subject.lower()} helps is not known: there are too few test nodes."
         if gain.above_zero:
-            return f"{subject} helps: {reach}, {pair}."
-        if gain.below_zero:
-            return f"{subject} does not help: {reach}, {pair}."
-        return f"{subject} may or may not help: {reach}, {pair}."
+            helps = "helps"
+        elif gain.below_zero:
+            helps = "does not help"
+        else:
+            helps = "may or may not help"
+        stopped = f" With more time this may change: {answer.behind} was stopped before its end."
+        return f"{subject} {helps}: {reach}, {pair}." + stopped * answer.short_of_time
 
     def legend(self) -> str:
         """How to read the scores."""

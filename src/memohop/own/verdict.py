@@ -27,12 +27,19 @@ class Answer:
         better: The family that represents the group.
         than: The family that represents the other one.
         gain: The difference of their test scores, with its interval.
+        short_of_time: Whether the one that is behind was stopped before it had finished.
     """
 
     question: str
     better: str
     than: str
     gain: Interval
+    short_of_time: bool = False
+
+    @property
+    def behind(self) -> str:
+        """The family with the lower test score."""
+        return self.better if self.gain.mean < 0 else self.than
 
 
 def answers(problem: Problem, families: Mapping[str, Family], found: Search) -> list[Answer]:
@@ -45,7 +52,10 @@ def answers(problem: Problem, families: Mapping[str, Family], found: Search) -> 
     for question, one, other in (("graph", graph, columns), ("memory", memory, plain)):
         if one is not None and other is not None:
             gain = paired_interval(problem, problem.masks.test, of_test(one), of_test(other))
-            answered.append(Answer(question, one.setting.family, other.setting.family, gain))
+            behind = one if gain.mean < 0 else other
+            cut = not behind.unfinished.isdisjoint(found.splits)
+            pair = one.setting.family, other.setting.family
+            answered.append(Answer(question, *pair, gain, short_of_time=cut))
     return answered
 
 

@@ -136,6 +136,7 @@ def _answers(report: FitRecord) -> list[dict[str, Any]]:
             else "it does harm"
             if one.gain.below_zero
             else "too close to say",
+            "stopped": one.behind if one.short_of_time else None,
             "range": _range(one.gain, widest),
         }
         for one in report.answers
