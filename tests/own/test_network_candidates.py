@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy import sparse
 
+import memohop.parts.train
 from memohop.networks import build
 from memohop.nn import Graph
 from memohop.own.candidates.family import Setting
@@ -14,7 +15,7 @@ from memohop.own.candidates.learned import packaged
 from memohop.own.candidates.networks import NetworkFamily, feature_scale
 from memohop.own.candidates.spaces import LISTS, RANGES, SPACES, near_numbers
 from memohop.own.problem import Inputs
-from memohop.training.trainer import DivergedWarning
+from memohop.training.trainer import DivergedWarning, Enough
 from tiny_problem import tiny_problem
 
 
@@ -109,6 +110,47 @@ def test_members_that_diverged_are_left_out():
     assert list(sound) == [0]
     assert sound[0].part is None
     assert diverged == {}
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """How many members each call of the trainer had."""
+    called = []
+
+    def train(data, model, members, **options):
+        called.append(len(members))
+        return memohop.parts.train.train(data, model, members, **options)
+
+    monkeypatch.setattr("memohop.own.candidates.networks.train", train)
+    return called
+
+
+@pytest.mark.parametrize(("large", "calls"), [(61, [4]), (60, [1] * 4)])
+def test_networks_of_a_large_graph_are_fitted_one_by_one(large, calls, sizes, monkeypatch):
+    monkeypatch.setattr("memohop.own.candidates.networks._LARGE", large)
+    problem, kind, shares = tiny_problem(), family("gcn-res"), []
+    first = kind.first(problem)[0]
+    other = Setting("gcn-res", first.options, {**first.numbers, "lr": 0.02})
+    found = kind.fit(problem, [first, other], [0, 1], look=shares.append)
+    assert sizes == calls
+    assert [list(fits) for fits in found] == [[0, 1], [0, 1]]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    if calls == [1] * 4:  # the same to the bit as in a fit of their own
+        alone = kind.fit(problem, [other], [1])[0][1]
+        assert np.array_equal(found[1][1].test, alone.test)
+
+
+def test_networks_that_time_is_too_short_for_have_no_result(monkeypatch):
+    monkeypatch.setattr("memohop.own.candidates.networks._LARGE", 60)
+    problem, kind = tiny_problem(), family("gcn-res")
+
+    def look(share):
+        if share > 0.4:  # in the second network
+            raise Enough
+
+    (fits,) = kind.fit(problem, [kind.first(problem)[0]], [0, 1, 2], look=look)
+    assert list(fits) == [0, 1]
 
 
 def test_labels_of_test_nodes_change_nothing():

@@ -251,6 +251,37 @@ def test_models_that_may_be_chosen_are_kept_and_others_not(problem, monkeypatch)
     assert {*best_few(found.complete())} <= {*kept}
 
 
+def test_models_are_forgotten_during_the_opening_too(problem, monkeypatch):
+    monkeypatch.setattr(candidate, "_KEPT", 2)
+    kinds = [WithModels(f"kind {number}", 0.9 - number / 20) for number in range(12)]
+    run = Run(problem, kinds, None, 1, np.random.default_rng(0), lambda share, doing: None)
+    run.open()
+    assert len(run.candidates) == 12
+    assert 2 <= sum(one.has_models for one in run.candidates) <= 8
+    assert run.ranked()[0].has_models
+
+
+def test_the_best_of_a_kind_keeps_its_models_until_it_has_all_splits(problem, monkeypatch):
+    """It has room for two candidates, and those of a better kind come first."""
+    monkeypatch.setattr(candidate, "_KEPT", 2)
+
+    class Improving(WithModels):
+        """Its later fits, on other splits, are the best of all."""
+
+        def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
+            self.share = 0.95 if self.jobs else 0.6
+            return super().fit(problem, settings, splits, **options)
+
+    kinds = [Improving("improving", 0.6), WithModels("even", 0.7)]
+    run = Run(problem, kinds, None, 6, np.random.default_rng(0), lambda share, doing: None)
+    late, *even = (Candidate(Setting(name, {}, {})) for name in ("improving", *["even"] * 4))
+    run.fit(Job([late], [0], math.inf))
+    for one in even:
+        run.fit(Job([one], [0], math.inf))
+    run.fit(Job([late], [1, 2], math.inf))
+    assert late.has_models
+
+
 @pytest.mark.parametrize(("good", "splits"), [(0.95, [0]), (0.65, [0, 1, 2])])
 def test_a_leader_without_all_splits_decides_only_if_it_is_clearly_better(good, splits):
     """A kind that had time for one split of three is better by 30 nodes of 100, or by none."""

@@ -47,6 +47,11 @@ def test_as_many_members_as_fit_beside_what_is_held(machine, count, memory, size
     assert machine(grid(seed=range(count)), memory * MB) == size
 
 
+def test_no_more_than_a_cpu_gains_from_even_where_there_is_plenty(machine, monkeypatch):
+    monkeypatch.setattr(plan, "_PLENTY", 40 * MB)  # three members of 13 MB
+    assert machine(grid(seed=range(6)), 2000 * MB) == 3
+
+
 def test_the_costliest_kind_of_member_decides(machine):
     cheap = grid(seed=range(7))
     assert machine(cheap, 560 * MB) == 4

@@ -69,7 +69,6 @@ class ParallelRun(Run):
                 self.give(job)
             elif job is None or self.jobs:
                 self.collect()
-                self.forget_models()
             else:
                 return job
         return "time"

@@ -156,7 +156,6 @@ class Run:
         """Complete the leaders and vary them until the time or the trials are used up."""
         while isinstance(job := self.next_job(), Job):
             self.fit(job)
-            self.forget_models()
         return job
 
     def next_job(self) -> Job | Stop:
@@ -199,6 +198,7 @@ class Run:
             if one not in self.candidates:
                 self.candidates.append(one)
         self.usual = usual_scores(self.candidates, self.all_splits)
+        self.forget_models()
 
     # The next step
 
@@ -226,14 +226,18 @@ class Run:
                 splits = first
             if one.tries < _TRIES:
                 jobs.append(Job([one], splits, seconds))
-        firsts = {one.setting.family: one for one in reversed(ranked)}
-        hopeful = sorted(firsts.values(), key=ranked.index)[:_HOPEFUL]
         jobs += [
             Job([one], self.lacking_splits(one), _LITTLE * self.left())
-            for one in hopeful
+            for one in self.hopeful()
             if one.tries < 2
         ]
         return [job for job in jobs if job.splits and job.group[0] not in self.fitting]
+
+    def hopeful(self) -> list[Candidate]:
+        """The best candidate of each of the better kinds, the best first."""
+        ranked = self.ranked()
+        firsts = {one.setting.family: one for one in reversed(ranked)}
+        return sorted(firsts.values(), key=ranked.index)[:_HOPEFUL]
 
     def lacking_splits(self, one: Candidate) -> list[int]:
         """The splits that a candidate lacks, or had too little time for."""
@@ -349,7 +353,7 @@ class Run:
     def forget_models(self) -> None:
         """Keep only the models of candidates that may be chosen: there may be hundreds more."""
         ranked, deciding = self.ranked(), self.deciding()
-        kept = {*best_few(ranked), *deciding}
+        kept = {*best_few(ranked), *deciding, *self.hopeful()}
         for splits in [[*one.scores] for one in deciding]:
             kept.update(best_few(sorted(ranked, key=lambda one: -one.mean(splits))))
         for one in {*ranked} - kept:

@@ -19,7 +19,7 @@ from memohop.training.room import available_bytes, held_bytes, peak_bytes, resid
 _SLACK = 1.3  # over the measured growth, for gaps between tensors: 1.0 to 1.2 were seen
 _SLACK_UNSEEN = 4.0  # over the tensors alone, where the system does not report the growth
 _PER_EPOCH = 64  # bytes of a member's keys and curves, while they are made
-_PLENTY = 1 << 29  # bytes of a chunk on a CPU: far beyond its cache, more at once gain nothing
+_PLENTY = 1 << 28  # bytes of a chunk on a CPU: far beyond its cache, more at once gain nothing
 _STEPS = 2  # of a measurement: the second step runs beside the leftovers of the first
 
 Step = Callable[[Sequence[Member], int], None]

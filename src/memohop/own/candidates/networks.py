@@ -25,8 +25,8 @@ from memohop.own.saved import Saved, Sizes, check_state, checked_options
 from memohop.own.views import side_by_side
 from memohop.parts.train import train
 from memohop.pyg import Data
-from memohop.training import Member, Rules, Scale, standardised
-from memohop.training.device import find_device
+from memohop.training import Enough, Member, MemberResult, Rules, Scale, standardised
+from memohop.training.device import find_device, traits_of
 from memohop.training.rules import DEFAULT_RULES
 from memohop.training.task import make_inputs
 
@@ -36,6 +36,7 @@ DEGREE = 3.0
 _AS_IT_IS = Scale(0.0, 1.0)
 _MOST = 10_000  # channels or layers of a network
 _MANY = 10_000  # validation nodes, of which the best epoch is hardly luck
+_LARGE = 5_000  # nodes from which on a CPU networks take less time one by one, and less RAM
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +227,11 @@ class NetworkFamily:
         """Whether the best epoch would look better than it is: by score, on few nodes."""
         return not problem.ranks_few and int(problem.masks.val[:, 0].sum()) < _MANY
 
+    def _one_by_one(self, problem: Problem) -> bool:
+        """Whether a network fills the device by itself, so that a population gains nothing."""
+        on_cpu = not traits_of(torch.device(self.device)).is_separate
+        return on_cpu and self.in_parts is None and problem.nodes >= _LARGE
+
     def _near(
         self, numbers: Mapping[str, float], generator: np.random.Generator
     ) -> dict[str, float]:
@@ -241,31 +247,47 @@ class NetworkFamily:
         keep: bool = False,
         look: Look = lambda share: None,
     ) -> Fits:
-        """One population."""
+        """One population, or one network after the other where that takes less time.
+
+        If time is up, members that have not begun have no result.
+        """
         scale, arc_scale = feature_scale(problem.x), mean_weight(problem.weights)
         data, standard = as_data(problem, self.id, scale, arc_scale), _AS_IT_IS
         options = settings[0].options
         if not problem.classes:
             data, standard = standardised(data)
-        results = train(
-            data,
-            self.id,
-            [
-                Member(split=split, seed=self.seed + split, **setting.numbers)
-                for setting in settings
-                for split in splits
-            ],
-            options=options,
-            epochs=self.epochs,
-            patience=self.patience,
-            rules=self._rules(problem),
-            device=self.device,
-            memory=self.memory,
-            keep_models=True,
-            cross_fit=self._crosses(problem),
-            progress=lambda done, total: look(done / total),
-            workers=self.in_parts,
-        )
+        members = [
+            Member(split=split, seed=self.seed + split, **setting.numbers)
+            for setting in settings
+            for split in splits
+        ]
+        at_once, ended = 1 if self._one_by_one(problem) else len(members), False
+        results: list[MemberResult] = []
+
+        def progress(done: int, total: int) -> None:
+            nonlocal ended
+            try:
+                look((len(results) + at_once * done / total) / len(members))
+            except Enough:
+                ended = True
+                raise
+
+        while len(results) < len(members) and not ended:
+            results += train(
+                data,
+                self.id,
+                members[len(results) : len(results) + at_once],
+                options=options,
+                epochs=self.epochs,
+                patience=self.patience,
+                rules=self._rules(problem),
+                device=self.device,
+                memory=self.memory,
+                keep_models=True,
+                cross_fit=self._crosses(problem),
+                progress=progress,
+                workers=self.in_parts,
+            )
         sizes = (data.x.shape[1], problem.objective.outputs(data.y), problem.nodes)
         network = build(self.id, *sizes[:2], num_nodes=problem.nodes, **options)
         sound = [
