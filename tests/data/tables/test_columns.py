@@ -133,12 +133,17 @@ def test_words_are_the_same_when_texts_are_cut_up_in_pieces(monkeypatch):
 
 
 def test_the_number_of_words_is_limited_by_their_number_and_by_bytes(monkeypatch):
-    texts = [f"w{n % 70} w{n % 71} every" for n in range(200)]
-    monkeypatch.setattr(columns, "WORDS", 5)
-    assert len(encoded(t=texts)[0].feature_names) == 5
-    monkeypatch.setattr(columns, "CELLS", 600)
-    assert len(encoded(t=texts)[0].feature_names) == 3
-    assert [len(c.vocabulary) for c in encoded(t=texts, u=texts)[0].columns] == [1, 1]
+    texts = [f"n{n} {'most' if n % 4 else 'few'} every" for n in range(200)]  # of 200, 150 and 50
+    assert encoded(t=texts)[0].feature_names == ["t: every", "t: most", "t: few"]
+    monkeypatch.setattr(columns, "ENTRIES", 399)
+    encoder, (x, _) = encoded(t=texts)
+    assert encoder.feature_names == ["t: every", "t: most"]
+    assert np.count_nonzero(x) == 350
+    words = [c.vocabulary for c in encoded(t=texts, u=texts)[0].columns]
+    assert words == [("every",), ("every",)]  # never none at all
+    monkeypatch.undo()
+    monkeypatch.setattr(text_columns, "WORDS", 2)
+    assert encoded(t=texts)[0].feature_names == ["t: every", "t: most"]
 
 
 def test_one_word_or_few_values_make_a_category_and_no_text():

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from memohop.data.prepared.arrays import ArrayFile, map_array
 from memohop.data.tables.column_types import column_kind
-from memohop.data.tables.columns import CELLS, WORDS, ColumnEncoder
+from memohop.data.tables.columns import ENTRIES, ColumnEncoder
 from memohop.data.tables.feature_matrix import FEW, is_mostly_zero
 from memohop.data.tables.fitting import ColumnKind, Reading, fit_column, is_text
 from memohop.data.tables.sources import UnreadTable
@@ -61,9 +61,9 @@ def fit_columns(
             texts.append(name)
         else:
             found[name] = fit_column(name, column, readings.get(name), None)
-    words = min(WORDS, CELLS // max(1, len(texts) * rows))
+    most = ENTRIES // max(1, len(texts))
     for name, column in _passes(table, texts, spelled, at_once):
-        found[name] = fit_column(name, column, readings.get(name), words)
+        found[name] = fit_column(name, column, readings.get(name), most)
     kept = {name: column for name in names if (column := found[name]) is not None}
     left_out = tuple(name for name in names if name not in kept)
     encoder = ColumnEncoder(tuple(kept.values()), left_out)

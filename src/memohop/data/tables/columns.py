@@ -15,10 +15,8 @@ from memohop.data.tables.feature_matrix import FeatureMatrix, Matrix
 from memohop.data.tables.fitting import ColumnKind, Reading, fit_column, is_text
 from memohop.errors import DataError, UsageError
 
-WORDS = 1000
-"""The most words of a text column that get a feature of their own."""
-CELLS = 250_000_000
-"""The most numbers that all text columns fill together: 1 GB if the features are dense."""
+ENTRIES = 100_000_000
+"""The most features that all rows and text columns together may have set: 0.8 GB."""
 
 
 class Encoded(NamedTuple):
@@ -51,10 +49,10 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     of codes     the number and a category. Codes are whole numbers in a column that is named so
                  (dorm, zip_code), or that come five times each on average and are at most 20, or
                  begin further from 0 than they go on, or have gaps all over.
-    of strings   a *category*, one feature for each of the 200 most frequent values that occur at
-                 least twice, and one for all others; or, if it has more than 50 values and two
+    of strings   a *category*, one feature for each of the 10,000 most frequent values that occur
+                 at least twice, and one for all others; or, if it has more than 50 values and two
                  words or more on average, a *bag of words*, one feature of 0 or 1 for each of the
-                 1000 most frequent words (fewer if a million nodes would not fit) that are in at
+                 10,000 most frequent words (fewer if they would not fit in RAM) that are in at
                  least two texts.
     ===========  ===================================================================================
 
@@ -87,11 +85,11 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         wanted = readings or {}
         named = dict(zip(table.column_names, table.columns, strict=True))
         texts = {name for name, column in named.items() if is_text(column, wanted.get(name))}
-        limit = min(WORDS, CELLS // max(1, len(texts) * table.num_rows))
+        most = ENTRIES // max(1, len(texts))
         columns, left_out = [], []
         for name, column in named.items():
-            words = limit if name in texts else None
-            fitted = fit_column(name, column, wanted.get(name), words)
+            of_text = most if name in texts else None
+            fitted = fit_column(name, column, wanted.get(name), of_text)
             if fitted is None:
                 left_out.append(name)
             else:

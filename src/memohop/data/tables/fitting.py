@@ -49,7 +49,7 @@ _CODES = re.compile(
 
 
 def fit_column(
-    name: str, column: pa.ChunkedArray, reading: Reading | None, words: int | None
+    name: str, column: pa.ChunkedArray, reading: Reading | None, most: int | None
 ) -> ColumnKind | None:
     """The fitted column, or None if it carries no information.
 
@@ -57,11 +57,12 @@ def fit_column(
         name: Its name.
         column: Its values.
         reading: How the user wants it to be read; None to guess.
-        words: The most words of a text; None if :func:`is_text` says that it is none.
+        most: The most features that all rows of a text may have set; None if :func:`is_text`
+            says that it is none.
     """
     kind = column_kind(column.type)
-    if words is not None:
-        return Words.fit(name, as_text(column), words)
+    if most is not None:
+        return Words.fit(name, as_text(column), most)
     if reading == "categorical":
         return Category.fit(name, as_text(column))
     if kind == "text":

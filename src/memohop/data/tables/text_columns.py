@@ -16,8 +16,10 @@ from memohop.data.tables.column_kinds import Absent, Column, Number, count, numb
 from memohop.data.tables.column_types import as_text
 from memohop.data.tables.feature_matrix import FeatureMatrix
 
-CATEGORIES = 200
+CATEGORIES = 10_000
 """The most values of a category that get a feature of their own."""
+WORDS = 10_000
+"""The most words of a text column that get a feature of their own."""
 _FEW_TEXTS = 50  # up to so many different texts are a category
 _ROWS = 1 << 16  # texts that are cut into words at a time
 
@@ -40,13 +42,13 @@ class Words(Column, frozen=True, tag="words"):
         return sum(len(words) for _, words in _cut(texts)) >= 2 * max(len(texts), 1)
 
     @classmethod
-    def fit(cls, name: str, column: pa.ChunkedArray, limit: int) -> Self | None:
+    def fit(cls, name: str, column: pa.ChunkedArray, most: int) -> Self | None:
         """The fitted column of strings, None if no word occurs in two texts.
 
         Args:
             name: Its name.
             column: Its values, after :func:`as_text`.
-            limit: The most words.
+            most: The most features that all rows together may have set: RAM is limited.
         """
         frequency: Counter[str] = Counter()
         for rows, words in _cut(column):
@@ -55,8 +57,10 @@ class Words(Column, frozen=True, tag="words"):
             pairs = distinct(rows * len(spelled) + encoded.indices.to_numpy())
             found = np.bincount(pairs % max(len(spelled), 1), minlength=len(spelled))
             frequency.update(dict(zip(spelled, found.tolist(), strict=True)))
-        kept = _most_frequent(frequency, limit)
-        return cls(name, column.null_count > 0, kept) if kept else None
+        kept = _most_frequent(frequency, WORDS)
+        entries = np.cumsum([frequency[word] for word in kept])
+        few = kept[: max(int(np.searchsorted(entries, most, side="right")), 1)]
+        return cls(name, column.null_count > 0, few) if few else None
 
     @property
     def verbatim(self) -> bool:
