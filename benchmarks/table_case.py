@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
@@ -134,7 +135,7 @@ def hide_others(folder: Path, number: int, into: Path) -> Path:
 
 
 def _features(column: pa.ChunkedArray) -> sparse.csr_array | None:
-    """Numbers as they are, 0 where missing; strings with few values as categories."""
+    """Numbers as they are, 0 where missing; strings as categories, or as words if they are many."""
     values = column.to_pylist()
     try:
         numbers = [np.nan if one is None else float(str(one).replace(",", "")) for one in values]
@@ -143,5 +144,12 @@ def _features(column: pa.ChunkedArray) -> sparse.csr_array | None:
     except ValueError:
         names, codes = np.unique([str(one) for one in values], return_inverse=True)
         if len(names) > _CODES:
-            return None
+            return _words(["" if one is None else str(one) for one in values])
         return sparse.csr_array((np.ones(len(codes)), (np.arange(len(codes)), codes)))
+
+
+def _words(texts: list[str]) -> sparse.csr_array | None:
+    """1 for each word that a text has, of those in two texts or more; None if there is none."""
+    counted = CountVectorizer(binary=True, token_pattern=r"\w+").fit_transform(texts)
+    often = np.flatnonzero(counted.sum(axis=0).A1 > 1)
+    return sparse.csr_array(counted[:, often], dtype=float) if len(often) else None

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from memohop.own import candidate
-from memohop.own.candidate import Candidate, best_few
+from memohop.own.candidate import Candidate, best_few, usual_scores
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting
 from memohop.own.finish import choose
 from memohop.own.folds import make_masks
-from memohop.own.portfolio import Job, Run, search, usual_scores
+from memohop.own.portfolio import Job, Run, search
 from memohop.own.problem import Problem
 from memohop.training import Enough
 from tiny_problem import tiny_problem
@@ -192,6 +192,65 @@ def test_kinds_have_time_by_their_rank_unless_they_are_quick(problem, seconds, o
     run.usual = usual_scores(run.candidates, run.all_splits)
     chosen = [run.choose_family() for _ in range(2000)]
     assert chosen.count("one") / 2000 == pytest.approx(odds[0] / sum(odds), abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seconds", "unfinished", "splits"),
+    [
+        (6250, 0.0, False, 5),
+        (6250, 2.5, False, 4),
+        (6250, 4.0, False, 2),
+        (6250, 4.0, True, 1),
+        (6250, 90.0, False, 1),
+        (3000, 90.0, False, 3),
+        (100, 90.0, False, 5),
+    ],
+)
+def test_splits_that_cost_too_much_are_left_out_if_the_others_say_enough(
+    nodes, seconds, unfinished, splits
+):
+    """The best of two kinds have 0.3 of the time left, 72 of 100 s if the final fits take 24.
+
+    A split validates on 0.16 of the nodes, and a fit that had too little time counts twice.
+    """
+    y = np.arange(nodes) % 2
+    run = running(tiny_problem(y=y, masks=make_masks(y, splits=5, seed=0)), 100.0)
+    for kind in ("one", "other"):
+        one = Candidate(Setting(kind, {}, {}), scores={0: 0.9}, seconds=seconds)
+        one.unfinished = frozenset({0} if unfinished else ())
+        run.candidates.append(one)
+    run.usual = usual_scores(run.candidates, run.all_splits)
+    run.leave_out_splits()
+    assert run.all_splits == list(range(splits))
+
+
+def test_no_split_is_left_out_without_a_limit_of_time_or_with_few_positives():
+    y = np.arange(10_000) % 2
+    masks = make_masks(y, splits=5, seed=0)
+    for problem, time in (
+        (tiny_problem(y=y, masks=masks), None),
+        (tiny_problem(y=(np.arange(10_000) % 1000 == 0) * 1, masks=masks, metric="roc_auc"), 100.0),
+    ):
+        run = running(problem, time)
+        run.candidates.append(Candidate(Setting("one", {}, {}), scores={0: 0.9}, seconds=90.0))
+        run.usual = usual_scores(run.candidates, run.all_splits)
+        run.leave_out_splits()
+        assert run.all_splits == [0, 1, 2, 3, 4]
+
+
+def test_candidates_with_splits_that_are_left_out_do_not_decide_by_them():
+    """A quick kind had all splits before two were left out; a better one has the first alone."""
+    y = np.arange(400) % 2
+    run = running(tiny_problem(y=y, masks=make_masks(y, splits=3, seed=0)))
+    run.families["other"].share = 0.88
+    quick, better = (Candidate(Setting(name, {}, {})) for name in ("other", "one"))
+    for one, splits in ((quick, [0, 1, 2]), (better, [0])):
+        run.fit(Job([one], splits, math.inf))
+    assert run.splits() == [0, 1, 2]
+    run.all_splits = [0]
+    assert run.deciding() == [better, better]
+    assert run.splits() == [0]
+    assert run.lacking() == []
 
 
 def test_splits_that_only_good_candidates_have_are_not_taken_for_easy_ones():

@@ -90,3 +90,26 @@ def best_few(ranked: Sequence[Candidate]) -> list[Candidate]:
         of_kind[one.setting.family] = of_kind.get(one.setting.family, 0) + 1
         (first if of_kind[one.setting.family] <= _ALIKE else rest).append(one)
     return sorted((first + rest)[:_KEPT], key=ranked.index)
+
+
+def usual_scores(candidates: Sequence[Candidate], splits: Sequence[int]) -> dict[int, float]:
+    """The mean score of all candidates on each split, as if all had been fitted on it.
+
+    Poor candidates stay on the first split, so that the plain mean on the others is that of good
+    ones: it would make candidates that were fitted on all splits look worse. On another split it
+    is therefore the mean on the first, plus the mean difference of candidates on both.
+
+    Args:
+        candidates: The candidates.
+        splits: All splits; every candidate begins with the first.
+    """
+    first, *others = splits
+    usual = {first: _mean([one.scores[first] for one in candidates if first in one.scores])}
+    for split in others:
+        both = [one.scores for one in candidates if {first, split} <= one.scores.keys()]
+        usual[split] = usual[first] + _mean([scores[split] - scores[first] for scores in both])
+    return usual
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else 0.0

@@ -97,8 +97,9 @@ def fit_to_all(
 ) -> Ensemble:
     """Fit the chosen candidates to every label, the greatest weight first, while there is time.
 
-    If time is too short, or Ctrl-C ends it, the models of the search stay, which have learned
-    from fewer labels.
+    If there is no time for a model of every split, each candidate has about as many as the others.
+    If time is too short even for one, or Ctrl-C ends it, the models of the search stay, which have
+    learned from fewer labels.
 
     Args:
         problem: The problem of the search.
@@ -109,7 +110,8 @@ def fit_to_all(
     """
     ending, end = problem.for_the_end(), clock.monotonic() + seconds
     components, interrupted = [], False
-    for index in np.argsort(-chosen.weights, kind="stable"):
+    order = np.argsort(-chosen.weights, kind="stable")
+    for place, index in enumerate(order):
         candidate, weight = chosen.candidates[index], float(chosen.weights[index])
         setting = candidate.setting
         models = [fit.part for fit in candidate.fits.values() if fit.part is not None]
@@ -119,7 +121,9 @@ def fit_to_all(
             if clock.monotonic() > end:
                 raise Enough
 
-        afforded = (end - clock.monotonic()) / max(candidate.seconds, 1e-9)
+        left = end - clock.monotonic()
+        needed = sum(chosen.candidates[later].seconds for later in order[place:])
+        afforded = max(left / max(needed, 1e-9), candidate.seconds < left)
         splits = list(range(int(np.clip(afforded, 0, ending.splits))))
         try:
             if splits and not interrupted:

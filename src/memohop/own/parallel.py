@@ -40,7 +40,7 @@ class ParallelRun(Run):
 
     def __init__(self, workers: Workers, *args: Any) -> None:
         super().__init__(*args)
-        self.workers = workers
+        self.workers, self.at_once = workers, workers.count
         self.jobs: dict[Order, Job] = {}  # that are being fitted
 
     def open(self) -> None:

@@ -5,6 +5,9 @@ the search continues with the best: the leading candidates are fitted on the spl
 lack, and variations of the leaders are tried, those of better kinds more often. A fit that has not
 finished when its share of the time is up stops there, and its result so far counts. A leader to
 which that happened is fitted again with more time, on one split before it gets the others.
+
+On a large graph, splits that the better kinds would not all have time for are left out, as long as
+the others have validation nodes enough: an ensemble is made of candidates with the same splits.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memohop.allocator import release_freed_ram
-from memohop.own.candidate import Candidate, Search, Stop, best_few
+from memohop.own.candidate import Candidate, Search, Stop, best_few, usual_scores
 from memohop.own.candidates.family import Family, Fits, Look, Setting
 from memohop.own.paired import paired_interval
 from memohop.own.problem import Problem
@@ -37,6 +40,8 @@ _GROUP = 3  # variations that are tried at once
 _HOPEFUL = 6  # kinds of which the best candidate gets a little time for the splits it lacks
 _LEADERS = 3  # candidates that are fitted on all splits
 _TRIES = 3  # fits of one candidate, on some splits each
+_COMPLETING = 0.3  # share of the time left in which the best of the better kinds have all splits
+_ENOUGH = 1000  # validation nodes without which no split is left out
 _MORE = 2  # times the seconds that were too few for a leader on one split, to finish there first
 _QUICK = 1.0  # seconds: kinds with quicker fits are not tried more often
 _FALLING = 0.6  # factor by which each next kind is varied less often
@@ -73,6 +78,7 @@ def search(
     try:
         run.open()
         run.families = {name: one for name, one in run.families.items() if run.count(name)}
+        run.leave_out_splits()
         stopped = run.go_on()
     except KeyboardInterrupt:
         if not any(one.scores for one in run.candidates):
@@ -97,6 +103,9 @@ class Job(NamedTuple):
 
 class Run:
     """A running search, which fits one job after the other in this process."""
+
+    at_once = 1
+    """Jobs at the same time."""
 
     def __init__(
         self,
@@ -152,6 +161,15 @@ class Run:
         others = self.all_splits[1:]
         return self.lacking_splits(one) == others != [] and one.seconds * len(others) <= box
 
+    def leave_out_splits(self) -> None:
+        """Go on with fewer splits where the better kinds could not all have time for more."""
+        if self.problem.ranks_few:
+            return
+        needed = sum(one.seconds * (_MORE if one.unfinished else 1) for one in self.hopeful())
+        afforded = _COMPLETING * self.at_once * self.left() / max(needed, 1e-9)
+        fewest = math.ceil(_ENOUGH / int(self.problem.masks.val[:, 0].sum()))
+        self.all_splits = self.all_splits[: int(max(min(afforded, self.problem.splits), fewest))]
+
     def go_on(self) -> Stop:
         """Complete the leaders and vary them until the time or the trials are used up."""
         while isinstance(job := self.next_job(), Job):
@@ -197,7 +215,7 @@ class Run:
                 one.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
             if one not in self.candidates:
                 self.candidates.append(one)
-        self.usual = usual_scores(self.candidates, self.all_splits)
+        self.usual = usual_scores(self.candidates, range(self.problem.splits))
         self.forget_models()
 
     # The next step
@@ -311,17 +329,22 @@ class Run:
         if not self.deciding():
             return []
         leader, most = self.deciding()
-        shared = [split for split in leader.scores if split in most.scores]
+        own, others = map(self.splits_of, (leader, most))
+        shared = [split for split in own if split in others]
         if leader is most or not shared:
-            return sorted(most.scores)
+            return others
         mask, fits = self.problem.masks.val[:, shared[0]], (leader.fits, most.fits)
         gap = paired_interval(self.problem, mask, *(fit[shared[0]].val for fit in fits))
-        return sorted((leader if gap.above_zero else most).scores)
+        return own if gap.above_zero else others
 
     def deciding(self) -> list[Candidate]:
         """The leader, and the best candidate of those with the most splits."""
-        ranked = [one for one in self.ranked() if one.scores]
-        return [ranked[0], max(ranked, key=lambda one: len(one.scores))] if ranked else []
+        ranked = [one for one in self.ranked() if self.splits_of(one)]
+        return [ranked[0], max(ranked, key=lambda one: len(self.splits_of(one)))] if ranked else []
+
+    def splits_of(self, one: Candidate) -> list[int]:
+        """The splits that a candidate was fitted on, of those that are not left out."""
+        return [split for split in self.all_splits if split in one.scores]
 
     # The clock
 
@@ -354,30 +377,7 @@ class Run:
         """Keep only the models of candidates that may be chosen: there may be hundreds more."""
         ranked, deciding = self.ranked(), self.deciding()
         kept = {*best_few(ranked), *deciding, *self.hopeful()}
-        for splits in [[*one.scores] for one in deciding]:
+        for splits in map(self.splits_of, deciding):
             kept.update(best_few(sorted(ranked, key=lambda one: -one.mean(splits))))
         for one in {*ranked} - kept:
             one.fits = {split: replace(fit, part=None) for split, fit in one.fits.items()}
-
-
-def usual_scores(candidates: Sequence[Candidate], splits: Sequence[int]) -> dict[int, float]:
-    """The mean score of all candidates on each split, as if all had been fitted on it.
-
-    Poor candidates stay on the first split, so that the plain mean on the others is that of good
-    ones: it would make candidates that were fitted on all splits look worse. On another split it
-    is therefore the mean on the first, plus the mean difference of candidates on both.
-
-    Args:
-        candidates: The candidates.
-        splits: All splits; every candidate begins with the first.
-    """
-    first, *others = splits
-    usual = {first: _mean([one.scores[first] for one in candidates if first in one.scores])}
-    for split in others:
-        both = [one.scores for one in candidates if {first, split} <= one.scores.keys()]
-        usual[split] = usual[first] + _mean([scores[split] - scores[first] for scores in both])
-    return usual
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else 0.0

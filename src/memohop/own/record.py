@@ -300,7 +300,7 @@ def make_record(
         temperature=chosen.calibration.temperature,
         shifts=chosen.calibration.shifts,
         rare=_rare(problem, chosen, found.splits, said),
-        splits=problem.splits,
+        splits=len(found.splits),
         train=int(masks.train[:, 0].sum()),
         val_nodes=int(masks.val[:, 0].sum()),
         test_nodes=len(test),
