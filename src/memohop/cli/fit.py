@@ -106,7 +106,7 @@ def fit(
         models: The kinds of model to choose from, with commas; all by default.
         time: Seconds for everything, reading and saving included.
         trials: The most settings of each kind of model; as many as time allows by default.
-        splits: How many splits of the labelled nodes.
+        splits: How many splits of the labelled nodes; fewer where time is short and nodes are many.
         metric: What is to be high, or for errors low; by default accuracy, average_precision where
             the second of two classes is rare, and r2 for numbers. roc_auc and average_precision
             need two classes, of which the second is positive.

@@ -19,7 +19,7 @@ from memohop.explain.node import index_of
 from memohop.networks.memory import MemoryNetwork
 from memohop.own.candidates.family import Setting
 from memohop.own.candidates.linear import Linear
-from memohop.own.candidates.networks import Network
+from memohop.own.candidates.network import Network
 from memohop.own.candidates.trees import Trees
 from memohop.own.ensemble import Component
 from memohop.own.problem import Inputs

@@ -13,7 +13,7 @@ from memohop.explain.contributions import of_node
 from memohop.explain.network_inputs import network_reasons
 from memohop.explain.node import node_shares
 from memohop.own.candidates.linear import Linear
-from memohop.own.candidates.networks import Network
+from memohop.own.candidates.network import Network
 from memohop.own.candidates.trees import Trees
 from memohop.own.ensemble import Component
 from memohop.own.problem import Inputs, Outputs

@@ -34,7 +34,7 @@ from torch import Tensor
 
 from memohop.networks.memory import MemoryNetwork
 from memohop.nn.features import FeatureLinear
-from memohop.own.candidates.networks import Network
+from memohop.own.candidates.network import Network
 from memohop.own.problem import Inputs
 from memohop.own.views import Feature
 from memohop.training.task import make_inputs

@@ -16,7 +16,7 @@ from memohop.pyg import Data, GCNConv, LGConv
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
-    from memohop.own.candidates.networks import Network
+    from memohop.own.candidates.network import Network
     from memohop.own.classifier import GraphClassifier
 
 

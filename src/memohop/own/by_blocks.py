@@ -22,7 +22,7 @@ from memohop.errors import UsageError
 from memohop.inference.from_disk import DiskMatrix, logits_from_disk, slices
 from memohop.networks import MemoryNetwork, build
 from memohop.own.candidates.linear import Linear
-from memohop.own.candidates.networks import DEGREE, Network
+from memohop.own.candidates.network import DEGREE, Network
 from memohop.own.candidates.trees import Trees
 from memohop.own.estimator import GraphEstimator
 from memohop.own.neighbourhood import Matrix, Neighbourhood

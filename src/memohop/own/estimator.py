@@ -63,7 +63,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         time: Seconds for everything; None for no limit.
         trials: The most settings of each kind; None for as many as time allows.
         splits: How many splits of the labelled nodes, and models to average. A search on a graph
-            that names its validation nodes has this one split.
+            that names its validation nodes has this one split, and on a large graph it may have
+            fewer, see :meth:`memohop.own.portfolio.Run.leave_out_splits`.
         metric: The score to choose by.
         ensemble: Whether several candidates may be kept together.
         random_state: Decides splits, settings, weights and dropout.

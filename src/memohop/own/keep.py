@@ -23,7 +23,7 @@ from memohop.own.calibration import Calibration
 from memohop.own.candidates.catalogue import NAMES
 from memohop.own.candidates.family import Part, Setting
 from memohop.own.candidates.linear import Linear
-from memohop.own.candidates.networks import Network
+from memohop.own.candidates.network import Network
 from memohop.own.candidates.trees import Trees
 from memohop.own.card import record_card
 from memohop.own.described import (

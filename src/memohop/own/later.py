@@ -24,7 +24,7 @@ import numpy as np
 from memohop.intervals import Interval
 from memohop.own.candidates.family import Part
 from memohop.own.candidates.linear import Linear
-from memohop.own.candidates.networks import Network
+from memohop.own.candidates.network import Network
 from memohop.own.candidates.trees import Trees
 from memohop.own.finish import Chosen
 from memohop.own.paired import paired_interval

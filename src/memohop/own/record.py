@@ -113,7 +113,7 @@ class FitRecord:
         temperature: The temperature that calibrates the probabilities.
         shifts: Of the logits of the classes, which calibrate them too; none if they stay.
         rare: The ranking, if one of two classes is rare.
-        splits: How many splits the search had.
+        splits: How many splits candidates were compared on.
         train, val_nodes, test_nodes: Nodes in each part of a split.
         own_test: Whether the graph came with its test nodes.
         candidates: How many settings were tried in all.

@@ -20,7 +20,8 @@ from memohop.errors import DataError
 from memohop.out_of_memory import in_units
 from memohop.own.candidates.family import Family, Fits, Fitted, Look, Setting, no_fits
 from memohop.own.candidates.linear import Linear
-from memohop.own.candidates.networks import Network, NetworkFamily
+from memohop.own.candidates.network import Network
+from memohop.own.candidates.networks import NetworkFamily
 from memohop.own.candidates.trees import Trees
 from memohop.own.candidates.view_family import ViewFamily
 from memohop.own.problem import Outputs, Problem
