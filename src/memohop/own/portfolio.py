@@ -167,7 +167,7 @@ class Run:
             return
         needed = sum(one.seconds * (_MORE if one.unfinished else 1) for one in self.hopeful())
         afforded = _COMPLETING * self.at_once * self.left() / max(needed, 1e-9)
-        fewest = math.ceil(_ENOUGH / int(self.problem.masks.val[:, 0].sum()))
+        fewest = math.ceil(_ENOUGH / max(int(self.problem.masks.val[:, 0].sum()), 1))
         self.all_splits = self.all_splits[: int(max(min(afforded, self.problem.splits), fewest))]
 
     def go_on(self) -> Stop:
