@@ -11,6 +11,7 @@ debian-interface   programs and what they need; how one uses a program (by its d
 debian-size        games, graphics, sound, science and mathematics; the decimal logarithm of the
                    installed size, from section, architecture, maintainer, description and host
 debian-sections    all packages; the section, from sizes, architecture, priority and maintainer
+debian-texts       packages of sections for users; the section, from description and maintainer
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ _INTERFACES = {
     "web": "web",
 }  # by debtag; the first that a program has counts
 _SIZED = ("games", "graphics", "math", "science", "sound")
+_FOR_USERS = (
+    *("admin", "database", "editors", "education", "electronics", "games", "graphics", "hamradio"),
+    *("mail", "math", "net", "science", "sound", "text", "utils", "video", "web", "x11"),
+)
 _SHARED = 5  # programs that need a package, for it to be among those with an interface
 _COMMON = 50  # packages of a section, for it to be a class
 
@@ -51,7 +56,12 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     arguments = parser.parse_args()
     packages = {one["Package"]: one for one in read_index(arguments.index)}
-    graphs = {"interface": by_interface, "size": by_size, "sections": by_section}
+    graphs = {
+        "interface": by_interface,
+        "size": by_size,
+        "sections": by_section,
+        "texts": by_description,
+    }
     for name, make in graphs.items():
         folder = arguments.output / f"debian-{name}"
         nodes, edges = make(packages)
@@ -119,6 +129,20 @@ def by_section(packages: Packages) -> tuple[pa.Table, pa.Table]:
         "description_length": [len(one["Description"]) for one in found],
     }
     return pa.table(nodes), edges_among(packages, packages, "Depends", "Pre-Depends")
+
+
+def by_description(packages: Packages) -> tuple[pa.Table, pa.Table]:
+    """The section of a package, one of eighteen, from texts above all."""
+    names = [name for name, one in packages.items() if one["Section"] in _FOR_USERS]
+    found = [packages[name] for name in names]
+    nodes = {
+        "id": names,
+        "section": [one["Section"] for one in found],
+        "description": [one["Description"] for one in found],
+        "maintainer": [maintainer(one) for one in found],
+        "size": [number(one, "Installed-Size") for one in found],
+    }
+    return pa.table(nodes), edges_among(packages, names, "Depends", "Recommends", "Suggests")
 
 
 def edges_among(packages: Packages, names: Iterable[str], *fields: str) -> pa.Table:

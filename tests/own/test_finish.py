@@ -199,12 +199,12 @@ def test_without_time_the_models_of_the_search_stay(problem, chosen):
 
 
 def test_time_that_is_short_is_shared(problem):
-    """Each of two has one of its two models, instead of both for one and none for the other."""
+    """Each of two has a model, of another split, instead of one both models and the other none."""
     parts = [candidate(problem, name, problem.y >= 0, seconds=1.0) for name in "ab"]
     kinds = {"a": Refits(1.0), "b": Refits(1.0)}
     fit_to_all(problem, kinds, Chosen(tuple(parts), np.array([0.25, 0.75])), seconds=2.5)
     assert kinds["b"].splits == [0]
-    assert kinds["a"].splits == [0, 1]  # none took any time
+    assert kinds["a"].splits == [1, 0]  # as the first took no time
 
 
 def test_ctrl_c_at_the_end_loses_nothing(problem, chosen):

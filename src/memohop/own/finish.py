@@ -97,9 +97,10 @@ def fit_to_all(
 ) -> Ensemble:
     """Fit the chosen candidates to every label, the greatest weight first, while there is time.
 
-    If there is no time for a model of every split, each candidate has about as many as the others.
-    If time is too short even for one, or Ctrl-C ends it, the models of the search stay, which have
-    learned from fewer labels.
+    If there is no time for a model of every split, each candidate has about as many as the others,
+    and goes on where the one before it ended: a split trains on some of the labels, and all of them
+    together on every label. If time is too short even for one model, or Ctrl-C ends it, the models
+    of the search stay, which have learned from fewer labels.
 
     Args:
         problem: The problem of the search.
@@ -109,7 +110,7 @@ def fit_to_all(
         progress: Called now and then.
     """
     ending, end = problem.for_the_end(), clock.monotonic() + seconds
-    components, interrupted = [], False
+    components, interrupted, turn = [], False, 0
     order = np.argsort(-chosen.weights, kind="stable")
     for place, index in enumerate(order):
         candidate, weight = chosen.candidates[index], float(chosen.weights[index])
@@ -124,7 +125,9 @@ def fit_to_all(
         left = end - clock.monotonic()
         needed = sum(chosen.candidates[later].seconds for later in order[place:])
         afforded = max(left / max(needed, 1e-9), candidate.seconds < left)
-        splits = list(range(int(np.clip(afforded, 0, ending.splits))))
+        count = int(np.clip(afforded, 0, ending.splits))
+        splits = [(turn + number) % ending.splits for number in range(count)]
+        turn += count
         try:
             if splits and not interrupted:
                 family = families[setting.family]
