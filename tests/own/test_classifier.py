@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -70,6 +72,11 @@ def test_a_search_on_named_validation_nodes_has_one_split_and_the_kept_model_all
     assert f"validation: {TRAIN.sum()} training and {VAL.sum()} val" in found.report_.legend()
     assert {len(one.models) for one in found.model_.components} == {3}
     assert "Each was fitted 3 times" in record_card(found)
+    whole = found.model_.components[0]
+    for counts, times in (((1, 3, 2), "1 to 3 times"), ((1, 1), "once")):
+        parts = tuple(replace(whole, models=whole.models[:count]) for count in counts)
+        found.model_ = replace(found.model_, components=parts)
+        assert f"Each was fitted {times}, to other parts" in record_card(found)
 
 
 def test_nodes_that_are_in_no_mask_are_not_learned_from():

@@ -38,7 +38,6 @@ def record_card(estimator: GraphEstimator) -> str:
     sizes = ", ".join(f"{_text(name)}: {size}" for name, size in report.class_sizes.items())
     names = [_text(name) for name in report.class_sizes]
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
-    times = max(len(one.models) for one in estimator.model_.components)
     label = (estimator.reading_ or {}).get("label")
     about = f"{', '.join(names[:6])}{more}" if names else _text(str(label or "numbers"))
     kept = [
@@ -49,7 +48,7 @@ def record_card(estimator: GraphEstimator) -> str:
     sections = {
         "What it is": [
             f"Memohop's `{own}`: the mean, by weight, of the models below. Each was fitted "
-            f"{times} times, to other parts of the labelled nodes.",
+            f"{_times(estimator)}, to other parts of the labelled nodes.",
             "",
             *kept,
             _USE,
@@ -80,6 +79,14 @@ def record_card(estimator: GraphEstimator) -> str:
     parts = [f"# A node {kind} for {about}"]
     parts += [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def _times(estimator: GraphEstimator) -> str:
+    """How often the parts of an ensemble were fitted: all alike, unless time was short."""
+    counts = sorted({len(one.models) for one in estimator.model_.components})
+    if counts == [1]:
+        return "once"
+    return " to ".join(f"{count}" for count in dict.fromkeys((counts[0], counts[-1]))) + " times"
 
 
 def _setting(part: KeptPart) -> dict[str, Any]:
