@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -194,6 +195,30 @@ def test_kinds_have_time_by_their_rank_unless_they_are_quick(problem, seconds, o
     assert chosen.count("one") / 2000 == pytest.approx(odds[0] / sum(odds), abs=0.04)
 
 
+@pytest.mark.parametrize(("in_vain", "odds"), [(0, (1, 0.6)), (20, (0.5, 0.6)), (180, (0.1, 0.6))])
+def test_a_kind_is_varied_less_often_the_more_settings_of_it_are_no_better(problem, in_vain, odds):
+    run = running(problem)
+    for kind, score, count in (("other", 0.8, 1), ("one", 0.9, 1), ("one", 0.7, in_vain)):
+        setting = Setting(kind, {}, {})
+        run.candidates += [Candidate(setting, scores={0: score}) for _ in range(count)]
+    run.usual = usual_scores(run.candidates, run.all_splits)
+    chosen = [run.choose_family() for _ in range(2000)]
+    assert chosen.count("one") / 2000 == pytest.approx(odds[0] / sum(odds), abs=0.04)
+
+
+@pytest.mark.parametrize(("kinds", "reserve"), [(2, 2 * 0.42), (12, 5 * 0.42), (300, 24.0)])
+def test_the_final_fits_of_an_ensemble_of_five_have_time(problem, kinds, reserve):
+    """Each part has three models, 1.4 times as long as one of 0.1 s; a quarter of 96 s at most."""
+    run = running(problem, 100.0)
+    seconds = 0.1 if kinds < 300 else 10.0
+    for number in range(kinds):
+        one = Candidate(Setting(f"{number}", {}, {}), scores={0: 0.9}, seconds=seconds)
+        run.candidates.append(one)
+    run.usual = usual_scores(run.candidates, run.all_splits)
+    run.started = clock.monotonic()
+    assert run.left() == pytest.approx(96.0 - reserve, abs=0.05)
+
+
 @pytest.mark.parametrize(
     ("nodes", "seconds", "unfinished", "splits"),
     [
@@ -222,6 +247,16 @@ def test_splits_that_cost_too_much_are_left_out_if_the_others_say_enough(
     run.usual = usual_scores(run.candidates, run.all_splits)
     run.leave_out_splits()
     assert run.all_splits == list(range(splits))
+
+
+def test_a_search_with_fewer_splits_goes_on_as_long_as_there_is_time_for_these(problem):
+    """Fits of 20 s have no time for three splits in the 24 s that the final fits leave of 48."""
+    run = running(problem, 50.0)
+    run.left = lambda: 24.0  # type: ignore[method-assign]
+    run.candidates.append(Candidate(Setting("one", {}, {}), scores={0: 0.9}, seconds=20.0))
+    assert run.splits_at_first("one") == []
+    run.all_splits = [0]
+    assert run.splits_at_first("one") == [0]
 
 
 def test_no_split_is_left_out_without_a_limit_of_time_or_with_few_positives():

@@ -45,9 +45,11 @@ _ENOUGH = 1000  # validation nodes without which no split is left out
 _MORE = 2  # times the seconds that were too few for a leader on one split, to finish there first
 _QUICK = 1.0  # seconds: kinds with quicker fits are not tried more often
 _FALLING = 0.6  # factor by which each next kind is varied less often
+_IN_VAIN = 20  # settings without a better one after which a kind is varied half as often
 _PUNCTUAL = 0.96  # of the time: a running fit takes a moment to end
 _ENDING = 0.25  # share of the time for the kept models, at most
 _LONGER = 1.4  # time of a final fit, to more nodes, relative to one on a split
+_PARTS = 5  # of an ensemble, as a guess
 
 
 def search(
@@ -223,7 +225,7 @@ class Run:
     def lead(self, one: Candidate) -> float:
         """How far it is above what is usual on the splits that it was fitted on."""
         found = [score - self.usual[split] for split, score in one.scores.items()]
-        return float(np.mean(found)) if found else -math.inf
+        return sum(found) / len(found) if found else -math.inf
 
     def ranked(self) -> list[Candidate]:
         """All candidates, the best first."""
@@ -253,9 +255,14 @@ class Run:
 
     def hopeful(self) -> list[Candidate]:
         """The best candidate of each of the better kinds, the best first."""
-        ranked = self.ranked()
-        firsts = {one.setting.family: one for one in reversed(ranked)}
-        return sorted(firsts.values(), key=ranked.index)[:_HOPEFUL]
+        return [*self.best_by_kind().values()][:_HOPEFUL]
+
+    def best_by_kind(self) -> dict[str, Candidate]:
+        """The best candidate of each kind, the best kind first."""
+        found: dict[str, Candidate] = {}
+        for one in self.ranked():
+            found.setdefault(one.setting.family, one)
+        return found
 
     def lacking_splits(self, one: Candidate) -> list[int]:
         """The splits that a candidate lacks, or had too little time for."""
@@ -267,16 +274,17 @@ class Run:
         """A kind of model to vary, better and quicker ones more often; None if no trials are left.
 
         The time of a kind depends on its rank and not on how slow it is, unless it is quick: even
-        more settings of it would hardly be better. With a number of trials, the seconds do not
-        count: the same search is the same again.
+        more settings of it would hardly be better. The same goes for a kind of which many settings
+        were tried since its best one. With a number of trials, the seconds do not count: the same
+        search is the same again.
         """
-        leads = {name: self.lead(self.best(name)) for name in self.families}
-        ranked = sorted(self.families, key=lambda name: -leads[name])
-        open_ = [name for name in ranked if self.trials is None or self.count(name) < self.trials]
+        best = self.best_by_kind()
+        open_ = [name for name in best if self.trials is None or self.count(name) < self.trials]
         if not open_:
             return None
         open_ = [name for name in open_ if self.splits_at_first(name)] or open_
         odds = _FALLING ** np.arange(len(open_))
+        odds /= [1 + self.tried_after(best[name]) / _IN_VAIN for name in open_]
         if self.trials is None:
             odds /= [max(self.usual_seconds(name), _QUICK) for name in open_]
         return str(self.generator.choice(open_, p=odds / odds.sum()))
@@ -286,7 +294,7 @@ class Run:
 
         None if there would be no time for all splits after a promising result on one.
         """
-        left, on_all = self.left(), self.usual_seconds(name) * self.problem.splits
+        left, on_all = self.left(), self.usual_seconds(name) * len(self.all_splits)
         if on_all <= _LITTLE * left:
             return self.all_splits
         return self.all_splits[:1] if on_all <= left else []
@@ -301,15 +309,16 @@ class Run:
             setting = self.waiting[name].pop(0)
             if family.least_seconds(self.problem, setting) * splits <= most_seconds:
                 return [setting]
-        best = self.best(name)
+        best = self.best_by_kind()[name]
         most = int(min(_GROUP, self.left() / max(best.seconds * splits, 1e-9)))
         if self.trials is not None:
             most = min(most, self.trials - self.count(name))
         return family.near(self.problem, best.setting, max(most, 1), self.generator)
 
-    def best(self, name: str) -> Candidate:
-        """The best candidate of a kind."""
-        return next(one for one in self.ranked() if one.setting.family == name)
+    def tried_after(self, best: Candidate) -> int:
+        """How many settings of a kind were tried after its best one."""
+        own = [one for one in self.candidates if one.setting.family == best.setting.family]
+        return len(own) - 1 - own.index(best)
 
     def usual_seconds(self, name: str) -> float:
         """The mean time of a kind's fits on one split: some options cost far more than the best."""
@@ -350,9 +359,10 @@ class Run:
 
     def left(self) -> float:
         """Seconds for the search: the time left after the final fit of the chosen models."""
-        leading = self.ranked()[:_LEADERS]
+        likely = best_few(self.ranked())
+        part = sum(one.seconds for one in likely) / max(len(likely), 1)
         models = self.problem.masks.end_train.shape[1]
-        reserve = _LONGER * models * sum(one.seconds for one in leading)
+        reserve = _LONGER * models * part * min(len(likely), _PARTS)
         return self.time - (clock.monotonic() - self.started) - min(reserve, _ENDING * self.time)
 
     def doing(self, names: str) -> str:
