@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -206,17 +205,14 @@ def test_a_kind_is_varied_less_often_the_more_settings_of_it_are_no_better(probl
     assert chosen.count("one") / 2000 == pytest.approx(odds[0] / sum(odds), abs=0.04)
 
 
-@pytest.mark.parametrize(("kinds", "reserve"), [(2, 2 * 0.42), (12, 5 * 0.42), (300, 24.0)])
-def test_the_final_fits_of_an_ensemble_of_five_have_time(problem, kinds, reserve):
-    """Each part has three models, 1.4 times as long as one of 0.1 s; a quarter of 96 s at most."""
-    run = running(problem, 100.0)
-    seconds = 0.1 if kinds < 300 else 10.0
-    for number in range(kinds):
-        one = Candidate(Setting(f"{number}", {}, {}), scores={0: 0.9}, seconds=seconds)
+def test_only_the_best_of_the_first_settings_of_a_kind_have_all_splits_at_once(problem):
+    run = running(problem)
+    for score in (0.8, 0.9, 0.7):
+        one = Candidate(Setting("one", {}, {}), scores={0: score}, seconds=1.0)
         run.candidates.append(one)
-    run.usual = usual_scores(run.candidates, run.all_splits)
-    run.started = clock.monotonic()
-    assert run.left() == pytest.approx(96.0 - reserve, abs=0.05)
+        run.usual = usual_scores(run.candidates, run.all_splits)
+        assert run.costs_little(one, 2.0) == (score >= 0.8)
+        assert not run.costs_little(one, 1.9)
 
 
 @pytest.mark.parametrize(

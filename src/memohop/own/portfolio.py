@@ -49,7 +49,6 @@ _IN_VAIN = 20  # settings without a better one after which a kind is varied half
 _PUNCTUAL = 0.96  # of the time: a running fit takes a moment to end
 _ENDING = 0.25  # share of the time for the kept models, at most
 _LONGER = 1.4  # time of a final fit, to more nodes, relative to one on a split
-_PARTS = 5  # of an ensemble, as a guess
 
 
 def search(
@@ -131,7 +130,7 @@ class Run:
     # The steps of the search
 
     def open(self) -> None:
-        """The first settings of every kind, on one split, and on all if that costs little."""
+        """The first settings of every kind, on one split; the best have all if that costs little."""
         openings, end = self.openings(), self.started + OPENING * self.time
         for number, first in enumerate(openings):
             if self.left() <= 0 and self.candidates:
@@ -159,9 +158,13 @@ class Run:
         ]
 
     def costs_little(self, one: Candidate, box: float) -> bool:
-        """Whether one that did the first split can have all others in a number of seconds."""
+        """Whether it is the best of its kind, and the splits after the first fit into some seconds."""
         others = self.all_splits[1:]
-        return self.lacking_splits(one) == others != [] and one.seconds * len(others) <= box
+        return (
+            self.lacking_splits(one) == others != []
+            and self.best_by_kind()[one.setting.family] is one
+            and one.seconds * len(others) <= box
+        )
 
     def leave_out_splits(self) -> None:
         """Go on with fewer splits where the better kinds could not all have time for more."""
@@ -359,10 +362,9 @@ class Run:
 
     def left(self) -> float:
         """Seconds for the search: the time left after the final fit of the chosen models."""
-        likely = best_few(self.ranked())
-        part = sum(one.seconds for one in likely) / max(len(likely), 1)
+        leading = self.ranked()[:_LEADERS]
         models = self.problem.masks.end_train.shape[1]
-        reserve = _LONGER * models * part * min(len(likely), _PARTS)
+        reserve = _LONGER * models * sum(one.seconds for one in leading)
         return self.time - (clock.monotonic() - self.started) - min(reserve, _ENDING * self.time)
 
     def doing(self, names: str) -> str:
