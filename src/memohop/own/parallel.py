@@ -44,7 +44,7 @@ class ParallelRun(Run):
         self.jobs: dict[Order, Job] = {}  # that are being fitted
 
     def open(self) -> None:
-        """The first settings of every kind, on one split; the best have all if that costs little."""
+        """The first settings of every kind, on one split; the best on all if that costs little."""
         openings = self.openings()
         box = OPENING * self.time * min(1, self.workers.count / len(openings))
         waiting = deque(Job([first], self.all_splits[:1], box) for first in openings)

@@ -130,7 +130,7 @@ class Run:
     # The steps of the search
 
     def open(self) -> None:
-        """The first settings of every kind, on one split; the best have all if that costs little."""
+        """The first settings of every kind, on one split; the best on all if that costs little."""
         openings, end = self.openings(), self.started + OPENING * self.time
         for number, first in enumerate(openings):
             if self.left() <= 0 and self.candidates:
@@ -158,7 +158,7 @@ class Run:
         ]
 
     def costs_little(self, one: Candidate, box: float) -> bool:
-        """Whether it is the best of its kind, and the splits after the first fit into some seconds."""
+        """Whether it is the best of its kind, and has time for the splits after the first."""
         others = self.all_splits[1:]
         return (
             self.lacking_splits(one) == others != []
@@ -278,7 +278,7 @@ class Run:
 
         The time of a kind depends on its rank and not on how slow it is, unless it is quick: even
         more settings of it would hardly be better. The same goes for a kind of which many settings
-        were tried since its best one. With a number of trials, the seconds do not count: the same
+        were tried after its best one. With a number of trials, the seconds do not count: the same
         search is the same again.
         """
         best = self.best_by_kind()
