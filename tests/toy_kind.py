@@ -1,0 +1,71 @@
+"""A kind of model whose scores are known in advance, for the tests of the search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from memohop.own.candidates.family import Fits, Fitted, Look, Setting
+from memohop.own.folds import make_masks
+from memohop.own.problem import Problem
+from memohop.training import Enough
+from tiny_problem import tiny_problem
+
+
+@dataclass
+class Toy:
+    """A kind of model that is right on a share of the nodes, the same for all its settings."""
+
+    id: str
+    share: float
+    sees_graph: bool = True
+    has_memory: bool = False
+    never_ends: bool = False
+    jobs: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    least: float = 0.0
+
+    def least_seconds(self, problem: Problem, setting: Setting) -> float:
+        return self.least
+
+    def openers(self, problem: Problem) -> int:
+        return 1
+
+    def first(self, problem: Problem) -> list[Setting]:
+        return [Setting(self.id, {}, {"number": 0.0})]
+
+    def near(
+        self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
+    ) -> list[Setting]:
+        return [Setting(self.id, {}, {"number": float(generator.random())}) for _ in range(count)]
+
+    def fit(
+        self,
+        problem: Problem,
+        settings: Sequence[Setting],
+        splits: Sequence[int],
+        *,
+        keep: bool = False,
+        look: Look = lambda share: None,
+    ) -> Fits:
+        self.jobs.append((len(settings), tuple(splits)))
+        try:
+            while self.never_ends:
+                look(0.5)
+        except Enough:
+            return [{} for _ in settings]
+        right = np.arange(problem.nodes) < self.share * problem.nodes
+        said = np.where(right, problem.y, 1 - problem.y)
+        outputs = np.stack([1 - said, said], axis=1).astype(np.float32)
+        masks = problem.masks
+        return [
+            {split: Fitted(outputs[masks.val[:, split]], outputs[masks.test]) for split in splits}
+            for _ in settings
+        ]
+
+
+def toy_problem() -> Problem:
+    """A hundred nodes of two classes, with three splits."""
+    y = np.arange(100) % 2
+    return tiny_problem(y=y, masks=make_masks(y, splits=3, seed=0))
