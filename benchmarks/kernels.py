@@ -1,6 +1,6 @@
 """What does each kernel buy? Steps of what people run, with a group of kernels on and off.
 
-    python benchmarks/kernels.py [--device cpu] [--data FOLDER] [--cells cora,h2gcn] [--quick]
+    python -m benchmarks.kernels [--device cpu] [--data FOLDER] [--cells cora,h2gcn] [--quick]
 
 A cell is a population that one of the commands trains: ``train`` a model as it comes, ``fit`` a
 trial of the search, ``run`` the networks of the paper's Table 1. Its step is timed with all kernels
@@ -25,8 +25,7 @@ import torch
 
 import memohop
 from memohop.allocator import keep_freed_ram
-from memohop.bench.execute import load_data, populations
-from memohop.bench.experiment import Experiment
+from memohop.jobs.execute import load_data, populations
 from memohop.nn._backends import table
 from memohop.own.candidates.spaces import SPACES
 from memohop.training.capture import CapturedStep
@@ -34,6 +33,7 @@ from memohop.training.member import Member
 from memohop.training.population import Population
 from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.trainer import make_builder, make_task
+from study.runs.experiment import Experiment
 
 WORTH = 1.1  # a group below this ratio in every cell does not earn its keep
 CELLS = (

@@ -1,6 +1,6 @@
 """How long would the paper's Table 1 take on this machine? Extrapolated from a few epochs.
 
-    python benchmarks/table_time.py [--data FOLDER] [--protocol paper] [--datasets texas,cora]
+    python -m benchmarks.table_time [--data FOLDER] [--protocol paper] [--datasets texas,cora]
                                     [--device cpu] [--json FILE]
 
 Trains ten networks of each population for 2 and for 12 epochs; the difference is the time of ten
@@ -21,10 +21,10 @@ from pathlib import Path
 import msgspec
 
 from memohop.allocator import keep_freed_ram
-from memohop.bench.cell import Recipe, Run
-from memohop.bench.execute import execute, populations
-from memohop.bench.experiment import Experiment
-from memohop.bench.results import Results
+from memohop.jobs.execute import execute, populations
+from memohop.jobs.run import Recipe, Run
+from study.runs.experiment import Experiment
+from study.runs.results import Results
 
 _TEN, _FEW, _MORE = 10, 2, 12
 
@@ -46,7 +46,7 @@ def main() -> None:
         if row.protocol == arguments.protocol:
             taken[row.dataset, row.model, repr(row.setting)] += row.epochs
     warnings.simplefilter("ignore")
-    keep_freed_ram()  # as `memohop run` does
+    keep_freed_ram()  # as `python -m study run` does
     found = []
     for cell in experiment.cells([arguments.protocol]):
         if cell.dataset not in datasets:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "_extensions"))
+sys.path[:0] = [str(HERE / "_extensions"), str(HERE.parent)]  # the latter for study
 
 import memohop.pyg  # noqa: E402, F401  # first: PyG's own import warns
 from memohop.version import __version__  # noqa: E402

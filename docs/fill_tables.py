@@ -1,7 +1,7 @@
 """Writes the tables of the documents anew from the results: ``python docs/fill_tables.py``.
 
-What stands between ``<!-- memohop table fair ... -->`` and ``<!-- end -->`` is the output of that
-command; ``tests/report/test_fair_documents.py`` sees to it that it stays so.
+What stands between ``<!-- python -m study table fair ... -->`` and ``<!-- end -->`` is the output
+of that command; ``tests/study/pages/test_fair_documents.py`` sees to it that it stays so.
 """
 
 import re
@@ -12,14 +12,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "docs/benchmarks/index.md", "docs/benchmarks/findings.md")
-MARKS = re.compile(r"(<!-- (memohop table fair[^>]*) -->\n).*?(\n?<!-- end -->)", flags=re.S)
+MARKS = re.compile(
+    r"(<!-- python -m (study table fair[^>]*) -->\n).*?(\n?<!-- end -->)", flags=re.S
+)
 
 
 def filled(mark: re.Match[str]) -> str:
     """The block with what its command prints now."""
     command = [sys.executable, "-m", *shlex.split(mark[2])]
-    printed = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
-    return f"{mark[1]}\n{printed}\n<!-- end -->"
+    done = subprocess.run(command, check=True, cwd=ROOT, capture_output=True, encoding="utf-8")
+    return f"{mark[1]}\n{done.stdout}\n<!-- end -->"
 
 
 for name in DOCUMENTS:

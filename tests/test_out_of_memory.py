@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from cyclopts import App
 
 import memohop
 from memohop import Member, train
@@ -45,7 +46,7 @@ def test_a_network_that_is_too_wide_is_told(capsys):
 
 
 def test_the_command_line_catches_every_other_failed_allocation(monkeypatch, capsys):
-    monkeypatch.setattr(command, "app", lambda *_, **__: np.empty(10**16))
+    monkeypatch.setattr(App, "__call__", lambda *_, **__: np.empty(10**16))
     assert command.main(["audit", "--nodes", "x"]) == 1
     told = capsys.readouterr().err
     assert "out of memory while running memohop audit: it wanted 71.1 PiB more; lower" in told

@@ -39,11 +39,11 @@ EXTRAS = {  # what each brings, and a use that would print something or fail wit
         "import torch; from memohop.parts.partition import partition\n"
         "partition(torch.tensor([[0, 1, 2], [1, 2, 3]]), 4, 2, method='metis')",
     ),
-    "ray": ("ray", "from memohop.bench.ray_engine import ray_engine; ray_engine()"),
+    "ray": ("ray", "from memohop.cluster import import_ray; import_ray()"),
 }
 WITHOUT = {  # a command that names each extra where it is missing, and its exit code
     "fast": ("train csbm --model gcn --epochs 2 --splits 0,1 --data-option nodes=60", 0),
-    "ray": ("run table1 --engine ray", 2),
+    "ray": ("train csbm --model gcn --splits 0 --workers 2", 2),
     "metis": ("train csbm --model gcn --splits 0 --workers 2 --cut metis", 2),
     "large": ("prepare nodes.csv edges.csv --label kind -o another", 2),
 }

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 import memohop
-from memohop.bench.measured import measured
-from memohop.bench.results import Results
-from memohop.bench.statistics import ALPHA
 from memohop.networks.registry import entry
-from memohop.paper.curves import curves
-from memohop.paper.gates import Gates
-from memohop.paper.printed import printed_table1
-from memohop.paper.table1 import difference, table1
+from study import RESULTS
+from study.paper.curves import curves
+from study.paper.gates import Gates
+from study.paper.printed import printed_table1
+from study.paper.table1 import difference, table1
+from study.runs.measured import measured
+from study.runs.results import Results
+from study.statistics.comparison import ALPHA
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -164,7 +165,7 @@ def test_the_findings_have_the_gates_of_the_results():
     page = (ROOT / "docs" / "benchmarks" / "findings.md").read_text(encoding="utf-8")
     section = page[page.index("## What the gates do") :]
     rows = re.findall(r"^\| ([a-z-]+) \| (.*) \|$", section, flags=re.MULTILINE)
-    found = Gates.load(Path(memohop.__file__).parent / "results" / "gates.json")
+    found = Gates.load(RESULTS / "gates.json")
     assert [name for name, _ in rows] == [curve.dataset for curve in found.curves]
     assert len(rows) == 9
     for curve, (name, cells) in zip(found.curves, rows, strict=True):
@@ -197,6 +198,11 @@ def test_every_public_name_resolves_and_has_a_docstring():
         memohop.nothing  # noqa: B018
 
 
+def _place(file):
+    """Files of the study are named from the root, others from the package."""
+    return ROOT / file if file.startswith("study/") else ROOT / "src" / "memohop" / file
+
+
 def test_the_walks_of_the_contributors_lead_through_files_that_exist():
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     walks = page[page.index("## Three walks") : page.index("## A new model")]
@@ -205,7 +211,7 @@ def test_the_walks_of_the_contributors_lead_through_files_that_exist():
     for stops in paths:
         assert 10 < len(set(stops)) <= 15
         for stop in stops:
-            assert (ROOT / "src" / "memohop" / stop).is_file(), stop
+            assert _place(stop).is_file(), stop
 
 
 def test_the_map_of_the_contributors_names_what_is_there():
@@ -213,5 +219,5 @@ def test_the_map_of_the_contributors_names_what_is_there():
     rows = re.findall(r"^\| [^|]+\? \| `([^`]+)` \| `([^`]+)` \|$", page, flags=re.MULTILINE)
     assert len(rows) >= 5
     for file, name in rows:
-        text = (ROOT / "src" / "memohop" / file).read_text(encoding="utf-8")
+        text = _place(file).read_text(encoding="utf-8")
         assert re.search(rf"^(def |class )?{name}\b", text, flags=re.MULTILINE), (file, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -12,23 +13,29 @@ from sphinx.application import Sphinx
 
 _OPENING = """# Commands
 
-What `memohop COMMAND --help` says, generated from the commands themselves. Exit codes: 0 for
+What `memohop COMMAND --help` says, and in a checkout `python -m study COMMAND --help`, generated
+from the commands themselves. Exit codes: 0 for
 success, 1 for files, disks and networks, 2 for arguments that cannot be right, 130 for Ctrl-C.
 """
 
 
-def page(app: App) -> str:
+def page(*apps: App) -> str:
     """The help of all commands in Markdown, with their examples."""
-    with mock.patch.object(sys, "argv", ["memohop"]):  # `python -m sphinx` would be in every usage
+    return "\n".join([_OPENING, *(section for app in apps for section in _sections(app))])
+
+
+def _sections(app: App) -> Iterator[str]:
+    (program,) = app.name
+    with mock.patch.object(sys, "argv", [program]):  # `python -m sphinx` would be in every usage
         text = app.generate_docs(output_format="markdown")
-    sections = re.split(r"^(?=##+ memohop )", text, flags=re.MULTILINE)[1:]
-    return "\n".join([_OPENING, *(_section(app, section) for section in sections)])
+    for section in re.split(rf"^(?=##+ {program} )", text, flags=re.MULTILINE)[1:]:
+        yield _section(app, program, section)
 
 
-def _section(app: App, section: str) -> str:
+def _section(app: App, program: str, section: str) -> str:
     name = section.split("\n", 1)[0].lstrip("# ")
     command = app
-    for word in name.split()[1:]:
+    for word in name.removeprefix(program).split():
         command = command[word]
     if not command.help_epilogue:
         return section
@@ -39,10 +46,12 @@ def _section(app: App, section: str) -> str:
 
 def _write(app: Sphinx) -> None:
     import memohop.cli  # noqa: F401  # adds the commands
+    import study.cli  # noqa: F401
     from memohop.cli.app import app as memohop_app
+    from study.cli.app import app as study_app
 
     target = Path(app.srcdir, "reference", "commands.md")
-    text = page(memohop_app)
+    text = page(memohop_app, study_app)
     if not target.exists() or target.read_text(encoding="utf-8") != text:
         target.write_text(text, encoding="utf-8")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import memohop
-from memohop.bench.execute import load_data
-from memohop.bench.settings import Settings
 from memohop.cli import main
+from memohop.jobs.execute import load_data
+from memohop.jobs.settings import Settings
 
 pytest.importorskip("duckdb")
 
@@ -97,7 +97,7 @@ def test_workers_get_the_same_graph(prepare, capsys, monkeypatch):
         }
         return memohop.training.train(data, model, members, **arguments)
 
-    monkeypatch.setattr("memohop.bench.execute.train", spread)
+    monkeypatch.setattr("memohop.jobs.execute.train", spread)
     folder = prepare()
     assert train(capsys, folder, "--workers", "3", "--splits", "0")["splits"] == 1
     assert (asked["workers"], asked["members"]) == (3, 1)
@@ -107,7 +107,6 @@ def test_workers_get_the_same_graph(prepare, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--protocol", "table1"], "--protocol table1 is for datasets"),
         (["--features", "row"], "--features row is for datasets"),
         (["--data-option", "split=random"], "split=random: a prepared graph has no such option"),
         (["--data-option", "splits=40"], "too few for splits=40"),

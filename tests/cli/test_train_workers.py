@@ -33,7 +33,7 @@ def asked(monkeypatch):
         curve = np.zeros(epochs, dtype=np.float32)
         return [MemberResult(member, 0, epochs, 1.0, 0.5, 0.5, curve, curve) for member in members]
 
-    monkeypatch.setattr("memohop.bench.execute.train", train)
+    monkeypatch.setattr("memohop.jobs.execute.train", train)
     return found
 
 

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 
 from memohop.cli.app import app
 from memohop.report.palette import THEMES
+from study.cli.app import app as study_app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -122,11 +123,12 @@ def test_the_page_of_commands_has_every_command_and_its_examples(monkeypatch):
     as_sphinx = importlib.util.find_spec("sphinx.__main__")  # python -m sphinx
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", as_sphinx)
     monkeypatch.setattr(sys, "argv", [as_sphinx.origin])
-    page = module(DOCS / "_extensions" / "commands.py").page(app)
-    names = [name for name in app if not name.startswith("-")]
-    assert len(names) > 10
-    for name in names:
-        assert f"\n## memohop {name}\n" in page
+    page = module(DOCS / "_extensions" / "commands.py").page(app, study_app)
+    for commands in (app, study_app):
+        names = [name for name in commands if not name.startswith("-")]
+        assert len(names) > 6
+        for name in names:
+            assert f"\n## {commands.name[0]} {name}\n" in page
     assert "memohop demo --output curve.svg" in page
     assert "\nmemohop audit [OPTIONS] [ARGS]\n" in page
 

@@ -6,12 +6,12 @@ from torch_geometric.data import Data
 
 import memohop
 from memohop import UsageError, build
-from memohop.bench.cell import Recipe, Run
-from memohop.bench.execute import execute
-from memohop.bench.settings import Settings
 from memohop.data.datasets.fetch import known_digests
 from memohop.data.datasets.latent import LatentNeighbours, computed, published_file
 from memohop.data.noise import add_noise
+from memohop.jobs.execute import execute
+from memohop.jobs.run import Recipe, Run
+from memohop.jobs.settings import Settings
 from memohop.nn import SparseFeatures, epoch_key, randomness
 from memohop.nn._backends import table
 from numerics import assert_same_sums, generator

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from memohop import Member, UsageError, select
-from memohop.bench.results import NO_SCORE, Row, choose
 from memohop.training.choice import first_best
 from memohop.training.member import MemberResult
+from study.runs.results import NO_SCORE, Row, choose
 
 
 def result(lam, split, val, test):

@@ -3,9 +3,9 @@
 import inspect
 
 import memohop
-from memohop.bench.cell import Recipe
-from memohop.bench.settings import Settings
 from memohop.cli.train import train
+from memohop.jobs.run import Recipe
+from memohop.jobs.settings import Settings
 from memohop.own.candidates.spaces import SPACES
 from memohop.training.numbers import NUMBERS, RATES
 

@@ -4,15 +4,10 @@ There is one file for each group of commands, and importing it adds them to the 
 """
 
 from memohop.cli import audit as audit
-from memohop.cli import bench as bench
 from memohop.cli import data as data
 from memohop.cli import demo as demo
 from memohop.cli import fit as fit
-from memohop.cli import gates as gates
 from memohop.cli import own as own
 from memohop.cli import prepare as prepare
-from memohop.cli import report as report
-from memohop.cli import run as run
-from memohop.cli import store as store
 from memohop.cli import train as train
 from memohop.cli.app import main as main

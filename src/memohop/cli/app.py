@@ -28,8 +28,6 @@ _EXAMPLES = """Examples:
       list the datasets
   memohop train texas --model gcn+mmp --lam 0,0.1,0.2
       train on ten splits; validation chooses the best of three settings
-  memohop run table1 --only dataset=texas
-      run a part of the paper's Table 1; nothing is trained twice
   memohop fit --nodes nodes.csv --edges edges.csv --label kind
       fit a model to a graph of your own
 
@@ -45,23 +43,37 @@ def _convert(kind: Any, tokens: Sequence[Token]) -> Any:
     return convert(kind, tokens)
 
 
-app = App(
-    name="memohop",
+def make_app(name: str, *, help: str, examples: str) -> App:
+    """An app without commands, which behaves as all of ours do."""
+    return App(
+        name=name,
+        help=help,
+        help_epilogue=examples,
+        help_format="plaintext",
+        version=__version__,
+        default_parameter=Parameter(negative=(), converter=_convert),
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
+
+
+app = make_app(
+    "memohop",
     help="Memory-based message passing: graph networks for graphs whose neighbours disagree.",
-    help_epilogue=_EXAMPLES,
-    help_format="plaintext",
-    version=__version__,
-    default_parameter=Parameter(negative=(), converter=_convert),
-    result_action="return_value",
-    suppress_keyboard_interrupt=False,
+    examples=_EXAMPLES,
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command of the tool, with the exit codes of :func:`run_command`."""
+    return run_command(app, arguments)
+
+
+def run_command(app: App, arguments: Sequence[str] | None) -> int:
     """Run one command and return 0, 1 for a failure, 2 for bad usage, or 130 for Ctrl-C."""
     keep_freed_ram()
     words = sys.argv[1:] if arguments is None else arguments
-    doing = " ".join(["running memohop", *words[:1]])
+    doing = " ".join([f"running {app.name[0]}", *words[:1]])
     try:
         with reporting_out_of_memory(doing, lower="--memory, --jobs or the size of the data"):
             app(arguments, exit_on_error=False, print_error=False)

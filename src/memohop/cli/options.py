@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from memohop.cli.app import remark
-from memohop.data.datasets.registry import describe
-from memohop.errors import check_distinct
 
 if TYPE_CHECKING:
     from memohop.data.tables.own_graph import OwnGraph
 
-NINE = "texas,wisconsin,cornell-legacy,actor,chameleon,squirrel,cora,citeseer,pubmed"
-"""The datasets of Table 1."""
-
 Dataset = Annotated[str, Parameter(help="The id of a dataset; see memohop data list.")]
-Datasets = Annotated[str, Parameter(help="Ids of datasets, separated by commas.")]
 Device = Annotated[Literal["cpu", "cuda"], Parameter(help="The device to train on.")]
 Folder = Annotated[
     Path | None,
@@ -38,10 +32,6 @@ Memory = Annotated[
 ]
 ModelFolder = Annotated[Path, Parameter(help="The folder that memohop fit wrote.")]
 PreparedFolder = Annotated[Path, Parameter(help="A folder that memohop prepare wrote.")]
-ResultsFile = Annotated[
-    Path | None,
-    Parameter(help="A file that memohop store export wrote; by default the package's own results."),
-]
 OUTPUT = Parameter(name=["--output", "-o"])
 
 
@@ -108,12 +98,3 @@ def read_prepared(folder: Path) -> tuple[OwnGraph, dict[str, Any]]:
     graph = found.in_ram()
     how = {"weight": options.get("weight"), "directed": graph.directed, "task": graph.task}
     return graph, {"label": label, **names, **how}
-
-
-def dataset_ids(text: str) -> list[str]:
-    """The ids of a list with commas, each known and given once."""
-    names = text.split(",")
-    check_distinct("--datasets", names)
-    for name in names:
-        describe(name)
-    return names

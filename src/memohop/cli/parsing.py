@@ -47,20 +47,6 @@ def name_value_pairs(flag: str, given: list[str] | None) -> list[tuple[str, str]
     return [(name, text) for name, _, text in (pair.partition("=") for pair in given or ())]
 
 
-def conditions(given: list[str] | None) -> dict[str, list[str]]:
-    """The values for each name, given as ``dataset=texas,cora,model=gcn``."""
-    found: dict[str, list[str]] = {}
-    for text in given or ():
-        name = ""
-        for part in text.split(","):
-            before, equals, value = part.rpartition("=")
-            name = before if equals else name
-            if not name or not value:
-                raise UsageError(f"--only {text}: give it as dataset=texas,cora,model=gcn")
-            found.setdefault(name, []).append(value)
-    return found
-
-
 def value_of(name: str, text: str, *, like: Any = None) -> Any:
     """The value of a text: of the type of ``like``, or else of the type it looks like."""
     words = {"true": True, "yes": True, "false": False, "no": False}

@@ -7,7 +7,7 @@ import sys
 import time
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -23,12 +23,8 @@ from memohop.cli.parsing import (
 )
 from memohop.data.arguments import whole_number
 from memohop.data.datasets.registry import describe, is_folder
-from memohop.errors import UsageError, unknown_name
+from memohop.errors import UsageError
 from memohop.training.numbers import NUMBERS
-
-if TYPE_CHECKING:
-    from memohop.bench.experiment_file import Search
-    from memohop.bench.settings import Settings
 
 _MOST_EPOCHS = 10**9
 _Dataset = Annotated[
@@ -38,9 +34,11 @@ _Dataset = Annotated[
     ),
 ]
 
+_Base = tuple[str, Any, dict[str, list[Any]]]
+"""The name of a protocol, its :class:`~memohop.jobs.settings.Settings`, and its search."""
+
 _EXAMPLES = """Examples:
   memohop train texas --model gcn+mmp --lam 0,0.1,0.2
-  memohop train texas --model gcn+mmp --protocol official
   memohop train squirrel --model gcn+mmp --option direction=out --features row
   memohop train minesweeper --model gcn+mmp --option labels=memory
   memohop train cora --model gat --splits 0-4 --seeds 3 --lr 0.005,0.01
@@ -54,7 +52,6 @@ def train(
     dataset: _Dataset,
     *,
     model: str,
-    protocol: str | None = None,
     lam: str | None = None,
     splits: str = "all",
     seeds: str = "1",
@@ -77,6 +74,7 @@ def train(
     cut: Literal["contiguous", "metis"] = "contiguous",
     checkpoints: Path | None = None,
     json: Json = False,
+    base: Annotated[_Base | None, Parameter(parse=False)] = None,
 ) -> None:
     """Train a model on a dataset or on your own graph, on all splits at once.
 
@@ -90,7 +88,6 @@ def train(
 
     Args:
         model: The id of a model, for example gcn+mmp, gat+mmp, gcn, gat or mlp.
-        protocol: Train by a protocol of table1, paper or official; other options override it.
         lam: Weights of the decoupling loss (lambda), for the +mmp models; 0 by default.
         splits: all, or some of them, such as 0-4 or 0,3.
         seeds: How many seeds, counted from 0, or which ones, such as 3,7 or 5-5.
@@ -113,11 +110,12 @@ def train(
         ray: Address of the cluster, or auto; by default one is started on this machine.
         cut: Blocks of consecutive nodes, or those of METIS, between which few arcs run.
         checkpoints: A folder in which a graph in blocks keeps its run, to continue if it is killed.
+        base: The name of a protocol, its settings and its search, which options override.
     """
     texts: dict[str, Any] = locals()  # of the options, by their names
     own = is_folder(dataset)
     files = () if own else describe(dataset).files  # before the imports, which take seconds
-    of_datasets = {"--protocol": protocol, "--features": features, "--data": data}
+    of_datasets = {"--features": features, "--data": data}
     for flag, value in of_datasets.items():
         if own and value is not None:
             raise UsageError(f"{flag} {value} is for datasets, and {dataset} is a folder of yours")
@@ -129,7 +127,7 @@ def train(
     for flag, given_with in (("--ray", ray), ("--checkpoints", checkpoints)):
         if given_with is not None and workers is None and "RANK" not in os.environ:
             raise UsageError(f"{flag} {given_with} goes with --workers; give their number too")
-    given: Search = {
+    given: dict[str, list[Any]] = {
         name: [*number_list(name.replace("_", "-"), texts[name])]
         for name in NUMBERS
         if texts[name] is not None
@@ -145,20 +143,21 @@ def train(
             f"--data-option features={of_data['features']}: give --features raw, row or scaled"
         )
 
-    from memohop.bench.cell import Recipe, Run, combinations
-    from memohop.bench.execute import execute, load_data
     from memohop.data.datasets.fetch import locate
+    from memohop.jobs.execute import execute, load_data
+    from memohop.jobs.run import Recipe, Run, combinations
+    from memohop.jobs.settings import Settings
     from memohop.networks.registry import entry
     from memohop.report.terminal import output_console, progress_bar, settings_table
     from memohop.report.training import TrainingReport, by_setting
 
     known = entry(model).options()
     options = model_options(model, known, option, given)
-    settings, search = _start(protocol, model, dataset)
     split = of_data.pop("split", None)
     values: dict[str, Any] = {"epochs": epochs, "patience": patience, "features": features}
     values |= {"split": split, "data": of_data or None}
     values = {name: value for name, value in values.items() if value is not None} | options
+    protocol, settings, search = base or (None, Settings(), {})
     settings = settings.having(values)
     search = {name: search[name] for name in search if name not in values} | given
     if files:
@@ -221,16 +220,3 @@ def train(
     console.print(settings_table(report))
     console.print(report.legend())
     console.print(report.in_force())
-
-
-def _start(protocol: str | None, model: str, dataset: str) -> tuple[Settings, Search]:
-    """The settings and the search of a protocol, or the defaults."""
-    from memohop.bench.experiment import Experiment
-    from memohop.bench.settings import Settings
-
-    if protocol is None:
-        return Settings(), {}
-    table = Experiment("table1")
-    if model not in table.models:
-        raise unknown_name("model of table1", model, table.models)
-    return table.row(protocol, model, dataset)

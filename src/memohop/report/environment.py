@@ -7,16 +7,16 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from memohop.printable import printable
 from memohop.report.palette import THEMES, themed
 
 
-def render(template: str, **values: Any) -> str:
-    """A page as text: one of our templates, filled with these values."""
-    return _environment().get_template(template).render(values)
+def render(template: str, *, package: str = "memohop.report", **values: Any) -> str:
+    """A page as text: a template of ours or of another package, filled with these values."""
+    return _environment(package).get_template(template).render(values)
 
 
 def on_page(chart: str, kind: str = "") -> Markup:
@@ -35,13 +35,14 @@ def both_widths(chart: Callable[[int, int], str], *, wide: int, narrow: int) -> 
 
 
 @cache
-def _environment() -> Environment:
-    """An environment that reads our templates, escapes the values and fails on an unknown name.
+def _environment(package: str) -> Environment:
+    """An environment that reads templates, those of a package first, and escapes the values.
 
-    Invisible characters are spelled out; line breaks stay, and a page shows them as spaces.
+    It fails on an unknown name. Invisible characters are spelled out; line breaks stay, and a page
+    shows them as spaces.
     """
     environment = Environment(
-        loader=PackageLoader("memohop.report"),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("memohop.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_shown,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memohop.bench.cell import Run
+from memohop.jobs.run import Run
 from memohop.training import MemberResult, Rules, Selection
 from memohop.training.choice import best, selections_of
 from memohop.training.metrics import METRICS

@@ -1,8 +1,8 @@
 """First settings that a search over published graphs has taught.
 
-They come from ``memohop bench first-settings``, which derives them from the results of the fair
-table. For each dataset there are also those that the other datasets alone give: no dataset may be
-judged by a search whose start has seen it.
+They come from ``python -m study bench first-settings``, which derives them from the results of the
+fair table. For each dataset there are also those that the other datasets alone give: no dataset may
+be judged by a search whose start has seen it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -73,5 +72,5 @@ def unseen(dataset: str) -> Iterator[None]:
 @cache
 def packaged() -> FirstSettings:
     """Those that come with the package."""
-    path = Path(str(resources.files("memohop"))) / "results" / "first-settings.json"
+    path = Path(__file__).with_name("first_settings.json")
     return msgspec.json.decode(path.read_bytes(), type=FirstSettings)

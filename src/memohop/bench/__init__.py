@@ -1,1 +1,0 @@
-"""Experiments, the store of their runs, and measurements beside stock PyG."""

@@ -1,0 +1,1 @@
+"""What is trained: settings, runs, and their execution."""

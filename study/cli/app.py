@@ -1,0 +1,28 @@
+"""The app that all commands of the study belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memohop.cli.app import make_app, run_command
+
+_EXAMPLES = """Examples:
+  python -m study run table1 --only dataset=texas
+      run a part of the paper's Table 1; nothing is trained twice
+  python -m study table fair --part best
+      what the committed results say
+  python -m study report
+      one page with all tables and figures
+
+For more on a command: python -m study COMMAND --help"""
+
+app = make_app(
+    "python -m study",
+    help="The study: the paper's table and figures, and the fair table of all models.",
+    examples=_EXAMPLES,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command, with the exit codes of :func:`memohop.cli.app.run_command`."""
+    return run_command(app, arguments)

@@ -1,0 +1,142 @@
+"""`python -m study table`, `figure`, `report`: show results of experiments, train nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from memohop.cli.app import print_json, remark
+from memohop.cli.options import OUTPUT
+from memohop.errors import UsageError
+from memohop.outputs import check_output, write_whole
+from study.cli.app import app
+from study.cli.options import ResultsFile
+
+if TYPE_CHECKING:
+    from study.pages.fair_markdown import Part
+
+_TABLE_EXAMPLES = """Examples:
+  python -m study table table1
+  python -m study table table1 --protocol paper --format latex
+  python -m study table table1 --results study/results/table1.json --format json
+  python -m study table fair --results study/results/fair.json
+  python -m study table fair --part best --part answers"""
+_FIGURE_EXAMPLES = """Examples:
+  python -m study figure noise
+  python -m study figure lambda --output my-lambda.svg
+  python -m study figure noise --results study/results/noise.json"""
+_REPORT_EXAMPLES = """Examples:
+  python -m study report
+  python -m study report --results results --output my-report.html"""
+
+
+@app.command(help_epilogue=_TABLE_EXAMPLES)
+def table(
+    name: Literal["table1", "fair"],
+    *,
+    protocol: str | None = None,
+    format: Literal["md", "latex", "csv", "json"] = "md",
+    part: list[Literal["board", "flawed", "effects", "answers", "best"]] | None = None,
+    results: ResultsFile = None,
+) -> None:
+    """Show Table 1 of the paper, measured beside printed, or the fair table of all models.
+
+    Args:
+        name: table1 or fair.
+        protocol: One of the protocols of the results; all of them by default.
+        format: Markdown, LaTeX, CSV, or a list of JSON objects.
+        part: Of fair in Markdown: the leaderboard, that of data with a flaw, what plug-ins add,
+            the same in words, or the best beside published figures; all by default. May be
+            repeated.
+    """
+    if part and (name != "fair" or format != "md"):
+        raise UsageError(f"--part {part[0]} goes with table fair --format md; leave it out")
+    if name == "fair":
+        _fair_table(protocol, format, part, results)
+        return
+
+    from study.pages.table import comma_separated, latex, markdown
+    from study.paper.table1 import table1
+    from study.runs.measured import measured
+    from study.runs.results import Results
+
+    tables = table1(measured(Results.load(results or name)), protocol=protocol)
+    rows = [row for found in tables for row in found.rows()]
+    if format == "json":
+        print_json(rows)
+    elif format == "csv":
+        print(comma_separated(rows), end="")
+    else:
+        print((markdown if format == "md" else latex)(tables), end="")
+
+
+def _fair_table(
+    protocol: str | None, form: str, parts: list[Part] | None, results: Path | None
+) -> None:
+    from study.pages.fair_markdown import PARTS, markdown
+    from study.pages.table import comma_separated
+    from study.runs.tuned import Tuned
+    from study.statistics.leaderboard import Leaderboard
+
+    tuned = Tuned.load(results or "fair")
+    if protocol not in (None, tuned.protocol):
+        raise UsageError(
+            f"--protocol {protocol} has no results; those with results: {tuned.protocol}"
+        )
+    if form == "latex":
+        raise UsageError("--format latex is for table1; give md, csv or json for fair")
+    if form == "md":
+        print(markdown(tuned, parts or PARTS), end="")
+        return
+    boards = (Leaderboard(tuned), Leaderboard(tuned, flawed=True))
+    rows = [row for board in boards for row in board.flat()]
+    if form == "json":
+        print_json(rows)
+    else:
+        print(comma_separated(rows), end="")
+
+
+@app.command(help_epilogue=_FIGURE_EXAMPLES)
+def figure(
+    name: Literal["noise", "lambda"],
+    *,
+    output: Annotated[Path | None, OUTPUT] = None,
+    results: ResultsFile = None,
+) -> None:
+    """Draw a figure of the paper from measured results.
+
+    Args:
+        name: noise (accuracy against added edges) or lambda (accuracy against lambda).
+        output: The SVG file to write; NAME.svg by default.
+    """
+    from study.pages.figure import figure_svg
+    from study.runs.results import Results
+
+    output = output or Path(f"{name}.svg")
+    check_output(output, ".svg", inputs=[results])
+    write_whole(output, figure_svg(name, Results.load(results or name)))
+    remark(f"wrote {output}")
+
+
+@app.command(help_epilogue=_REPORT_EXAMPLES)
+def report(
+    *,
+    output: Annotated[Path, OUTPUT] = Path("memohop-report.html"),
+    results: Path | None = None,
+) -> None:
+    """Write one page with all tables and figures; it needs no network.
+
+    Where results are missing, the page gives the command that measures them.
+
+    Args:
+        output: The page to write.
+        results: A folder with any of table1.json, noise.json, lambda.json, gates.json and
+            fair.json; by default those of the study.
+    """
+    from study.pages.page import Findings, report_page
+
+    check_output(output, ".html")
+    if results is not None and not results.is_dir():
+        raise UsageError(f"--results {results}: there is no such folder; give one with results")
+    write_whole(output, report_page(Findings.load(results)))
+    remark(f"wrote {output}; open it in a browser")

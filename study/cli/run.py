@@ -1,0 +1,225 @@
+"""`python -m study run`: train the cells of an experiment that are not yet in the store."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from memohop.cli.app import print_json, recommend_extras, remark
+from memohop.cli.options import Device, Folder, Json
+from memohop.data.datasets.registry import describe
+from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
+from study.cli.app import app
+from study.cli.options import conditions
+
+if TYPE_CHECKING:
+    from study.runs.cell import Cell
+    from study.runs.experiment import Experiment
+    from study.runs.runner import Engine, Tally, Watcher
+
+STORE = Path("memohop-runs.sqlite")
+
+_EXAMPLES = """Examples:
+  python -m study run table1 --device cuda
+  python -m study run table1 --device cuda --jobs 8
+  python -m study run table1 --protocol paper --only dataset=texas,wisconsin,model=gcn+mmp
+  python -m study run fair --only dataset=texas,homophily=0.05 --dry-run
+  python -m study run my/experiment.toml --store my-runs.sqlite --limit 10
+  python -m study run noise --engine ray --ray auto"""
+
+
+@app.command(help_epilogue=_EXAMPLES)
+def run(
+    experiment: str,
+    *,
+    protocol: list[str] | None = None,
+    only: list[str] | None = None,
+    store: Path = STORE,
+    data: Folder = None,
+    device: Device = "cpu",
+    jobs: int = 1,
+    engine: Literal["local", "ray"] = "local",
+    ray: str | None = None,
+    retry: bool = False,
+    limit: int | None = None,
+    dry_run: bool = False,
+    json: Json = False,
+) -> None:
+    """Run the cells of an experiment that are not in the store yet.
+
+    A cell is one model on one dataset, with all its splits and settings, or one rung
+    of its search. The command may be stopped at any moment; given again, it continues.
+    Several may work on one store at the same time.
+
+    Args:
+        experiment: table1, noise, lambda or fair, or a file of your own that ends in .toml.
+        protocol: One of the experiment's protocols; all of them by default. May be repeated.
+        only: Cells to run, such as dataset=texas,cora,model=gcn or noise=100; may be repeated.
+        store: The SQLite file with the runs; it is created if it does not exist.
+        jobs: Processes that train at the same time; several make better use of a GPU, above all
+            with NVIDIA's MPS (nvidia-cuda-mps-control -d).
+        engine: This machine, or the workers of a Ray cluster.
+        ray: Address of the cluster, or auto; by default one is started on this machine.
+        retry: Try failed cells again.
+        limit: The most cells to run.
+        dry_run: Train nothing, and count the networks and epochs that each cell takes.
+    """
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit}: give at least 1")
+    if jobs < 1:
+        raise UsageError(f"--jobs {jobs}: give at least 1")
+    if jobs > 1 and engine == "ray":
+        raise UsageError(
+            f"--jobs {jobs} goes with --engine local: a Ray cluster has as many "
+            "processes as it has cores or GPUs; leave out one of the two"
+        )
+    if ray is not None and engine != "ray":
+        raise UsageError(f"--ray {ray} goes with --engine ray; add it or leave it out")
+
+    from memohop.data.datasets.fetch import locate
+    from memohop.training.device import find_device
+    from study.runs.experiment import Experiment
+    from study.runs.runner import Resources, run_cells
+    from study.runs.store import Store
+
+    found = Experiment(experiment)
+    cells = _wanted(found, protocol, conditions(only))
+    if dry_run:
+        _show_plan(cells, json=json)
+        return
+    if engine == "local":
+        find_device(device)
+        recommend_extras(device)
+    trainer = _engine(engine, ray, jobs)
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        if files := describe(dataset).files:
+            locate(files, root=data, progress=sys.stderr.isatty())
+    with closing(Store(store)) as opened, _watching(found.id) as watcher:
+        tally = run_cells(
+            cells,
+            opened,
+            resources=Resources(data and data.absolute(), device),
+            engine=trainer,
+            retry=retry,
+            limit=limit,
+            costly_first=jobs > 1 or engine == "ray",
+            watcher=watcher,
+        )
+    if json:
+        print_json([asdict(tally) | {"failed": len(tally.failed), "lost": len(tally.lost)}])
+    else:
+        print(_sentence(tally))
+    for name, why in tally.lost.items():
+        remark(f"{name} was lost: {why}")
+    if tally.lost:
+        raise MemohopError(
+            f"{len(tally.lost)} cell(s) were lost with the process that trained them; give the "
+            "command again"
+        )
+    if failed := len(tally.failed) + tally.given_up:
+        raise MemohopError(
+            f"{failed} cell(s) have failed; python -m study store show {store} shows why, and "
+            "--retry tries them again"
+        )
+
+
+def _wanted(
+    found: Experiment, protocols: list[str] | None, only: dict[str, list[str]]
+) -> list[Cell]:
+    """The cells that meet all conditions; a condition that no cell meets is refused."""
+    check_distinct("--protocol", protocols or ())
+    for name in protocols or ():
+        if name not in found.protocols:
+            raise unknown_name(f"protocol of {found.id}", name, found.protocols)
+    cells = list(found.cells(protocols))
+    for name, values in only.items():
+        check_distinct(f"--only {name}", values)
+        names = {"dataset": None, "model": None}
+        for cell in cells:
+            names |= dict.fromkeys(cell.axes)
+        if name not in names:
+            raise unknown_name(f"part of a cell of {found.id}", name, names)
+        known = {_text(cell, name): None for cell in cells}
+        for value in values:
+            if value not in known:
+                raise unknown_name(f"{name} left in {found.id}", value, known)
+        cells = [cell for cell in cells if _text(cell, name) in values]
+    return cells
+
+
+def _text(cell: Cell, name: str) -> str:
+    """The text that ``--only`` compares with a part of a cell."""
+    if name in ("dataset", "model"):
+        return str(getattr(cell, name))
+    value = cell.axes.get(name, "")
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _show_plan(cells: list[Cell], *, json: bool) -> None:
+    """What a run would train if the store were empty."""
+    from memohop.report.terminal import output_console
+    from study.pages.store import plan_table
+    from study.runs.plan import plan_rows
+
+    rows = plan_rows(cells)
+    if json:
+        print_json(rows)
+    else:
+        output_console().print(plan_table(rows))
+
+
+def _engine(name: str, address: str | None, jobs: int) -> Engine:
+    if name == "ray":
+        from study.runs.ray_engine import ray_engine
+
+        return ray_engine(address)
+    if jobs > 1:
+        from study.runs.pool_engine import pool_engine
+
+        return pool_engine(jobs)
+    from study.runs.runner import local_engine
+
+    return local_engine
+
+
+@contextmanager
+def _watching(name: str) -> Iterator[Watcher]:
+    """Shows the progress: a bar on a terminal, or else a line for each cell."""
+    from memohop.report.terminal import clock, progress_bar
+
+    start, shown = time.monotonic(), 0
+    with progress_bar(name) as update:
+
+        def watcher(tally: Tally, cell: Cell, share: float) -> None:
+            nonlocal shown
+            state = f"{tally.there + tally.done} of {tally.cells} cells"
+            update(share, 1.0, f"{name}: {state}, {cell.name}")
+            finished = tally.done + len(tally.failed)
+            if finished > shown and not sys.stderr.isatty():
+                spent = time.monotonic() - start
+                left = clock(spent / share - spent) if share else "?"
+                remark(f"{state}, {clock(spent)} spent, about {left} left, {cell.name}")
+            shown = finished
+
+        yield watcher
+
+
+def _sentence(tally: Tally) -> str:
+    parts = {
+        "already there": tally.there,
+        "done": tally.done,
+        "failed": len(tally.failed),
+        "lost": len(tally.lost),
+        "had failed before": tally.given_up,
+        "left to another process": tally.elsewhere,
+    }
+    counts = (f"{count} {words}" for words, count in parts.items() if count)
+    sentence = f"{tally.cells} cells: {', '.join(counts) or 'none run'}"
+    if tally.diverged:
+        sentence += f"; {tally.diverged} run(s) diverged, and their settings are not chosen"
+    return sentence

@@ -1,0 +1,219 @@
+"""`python -m study store`: inspect, merge and export stores of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cyclopts import App
+
+from memohop.cli.app import print_json, remark
+from memohop.cli.options import Device, Folder, Json
+from memohop.errors import MemohopError, UsageError
+from memohop.outputs import check_output
+from study import RESULTS
+from study.cli.app import app
+
+if TYPE_CHECKING:
+    from study.runs.verify import Record
+
+_SHOW_EXAMPLES = """Examples:
+  python -m study store show memohop-runs.sqlite
+  python -m study store show memohop-runs.sqlite --failures
+  python -m study store show memohop-runs.sqlite --json"""
+_MERGE_EXAMPLES = """Examples:
+  python -m study store merge memohop-runs.sqlite from-another-machine.sqlite"""
+_EXPORT_EXAMPLES = """Examples:
+  python -m study store export memohop-runs.sqlite table1
+  python -m study store export memohop-runs.sqlite table1 --output my-table1.json"""
+_VERIFY_EXAMPLES = """Examples:
+  python -m study store verify memohop-runs.sqlite --sample 200
+  python -m study store verify memohop-runs.sqlite --sample 200 --device cuda --jobs 12
+  python -m study store verify fair --sample 20 --device cuda"""
+
+store_app = App(
+    name="store",
+    help="Inspect, merge and export stores of runs.",
+    help_epilogue=_SHOW_EXAMPLES + _MERGE_EXAMPLES.removeprefix("Examples:"),
+)
+app.command(store_app)
+
+
+@store_app.command(name="show", help_epilogue=_SHOW_EXAMPLES)
+def store_show(path: Path, *, failures: bool = False, json: Json = False) -> None:
+    """Show what a store holds: cells and runs of each experiment and protocol.
+
+    Args:
+        path: The store.
+        failures: Show the tracebacks of failed cells.
+    """
+    from memohop.report.terminal import output_console
+    from study.pages.store import failure_text, store_table, summary
+    from study.runs.store import Store
+
+    with closing(Store(path, read_only=True)) as store:
+        cells = list(store.cells().values())
+    if json:
+        print_json(summary(cells))
+        return
+    output_console().print(store_table(summary(cells)))
+    for cell in cells:
+        if cell.failure is not None:
+            output_console().print("\n" + failure_text(cell, whole=failures), markup=False)
+
+
+@store_app.command(name="merge", help_epilogue=_MERGE_EXAMPLES)
+def store_merge(into: Path, *others: Path) -> None:
+    """Merge stores: copy into the first one what it lacks and the others have.
+
+    Args:
+        into: The store to copy into.
+        others: The stores to copy from; they stay as they are.
+    """
+    from study.runs.store import Store
+
+    if not others:
+        raise UsageError("name two stores at least: one to copy into, and one to copy from")
+    for other in others:
+        Store(
+            other, read_only=True
+        ).close()  # a file that is no store is refused before one is made
+    with closing(Store(into)) as store:
+        for other in others:
+            runs, cells = store.merge(other)
+            print(f"{into}: {runs} new run(s) and {cells} new cell(s) from {other}")
+
+
+@store_app.command(name="export", help_epilogue=_EXPORT_EXAMPLES)
+def store_export(
+    path: Path,
+    experiment: str,
+    *,
+    output: Path | None = None,
+    whole: bool = False,
+    add: bool = False,
+) -> None:
+    """Write all members of an experiment into one file, for tables and figures.
+
+    Args:
+        path: The store.
+        experiment: table1, noise, lambda or fair, or a file of your own that ends in .toml.
+        output: The JSON file to write; study/results/EXPERIMENT.json by default.
+        whole: Of a search such as fair, only datasets on which every model is done.
+        add: Of a search, keep what the JSON file has and the store lacks.
+    """
+    from functools import partial
+
+    from study.runs.experiment import Experiment
+    from study.runs.export import export, export_tuned
+    from study.runs.store import Store
+    from study.runs.tuned import Tuned
+
+    found = Experiment(experiment)
+    output = output or RESULTS / f"{found.id}.json"
+    if (whole or add) and not found.is_search:
+        raise UsageError(
+            f"--{'whole' if whole else 'add'} is for searches such as fair, not for {found.id}; "
+            "leave it out"
+        )
+    earlier = Tuned.load(output) if add else None
+    check_output(output, ".json", inputs=[path])
+    with closing(Store(path, read_only=True)) as store:
+        search = partial(export_tuned, whole=whole, earlier=earlier)
+        how = search if found.is_search else export
+        results, missing = how(store, found)
+    if not results.count:
+        raise UsageError(
+            f"{path} has no cell of {found.id}; python -m study run {experiment} makes them"
+        )
+    results.save(output)
+    print(f"wrote {output}: {results.summary}")
+    if missing:
+        remark(f"{len(missing)} cell(s) are missing, the first of them {missing[0].name}")
+
+
+@store_app.command(name="verify", help_epilogue=_VERIFY_EXAMPLES)
+def store_verify(
+    path: Path = Path("memohop-runs.sqlite"),
+    *,
+    sample: int = 200,
+    seed: int = 0,
+    data: Folder = None,
+    device: Device = "cpu",
+    jobs: int = 1,
+    json: Json = False,
+) -> None:
+    """Train random runs of a store, or of the fair table, again and compare them bit for bit.
+
+    Scores, epochs and curves must be the same; of the fair table, what it is made of:
+    the scores of the chosen settings. Rounding depends on the device, so only runs that
+    were made on the same kind of device are taken.
+
+    Args:
+        path: The store; or fair for the results that come with the package, or a JSON file
+            that python -m study store export wrote of it.
+        sample: How many runs.
+        seed: Which ones.
+        jobs: Processes that train at the same time.
+    """
+    for flag, number in (("--sample", sample), ("--jobs", jobs)):
+        if number < 1:
+            raise UsageError(f"{flag} {number}: give at least 1")
+
+    from memohop.report.terminal import progress_bar
+    from memohop.training.device import find_device
+    from study.runs.pool_engine import pool_engine
+    from study.runs.runner import Resources, local_engine
+    from study.runs.verify import verify
+
+    find_device(device)
+    with _record(path) as record, progress_bar("verifying") as progress:
+        verdict = verify(
+            record,
+            sample,
+            seed=seed,
+            resources=Resources(data and data.absolute(), device),
+            engine=pool_engine(jobs) if jobs > 1 else local_engine,
+            watcher=progress,
+        )
+    for key, why in (verdict.different | verdict.lost).items():
+        remark(f"run {key}: {why}")
+    counts = {
+        "same": verdict.same,
+        "different": len(verdict.different),
+        "lost": len(verdict.lost),
+        "elsewhere": verdict.elsewhere,
+    }
+    if json:
+        print_json([counts])
+    else:
+        print(
+            f"{counts['same']} of {sum(counts.values()) - verdict.elsewhere} runs are the same "
+            f"to the bit; {verdict.elsewhere} other run(s) were made on another device"
+        )
+    if verdict.different or verdict.lost:
+        raise MemohopError(
+            f"{counts['different']} run(s) differ and {counts['lost']} could not be trained again"
+        )
+
+
+@contextmanager
+def _record(path: Path) -> Iterator[Record]:
+    """The runs of a store, or those behind the results of the fair table."""
+    from study.runs.verify import StoredRuns
+
+    if str(path) == "fair" or path.suffix == ".json":
+        from study.runs.experiment import Experiment
+        from study.runs.published import PublishedRuns
+        from study.runs.tuned import Tuned
+
+        tuned = Tuned.load(str(path))
+        yield PublishedRuns(tuned, Experiment(tuned.experiment))
+        return
+
+    from study.runs.store import Store
+
+    with closing(Store(path, read_only=True)) as store:
+        yield StoredRuns(store)

@@ -1,0 +1,147 @@
+"""The paper's two figures: accuracy against added edges, and against lambda."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from memohop.errors import DataError
+from memohop.report.palette import INK_FOR_ANY_BACKGROUND, look_of
+from memohop.report.svg import Axis, Dot, Series, line_chart, panels
+from study.pages.table import score
+from study.paper.curves import Curve, curves
+from study.runs.measured import measured, with_setting
+from study.runs.results import Results
+
+
+class Line(NamedTuple):
+    """A curve with its name in the figure, and whether it is dashed."""
+
+    label: str
+    curve: Curve
+    dashed: bool = False
+
+
+class Panel(NamedTuple):
+    """One chart of a figure."""
+
+    title: str
+    lines: list[Line]
+
+
+def noise_panels(results: Results) -> list[Panel]:
+    """A panel for each dataset and protocol; models with a lambda also have a line for λ 0."""
+    found = [Line(_name(curve), curve) for curve in curves(measured(results), "noise")]
+    choices = {(r.model, r.setting["lam"]) for r in results.rows if "lam" in r.setting}
+    searched = {model for model, lam in choices if (model, 0) in choices and lam != 0}
+    found += [
+        Line(f"{_name(curve)}, λ 0", curve, dashed=True)
+        for curve in curves(measured(with_setting(results, "lam", 0)), "noise")
+        if curve.model in searched
+    ]
+    several = len({line.curve.protocol for line in found}) > 1
+    return _grouped(
+        found, lambda curve: _panel(curve) + (f" ({curve.protocol})" if several else "")
+    )
+
+
+def lambda_panels(results: Results) -> list[Panel]:
+    """A panel for each dataset."""
+    found = curves(measured(results), "lam")
+    protocols = list(dict.fromkeys(curve.protocol for curve in found))
+    several = len(protocols) > 1
+    lines = [
+        Line(
+            _name(curve) + (f", {curve.protocol}" if several else ""),
+            curve,
+            dashed=curve.protocol != protocols[0],
+        )
+        for curve in found
+    ]
+    return _grouped(lines, _panel)
+
+
+def noise_chart(panel: Panel) -> str:
+    """One panel of the noise figure as an ``<svg>`` element."""
+    most = max(line.curve.points[-1].x for line in panel.lines) or 100
+    step = 100 * max(1, math.ceil(most / 1000))
+    return _chart(panel, Axis("added edges, %", 0, most, step), height=400)
+
+
+def lambda_chart(panel: Panel) -> str:
+    """One panel of the lambda figure as an ``<svg>`` element."""
+    most = max(1, *(line.curve.points[-1].x for line in panel.lines))
+    x = Axis("λ, weight of the decoupling loss", 0, most, most / 5)
+    return _chart(panel, x, height=300)
+
+
+FIGURES: dict[str, tuple[Callable[[Results], list[Panel]], Callable[[Panel], str], str]] = {
+    "noise": (noise_panels, noise_chart, "Test accuracy against added edges"),
+    "lambda": (lambda_panels, lambda_chart, "Test accuracy against lambda"),
+}
+
+
+def figure_svg(name: str, results: Results) -> str:
+    """A whole figure as a file of its own, legible on white and on dark."""
+    find, chart, title = FIGURES[name]
+    charts = [chart(panel) for panel in find(results)]
+    if not charts:
+        raise DataError(
+            f"the results of {results.experiment} have nothing to draw: every network has diverged"
+        )
+    columns = min(2, len(charts))
+    return panels(charts, title=title, columns=columns, ink=INK_FOR_ANY_BACKGROUND) + "\n"
+
+
+def _panel(curve: Curve) -> str:
+    """The dataset, and the axes of the experiment whose values are words."""
+    words = [value for value in curve.axes.values() if isinstance(value, str)]
+    return ", ".join([curve.dataset, *words])
+
+
+def _name(curve: Curve) -> str:
+    """The model, and the axes whose values are numbers."""
+    numbers = [f"{k} {v:g}" for k, v in curve.axes.items() if not isinstance(v, str)]
+    return ", ".join([curve.model, *numbers])
+
+
+def _grouped(lines: list[Line], title: Callable[[Curve], str]) -> list[Panel]:
+    titles = dict.fromkeys(title(line.curve) for line in lines)
+    return [Panel(name, [line for line in lines if title(line.curve) == name]) for name in titles]
+
+
+def _chart(panel: Panel, x: Axis, *, height: int) -> str:
+    points = [point for line in panel.lines for point in line.curve.points]
+    low = min(point.mean - (point.std or 0) for point in points)
+    high = max(point.mean + (point.std or 0) for point in points)
+    return line_chart(
+        [_series(line, x.label.partition(",")[0]) for line in panel.lines],
+        title=f"{panel.title}: test accuracy against {x.label}",
+        x=x,
+        y=_accuracy_axis(f"{panel.title}: test accuracy, %", low, high),
+        width=480,
+        height=height,
+    )
+
+
+def _series(line: Line, along: str) -> Series:
+    dots = [
+        Dot(
+            point.x,
+            point.mean,
+            f"{line.label}, {along} {point.x:g}: {score(point)} % (n = {len(point.scores)})",
+            point.std or 0.0,
+        )
+        for point in line.curve.points
+    ]
+    return Series(line.label, look_of(line.curve.model), dots, line.dashed)
+
+
+def _accuracy_axis(label: str, low: float, high: float) -> Axis:
+    """An axis with round numbers that has room for all points and bands."""
+    step = next((s for s in (1, 2, 5, 10) if (high - low) / s <= 7), 20)
+    low, high = max(0, math.floor(low / step) * step), min(100, math.ceil(high / step) * step)
+    if low >= high:  # all scores are equal, and at a tick
+        low, high = (low, low + step) if low < 100 else (100 - step, 100)
+    return Axis(label, low, high, step)

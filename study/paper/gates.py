@@ -1,0 +1,180 @@
+"""What the gates of a memory network do where neighbours agree, and where they do not.
+
+The measured means are a small file beside the results. Reading it needs no PyTorch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
+
+from memohop.data.audit.homophily import homophily_bins
+from memohop.errors import DataError
+from memohop.outputs import write_whole
+from study.runs.results import Name, Source, Text
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from memohop.jobs.run import Recipe
+    from memohop.nn.graph import Graph
+
+_Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class GateBin(msgspec.Struct, frozen=True):
+    """Nodes of similar local homophily: the share of a node's neighbours that are of its class.
+
+    Attributes:
+        low, high: The range of local homophily.
+        nodes: How many nodes there are.
+        kept: Mean over rounds, nodes and splits of the gate on a node's own state.
+        absorbed: The same of the gate on the message into the state.
+        passed_on: The same of the gate on the message into the memory that neighbours read, without
+            the last round, after which nothing is read.
+        kept_std, absorbed_std, passed_on_std: Sample standard deviation over the splits (ddof=1).
+    """
+
+    low: _Share
+    high: _Share
+    nodes: Annotated[int, Meta(ge=1)]
+    kept: _Share
+    absorbed: _Share
+    passed_on: _Share
+    kept_std: _Share
+    absorbed_std: _Share
+    passed_on_std: _Share
+
+
+class GateCurve(msgspec.Struct, frozen=True):
+    """One model on one dataset, trained with weight ``lam`` of the decoupling loss on each split.
+
+    The bins rise in local homophily; those without nodes are left out.
+    """
+
+    protocol: Name
+    dataset: Name
+    model: Name
+    lam: Annotated[float, Meta(ge=0)]
+    splits: Annotated[int, Meta(ge=1)]
+    bins: tuple[GateBin, ...]
+
+
+class Gates(msgspec.Struct, frozen=True):
+    """All curves, where they were made, and the command that makes them."""
+
+    command: Text
+    source: Source
+    curves: tuple[GateCurve, ...]
+
+    @classmethod
+    def load(cls, path: Path) -> Gates:
+        """Read the file."""
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except OSError as error:
+            raise DataError(f"cannot read the gates {path}: {error.strerror}") from error
+        except msgspec.MsgspecError as error:
+            raise DataError(
+                f"{path} is not a file of gates ({error}); write it anew with python -m study "
+                "bench gates"
+            ) from error
+
+    def continuing(self, before: Gates) -> Gates:
+        """The curves of an interrupted run, if its command, code and device were the same."""
+        same = (before.command, before.source) == (self.command, self.source)
+        return before if same else self
+
+    def having(self, curve: GateCurve) -> Gates:
+        """With one more curve."""
+        return msgspec.structs.replace(self, curves=(*self.curves, curve))
+
+    def save(self, path: Path) -> None:
+        """Write the file, whole or not at all."""
+        write_whole(path, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+
+
+def measure_gates(
+    recipe: Recipe, *, protocol: str, root: Path | None = None, device: str = "cpu"
+) -> GateCurve:
+    """Train one network for each split, and read its gates at every node.
+
+    Args:
+        recipe: A model with memory, a dataset, and how to train.
+        protocol: The name of the protocol that trains so.
+        root: A local folder with the data files.
+        device: ``cpu`` or ``cuda``.
+    """
+    import torch
+
+    from memohop.jobs.execute import load_data
+    from memohop.networks import build
+    from memohop.networks.memory import MemoryNetwork
+    from memohop.training import train
+
+    settings = recipe.settings
+    data = load_data(recipe.dataset, settings, root)
+    splits = range(settings.splits(recipe.dataset))
+    results = train(
+        data,
+        recipe.model,
+        [settings.member(split=split, seed=0) for split in splits],
+        options=settings.options,
+        rules=settings.rules,
+        epochs=settings.epochs,
+        patience=settings.patience,
+        device=device,
+        keep_models=True,
+    )
+    classes = int(data.y.max()) + 1
+    network = build(recipe.model, data.num_features, classes, **settings.options).eval()
+    assert isinstance(network, MemoryNetwork)
+    graph = network.prepare(data.edge_index, data.num_nodes)
+    found = []
+    for result in results:
+        assert result.state is not None
+        network.load_state_dict(result.state)
+        with torch.no_grad():
+            found.append(network.gates(data.x, graph))
+    return GateCurve(
+        protocol,
+        recipe.dataset,
+        recipe.model,
+        lam=settings.lam,
+        splits=len(splits),
+        bins=by_homophily(torch.stack(found), local_homophily(graph, data.y)),
+    )
+
+
+def local_homophily(graph: Graph, classes: Tensor) -> Tensor:
+    """The share of the other nodes a node receives from that are of its class; NaN without any."""
+    row, col = graph.pattern.row, graph.pattern.col
+    other = row != col
+    row, col = row[other], col[other]
+    same = (classes[row] == classes[col]).double()
+    count = row.bincount(minlength=graph.num_nodes)
+    return same.new_zeros(graph.num_nodes).index_add(0, row, same) / count
+
+
+def by_homophily(gates: Tensor, homophily: Tensor) -> tuple[GateBin, ...]:
+    """Gates ``[splits, rounds, nodes, 3]`` in bins of local homophily."""
+    import torch
+
+    kept, absorbed, passed_on = gates.unbind(-1)
+    per_node = [kept.mean(1), absorbed.mean(1), passed_on[:, :-1].mean(1)]  # [splits, nodes]
+    bins = []
+    for low, high, inside in homophily_bins(homophily.numpy()):
+        means = [gate[:, torch.from_numpy(inside)].mean(-1) for gate in per_node]
+        bins.append(
+            GateBin(
+                low,
+                high,
+                int(inside.sum()),
+                *(round(float(mean.mean()), 5) for mean in means),
+                *(round(float(mean.std()), 5) if len(mean) > 1 else 0.0 for mean in means),
+            )
+        )
+    return tuple(bins)

@@ -1,0 +1,1 @@
+"""Experiments, their cells and runs, the store, and who trains them."""

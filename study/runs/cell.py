@@ -1,0 +1,74 @@
+"""A cell of an experiment: the runs that validation chooses between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from memohop.data.datasets.registry import describe
+from memohop.jobs.run import Recipe, Run, combinations
+from memohop.jobs.settings import Scalar, Settings, digest
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model on one dataset at one point of the axes, under one protocol.
+
+    Attributes:
+        axes: What the experiment varies, with the values of this cell.
+        search: What validation chooses, and from which values.
+        seeds: Seeds of each split and setting.
+    """
+
+    experiment: str
+    protocol: str
+    dataset: str
+    model: str
+    axes: dict[str, Scalar]
+    settings: Settings
+    search: dict[str, list[Scalar]]
+    seeds: tuple[int, ...]
+
+    @cached_property
+    def id(self) -> str:
+        """The digest of what names the cell in the experiment."""
+        return digest([self.experiment, self.protocol, self.dataset, self.model, self.axes])
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """All settings, and for each of them all seeds and splits."""
+        found = []
+        for setting in combinations(self.search):
+            recipe = Recipe(self.dataset, self.model, self.settings.having(setting))
+            splits = range(recipe.settings.splits(self.dataset))
+            found += [
+                Run(recipe, setting, split, seed) for seed, split in product(self.seeds, splits)
+            ]
+        return tuple(found)
+
+    @cached_property
+    def content(self) -> str:
+        """The digest of its runs, which changes with the experiment file."""
+        return digest([[run.id, run.setting] for run in self.runs])
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        axes = (f"{name}={value}" for name, value in self.axes.items())
+        return " ".join((self.protocol, self.dataset, self.model, *axes))
+
+
+def cost(runs: Iterable[Run]) -> float:
+    """What training takes, in arbitrary units: to estimate the time left."""
+    recipes = (run.recipe for run in runs)
+    return sum(
+        recipe.settings.epochs * epoch_cost(recipe.dataset, recipe.settings) for recipe in recipes
+    )
+
+
+def epoch_cost(dataset: str, settings: Settings) -> float:
+    """What one epoch of one network takes, in the same units."""
+    info = describe(dataset)
+    return info.nodes + info.arcs * (1 + settings.noise / 100)

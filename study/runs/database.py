@@ -1,0 +1,194 @@
+"""The SQLite file of a run store: its tables, how it is recognised, and what its errors mean."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memohop.errors import DataError, UsageError
+
+_MARK = int.from_bytes(b"Memo")  # the application id in the header of each file that we make
+_VERSION = 1
+_WAIT = 60.0  # seconds to wait for others to release the file
+_DAMAGED = "the file is damaged: take an earlier copy of it, or name another file"
+_HELD = "another program holds the file: try again when that is done"
+_NOT_WRITABLE = "make the file and its folder writable, or name another file"
+_REMEDIES = {
+    sqlite3.SQLITE_BUSY: _HELD,
+    sqlite3.SQLITE_LOCKED: _HELD,
+    sqlite3.SQLITE_FULL: "make room on the disk and try again; what was there is unchanged",
+    sqlite3.SQLITE_IOERR: "see whether the disk is full or broken; then try again",
+    sqlite3.SQLITE_READONLY: _NOT_WRITABLE,
+    sqlite3.SQLITE_PERM: _NOT_WRITABLE,
+    sqlite3.SQLITE_CANTOPEN: "see that its folder is there and that both may be read and written",
+    sqlite3.SQLITE_NOTADB: "name another file",
+}
+
+_SCHEMA = """
+CREATE TABLE sources (id TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,        -- digest of the content
+    content TEXT NOT NULL,      -- JSON: all that one needs to repeat it
+    train REAL NOT NULL, val REAL NOT NULL, test REAL NOT NULL,
+    best_epoch INTEGER NOT NULL, epochs INTEGER NOT NULL,
+    curves BLOB NOT NULL,       -- loss and validation score, two rows of half precision, zlib
+    seconds REAL NOT NULL, finished TEXT NOT NULL,
+    source TEXT NOT NULL REFERENCES sources (id)
+);
+CREATE TABLE cells (
+    id TEXT PRIMARY KEY,
+    experiment TEXT NOT NULL, protocol TEXT NOT NULL, dataset TEXT NOT NULL, model TEXT NOT NULL,
+    axes TEXT NOT NULL,         -- JSON
+    content TEXT NOT NULL,      -- digest of its runs
+    failure TEXT,               -- the traceback, where there is no result
+    finished TEXT NOT NULL
+);
+CREATE TABLE members (
+    cell TEXT NOT NULL REFERENCES cells (id), place INTEGER NOT NULL,
+    run TEXT NOT NULL REFERENCES runs (id), setting TEXT NOT NULL,
+    PRIMARY KEY (cell, place)
+) WITHOUT ROWID;
+CREATE TABLE claims (
+    cell TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, alive REAL NOT NULL
+) WITHOUT ROWID;
+"""
+# Apart from the others, since files of version 0.1.0 have none: the digest of each row of `runs`.
+_CHECKS = "CREATE TABLE checks (run TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID"
+
+
+def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Open the file of a store, or make it; any other file is left as it is.
+
+    Args:
+        path: The file.
+        read_only: Whether the file must exist, and neither it nor its folder may be written.
+    """
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no file and cannot be a store; name a file")
+    if read_only and not path.exists():
+        raise UsageError(f"there is no store {path}; python -m study run makes one")
+    with blaming(path, "used as a store"), ExitStack() as on_failure:
+        if read_only or (path.exists() and path.stat().st_size):
+            reading = connect(path, read_only=True)
+            on_failure.callback(reading.close)
+            _check_ours(reading, path, may_be_empty=not read_only)
+            if read_only:
+                if not _has_checks(reading):
+                    reading.execute(_CHECKS.replace("TABLE", "TEMP TABLE", 1))
+                on_failure.pop_all()
+                return reading
+            reading.close()
+        db = connect(path)
+        on_failure.callback(db.close)
+        db.execute("PRAGMA journal_mode = WAL")
+        with transaction(db):
+            if _is_empty(db):
+                for statement in _SCHEMA.split(";\n"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {_VERSION}")
+                db.execute(f"PRAGMA application_id = {_MARK}")
+            if not _has_checks(db):
+                db.execute(_CHECKS)
+        on_failure.pop_all()
+        return db
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection without implicit transactions."""
+    whole = path.resolve()
+    # Without a writer's files beside it the file cannot change, and needs no such files itself.
+    others = (whole.with_name(whole.name + ending) for ending in ("-wal", "-journal"))
+    still = "" if any(other.exists() for other in others) else "&immutable=1"
+    mode = f"ro{still}" if read_only else "rwc"
+    return sqlite3.connect(
+        f"{whole.as_uri()}?mode={mode}", uri=True, timeout=_WAIT, isolation_level=None
+    )
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, and nobody else writes meanwhile."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # SQLite ends it by itself when the disk is full
+            db.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def blaming(path: Path, done: str) -> Iterator[None]:
+    """Turn each error of SQLite or of the content into one that names the file and a remedy.
+
+    Args:
+        path: The file.
+        done: What is being done with it, such as ``read``.
+    """
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # its messages quote damaged names
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        remedy = _REMEDIES.get(code, _DAMAGED)
+        raise DataError(f"{path} cannot be {done} ({error}); {remedy}") from error
+    except msgspec.MsgspecError as error:
+        raise DataError(f"{path} cannot be {done} ({error}); {_DAMAGED}") from error
+
+
+def _is_empty(db: sqlite3.Connection) -> bool:
+    """Whether the database holds nothing yet, not even a mark."""
+    marked = any(_pragma(db, name) for name in ("application_id", "user_version"))
+    return not marked and db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
+
+def _check_ours(db: sqlite3.Connection, path: Path, *, may_be_empty: bool) -> None:
+    """Check the mark (stores of version 0.1.0 have none), the tables, and SQLite's integrity."""
+    if may_be_empty and _is_empty(db):
+        return
+    mark, version = _pragma(db, "application_id"), _pragma(db, "user_version")
+    if mark == _MARK and version != _VERSION:
+        raise DataError(
+            f"{path} is a store of version {version}, not {_VERSION}; take the version of memohop "
+            "that made it, or name another file"
+        )
+    if mark not in (0, _MARK) or version != _VERSION or not _columns_of_ours() <= _columns(db):
+        raise DataError(
+            f"{path} cannot be used as a store (it is a database of something else); name another "
+            "file"
+        )
+    verdict = _pragma(db, "integrity_check(1)")
+    if verdict != "ok":
+        raise sqlite3.DatabaseError(verdict)
+
+
+def _pragma(db: sqlite3.Connection, name: str) -> Any:
+    return db.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def _has_checks(db: sqlite3.Connection) -> bool:
+    found = db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'checks'")
+    return found.fetchone() is not None
+
+
+def _columns(db: sqlite3.Connection) -> set[tuple[str | int, ...]]:
+    return set(
+        db.execute(
+            'SELECT tables.name, columns.name, columns.type, columns."notnull", columns.pk FROM '
+            "sqlite_master AS tables, pragma_table_info(tables.name) AS columns "
+            "WHERE tables.type = 'table'"
+        )
+    )
+
+
+@cache
+def _columns_of_ours() -> set[tuple[str | int, ...]]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(_SCHEMA)
+        return _columns(db)

@@ -1,0 +1,249 @@
+"""Experiment files: which models on which datasets, and how a protocol trains each of them.
+
+A file is TOML. Those of the study are in ``study/experiments``, and ``table1.toml`` is an
+example of everything. The settings of one model on one dataset are put together from
+
+1. ``protocols.P.rows.MODEL``. A row that is ``like`` another, or like several, starts from them, as
+   does a protocol that is ``like`` another, and a file with a ``base`` starts from the protocols
+   of that file,
+2. the parts ``on.GROUP`` and then ``on.DATASET`` of that row which fit the dataset,
+3. ``protocols.P.every``, which applies to all rows.
+
+Validation chooses between all combinations of the values under ``search``; an empty list removes a
+name. Each combination of the values under ``axes`` is a cell of its own, and so is each of the
+``variants`` of a model (options of it) or of a dataset (options of :func:`memohop.load`). Models
+under ``left_out`` are not trained on the datasets named there.
+
+Under a protocol with a ladder (``halving``) the settings are drawn from the ``space`` of the row
+instead, as :mod:`study.runs.space` says, and each rung of the ladder is a cell of its own. The
+file gives the cells of the first rung alone; the others follow from what these have brought, see
+:mod:`study.runs.halving`. ``fair.toml`` is the example.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memohop.data.datasets.registry import describe
+from memohop.errors import UsageError, check_distinct, unknown_name
+from memohop.jobs.run import combinations
+from memohop.jobs.settings import Scalar, Settings
+from study import EXPERIMENTS
+from study.runs.cell import Cell
+from study.runs.experiment_file import Rows, Search, blamed, read_experiment
+from study.runs.halving import RUNG, Halving, RungCell
+from study.runs.space import Space, draw, options_of
+
+_MOST_RUNS = 1_000_000  # of one model on one dataset
+_LARGEST = 100_000  # layers, channels or heads
+
+
+class Experiment:
+    """An experiment file with everything it builds on.
+
+    Args:
+        name: The id of an experiment of the study, or the path of a file that ends in ``.toml``.
+
+    Attributes:
+        id: The name of the file without its ending.
+        title, expected, time: The experiment in a line, its expected outcome, and its duration.
+        datasets, models, protocols: Their ids and names.
+    """
+
+    def __init__(self, name: str, *, _above: tuple[Path, ...] = ()) -> None:
+        self._path = Path(name) if name.endswith(".toml") else _packaged(name)
+        found = self._file = read_experiment(self._path)
+        files = (*_above, self._path.resolve())
+        if files[-1] in _above:
+            raise UsageError(f"{name} builds on itself; name another experiment")
+        self.id, self.title, self.expected = self._path.stem, found.title, found.expected
+        self.time, self.datasets, self.models = found.time, found.datasets, found.models
+        with blamed(self._path, "base"):
+            base = None if found.base is None else Experiment(found.base, _above=files)
+        self._groups: dict[str, list[str]] = (base._groups if base else {}) | found.groups
+        names = dict.fromkeys((*self.models, *self.datasets))
+        with blamed(self._path, "variants or left_out"):
+            for name in chain(found.variants, found.left_out, *found.left_out.values()):
+                _known("model or dataset", name, names)
+        with blamed(self._path, "datasets or groups"):
+            for dataset in chain(self.datasets, *self._groups.values()):
+                describe(dataset)
+        self._protocols: dict[str, dict[str, Any]] = {}
+        for protocol, part in found.protocols.items():
+            whole: dict[str, Any] = {}
+            if part.like is not None:
+                with blamed(self._path, f"protocols.{protocol}.like"):
+                    whole = _known("protocol above it", part.like, self._protocols)
+            whole = _merged(whole, base._protocols.get(protocol, {}) if base else {})
+            self._protocols[protocol] = _merged(whole, {"rows": part.rows, "every": part.every})
+        self.protocols = list(self._protocols)
+
+    def row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search]:
+        """How a protocol trains a model on a dataset, and what validation chooses."""
+        settings, search, _ = self._row(protocol, model, dataset)
+        return settings, search
+
+    def space(self, protocol: str, model: str, dataset: str) -> Space:
+        """What the settings of a search are drawn from."""
+        return self._row(protocol, model, dataset)[2]
+
+    def _row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search, Space]:
+        found = _known(f"protocol of {self.id}", protocol, self._protocols)
+        with blamed(self._path, f"protocols.{protocol}.rows.{model}"):
+            raw = _complete(found["rows"], model)
+            parts = raw.pop("on", {})
+            for name, part in parts.items():
+                if name not in self._groups:
+                    describe(name)
+                elif dataset in self._groups[name]:
+                    raw = _merged(raw, part)
+            for part in (parts.get(dataset, {}), found["every"]):
+                raw = _merged(raw, part)
+            search = msgspec.convert(raw.pop("search", {}), Search)
+            search = {name: values for name, values in search.items() if values}
+            for name, values in search.items():
+                check_distinct(f"search.{name}", values)
+            space = msgspec.convert(raw.pop("space", {}), Space)
+            space = {name: values for name, values in space.items() if values}
+            if not describe(dataset).directed:
+                space.pop("direction", None)
+            raw.pop("about", None)
+            settings = Settings.of(raw)
+            _check(model, settings, search | options_of(space))
+            return settings, search, space
+
+    @property
+    def is_search(self) -> bool:
+        """Whether its settings are found by successive halving."""
+        return any(protocol.halving for protocol in self._file.protocols.values())
+
+    def halving(self, protocol: str) -> Halving | None:
+        """The ladder of a protocol, if it has one."""
+        return self._file.protocols[protocol].halving
+
+    def cells(self, protocols: Iterable[str] | None = None) -> Iterator[Cell]:
+        """All cells, one protocol and one dataset after the other."""
+        axes = self._file.axes
+        for protocol in self.protocols if protocols is None else protocols:
+            seeds = self._file.protocols[protocol].seeds or self._file.seeds
+            for dataset, model in product(self.datasets, self.models):
+                if dataset in self._file.left_out.get(model, ()):
+                    continue
+                settings, search, space = self._row(protocol, model, dataset)
+                with blamed(self._path, "axes"):
+                    _check(model, settings, axes)
+                with blamed(self._path, "seeds"):
+                    for seed in seeds:
+                        settings.member(split=0, seed=seed)
+                chosen = {name: search[name] for name in search if name not in axes}
+                with blamed(self._path):
+                    networks = len(seeds) * settings.splits(dataset)
+                    networks *= math.prod(map(len, (axes | chosen).values()))
+                    if networks > _MOST_RUNS:
+                        raise UsageError(
+                            f"{model} on {dataset} would be {networks:,} networks, and "
+                            f"{_MOST_RUNS:,} are the most; shorten a list"
+                        )
+                name, ladder = (self.id, protocol, dataset, model), self.halving(protocol)
+                for point, varied in self._points(settings, dataset, model):
+                    if ladder is None:
+                        yield Cell(*name, point, varied, chosen, seeds)
+                        continue
+                    with blamed(self._path, f"protocols.{protocol}.rows.{model}.space"):
+                        first = _first_rung(space, ladder)
+                    yield RungCell(*name, point | {RUNG: 1}, varied, {}, seeds, **first)
+
+    def _points(
+        self, settings: Settings, dataset: str, model: str
+    ) -> Iterator[tuple[dict[str, Scalar], Settings]]:
+        """The axes of each cell of a model on a dataset, and its settings."""
+        variants = self._file.variants
+        points = combinations(self._file.axes)
+        for of_data, of_model, point in product(
+            variants.get(dataset, [{}]), variants.get(model, [{}]), points
+        ):
+            with blamed(self._path, "variants"):
+                _check(model, settings, {name: [value] for name, value in of_model.items()})
+                varied = settings.having(of_model | point)
+                data = varied.data | of_data
+            yield of_data | of_model | point, replace(varied, data=data)
+
+
+def _first_rung(space: Space, halving: Halving) -> dict[str, Any]:
+    """What the first rung of a ladder has beside the settings that all its runs share."""
+    count = halving.rungs[0].settings
+    each = count // halving.structures
+    drawn = draw(space, structures=halving.structures, each=each, seed=halving.seed)
+    return {"drawn": drawn, "tried": tuple(range(count)), "halving": halving}
+
+
+def experiments() -> list[str]:
+    """The ids of the experiments of the study."""
+    return sorted(path.stem for path in EXPERIMENTS.glob("*.toml"))
+
+
+def _packaged(name: str) -> Path:
+    _known("experiment", name, dict.fromkeys(experiments()))
+    return EXPERIMENTS / f"{name}.toml"
+
+
+def _known(kind: str, name: str, table: Mapping[str, Any]) -> Any:
+    if name not in table:
+        raise unknown_name(kind, name, table)
+    return table[name]
+
+
+def _complete(rows: Rows, model: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A row merged with the rows that it is ``like``; of these, later ones count more."""
+    if model in above:
+        raise UsageError(f"like goes round in a circle: {' -> '.join((*above, model))}")
+    row, raw = _known("row", model, rows), dict[str, Any]()
+    like = row.get("like", [])
+    for name in [like] if isinstance(like, str) else like:
+        raw = _merged(raw, _complete(rows, name, (*above, model)))
+    raw = _merged(raw, row)
+    raw.pop("like", None)
+    return raw
+
+
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Both tables and the tables in them; of two values the second counts."""
+    both = {**first, **second}
+    for name in first.keys() & second.keys():
+        if isinstance(first[name], dict) and isinstance(second[name], dict):
+            both[name] = _merged(first[name], second[name])
+    return both
+
+
+def _check(model: str, settings: Settings, varied: Search) -> None:
+    """Refuse options that the model does not have, and values that a setting cannot have."""
+    from memohop.networks.registry import entry
+
+    known = entry(model).options()
+    settings.member(split=0, seed=0)
+    for name, value in settings.options.items():
+        _check_option(name, value, _known(f"option of {model}", name, known))
+    both = known | dict.fromkeys(Settings.names())
+    for name, values in varied.items():
+        default = _known(f"setting, or option of {model},", name, both)
+        for value in values:
+            settings.having({name: value}).member(split=0, seed=0)
+            if name not in Settings.names():
+                _check_option(name, value, default)
+
+
+def _check_option(name: str, value: Any, default: Any) -> None:
+    """Refuse an option of another type than its default, and numbers beyond all use."""
+    try:
+        msgspec.convert(value, type(default))
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{name} = {value!r}: {error}") from error
+    if type(default) is int and not 0 <= value <= _LARGEST:
+        raise UsageError(f"{name} = {value}: give a number from 0 to {_LARGEST}")

@@ -1,0 +1,190 @@
+"""Are recorded runs what this code gives? Random ones are trained again and compared to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Protocol
+
+import msgspec
+
+from memohop.errors import UsageError
+from memohop.jobs.execute import populations
+from memohop.jobs.run import Recipe, Run
+from memohop.jobs.settings import Settings
+from memohop.training import MemberResult
+from memohop.training.numbers import NUMBERS
+from study.runs.cell import Cell
+from study.runs.provenance import source
+from study.runs.results import Source
+from study.runs.runner import Engine, Job, Resources, local_engine
+from study.runs.store import Store
+from study.runs.stored import StoredRun
+
+COMPARED = ("train", "val", "test", "best_epoch", "epochs", "packed")
+"""The columns of a stored run that must be the same."""
+
+_CHANGED = "this version of memohop would train something else"
+
+
+@dataclass
+class Verdict:
+    """What became of a sample.
+
+    Attributes:
+        same: How many runs gave the same to the bit.
+        different: By id, the runs that did not, with what they are and what differs.
+        lost: By id, why a run could not be trained again.
+        elsewhere: How many runs of the record were made on another kind of device.
+    """
+
+    same: int = 0
+    different: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    elsewhere: int = 0
+
+
+class Record(Protocol):
+    """Runs of which it is known what they gave: those of a store, or those behind a table."""
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+
+    def sources(self) -> Iterable[tuple[str, Source]]:
+        """The id of each run, and where it was made."""
+
+    def jobs(self, ids: Collection[str]) -> Iterator[Job]:
+        """The populations that some runs were trained in: others may round differently.
+
+        Runs that this version would train otherwise are left out.
+        """
+
+    def difference(self, run: Run, result: MemberResult) -> str:
+        """What differs from the record, in words; nothing if it is the same to the bit."""
+
+
+def verify(
+    record: Record,
+    count: int,
+    *,
+    seed: int = 0,
+    resources: Resources,
+    engine: Engine | None = None,
+    watcher: Callable[[int, int], None] | None = None,
+) -> Verdict:
+    """Train random runs of a record again.
+
+    Rounding depends on the device: only runs that were made on the same kind are taken.
+
+    Args:
+        record: The runs.
+        count: How many of them.
+        seed: Decides which ones.
+        resources: What to train with.
+        engine: Trains jobs; this process by default.
+        watcher: Called as ``watcher(done, total)``.
+    """
+    present, verdict = source(resources.device), Verdict()
+    here, version_of = present.device, {}
+    for key, made in record.sources():
+        if made.device == here:
+            version_of[key] = made.versions["memohop"]
+        else:
+            verdict.elsewhere += 1
+    if not version_of:
+        raise UsageError(
+            f"no complete cell of {record.name} was made on this kind of device ({here}); verify "
+            "it where it was made, or name another --device"
+        )
+    chosen = set(Random(seed).sample(sorted(version_of), min(count, len(version_of))))
+    seen: set[str] = set()
+    jobs = record.jobs(chosen)
+    for job, attempt in (engine or local_engine)(jobs, resources, lambda job, share: None):
+        wanted = {run.id for run in job.runs} & chosen
+        seen |= wanted
+        if attempt.failure or attempt.lost:
+            why = attempt.lost or str(attempt.failure).splitlines()[-1]
+            verdict.lost |= dict.fromkeys(wanted, why)
+        for run, result in zip(job.runs, attempt.results, strict=False):
+            if run.id not in wanted:
+                continue
+            if differs := record.difference(run, result):
+                what = f"{job.cell.name} split={run.split} seed={run.seed}"
+                if version_of[run.id] != present.versions["memohop"]:
+                    what += f", made by version {version_of[run.id]}"
+                verdict.different[run.id] = f"{what}: {differs}"
+            else:
+                verdict.same += 1
+        if watcher is not None:
+            watcher(len(seen), len(chosen))
+    verdict.lost |= dict.fromkeys(chosen - seen, _CHANGED)
+    return verdict
+
+
+class StoredRuns:
+    """The runs of a store; of each, scores, epochs and curves must be the same."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._company = store, store.trained_together()
+
+    @property
+    def name(self) -> str:
+        """The path of the store."""
+        return str(self._store.path)
+
+    def sources(self) -> Iterator[tuple[str, Source]]:
+        """Without runs of a cell that was interrupted, and is not complete yet."""
+        return (pair for pair in self._store.sources_of_runs() if pair[0] in self._company)
+
+    def jobs(self, ids: Collection[str]) -> Iterator[Job]:
+        """The populations of the first cell that has a run."""
+        chosen = sorted((run for run, _ in self._store.runs(ids)), key=_place)
+        for company in dict.fromkeys(self._company[run.id] for run in chosen):
+            runs = {one.id: run_of(one.content) for one, _ in self._store.runs(company)}
+            sound = [runs[key] for key in company if runs[key].id == key]
+            for population in populations(sound):
+                if any(run.id in ids for run in population):
+                    recipe = population[0].recipe
+                    name = ("verify", population[0].id, recipe.dataset, recipe.model)
+                    yield Job(Cell(*name, {}, recipe.settings, {}, ()), tuple(population))
+
+    def difference(self, run: Run, result: MemberResult) -> str:
+        """The columns of its row that differ."""
+        (before, _), again = self._store.run(run.id), StoredRun.of(run, result, source="")
+        pairs = {name: (getattr(before, name), getattr(again, name)) for name in COMPARED}
+        return ", ".join(
+            "curves" if name == "packed" else f"{name} {one} -> {other}"
+            for name, (one, other) in pairs.items()
+            if one != other
+        )
+
+
+def run_of(content: Mapping[str, Any]) -> Run:
+    """The run that a stored content describes."""
+    data = content["data"]
+    policy, noise, draw = data.get("noise", ("undirected", 0.0, 0))
+    settings = msgspec.convert(
+        {
+            "features": data["features"],
+            "split": data["split"],
+            "data": data["options"],
+            "noise_policy": policy,
+            "noise": noise,
+            "draw": draw,
+            "options": content["options"],
+            "rules": content["rules"],
+            "epochs": content["epochs"],
+            "patience": content["patience"],
+            **{name: content[name] for name in NUMBERS},
+        },
+        Settings,
+    )
+    recipe = Recipe(data["dataset"], content["model"], settings)
+    return Run(recipe, {}, content["split"], content["seed"])
+
+
+def _place(run: StoredRun) -> tuple[str, str, str]:
+    """Runs on one graph are neighbours, so that it is loaded once."""
+    return run.content["data"]["dataset"], run.content["model"], run.id

@@ -1,0 +1,154 @@
+"""How long a model-epoch takes, here and in stock PyG, in one run.
+
+A model-epoch is one epoch of one model: a training step and an evaluation. Stock PyG trains one
+model at a time; the population trains many in one step, and its time is divided by their number.
+The two take turns, so that both meet the same load of the machine, and medians are compared.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from memohop.data.synthetic import csbm
+from memohop.nn import Graph
+from memohop.nn._ops.fixed_matrix import fixed_product
+from memohop.pyg import Data
+from memohop.training.capture import captured
+from memohop.training.device import traits_of
+from memohop.training.member import Member
+from memohop.training.population import Population
+from memohop.training.room import peak_bytes
+from memohop.training.task import make_builder, make_task
+from study.speed.stock import stock_epoch, twin_options
+
+_WIDTH = 64
+_WARM_UP = 5  # epochs, the capture of a CUDA graph among them
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One line of the speed table.
+
+    Attributes:
+        stock_ms, ms: Milliseconds per model-epoch in stock PyG and in the population.
+        ratio: The first over the second.
+        peak_mb: The most megabytes that the population held at once.
+        floor_share: The share of the population's step that its graph products alone take (two
+            forward, two backward, two for evaluation); None for attention, which has none.
+    """
+
+    dataset: str
+    model: str
+    device: str
+    members: int
+    stock_ms: float
+    ms: float
+    ratio: float
+    peak_mb: float
+    floor_share: float | None
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Time of one step of a population as one quantity grows."""
+
+    axis: str
+    value: int
+    step_ms: float
+
+
+def measure(
+    data: Data, model: str, *, members: int, device: torch.device, epochs: int = 10
+) -> Speed:
+    """Time one model on one dataset, both ways."""
+    population = _population(data, model, members, device)
+    peak = _peak(population, device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        contenders = [stock_epoch(model, data, device), captured(population.step, device)]
+        stock, ours = _take_turns(contenders, device, epochs)
+    floor = _floor_ms(population, members, device)
+    return Speed(
+        dataset=data.name,
+        model=model,
+        device=device.type,
+        members=members,
+        stock_ms=stock,
+        ms=ours / members,
+        ratio=stock / (ours / members),
+        peak_mb=peak / 1e6,
+        floor_share=None if floor is None else floor / ours,
+    )
+
+
+def growth(*, device: torch.device, epochs: int = 10) -> Iterator[Growth]:
+    """How the step of ``gcn+mmp`` grows with members, arcs and width, on a made graph."""
+    start = {"members": 8, "degree": 10, "width": _WIDTH}
+    axes: dict[str, Sequence[int]] = {
+        "members": (1, 2, 4, 8, 16, 32, 64),
+        "degree": (5, 10, 20, 40, 80, 160),
+        "width": (16, 32, 64, 128, 256),
+    }
+    for axis, values in axes.items():
+        for value in values:
+            at = {**start, axis: value}
+            data = csbm(nodes=2000, degree=at["degree"], seed=0)
+            population = _population(data, "gcn+mmp", at["members"], device, width=at["width"])
+            (taken,) = _take_turns([captured(population.step, device)], device, epochs)
+            arcs = data.edge_index.shape[1]
+            yield Growth("arcs", arcs, taken) if axis == "degree" else Growth(axis, value, taken)
+
+
+def _population(
+    data: Data, model: str, members: int, device: torch.device, *, width: int = _WIDTH
+) -> Population:
+    options = {**twin_options(model), "hidden_channels": width}
+    build = make_builder(model, data, options)
+    task = make_task(data, build(), device, features="auto")
+    splits = data.train_mask.shape[1]
+    runs = [Member(split=i % splits, seed=i) for i in range(members)]
+    return Population(task, build, runs, epochs=1000)
+
+
+def _take_turns(
+    contenders: Sequence[Callable[[], object]], device: torch.device, epochs: int
+) -> list[float]:
+    """The median milliseconds of one call of each."""
+    taken: list[list[float]] = [[] for _ in contenders]
+    for turn in range(_WARM_UP + epochs):
+        for contender, times in zip(contenders, taken, strict=True):
+            _wait(device)
+            begin = time.perf_counter()
+            contender()
+            _wait(device)
+            if turn >= _WARM_UP:
+                times.append((time.perf_counter() - begin) * 1e3)
+    return [statistics.median(times) for times in taken]
+
+
+def _floor_ms(population: Population, members: int, device: torch.device) -> float | None:
+    graph = population.task.inputs[1]
+    if not isinstance(graph, Graph) or "attention_dropout" in str(population.model):
+        return None
+    hidden = torch.randn(members, graph.num_nodes, _WIDTH, device=device)
+    (one,) = _take_turns([lambda: fixed_product(hidden, graph.matrix)], device, 10)
+    return 6 * one
+
+
+def _peak(population: Population, device: torch.device) -> float:
+    if traits_of(device).is_separate:
+        torch.cuda.reset_peak_memory_stats(device)
+        population.step()
+        return torch.cuda.max_memory_allocated(device)
+    return peak_bytes(population.step)
+
+
+def _wait(device: torch.device) -> None:
+    if traits_of(device).is_separate:
+        torch.cuda.synchronize(device)

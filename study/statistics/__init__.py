@@ -1,0 +1,1 @@
+"""What the results say: comparisons, ranks, the value of a plug-in."""

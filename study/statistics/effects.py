@@ -1,0 +1,126 @@
+"""What a plug-in adds to its backbone, dataset by dataset and over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from memohop.data.datasets.registry import describe
+from memohop.intervals import Interval
+from study.statistics.bayes import Posterior, bayesian_signed_rank
+from study.statistics.comparison import ALPHA, corrected_interval, corrected_t_test, holm
+from study.statistics.leaderboard import BACKBONES, Leaderboard
+
+PLUG_INS: Mapping[str, str] = {
+    "+jk": "",
+    "+de": "",
+    "+mmp": "",
+    "+mmp labels=memory": "",
+    "+mmp address=rows": "",
+    " labels=memory": "+mmp",
+    " address=rows": "+mmp",
+}
+"""What is added to a model, and what that model has beside its backbone."""
+
+ALL = "all seven"
+"""The mean over backbones."""
+
+MARGIN = 1.0
+"""What counts as no difference in practice, in points."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a plug-in adds on one dataset, in points.
+
+    Attributes:
+        column: The name of the dataset.
+        homophily: That of the graph.
+        points: The mean gain over the splits.
+        interval: The corrected resampled interval of that gain, in shares of 1.
+        p: The p-value, after Holm's correction for all plug-ins and backbones on the dataset.
+    """
+
+    column: str
+    homophily: float
+    points: float
+    interval: Interval
+    p: float
+
+    @property
+    def verdict(self) -> int:
+        """1 for a win, -1 for a loss, 0 for neither."""
+        return 0 if self.p >= ALPHA else (1 if self.points > 0 else -1)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a plug-in adds to a backbone.
+
+    Attributes:
+        gains: On each dataset; empty for the mean over backbones.
+        points: The gain on each dataset.
+        posterior: How likely it makes the backbone worse, the same or better, by a point.
+    """
+
+    backbone: str
+    plug_in: str
+    gains: tuple[Gain, ...]
+    points: tuple[float, ...]
+    posterior: Posterior
+
+    @property
+    def base(self) -> str:
+        """What the plug-in is added to."""
+        return self.backbone + PLUG_INS[self.plug_in]
+
+    def count(self, verdict: int) -> int:
+        """How many wins (1), ties (0) or losses (-1) there are."""
+        return sum(gain.verdict == verdict for gain in self.gains)
+
+
+def effects(board: Leaderboard) -> list[Effect]:
+    """Of each plug-in on each backbone, and on the mean over backbones that all datasets have."""
+    by_pair: dict[tuple[str, str], list[Gain]] = {}
+    for column in board.columns:
+        for pair, gain in _gains(board, column):
+            by_pair.setdefault(pair, []).append(gain)
+    found = []
+    for plug_in in PLUG_INS:
+        of_plug_in = {b: by_pair[b, plug_in] for b in BACKBONES if (b, plug_in) in by_pair}
+        found += [
+            _effect(backbone, plug_in, tuple(gains), [gain.points for gain in gains])
+            for backbone, gains in of_plug_in.items()
+        ]
+        points: dict[str, list[float]] = {}
+        for gain in (gain for gains in of_plug_in.values() for gain in gains):
+            points.setdefault(gain.column, []).append(gain.points)
+        means = [fmean(one) for one in points.values() if len(one) == len(BACKBONES)]
+        if means:
+            found.append(_effect(ALL, plug_in, (), means))
+    return found
+
+
+def _effect(backbone: str, plug_in: str, gains: tuple[Gain, ...], points: list[float]) -> Effect:
+    posterior = bayesian_signed_rank(points, margin=MARGIN)
+    return Effect(backbone, plug_in, gains, tuple(points), posterior)
+
+
+def _gains(board: Leaderboard, column: str) -> Iterator[tuple[tuple[str, str], Gain]]:
+    """The gains of all plug-ins on all backbones on one dataset."""
+    scores, cell = board.scores[column], board.of_column[column]
+    ratio = describe(cell.dataset).test_to_train
+    differences = {
+        (backbone, plug_in): [
+            (after - before) / 100
+            for after, before in zip(scores[base + plug_in], scores[base], strict=True)
+        ]
+        for plug_in, beside in PLUG_INS.items()
+        for backbone, base in ((name, name + beside) for name in BACKBONES)
+        if base in scores and base + plug_in in scores
+    }
+    raw = [corrected_t_test(one, test_to_train=ratio) for one in differences.values()]
+    for (pair, one), p in zip(differences.items(), holm(raw), strict=True):
+        interval = corrected_interval(one, test_to_train=ratio)
+        yield pair, Gain(column, cell.homophily, 100 * fmean(one), interval, p)

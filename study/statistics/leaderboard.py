@@ -1,0 +1,237 @@
+"""The fair table: all models on all datasets, which differences are more than noise, and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from memohop.data.datasets.registry import describe
+from study.runs.measured import Measured
+from study.runs.tuned import Tuned, TunedCell
+from study.statistics.comparison import ALPHA, Comparison, against_the_best, compare
+
+Kind = Literal["no graph", "backbone", "plug-in", "memory", "rival"]
+KINDS: tuple[Kind, ...] = ("no graph", "backbone", "plug-in", "memory", "rival")
+"""The kinds of models: ``memory`` is every ``+mmp`` model."""
+
+BACKBONES = ("gcn", "gat", "sage", "gin", "gatv2", "dir-gcn", "gcnii")
+_EQUAL = 4  # digits of a mean score in percent: what differs beyond them was rounded differently
+_ENOUGH = 0.9  # of the models must have a score on a dataset for it to count in ranks
+
+PUBLISHED: Mapping[str, float] = {
+    "texas": 89.2,
+    "wisconsin": 89.4,
+    "actor": 38.0,
+    "cora": 88.4,
+    "citeseer": 77.5,
+    "pubmed": 90.2,
+    "squirrel-filtered": 45.0,
+    "chameleon-filtered": 46.3,
+    "minesweeper": 97.9,
+    "tolokers": 85.2,
+}
+"""The best figure that was published for each dataset on these splits, in percent."""
+
+
+def kind_of(model: str) -> Kind:
+    """The kind of a model, by its id."""
+    if model == "mlp":
+        return "no graph"
+    backbone, _, plug_in = model.partition("+")
+    if plug_in == "mmp":
+        return "memory"
+    if plug_in:
+        return "plug-in"
+    return "backbone" if backbone in BACKBONES else "rival"
+
+
+def family_of(dataset: str) -> str:
+    """The kind of a dataset."""
+    if dataset in ("squirrel", "chameleon", "squirrel-filtered", "chameleon-filtered"):
+        return "wikipedia"
+    families = {"geom-gcn": "web", "planetoid": "citations", "platonov": "platonov"}
+    found = families.get(describe(dataset).family, "synthetic")
+    return "actors" if dataset == "actor" else found
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """All cells, on data without a flaw or on data with one.
+
+    Attributes:
+        tuned: The results that it is made of.
+        flawed: Whether it is about the data with a flaw.
+    """
+
+    tuned: Tuned
+    flawed: bool = False
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str], TunedCell]:
+        """The cells, by the names of model and dataset."""
+        return {
+            (cell.row, cell.column): cell
+            for cell in self.tuned.cells
+            if describe(cell.dataset).flawed == self.flawed
+        }
+
+    @cached_property
+    def measured(self) -> dict[tuple[str, str], Measured]:
+        """Their scores."""
+        return {key: self.tuned.measured(cell) for key, cell in self.cells.items()}
+
+    @cached_property
+    def rows(self) -> tuple[str, ...]:
+        """The names of the models, those of the best average rank first."""
+        names = tuple(dict.fromkeys(row for row, _ in self.cells))
+        return tuple(sorted(names, key=lambda row: self.ranks.get(row, len(names) + 1)))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the datasets."""
+        return tuple(dict.fromkeys(column for _, column in self.cells))
+
+    @cached_property
+    def of_row(self) -> dict[str, TunedCell]:
+        """A cell of each model, for what all its cells have in common."""
+        return {row: cell for (row, _), cell in self.cells.items()}
+
+    @cached_property
+    def of_column(self) -> dict[str, TunedCell]:
+        """A cell of each dataset."""
+        return {column: cell for (_, column), cell in self.cells.items()}
+
+    @cached_property
+    def ranked(self) -> tuple[str, ...]:
+        """The datasets on which nine tenths of the models have a score; ranks are over these."""
+        count = len(self.of_row)
+        return tuple(
+            column
+            for column in self.columns
+            if sum((row, column) in self.cells for row in self.of_row) >= _ENOUGH * count
+        )
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """Of the models with a score on all those; None without three models or two datasets.
+
+        Nor is there one on data with a flaw: it would say nothing.
+        """
+        complete = [
+            row for row in self.of_row if all((row, column) in self.cells for column in self.ranked)
+        ]
+        if self.flawed or len(complete) < 3 or len(self.ranked) < 2:
+            return None
+        return compare(
+            {
+                row: [round(self.measured[row, column].mean, _EQUAL) for column in self.ranked]
+                for row in complete
+            }
+        )
+
+    @cached_property
+    def ranks(self) -> dict[str, float]:
+        """The average rank of each model that has one."""
+        found = self.comparison
+        return dict(zip(found.models, found.ranks, strict=True)) if found else {}
+
+    @cached_property
+    def scores(self) -> dict[str, dict[str, tuple[float, ...]]]:
+        """By dataset and model the test score on each split, in percent.
+
+        A model that was measured on other splits than most is left out.
+        """
+        return {column: self._scores(column) for column in self.columns}
+
+    def _scores(self, column: str) -> dict[str, tuple[float, ...]]:
+        found = {
+            row: tuple(self.measured[row, column].scores.values())
+            for row in self.of_row
+            if (row, column) in self.cells
+        }
+        lengths = [len(scores) for scores in found.values()]
+        most = max(lengths, key=lengths.count, default=0)
+        return {row: scores for row, scores in found.items() if len(scores) == most > 1}
+
+    @cached_property
+    def p_best(self) -> dict[tuple[str, str], float]:
+        """The p-value of each cell's distance to the best mean of its dataset."""
+        found = {}
+        for column in self.columns:
+            scores = self.scores[column]
+            if scores:
+                ratio = describe(self.of_column[column].dataset).test_to_train
+                for row, p in against_the_best(scores, test_to_train=ratio).items():
+                    found[row, column] = p
+        return found
+
+    def among_the_best(self, row: str, column: str) -> bool:
+        """Whether a score is the best of its dataset or not significantly worse."""
+        return self.p_best.get((row, column), 0.0) >= ALPHA
+
+    def is_best(self, row: str, column: str) -> bool:
+        """Whether all other models are significantly worse on a dataset."""
+        best = [name for name in self.of_row if self.among_the_best(name, column)]
+        return best == [row] and len(self.scores[column]) > 1
+
+    def networks(self, row: str) -> int:
+        """How many networks the searches of a model trained, on all datasets."""
+        return sum(cell.networks for (name, _), cell in self.cells.items() if name == row)
+
+    def seconds(self, row: str) -> float:
+        """How long they took."""
+        return sum(cell.seconds for (name, _), cell in self.cells.items() if name == row)
+
+    def mean(self, row: str) -> float | None:
+        """The mean score of a model over the ranked datasets, if it has all of them."""
+        if row not in self.ranks:
+            return None
+        return sum(self.measured[row, column].mean for column in self.ranked) / len(self.ranked)
+
+    def best(self, column: str, *, memory: bool) -> Measured | None:
+        """With memory or without, the first model with the best validation score on a dataset."""
+        found = [
+            self.measured[key]
+            for key, cell in self.cells.items()
+            if key[1] == column and (kind_of(cell.model) == "memory") == memory
+        ]
+        return max(found, key=lambda one: round(one.val, _EQUAL), default=None)
+
+    def flat(self) -> list[dict[str, Any]]:
+        """Flat objects for JSON and CSV, model by model."""
+        return [
+            self._flat(row, column)
+            for row in self.rows
+            for column in self.columns
+            if (row, column) in self.cells
+        ]
+
+    def _flat(self, row: str, column: str) -> dict[str, Any]:
+        cell, found = self.cells[row, column], self.measured[row, column]
+        setting = {name: value for name, value in found.setting.items() if name not in cell.axes}
+        return {
+            "dataset": cell.dataset,
+            "model": cell.model,
+            "protocol": found.protocol,
+            **cell.axes,
+            "kind": kind_of(cell.model),
+            "takes_labels": cell.takes_labels,
+            "flawed_data": self.flawed,
+            "mean": round(found.mean, 4),
+            "std": None if found.std is None else round(found.std, 4),
+            "val": round(found.val, 4),
+            "splits": len(found.scores),
+            "seeds": found.seeds,
+            "ddof": 1,
+            "unit": "percent",
+            "metric": describe(cell.dataset).metric,
+            "p_best": self.p_best.get((row, column)),
+            "among_the_best": self.among_the_best(row, column),
+            "is_best": self.is_best(row, column),
+            "average_rank": self.ranks.get(row),
+            "networks": cell.networks,
+            "seconds": round(cell.seconds, 3),
+            **setting,
+        }

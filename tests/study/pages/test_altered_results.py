@@ -1,0 +1,228 @@
+"""Results that are partial, altered or of something else: a sensible page, or one clear error."""
+
+from __future__ import annotations
+
+import copy
+import json
+import xml.etree.ElementTree as ET
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from made_up_search import made_up_search
+from memohop.errors import DataError, MemohopError
+from study.cli import main
+from study.pages.fair_markdown import markdown as fair_markdown
+from study.pages.figure import figure_svg
+from study.pages.page import Findings, report_page
+from study.pages.table import comma_separated, latex, markdown
+from study.paper.gates import Gates
+from study.paper.table1 import table1
+from study.runs.measured import measured
+from study.runs.results import NO_SCORE, Results, Row
+from study.runs.tuned import Tuned
+
+
+def kept(results, wanted):
+    return Results(results.experiment, results.sources, tuple(filter(wanted, results.rows)))
+
+
+def well_formed(page):
+    return ET.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
+
+
+class TestPartialResults:
+    def test_only_the_graph_without_noise(self, findings, tmp_path, capsys):
+        clean = kept(findings.noise, lambda row: row.axes["noise"] == 0)
+        clean.save(tmp_path / "noise.json")
+        ET.fromstring(figure_svg("noise", clean))
+        where = ["figure", "noise", "--results", str(tmp_path / "noise.json")]
+        assert main([*where, "-o", str(tmp_path / "x.svg")]) == 0
+        assert main(["report", "--results", str(tmp_path), "-o", str(tmp_path / "x.html")]) == 0
+        assert "+0 %" in (tmp_path / "x.html").read_text("utf-8")
+
+    def test_a_score_that_never_changes(self, findings):
+        rows = tuple(msgspec.structs.replace(row, test=1.0) for row in findings.noise.rows[:30])
+        ET.fromstring(figure_svg("noise", Results("noise", findings.noise.sources, rows)))
+
+    def test_models_that_are_equal_everywhere(self, findings):
+        rows = tuple(msgspec.structs.replace(row, test=0.5) for row in findings.table1.rows)
+        equal = Results("table1", findings.table1.sources, rows)
+        well_formed(report_page(Findings(table1=equal)))
+        for table in table1(measured(equal)):
+            assert (table.comparison.friedman_p, table.comparison.differ()) == (1, [])
+
+    def test_a_split_that_is_missing_at_one_lambda(self, findings):
+        def there(row):
+            return not (row.dataset == "texas" and row.axes["lam"] == 0.4 and row.split == 3)
+
+        well_formed(report_page(Findings(lambda_=kept(findings.lambda_, there))))
+
+    def test_a_curve_without_the_least_lambda_is_compared_with_nothing(self, findings):
+        def there(row):
+            return not (row.dataset == "texas" and row.axes["lam"] == 0)
+
+        page = well_formed(report_page(Findings(lambda_=kept(findings.lambda_, there))))
+        (table,) = [t for t in page.iter("table") if t.get("id") == "lambda-changes"]
+        texas = [row for row in table.iter("tr") if "texas" in "".join(row[0].itertext())]
+        assert texas
+        for row in texas:
+            assert {"".join(cell.itertext()).strip() for cell in row[1:]} == {"-"}
+
+    def test_networks_that_have_all_diverged(self, findings):
+        for name in ("table1", "noise", "lambda_"):
+            rows = [
+                msgspec.structs.replace(row, val=NO_SCORE, test=NO_SCORE)
+                for row in getattr(findings, name).rows[:40]
+            ]
+            gone = Results(name, findings.table1.sources, tuple(rows))
+            well_formed(report_page(Findings(**{name: gone})))
+        with pytest.raises(DataError, match="every network has diverged"):
+            figure_svg("lambda", gone)
+
+    def test_one_row(self, findings):
+        for name in ("table1", "noise", "lambda_"):
+            results = getattr(findings, name)
+            one = Results(results.experiment, results.sources, results.rows[:1])
+            well_formed(report_page(Findings(**{name: one})))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("val", 1.5, "Expected `float` <= 1.0"),
+        ("test", "high", "Expected `float`, got `str`"),
+        ("split", -1, "Expected `int` >= 0"),
+        ("epochs", 0, "Expected `int` >= 1"),
+        ("best_epoch", 100, "row 2: best_epoch is 100 of 100 epochs"),
+        ("source", 1, "row 2: source is 1, and there are 1"),
+        ("dataset", "texass", "row 2: there is no dataset named 'texass'"),
+        ("model", "g\x00cn", "Expected `str` matching"),
+        ("model", "g\u202ecn", "Expected `str` matching"),
+        ("axes", {"noise": [1]}, "Expected `bool | int | float | str`, got `array`"),
+        ("setting", None, "Expected `object`, got `null`"),
+    ],
+)
+def test_rows_that_no_export_has_written(column, value, words, findings, tmp_path):
+    path = tmp_path / "noise.json"
+    Results("noise", findings.noise.sources, findings.noise.rows[:3]).save(path)
+    content = json.loads(path.read_text("utf-8"))
+    content["rows"][1][Row.__struct_fields__.index(column)] = value
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        Results.load(path)
+    assert words in str(caught.value)
+    assert "noise.json" in str(caught.value)
+    assert "write it anew with python -m study store export" in str(caught.value)
+
+
+def test_rows_that_are_there_twice_or_not_at_all(findings, tmp_path):
+    path = tmp_path / "noise.json"
+    Results("noise", findings.noise.sources, findings.noise.rows[:1] * 2).save(path)
+    with pytest.raises(DataError, match="row 2: the same member is there before"):
+        Results.load(path)
+    Results("noise", findings.noise.sources, ()).save(path)
+    with pytest.raises(DataError, match=r"noise.json has no rows; write it anew"):
+        Results.load(path)
+
+
+def test_results_of_another_experiment_make_no_table(findings):
+    with pytest.raises(DataError, match="which differ in noise, draw; pass those of table1"):
+        table1(measured(findings.noise))
+
+
+def test_noise_that_is_no_number(findings):
+    rows = tuple(
+        msgspec.structs.replace(row, axes={"noise": "much"}) for row in findings.noise.rows[:3]
+    )
+    with pytest.raises(DataError, match="have noise='much', which is not a number from 0"):
+        figure_svg("noise", Results("noise", findings.noise.sources, rows))
+
+
+ODD = st.sampled_from(
+    [
+        None, True, -1, 0, 1, 2, 0.5, 1e308, 2**62, 10**30, "", "mlp", "texas", "\x00", "<b>&",
+        [], {}, {"lam": 0}, {"noise": 1e300}, {"noise": "a", "draw": 0}, [[]], "x" * 101,
+    ]
+)  # fmt: skip
+
+
+def paths(value, path=()):
+    """The path to everything in a JSON document."""
+    yield path
+    if isinstance(value, (dict, list)):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from paths(value[key], (*path, key))
+
+
+def changed(document, data):
+    """The document with something replaced, taken out or doubled."""
+    document = copy.deepcopy(document)
+    *path, last = data.draw(st.sampled_from([path for path in paths(document) if path]))
+    inner = document
+    for key in path:
+        inner = inner[key]
+    change = data.draw(st.sampled_from(["replace", "remove", "double"]))
+    if change == "remove":
+        del inner[last]
+    elif change == "double" and isinstance(inner, list):
+        inner.append(copy.deepcopy(inner[last]))
+    else:
+        inner[last] = data.draw(ODD)
+    return document
+
+
+@pytest.fixture(scope="module")
+def documents(findings, tmp_path_factory):
+    """A few rows of each experiment, and the gates, as they lie in their files."""
+
+    def there(row):
+        return row.split < 2 and row.dataset in ("texas", "wisconsin", "cora") and row.seed == 0
+
+    def few(row):
+        return there(row) and row.model in ("mlp", "gcn", "gcn+mmp") and row.protocol == "paper"
+
+    def fewer(row):
+        return few(row) and row.axes.get("noise", 0) in (0, 50) and row.axes.get("draw", 0) < 2
+
+    folder = tmp_path_factory.mktemp("documents")
+    for name in ("table1", "noise", "lambda"):
+        whole = findings.lambda_ if name == "lambda" else getattr(findings, name)
+        kept(whole, fewer).save(folder / f"{name}.json")
+    findings.gates.save(folder / "gates.json")
+    search = made_up_search(("texas", "minesweeper", "squirrel"))
+    cells = tuple(c for c in search.cells if c.model in ("mlp", "gcn", "gcn+mmp"))
+    msgspec.structs.replace(search, cells=cells).save(folder / "fair.json")
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")}
+
+
+@pytest.mark.fuzz
+@given(data=st.data())
+def test_altered_files_make_a_page_or_an_error(documents, data, tmp_path):
+    name = data.draw(st.sampled_from(sorted(documents)))
+    document = documents[name]
+    for _ in range(data.draw(st.integers(1, 2))):
+        document = changed(document, data)
+    path = tmp_path / f"{name}.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    try:
+        if name == "gates":
+            found = Findings(gates=Gates.load(path))
+        elif name == "fair":
+            found = Findings(fair=Tuned.load(path))
+            assert fair_markdown(found.fair)
+        else:
+            results = Results.load(path)
+            found = Findings(**{"lambda_" if name == "lambda" else name: results})
+            if name == "table1":
+                tables = table1(measured(results))
+                for text in (markdown(tables), latex(tables)):
+                    assert text
+                assert comma_separated([row for table in tables for row in table.rows()])
+            else:
+                ET.fromstring(figure_svg(name, results))
+        well_formed(report_page(found))
+    except MemohopError as error:
+        assert str(error)  # noqa: PT017

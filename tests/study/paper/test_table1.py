@@ -1,0 +1,186 @@
+"""From members to the cells of a table, and to curves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memohop.errors import DataError, UsageError
+from study.paper.curves import curves
+from study.paper.printed import printed_table1, table1_datasets
+from study.paper.table1 import difference, table1
+from study.runs.measured import measured, with_setting
+from study.runs.results import Results, Row, Source
+
+SOURCE = Source(versions={}, device="none")
+
+
+def row(test, *, val=0.5, protocol="paper", dataset="texas", model="gcn", split=0, seed=0, **more):
+    axes, setting = more.get("axes", {}), more.get("setting", {})
+    return Row(protocol, dataset, model, axes, setting, split, seed, val, test, 0, 10, 0.5, 0)
+
+
+def results(*rows):
+    return Results("table1", (SOURCE,), tuple(rows))
+
+
+def one_table(*rows):
+    (found,) = table1(measured(results(*rows)))
+    return found
+
+
+def column(dataset, **scores):
+    """Rows of several models, whose test scores are given split by split."""
+    return [
+        row(test, dataset=dataset, model=model, split=split)
+        for model, tests in scores.items()
+        for split, test in enumerate(tests)
+    ]
+
+
+def test_validation_chooses_and_seeds_are_averaged_before_the_spread_is_taken():
+    rows = [
+        row(0.9, val=0.5, split=split, setting={"lam": 0.0}) for split in range(2)
+    ] + [
+        row(test, val=0.6, split=split, seed=seed, setting={"lam": 0.2})
+        for (split, seed), test in {(0, 0): 0.5, (0, 1): 0.7, (1, 0): 0.8, (1, 1): 0.8}.items()
+    ]  # fmt: skip
+    (cell,) = measured(results(*rows))
+    assert cell.setting == {"lam": 0.2}
+    assert cell.scores == pytest.approx({0: 60, 1: 80})
+    assert cell.mean == pytest.approx(70)
+    assert cell.std == pytest.approx(np.std([60, 80], ddof=1))
+    assert (cell.seeds, cell.runs, cell.seconds) == (2, 6, 3.0)
+    assert cell.val == pytest.approx(60)
+
+
+def test_one_split_has_no_standard_deviation():
+    (cell,) = measured(results(row(0.5)))
+    assert cell.std is None
+
+
+def test_rows_of_one_setting_and_of_models_without_it():
+    rows = [row(0.1, setting={"lam": 0.0}), row(0.2, setting={"lam": 0.4}), row(0.3, model="mlp")]
+    assert [r.test for r in with_setting(results(*rows), "lam", 0).rows] == [0.1, 0.3]
+
+
+def test_measured_beside_printed():
+    found = one_table(*(row(test, model="gcn+mmp", split=i) for i, test in enumerate((0.8, 0.9))))
+    points, stds = difference(found.cells["gcn+mmp", "texas"])
+    assert points == pytest.approx(85 - 85.39)
+    assert stds == pytest.approx((85 - 85.39) / 3.58)
+    (flat,) = found.rows()
+    assert flat["printed_mean"] == 85.39
+    assert flat["printed_std"] == 3.58
+    assert flat["printed_source"] == "ours"
+    assert (flat["mean"], flat["splits"], flat["protocol"]) == (85.0, 2, "paper")
+    assert flat["std"] == pytest.approx(7.0711)
+    assert not any(isinstance(value, (dict, list)) for value in flat.values())
+
+
+def test_cornells_column_is_of_the_faulty_file():
+    found = one_table(
+        *(row(0.8, model="gcn+mmp", dataset=d) for d in ("cornell", "cornell-legacy"))
+    )
+    assert difference(found.cells["gcn+mmp", "cornell"]) == (None, None)
+    assert difference(found.cells["gcn+mmp", "cornell-legacy"])[0] == pytest.approx(80 - 82.89)
+    assert found.datasets == ("cornell-legacy", "cornell")
+
+
+def test_no_difference_in_deviations_where_none_is_printed():
+    found = one_table(row(0.7, model="geom-gcn"))
+    points, stds = difference(found.cells["geom-gcn", "texas"])
+    assert points == pytest.approx(70 - 67.57)
+    assert stds is None
+
+
+def test_the_best_is_never_alone_where_the_difference_is_noise():
+    rng = np.random.default_rng(0)
+    best = rng.normal(0.8, 0.04, 10)
+    near, far = best - 0.005 + rng.normal(0, 0.02, 10), best - 0.2 + rng.normal(0, 0.02, 10)
+    found = one_table(*column("texas", gcn=best, gat=near, mlp=far))
+    marked = {model: found.among_the_best(model, "texas") for model in found.models}
+    assert marked == {"gcn": True, "gat": True, "mlp": False}
+    leads = found.against("gat", "texas")
+    assert set(leads) == {"gcn", "mlp"}
+    assert leads["mlp"][0] == pytest.approx(100 * (near.mean() - far.mean()))
+    assert leads["mlp"][1] < 0.05 < leads["gcn"][1]
+
+
+def test_nothing_is_marked_where_models_do_not_share_their_splits():
+    rows = [*column("texas", gcn=(0.5, 0.6)), row(0.9, model="gat", split=7)]
+    found = one_table(*rows)
+    assert not any(found.among_the_best(*key) for key in found.cells)
+    assert found.against("gcn", "texas") == {}
+
+
+def test_ranks_are_over_the_datasets_that_every_model_has():
+    rows = []
+    for dataset, order in {"texas": "abc", "cora": "bca", "pubmed": "ab"}.items():
+        scores = {name: (0.9 - i / 10, 0.8 - i / 10) for i, name in enumerate(order)}
+        rows += column(
+            dataset, **{{"a": "gcn", "b": "gat", "c": "mlp"}[k]: v for k, v in scores.items()}
+        )
+    rows += column("csbm", gcn=(0.1, 0.1), gat=(0.2, 0.2), mlp=(0.3, 0.3))
+    found = one_table(*rows)
+    assert found.models == ("mlp", "gat", "gcn")  # the order of the print
+    assert found.ranked == ("texas", "cora")
+    assert found.ranks == {"gat": 1.5, "gcn": 2.0, "mlp": 2.5}
+    assert ("mlp", "pubmed") not in found.cells
+
+
+def test_two_models_are_not_ranked():
+    found = one_table(*column("texas", gcn=(0.5, 0.6), gat=(0.6, 0.7)))
+    assert found.comparison is None
+    assert found.ranks == {}
+
+
+def test_protocols_are_kept_apart():
+    rows = [row(0.5), row(0.7, protocol="official")]
+    both = table1(measured(results(*rows)))
+    assert [found.protocol for found in both] == ["paper", "official"]
+    (one,) = table1(measured(results(*rows)), protocol="official")
+    assert one.cells["gcn", "texas"].mean == pytest.approx(70)
+    with pytest.raises(UsageError, match=r"protocol 'fair' has no results; .* paper, official"):
+        table1(measured(results(*rows)), protocol="fair")
+
+
+def test_printed_cells_are_found_for_every_dataset():
+    rows = [row(0.5, dataset=dataset) for dataset in table1_datasets()]
+    found = one_table(*rows)
+    for flat in found.rows():
+        printed = printed_table1()[flat["model"], flat["dataset"]]
+        assert (flat["printed_mean"], flat["printed_std"]) == (printed.mean, printed.std)
+
+
+class TestCurves:
+    def test_draws_are_pooled_and_the_other_axes_kept_apart(self):
+        rows = [
+            row(0.5 + noise / 1000 + draw / 10, axes={"noise": noise, "draw": draw, "split": kind})
+            for kind in ("public", "published")
+            for noise in (25, 0)
+            for draw in (0, 1)
+        ]
+        first, second = curves(measured(results(*rows)), "noise")
+        assert (first.axes, second.axes) == ({"split": "public"}, {"split": "published"})
+        assert [point.x for point in first.points] == [0, 25]
+        assert first.points[0].scores == pytest.approx({(0, 0): 50, (1, 0): 60})
+        assert first.points[1].mean == pytest.approx(57.5)
+        assert first.points[1].std == pytest.approx(np.std([50, 60], ddof=1))
+
+    def test_changes_against_the_first_point_are_paired(self):
+        rng = np.random.default_rng(0)
+        hard = rng.normal(0.5, 0.1, 10)
+        rows = [
+            row(hard[split] + step + rng.normal(0, 0.002), axes={"lam": lam}, split=split)
+            for lam, step in ((0.0, 0), (0.5, 0.0), (1.0, 0.02))
+            for split in range(10)
+        ]
+        (curve,) = curves(measured(results(*rows)), "lam")
+        (small, p_small), (large, p_large) = curve.against(curve.points[0].x).values()
+        assert (small, large) == pytest.approx((0, 2), abs=0.3)
+        assert p_large < 0.001 < 0.05 < p_small
+
+    def test_an_axis_that_is_not_there(self):
+        with pytest.raises(DataError, match="gcn on texas have no axis 'noise'"):
+            curves(measured(results(row(0.5))), "noise")

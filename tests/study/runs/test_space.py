@@ -1,0 +1,83 @@
+"""Settings are drawn evenly, and a draw depends on its name and the seed alone."""
+
+import pytest
+
+from memohop.errors import UsageError
+from study.runs.space import Range, draw, options_of
+
+SPACE = {
+    "lr": Range(0.001, 0.1),
+    "dropout": Range(0.0, 0.8, log=False),
+    "hidden_channels": [64, 128],
+    "mean": [{"self_loops": "add", "norm": "row"}, {"self_loops": "remove", "norm": "symmetric"}],
+}
+
+
+def drawn(space=SPACE, structures=8, each=4, seed=0):
+    return draw(space, structures=structures, each=each, seed=seed)
+
+
+def structure(setting):
+    return tuple((name, setting[name]) for name in ("hidden_channels", "self_loops", "norm"))
+
+
+def test_settings_of_one_structure_stand_together():
+    settings = drawn()
+    assert len(settings) == 32
+    for start in range(0, 32, 4):
+        assert len({structure(one) for one in settings[start : start + 4]}) == 1
+
+
+def test_the_values_of_an_option_are_divided_evenly():
+    settings = drawn()[::4]
+    assert sorted(one["hidden_channels"] for one in settings) == [64] * 4 + [128] * 4
+    assert sorted(one["norm"] for one in settings) == ["row"] * 4 + ["symmetric"] * 4
+    assert all((one["norm"] == "row") == (one["self_loops"] == "add") for one in settings)
+
+
+def test_numbers_are_spread_within_each_structure_and_over_all():
+    settings = drawn()
+    # Without the logarithm: the k-th of n equal ranges of the dropout rate has one value.
+    rates = [one["dropout"] / 0.8 for one in settings]
+    assert sorted(int(rate * 32) for rate in rates) == list(range(32))
+    for start in range(0, 32, 4):
+        assert sorted(int(rate * 4) for rate in rates[start : start + 4]) == [0, 1, 2, 3]
+    assert all(0.001 < one["lr"] < 0.1 for one in settings)
+    assert sum(one["lr"] < 0.01 for one in settings) == 16  # the middle of a logarithmic scale
+
+
+def test_a_draw_does_not_depend_on_the_rest_of_the_space():
+    whole = drawn()
+    part = drawn({name: SPACE[name] for name in ("mean", "lr")})
+    for name in ("lr", "norm"):
+        assert [one[name] for one in part] == [one[name] for one in whole]
+
+
+def test_seeds_differ_and_repeat():
+    assert drawn(seed=1) == drawn(seed=1) != drawn()
+
+
+def test_the_first_draws_stay_what_they_are():
+    """Stored results are known by them: another draw would train everything again."""
+    assert [one["lr"] for one in drawn()[:4]] == [0.0034, 0.00165, 0.0191, 0.0523]
+
+
+def test_too_small_a_space_is_refused():
+    with pytest.raises(UsageError, match="does not give 32 different settings"):
+        drawn({"hidden_channels": [64, 128]})
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.1, 0.1), (0.2, 0.1), (0, 0.1), (-1, 0.1)])
+def test_ranges_that_are_none(low, high):
+    with pytest.raises(ValueError, match="must be above 0"):
+        Range(low, high)
+
+
+def test_all_options_of_a_space():
+    assert options_of(SPACE) == {
+        "lr": [0.001, 0.1],
+        "dropout": [0.0, 0.8],
+        "hidden_channels": [64, 128],
+        "self_loops": ["add", "remove"],
+        "norm": ["row", "symmetric"],
+    }

@@ -1,0 +1,300 @@
+"""Files that are no store stay as they are, and what is wrong with a store is said in one line."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import memohop
+from study.cli import main
+from study.runs import database
+from study.runs.claims import Claims
+from study.runs.experiment import Experiment
+from study.runs.export import export
+from study.runs.runner import Tally, _plan
+from study.runs.store import Store
+
+MERGED = ("runs", "cells", "members", "sources", "checks")
+
+
+@pytest.fixture
+def filled(tiny, tmp_path, run):
+    """The path of a store with results of the tiny experiment."""
+    path = tmp_path / "filled.sqlite"
+    with closing(Store(path)) as store:
+        run([cell for cell in tiny.cells(["paper"]) if cell.model != "gcn+mmp"], store)
+    return path
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    """A database of another program."""
+    path = tmp_path / "theirs.sqlite"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE letters (text TEXT)")
+        db.execute("INSERT INTO letters VALUES ('dear')")
+        db.commit()
+    return path
+
+
+def as_version_0_1_0(path):
+    """What that version wrote: without a mark and without digests of rows."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DROP TABLE checks")
+        db.execute("PRAGMA application_id = 0")
+
+
+def rows(path):
+    with closing(sqlite3.connect(path)) as db:
+        return {name: sorted(db.execute(f"SELECT * FROM {name}")) for name in MERGED}
+
+
+def beside(path):
+    return sorted(file.name for file in path.parent.iterdir())
+
+
+class TestForeignFiles:
+    @pytest.mark.parametrize("wal", [False, True])
+    def test_no_command_touches_them(self, foreign, filled, tiny_file, wal, capsys):
+        if wal:
+            with closing(sqlite3.connect(foreign)) as db:
+                db.execute("PRAGMA journal_mode = WAL")
+        before, files = foreign.read_bytes(), beside(foreign)
+        output = str(foreign.with_name("out.json"))
+        for command in (
+            ["store", "show", foreign],
+            ["store", "export", foreign, tiny_file, "--output", output],
+            ["store", "merge", foreign, filled],
+            ["store", "merge", filled, foreign],
+            ["store", "merge", foreign.with_name("new.sqlite"), foreign],
+            ["run", tiny_file, "--store", foreign],
+        ):
+            assert main([str(word) for word in command]) == 1
+            err = capsys.readouterr().err
+            assert f"{foreign} cannot be used as a store" in err
+            assert err.count("\n") == 1
+            assert (foreign.read_bytes(), beside(foreign)) == (before, files)
+
+    def test_a_mark_of_another_program_counts(self, filled, foreign):
+        with closing(sqlite3.connect(filled)) as db:
+            db.execute("PRAGMA application_id = 77")
+        for read_only in (False, True):
+            with pytest.raises(memohop.DataError, match="of something else"):
+                Store(filled, read_only=read_only)
+
+    def test_an_export_does_not_replace_the_store(self, filled, tiny_file, capsys):
+        before = filled.read_bytes()
+        export_it = ["store", "export", str(filled), str(tiny_file), "--output"]
+        assert main([*export_it, str(filled)]) == 2
+        assert "ends in .json" in capsys.readouterr().err
+        named_so = filled.rename(filled.with_name("store.json"))
+        assert main(["store", "export", str(named_so), str(tiny_file), "--output", str(named_so)])
+        assert "the file that is read" in capsys.readouterr().err
+        assert named_so.read_bytes() == before
+
+    def test_reading_leaves_no_trace(self, filled, tiny_file, tmp_path):
+        before, files = filled.read_bytes(), beside(filled)
+        assert main(["store", "show", str(filled)]) == 0
+        out = tmp_path / "out.json"
+        assert main(["store", "export", str(filled), str(tiny_file), "--output", str(out)]) == 0
+        out.unlink()
+        assert (filled.read_bytes(), beside(filled)) == (before, files)
+
+    def test_reading_beside_a_writer_sees_the_last_cell(self, filled, tiny, run):
+        with closing(Store(filled)) as writer:
+            run(list(tiny.cells(["official"]))[:1], writer)
+            with closing(Store(filled, read_only=True)) as reader:
+                assert len(reader.cells()) == 5
+
+    def test_what_is_no_file(self, tmp_path):
+        for read_only in (False, True):
+            with pytest.raises(memohop.UsageError, match="is no file"):
+                Store(tmp_path, read_only=read_only)
+
+
+class TestVersions:
+    def test_a_store_of_0_1_0_is_known_by_its_tables(self, filled, tiny, tmp_path, run):
+        whole = rows(filled)
+        as_version_0_1_0(filled)
+        with closing(Store(filled, read_only=True)) as store:
+            assert len(store.cells()) == 4
+            assert len(export(store, tiny)[0].rows) == 24
+        new = tmp_path / "new.sqlite"
+        with closing(Store(new)) as store:
+            store.merge(filled)
+        assert rows(new) == whole
+        with closing(Store(filled)) as store:  # and can be gone on with
+            run(list(tiny.cells()), store)
+            assert len(export(store, tiny)[1]) == 0
+
+    def test_a_newer_store_is_named(self, filled):
+        with closing(sqlite3.connect(filled)) as db:
+            db.execute("PRAGMA user_version = 99")
+        with pytest.raises(memohop.DataError, match="is a store of version 99, not 1"):
+            Store(filled)
+
+
+class TestTroubles:
+    """With the disk, other programs and permissions: one error, and nothing half written."""
+
+    def refused(self, store, tiny, run, words):
+        with pytest.raises(memohop.DataError, match=words) as caught:
+            run(list(tiny.cells()), store)
+        assert str(store.path) in str(caught.value)
+
+    def test_a_full_disk(self, filled, tiny, run):
+        with closing(Store(filled)) as store:
+            before = len(store.cells())
+            pages = store.db.execute("PRAGMA page_count").fetchone()[0]
+            store.db.execute(f"PRAGMA max_page_count = {pages}")
+            self.refused(store, tiny, run, "cannot be written .*full.*; make room on the disk")
+            assert before <= len(store.cells()) < 12
+
+    def test_a_file_that_may_only_be_read(self, filled, tiny, run):
+        with closing(Store(filled)) as store:
+            store.db.execute("PRAGMA query_only = ON")
+            self.refused(store, tiny, run, "cannot be written .*readonly.*; make the file and its")
+
+    def test_a_file_that_another_program_holds(self, filled, tiny, run, monkeypatch):
+        with closing(Store(filled)) as store, closing(sqlite3.connect(filled)) as other:
+            store.db.execute("PRAGMA busy_timeout = 0")
+            other.execute("BEGIN IMMEDIATE")
+            self.refused(store, tiny, run, "cannot be written .*locked.*; another program holds")
+            monkeypatch.setattr(database, "_WAIT", 0.0)
+            with pytest.raises(memohop.DataError, match=r"cannot be used as a store .*locked"):
+                Store(filled)
+
+    def test_what_ended_the_work_is_told_rather_than_what_came_after(self, filled):
+        def work(store):
+            with Claims(store) as claims:
+                claims.take("cell")
+                store.db.execute("PRAGMA query_only = ON")
+                raise ZeroDivisionError
+
+        with closing(Store(filled)) as store, pytest.raises(ZeroDivisionError):
+            work(store)
+
+
+class TestDamage:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE runs SET test = test / 2",
+            "UPDATE runs SET seconds = 1e9",
+            "UPDATE runs SET best_epoch = epochs",
+            "UPDATE runs SET content = replace(content, 'gcn', 'gat')",
+            "UPDATE runs SET curves = x'00'",
+            "UPDATE runs SET source = 'elsewhere'",
+            "UPDATE sources SET content = replace(content, 'torch', 'numpy')",
+            "UPDATE cells SET model = 'gat'",
+            "UPDATE cells SET axes = '[]'",
+            "UPDATE cells SET finished = 'yesterday'",
+            "UPDATE members SET setting = '{\"lam\": 1}'",
+            "DELETE FROM members WHERE place = 0",
+            "DELETE FROM runs WHERE rowid = 1",
+        ],
+    )
+    def test_a_merge_takes_only_what_was_written(self, change, filled, tmp_path):
+        into = tmp_path / "into.sqlite"
+        Store(into).close()
+        before = rows(into)
+        with closing(sqlite3.connect(filled)) as db:
+            db.execute(change)
+            db.commit()
+        with (
+            closing(Store(into)) as store,
+            pytest.raises(memohop.DataError, match=r"filled.sqlite cannot be read .* is damaged"),
+        ):
+            store.merge(filled)
+        assert rows(into) == before
+
+    @pytest.mark.parametrize(
+        "change", ["test = 1.5", "val = -2", "epochs = 7", "best_epoch = -1", "test = 'good'"]
+    )
+    def test_what_0_1_0_wrote_must_be_possible(self, change, filled, tmp_path):
+        as_version_0_1_0(filled)
+        with closing(sqlite3.connect(filled)) as db:
+            db.execute(f"UPDATE runs SET {change} WHERE rowid = 2")
+            db.commit()
+        with closing(Store(tmp_path / "into.sqlite")) as store:
+            with pytest.raises(memohop.DataError, match="is damaged"):
+                store.merge(filled)
+            assert store.cells() == {}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory, run):
+    """A store of two cells, what it holds, and what merging it gives."""
+    folder = tmp_path_factory.mktemp("small")
+    file = folder / "small.toml"
+    file.write_text(
+        """
+title = ""
+expected = ""
+time = ""
+datasets = ["csbm"]
+models = ["mlp", "gcn"]
+protocols.paper.every = { data = { splits = 1 }, epochs = 6 }
+protocols.paper.rows = { mlp = {}, gcn = {} }
+""",
+        encoding="utf-8",
+    )
+    experiment, path = Experiment(str(file)), folder / "small.sqlite"
+    with closing(Store(path)) as store:
+        run(list(experiment.cells()), store)
+        cells, results = store.cells(), export(store, experiment)[0]
+    empty = folder / "empty.sqlite"
+    Store(empty).close()
+    return experiment, path, cells, results, empty
+
+
+@pytest.mark.fuzz
+@given(data=st.data())
+def test_a_damaged_store_gives_what_was_written_or_an_error(small, data):
+    experiment, path, cells, results, empty = small
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3), label="changes")):
+        offset = data.draw(st.integers(0, len(content) - 1), label="offset")
+        content[offset] ^= data.draw(st.integers(1, 255), label="bits")
+    length = data.draw(st.sampled_from([len(content)] * 4 + [len(content) // 2, 100]))
+    damaged, into = path.with_name("damaged.sqlite"), path.with_name("into.sqlite")
+    damaged.write_bytes(content[:length])
+    before = damaged.read_bytes()
+
+    def tried(function):
+        try:
+            return function()
+        except memohop.errors.MemohopError:
+            return None
+
+    def show():
+        with closing(Store(damaged, read_only=True)) as store:
+            return store.cells()
+
+    def exported():
+        with closing(Store(damaged, read_only=True)) as store:
+            return export(store, experiment)[0]
+
+    assert tried(show) in (None, cells)
+    assert tried(exported) in (None, results)
+    assert damaged.read_bytes() == before
+    shutil.copy(empty, into)
+    with closing(Store(into)) as store:
+        merged = tried(lambda: store.merge(damaged))
+        assert merged in (None, (len(results.rows), len(cells)))
+        assert store.cells() == ({} if merged is None else cells)
+        if merged is not None:
+            assert export(store, experiment)[0] == results
+
+    def plan():
+        with closing(Store(damaged)) as store:
+            tally = Tally()
+            _plan(list(experiment.cells()), store, False, tally)
+            return tally.there
+
+    assert tried(plan) in (None, len(cells))
+    for ending in ("-wal", "-shm", "-journal"):
+        damaged.with_name(damaged.name + ending).unlink(missing_ok=True)

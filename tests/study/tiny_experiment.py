@@ -1,0 +1,74 @@
+"""A small experiment on synthetic graphs, for the tests of stores, engines and commands."""
+
+import pytest
+
+from study.runs.experiment import Experiment
+
+TINY = """
+title = "A tiny experiment"
+expected = "nothing"
+time = "a second"
+datasets = ["csbm"]
+models = ["mlp", "gcn", "gcn+mmp"]
+seeds = [0, 1]
+
+[groups]
+made = ["csbm", "digits"]
+
+[axes]
+noise = [0, 50]
+
+[protocols.paper.every]
+data = { nodes = 60, splits = 2, channels = 8 }
+epochs = 6
+
+[protocols.paper.rows.mlp]
+search.hidden_channels = [4, 8]
+
+[protocols.paper.rows.gcn]
+lr = 0.02
+options.hidden_channels = 8
+on.made.lr = 0.03
+on.csbm.weight_decay = 0
+on.digits.lr = 0.04
+
+[protocols.paper.rows."gcn+mmp"]
+like = "gcn"
+search.lam = [0, 0.5]
+search.num_layers = [1, 2]
+
+[protocols.official]
+like = "paper"
+seeds = [0]
+
+[protocols.official.rows.gcn]
+lr = 0.05
+on.made.lr = 0.05
+rules.keep = "latest"
+"""
+
+
+@pytest.fixture(scope="session")
+def tiny_text():
+    return TINY
+
+
+@pytest.fixture
+def tiny_file(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def tiny(tiny_file):
+    return Experiment(str(tiny_file))
+
+
+@pytest.fixture
+def one_job_each(tiny_file):
+    """The experiment without structures to choose from: each cell is one population."""
+    text = tiny_file.read_text(encoding="utf-8")
+    text = text.replace("search.hidden_channels = [4, 8]\n", "")
+    tiny_file.write_text(text.replace("search.num_layers = [1, 2]\n", ""), encoding="utf-8")
+    return Experiment(str(tiny_file))
