@@ -18,9 +18,10 @@ from study.cli.app import app
 from study.cli.options import conditions
 
 if TYPE_CHECKING:
+    from memohop.jobs.executor import Executor
     from study.runs.cell import Cell
     from study.runs.experiment import Experiment
-    from study.runs.runner import Engine, Tally, Watcher
+    from study.runs.runner import Tally, Watcher
 
 STORE = Path("memohop-runs.sqlite")
 
@@ -95,7 +96,7 @@ def run(
     if engine == "local":
         find_device(device)
         recommend_extras(device)
-    trainer = _engine(engine, ray, jobs)
+    executor = _executor(engine, ray, jobs, device)
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         if files := describe(dataset).files:
             locate(files, root=data, progress=sys.stderr.isatty())
@@ -104,7 +105,7 @@ def run(
             cells,
             opened,
             resources=Resources(data and data.absolute(), device),
-            engine=trainer,
+            executor=executor,
             retry=retry,
             limit=limit,
             costly_first=jobs > 1 or engine == "ray",
@@ -173,18 +174,15 @@ def _show_plan(cells: list[Cell], *, json: bool) -> None:
         output_console().print(plan_table(rows))
 
 
-def _engine(name: str, address: str | None, jobs: int) -> Engine:
+def _executor(name: str, address: str | None, jobs: int, device: str) -> Executor:
     if name == "ray":
-        from study.runs.ray_engine import ray_engine
+        from memohop.jobs.ray_tasks import RayTasks
 
-        return ray_engine(address)
-    if jobs > 1:
-        from study.runs.pool_engine import pool_engine
+        return RayTasks(address, device, "give the command again: what is done is in the store")
+    from memohop.jobs.executor import here
+    from memohop.jobs.processes import Processes
 
-        return pool_engine(jobs)
-    from study.runs.runner import local_engine
-
-    return local_engine
+    return Processes(jobs) if jobs > 1 else here
 
 
 @contextmanager

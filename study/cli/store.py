@@ -162,10 +162,11 @@ def store_verify(
         if number < 1:
             raise UsageError(f"{flag} {number}: give at least 1")
 
+    from memohop.jobs.executor import here
+    from memohop.jobs.processes import Processes
     from memohop.report.terminal import progress_bar
     from memohop.training.device import find_device
-    from study.runs.pool_engine import pool_engine
-    from study.runs.runner import Resources, local_engine
+    from study.runs.runner import Resources
     from study.runs.verify import verify
 
     find_device(device)
@@ -175,7 +176,7 @@ def store_verify(
             sample,
             seed=seed,
             resources=Resources(data and data.absolute(), device),
-            engine=pool_engine(jobs) if jobs > 1 else local_engine,
+            executor=Processes(jobs) if jobs > 1 else here,
             watcher=progress,
         )
     for key, why in (verdict.different | verdict.lost).items():

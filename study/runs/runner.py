@@ -7,11 +7,13 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from memohop.data.check import MissingClassWarning
 from memohop.errors import DataError
-from memohop.jobs.execute import Progress, execute, populations
+from memohop.jobs.execute import execute, populations
+from memohop.jobs.executor import Executor, Lost, Progress, here
 from memohop.jobs.run import Run
 from memohop.out_of_memory import OutOfMemoryError
 from memohop.training import MemberResult
@@ -39,19 +41,17 @@ class Job:
 
 @dataclass(frozen=True)
 class Attempt:
-    """The end of a job.
+    """The end of a job, other than its loss.
 
     Attributes:
-        results: One for each run of the job.
+        results: One for each run of the job; none if the training failed.
         source: Where they were made.
         failure: The traceback, if the training failed.
-        lost: The reason, if a machine or a process failed, which says nothing about the cell.
     """
 
     results: tuple[MemberResult, ...] = ()
     source: Source | None = None
     failure: str | None = None
-    lost: str | None = None
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,6 @@ class Tally:
     diverged: int = 0
 
 
-Inner = Callable[[Job, float], None]
-Attempts = Iterator[tuple[Job, Attempt]]
-Engine = Callable[[Iterator[Job], Resources, Inner], Attempts]
 Watcher = Callable[[Tally, Cell, float], None]
 
 
@@ -98,7 +95,7 @@ def run_cells(
     store: Store,
     *,
     resources: Resources,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     retry: bool = False,
     limit: int | None = None,
     costly_first: bool = False,
@@ -114,11 +111,11 @@ def run_cells(
         cells: Those that should be in the store in the end; of a ladder, those of the first rung.
         store: The store.
         resources: What to train with.
-        engine: Trains jobs and gives their attempts in any order; this process by default.
+        executor: Who trains; this process by default.
         retry: Whether to try again what has failed before.
         limit: The most cells to train: the first of those that are missing.
         costly_first: Whether to begin with the cells that take longest and end with those that
-            share all their runs with others; for engines that train several at once. Ladders keep
+            share all their runs with others; for executors that train several at once. Ladders keep
             their order, so that what is stopped half-way has whole datasets.
         watcher: Called as ``watcher(tally, cell, share)`` with the share of all the work that is
             done, whenever a cell is finished and often in between.
@@ -144,32 +141,23 @@ def run_cells(
 
     with Claims(store) as claims:
         jobs = _Jobs([*others, *ladders], store, claims, tally, limit)
-        for job, attempt in (engine or local_engine)(jobs, resources, inner):
-            if attempt.lost is not None:
-                tally.lost[job.cell.name] = attempt.lost
-            elif attempt.failure is None:
-                assert attempt.source is not None
-                store.write_runs(zip(job.runs, attempt.results, strict=True), attempt.source)
-                tally.diverged += sum(result.diverged for result in attempt.results)
+        train = partial(attempt, resources=resources)
+        for job, end in (executor or here)(train, jobs, inner):
+            if isinstance(end, Lost):
+                tally.lost[job.cell.name] = end.reason
+            elif end.failure is None:
+                assert end.source is not None
+                store.write_runs(zip(job.runs, end.results, strict=True), end.source)
+                tally.diverged += sum(result.diverged for result in end.results)
             else:
-                jobs.fail(job.cell, attempt.failure)
+                jobs.fail(job.cell, end.failure)
             jobs.end(job)
             inner(job, 1.0)
             finished += cost(job.runs)
     return tally
 
 
-def local_engine(jobs: Iterator[Job], resources: Resources, inner: Inner) -> Attempts:
-    """Trains in this process, one job after the other."""
-    for job in jobs:
-
-        def progress(done: int, total: int, job: Job = job) -> None:
-            inner(job, done / total)
-
-        yield job, attempt(job, resources, progress)
-
-
-def attempt(job: Job, resources: Resources, progress: Progress | None = None) -> Attempt:
+def attempt(job: Job, progress: Progress, *, resources: Resources) -> Attempt | Lost:
     """Train the runs of a job; an error of the training is part of the attempt.
 
     Missing data is the user's to mend, and ends everything.
@@ -179,10 +167,13 @@ def attempt(job: Job, resources: Resources, progress: Progress | None = None) ->
             warnings.simplefilter("ignore", MissingClassWarning)  # the splits are as published
             warnings.simplefilter("ignore", DivergedWarning)  # the tally counts them
             results = execute(
-                job.runs, root=resources.root, device=resources.device, progress=progress
+                job.runs,
+                root=resources.root,
+                device=resources.device,
+                progress=lambda done, total: progress(done / total),
             )
     except OutOfMemoryError as error:  # of this machine, with what else runs on it
-        return Attempt(lost=str(error))
+        return Lost(str(error))
     except DataError:
         raise
     except Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ import msgspec
 
 from memohop.errors import UsageError
 from memohop.jobs.execute import populations
+from memohop.jobs.executor import Executor, Lost, here
 from memohop.jobs.run import Recipe, Run
 from memohop.jobs.settings import Settings
 from memohop.training import MemberResult
@@ -18,7 +20,7 @@ from memohop.training.numbers import NUMBERS
 from study.runs.cell import Cell
 from study.runs.provenance import source
 from study.runs.results import Source
-from study.runs.runner import Engine, Job, Resources, local_engine
+from study.runs.runner import Job, Resources, attempt
 from study.runs.store import Store
 from study.runs.stored import StoredRun
 
@@ -71,7 +73,7 @@ def verify(
     *,
     seed: int = 0,
     resources: Resources,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     watcher: Callable[[int, int], None] | None = None,
 ) -> Verdict:
     """Train random runs of a record again.
@@ -83,31 +85,33 @@ def verify(
         count: How many of them.
         seed: Decides which ones.
         resources: What to train with.
-        engine: Trains jobs; this process by default.
+        executor: Who trains; this process by default.
         watcher: Called as ``watcher(done, total)``.
     """
     present, verdict = source(resources.device), Verdict()
-    here, version_of = present.device, {}
+    device, version_of = present.device, {}
     for key, made in record.sources():
-        if made.device == here:
+        if made.device == device:
             version_of[key] = made.versions["memohop"]
         else:
             verdict.elsewhere += 1
     if not version_of:
         raise UsageError(
-            f"no complete cell of {record.name} was made on this kind of device ({here}); verify "
+            f"no complete cell of {record.name} was made on this kind of device ({device}); verify "
             "it where it was made, or name another --device"
         )
     chosen = set(Random(seed).sample(sorted(version_of), min(count, len(version_of))))
     seen: set[str] = set()
     jobs = record.jobs(chosen)
-    for job, attempt in (engine or local_engine)(jobs, resources, lambda job, share: None):
+    work = partial(attempt, resources=resources)
+    for job, end in (executor or here)(work, jobs, lambda job, share: None):
         wanted = {run.id for run in job.runs} & chosen
         seen |= wanted
-        if attempt.failure or attempt.lost:
-            why = attempt.lost or str(attempt.failure).splitlines()[-1]
+        if isinstance(end, Lost) or end.failure:
+            why = end.reason if isinstance(end, Lost) else str(end.failure).splitlines()[-1]
             verdict.lost |= dict.fromkeys(wanted, why)
-        for run, result in zip(job.runs, attempt.results, strict=False):
+            continue
+        for run, result in zip(job.runs, end.results, strict=True):
             if run.id not in wanted:
                 continue
             if differs := record.difference(run, result):

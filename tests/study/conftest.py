@@ -29,7 +29,7 @@ def made_up(run):
 def quick():
     """An engine for tests of what is around the training."""
 
-    def engine(jobs, resources, inner):
+    def engine(work, jobs, inner):
         for job in jobs:
             inner(job, 0.5)
             yield job, Attempt(tuple(made_up(run) for run in job.runs), source("cpu"))
@@ -41,8 +41,8 @@ def quick():
 def run(quick):
     """Runs cells without training."""
 
-    def run(cells, store, engine=quick, **more):
-        return run_cells(cells, store, resources=Resources(), engine=engine, **more)
+    def run(cells, store, executor=quick, **more):
+        return run_cells(cells, store, resources=Resources(), executor=executor, **more)
 
     return run
 

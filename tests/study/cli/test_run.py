@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from memohop.jobs.executor import Lost
 from memohop.report.terminal import clock
 from study.cli import main
 from study.runs.results import Results
-from study.runs.runner import Attempt
 
 
 def printed(capsys, *arguments):
@@ -75,8 +75,8 @@ def test_failures_are_told_and_can_be_tried_again(tiny_file, path, capsys, monke
 def test_lost_cells_are_told_and_run_again(tiny_file, path, capsys, monkeypatch):
     run = ["run", str(tiny_file), "--store", str(path), "--only", "model=mlp", "--limit", "1"]
     with monkeypatch.context() as patch:
-        lost = Attempt(lost="the process died")
-        patch.setattr("study.runs.runner.attempt", lambda *_: lost)
+        lost = Lost("the process died")
+        patch.setattr("study.runs.runner.attempt", lambda *_, **__: lost)
         assert main(run) == 1
     out, err = capsys.readouterr()
     assert out == "4 cells: 1 lost\n"

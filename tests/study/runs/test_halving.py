@@ -29,15 +29,15 @@ FAIR = Halving(8, (Rung(32, 2, 0.2), Rung(4, 4), Rung(1, 10)))
 
 @pytest.fixture
 def climb(quick):
-    def climb(cells, store, engine=quick, **more):
-        return run_cells(list(cells), store, resources=Resources(), engine=engine, **more)
+    def climb(cells, store, executor=quick, **more):
+        return run_cells(list(cells), store, resources=Resources(), executor=executor, **more)
 
     return climb
 
 
 def counting(quick, trained):
-    def engine(jobs, resources, inner):
-        for job, attempt in quick(jobs, resources, inner):
+    def engine(work, jobs, inner):
+        for job, attempt in quick(work, jobs, inner):
             trained.extend(run.id for run in job.runs)
             yield job, attempt
 
@@ -133,8 +133,8 @@ def test_nothing_is_trained_twice_and_a_search_goes_on_where_it_stopped(
 def test_a_search_is_finished_before_the_next_begins(tiny_search, store, climb, quick):
     trained = []
 
-    def engine(jobs, resources, inner):
-        for job, attempt in quick(jobs, resources, inner):
+    def engine(work, jobs, inner):
+        for job, attempt in quick(work, jobs, inner):
             axes = {name: value for name, value in job.cell.axes.items() if name != RUNG}
             trained.append((job.cell.dataset, job.cell.model, *axes.items(), job.cell.axes[RUNG]))
             yield job, attempt
@@ -158,7 +158,7 @@ def test_a_search_is_finished_before_the_next_begins(tiny_search, store, climb, 
 def test_several_at_once_take_the_next_search_while_a_rung_is_on(tiny_search, store, climb, quick):
     order = []
 
-    def two_at_once(jobs, resources, inner):
+    def two_at_once(work, jobs, inner):
         running = []
         while True:
             running += itertools.islice(jobs, 2 - len(running))
@@ -166,7 +166,7 @@ def test_several_at_once_take_the_next_search_while_a_rung_is_on(tiny_search, st
                 return
             job = running.pop(0)
             order.append(job.cell)
-            yield from quick(iter([job]), resources, inner)
+            yield from quick(work, iter([job]), inner)
 
     tally = climb(tiny_search.cells(), store, two_at_once)
     assert (tally.cells, tally.done) == (21, 21)
@@ -197,9 +197,9 @@ def test_merged_halves_are_the_whole(tiny_search, tmp_path, climb):
 def test_the_test_scores_decide_nothing(tiny_search, tmp_path, climb, quick):
     """Whatever they are, the same settings are tried and the same one is chosen."""
 
-    def other_tests(jobs, resources, inner):
+    def other_tests(work, jobs, inner):
         rng = np.random.default_rng(0)
-        for job, attempt in quick(jobs, resources, inner):
+        for job, attempt in quick(work, jobs, inner):
             results = tuple(replace(one, test=rng.random()) for one in attempt.results)
             yield job, Attempt(results, attempt.source)
 
@@ -245,8 +245,8 @@ def test_scrambled_test_labels_change_no_choice(tiny_search, tmp_path, monkeypat
 
 
 def test_settings_that_diverge_are_left_behind(tiny_search, store, climb, quick):
-    def unlucky(jobs, resources, inner):
-        for job, attempt in quick(jobs, resources, inner):
+    def unlucky(work, jobs, inner):
+        for job, attempt in quick(work, jobs, inner):
             lrs = [run.recipe.settings.lr for run in job.runs]
             results = tuple(
                 replace(one, val=float("nan"), test=float("nan"), diverged=True)
@@ -269,7 +269,7 @@ def test_of_equals_the_first_is_better_and_what_has_no_score_is_worst():
 
 
 def test_a_failed_rung_has_none_after_it(tiny_search, store, climb):
-    def failing(jobs, resources, inner):
+    def failing(work, jobs, inner):
         for job in jobs:
             yield job, Attempt(failure="Traceback\nValueError: no")
 

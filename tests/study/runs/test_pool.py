@@ -1,7 +1,5 @@
 """Several processes train what one would, also when they are lost, and none is left behind."""
 
-import functools
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -13,79 +11,9 @@ import pytest
 
 import study
 from study.cli import main
-from study.runs import pool_engine as pool_module
 from study.runs.experiment import Experiment
-from study.runs.pool_engine import pool_engine
-from study.runs.runner import Attempt, Job, Resources, run_cells
+from study.runs.runner import Attempt, Resources, run_cells
 from study.runs.store import Store
-
-# What processes do instead of `_serve`, in a module that they can import: other attempts.
-UNLUCKY = """
-import os, signal, time
-from pathlib import Path
-import torch
-import study
-from study.runs import pool_engine
-from study.runs.runner import Attempt
-from memohop.errors import DataError
-
-real_serve, real_attempt = pool_engine._serve, pool_engine.attempt
-
-HERE = Path(__file__).parent
-LOG, BUSY = HERE / "log", HERE / "busy"
-
-def note(words):
-    with LOG.open("a") as file:
-        print(words, file=file)
-
-def attempt(job, resources):
-    model = job.cell.model
-    note(f"{model} starts")
-    again = LOG.read_text().splitlines().count(f"{model} starts") > 1
-    if model == "gcn":
-        os.kill(os.getpid(), signal.SIGKILL)
-    found = real_attempt(job, resources)
-    if model == "mlp" and not again:
-        os.write(CONNECTION.fileno(), b"\\0\\0\\1\\0the first of 256 bytes")
-        os.kill(os.getpid(), signal.SIGKILL)
-    note(f"{model} ends")
-    return found
-
-def without_data(job, resources):
-    if job.cell.model == "gcn":
-        BUSY.write_text(str(os.getpid()))
-        time.sleep(600)
-    while not (BUSY.exists() and BUSY.read_text()):
-        time.sleep(0.01)
-    raise DataError("there are no files")
-
-def threads(job, resources):
-    return Attempt(failure=f"{torch.get_num_threads()} threads")
-
-def serve(attempt, connection, *arguments):
-    global CONNECTION
-    CONNECTION, pool_engine.attempt = connection, attempt
-    real_serve(connection, *arguments)
-"""
-
-
-@pytest.fixture
-def unlucky(tmp_path, monkeypatch):
-    """Gives the processes one of those functions; nor need they import PyTorch."""
-    (tmp_path / "unlucky.py").write_text(UNLUCKY, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["study.runs.runner", "torch._dynamo"])
-    monkeypatch.setattr(pool_module, "_CONTEXT", context)
-    import unlucky
-
-    def unlucky_processes(name):
-        serve = functools.partial(unlucky.serve, getattr(unlucky, name))
-        monkeypatch.setattr(pool_module, "_serve", serve)
-
-    yield unlucky_processes
-    del sys.modules["unlucky"]
 
 
 def scores(path):
@@ -112,54 +40,6 @@ def test_two_processes_write_what_one_writes(tiny_file, tmp_path, capsys):
         assert "Traceback" not in err
     assert scores(paths[0]) == scores(paths[1])
     assert len(scores(paths[1])[1]) == 8
-
-
-def test_a_lost_process_costs_time_and_says_nothing_of_its_cell(one_job_each, tmp_path, unlucky):
-    unlucky("attempt")
-    cells = [c for c in one_job_each.cells(["paper"]) if c.axes == {"noise": 0}]
-    here, there = Store(tmp_path / "here.sqlite"), Store(tmp_path / "there.sqlite")
-    tally = run_cells(cells, there, resources=Resources(), engine=pool_engine(2))
-    assert (tally.done, tally.failed) == (2, [])
-    ((name, why),) = tally.lost.items()
-    assert name == "paper csbm gcn noise=0"
-    assert "process that trained it died 3 times" in why
-    assert "RAM ran out" in why
-    assert {cell.model for cell in there.cells().values()} == {"mlp", "gcn+mmp"}
-    log = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
-    others_done = log.index("gcn+mmp ends")
-    assert sorted(log[:others_done]) == ["gcn starts", "gcn+mmp starts", "mlp starts"]
-    tried_again = log[others_done + 1 :]  # who was lost waits for the others, and has no company
-    assert sorted(tried_again) == ["gcn starts", "gcn starts", "mlp ends", "mlp starts"]
-    assert tried_again[tried_again.index("mlp starts") + 1] == "mlp ends"
-    run_cells([c for c in cells if c.model != "gcn"], here, resources=Resources())
-    for query in ("SELECT id, val, test, curves FROM runs ORDER BY id", "SELECT * FROM claims"):
-        assert there.db.execute(query).fetchall() == here.db.execute(query).fetchall()
-    here.close()
-    there.close()
-
-
-@pytest.mark.usefixtures("one_job_each")
-def test_missing_data_ends_everything(tiny_file, tmp_path, unlucky, capsys):
-    unlucky("without_data")
-    path = tmp_path / "runs.sqlite"
-    command = ["run", str(tiny_file), "--store", str(path), "--only", "model=mlp,gcn", "--jobs=2"]
-    assert main([*command, "--only", "noise=0", "--protocol", "paper"]) == 1
-    assert capsys.readouterr().err == "memohop: there are no files\n"
-    assert scores(path) == [[], [], [], []]
-    busy = int((tmp_path / "busy").read_text(encoding="utf-8"))
-    for _ in range(10_000):
-        if not psutil.pid_exists(busy):
-            break
-        time.sleep(0.01)
-    assert not psutil.pid_exists(busy)
-
-
-def test_the_processes_share_the_threads_of_one(tiny, monkeypatch, unlucky):
-    unlucky("threads")
-    monkeypatch.setattr("torch.get_num_threads", lambda: 7)
-    jobs = (Job(cell, cell.runs) for cell in tiny.cells(["paper"]))
-    attempts = [attempt for _, attempt in pool_engine(3)(jobs, Resources(), lambda *_: None)]
-    assert [attempt.failure for attempt in attempts] == ["2 threads"] * 6
 
 
 def is_worker(process):
@@ -218,7 +98,7 @@ def test_costly_cells_come_first_and_repetitions_last(tiny_file, tmp_path):
     cells = list(Experiment(str(tiny_file)).cells())
     orders = []
 
-    def engine(jobs, resources, inner):
+    def engine(work, jobs, inner):
         taken = list(jobs)  # as if all of them ran at once
         cells = dict.fromkeys(
             (job.cell.protocol, job.cell.model, job.cell.axes["noise"]) for job in taken
@@ -228,7 +108,7 @@ def test_costly_cells_come_first_and_repetitions_last(tiny_file, tmp_path):
 
     for number, more in enumerate(({}, {"costly_first": True}, {"costly_first": True, "limit": 7})):
         store = Store(tmp_path / f"{number}.sqlite")
-        run_cells(cells, store, resources=Resources(), engine=engine, **more)
+        run_cells(cells, store, resources=Resources(), executor=engine, **more)
         store.close()
     plain, costly, few = orders
     assert plain == [(cell.protocol, cell.model, cell.axes["noise"]) for cell in cells]

@@ -4,11 +4,12 @@ import msgspec
 import pytest
 
 from memohop.errors import UsageError
+from memohop.jobs.executor import here
 from study.cli import main
 from study.runs.experiment import Experiment
 from study.runs.export import export_tuned
 from study.runs.published import PublishedRuns
-from study.runs.runner import Resources, local_engine, run_cells
+from study.runs.runner import Resources, run_cells
 from study.runs.store import Store
 from study.runs.tuned import Tuned
 from study.runs.verify import verify
@@ -23,12 +24,12 @@ def search(tmp_path_factory):
     experiment, store = Experiment(str(folder / "search.toml")), Store(folder / "runs.sqlite")
     trained = []
 
-    def engine(jobs, resources, inner):
-        for job, attempt in local_engine(jobs, resources, inner):
+    def engine(work, jobs, inner):
+        for job, attempt in here(work, jobs, inner):
             trained.append({run.id for run in job.runs})
             yield job, attempt
 
-    run_cells(list(experiment.cells()), store, resources=Resources(), engine=engine)
+    run_cells(list(experiment.cells()), store, resources=Resources(), executor=engine)
     tuned, missing = export_tuned(store, experiment)
     store.close()
     assert not missing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from memohop.jobs.executor import Lost
 from study.runs.runner import Attempt
 from study.runs.store import Store
 from tiny_search import search_file as search_file
@@ -22,8 +23,8 @@ def cell(tiny):
 def interrupted(quick):
     """An engine that trains one population before Ctrl-C."""
 
-    def engine(jobs, resources, inner):
-        yield next(quick(jobs, resources, inner))
+    def engine(work, jobs, inner):
+        yield next(quick(work, jobs, inner))
         raise KeyboardInterrupt
 
     return engine
@@ -32,8 +33,8 @@ def interrupted(quick):
 def noted(engine, trained):
     """The engine, and the runs that it trains."""
 
-    def noting(jobs, resources, inner):
-        for job, attempt in engine(jobs, resources, inner):
+    def noting(work, jobs, inner):
+        for job, attempt in engine(work, jobs, inner):
             trained.append({run.id for run in job.runs})
             yield job, attempt
 
@@ -67,8 +68,8 @@ def test_populations_of_an_interrupted_cell_are_not_trained_again(
 
 
 def test_a_cell_has_failed_if_one_population_has(cell, store, run, quick):
-    def half(jobs, resources, inner):
-        for number, (job, attempt) in enumerate(quick(jobs, resources, inner)):
+    def half(work, jobs, inner):
+        for number, (job, attempt) in enumerate(quick(work, jobs, inner)):
             yield job, attempt if number else Attempt(failure="ZeroDivisionError")
 
     trained, again = [], []
@@ -82,9 +83,9 @@ def test_a_cell_has_failed_if_one_population_has(cell, store, run, quick):
 
 
 def test_a_cell_is_lost_if_one_population_is(cell, store, run, quick):
-    def half(jobs, resources, inner):
-        for number, (job, attempt) in enumerate(quick(jobs, resources, inner)):
-            yield job, Attempt(lost="no RAM") if number else attempt
+    def half(work, jobs, inner):
+        for number, (job, attempt) in enumerate(quick(work, jobs, inner)):
+            yield job, Lost("no RAM") if number else attempt
 
     tally = run([cell], store, half)
     assert (tally.done, tally.failed, tally.lost) == (0, [], {cell.name: "no RAM"})

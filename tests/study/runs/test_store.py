@@ -51,8 +51,8 @@ def test_everything_is_trained_once_and_written(store, cells, run):
 def test_runs_that_cells_share_are_trained_once(store, cells, run, quick):
     trained = []
 
-    def engine(jobs, resources, inner):
-        for job, attempt in quick(jobs, resources, inner):
+    def engine(work, jobs, inner):
+        for job, attempt in quick(work, jobs, inner):
             trained.extend(run.id for run in job.runs)
             yield job, attempt
 
@@ -209,7 +209,7 @@ class TestClaims:
 
 class TestFailures:
     @staticmethod
-    def failing(jobs, resources, inner):
+    def failing(work, jobs, inner):
         for job in jobs:
             yield job, Attempt(failure="Traceback ...\nValueError: no luck")
 
@@ -260,12 +260,12 @@ def test_a_cell_is_run_again_when_its_file_has_changed(store, tiny_file, cells, 
     narrowed = text.replace("search.num_layers = [1, 2]", "search.num_layers = [2]")
     tiny_file.write_text(narrowed, encoding="utf-8")
 
-    def engine(jobs, resources, inner):
+    def engine(work, jobs, inner):
         assert list(jobs) == []  # all its runs are there
         return iter(())
 
     tally = run_cells(
-        list(Experiment(str(tiny_file)).cells()), store, resources=Resources(), engine=engine
+        list(Experiment(str(tiny_file)).cells()), store, resources=Resources(), executor=engine
     )
     assert (tally.there, tally.done) == (8, 4)
 

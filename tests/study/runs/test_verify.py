@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from memohop.errors import UsageError
+from memohop.jobs.executor import here
 from memohop.version import __version__
 from study.cli import main
 from study.runs.experiment import Experiment
-from study.runs.runner import Attempt, Resources, local_engine, run_cells
+from study.runs.runner import Attempt, Resources, run_cells
 from study.runs.store import Store
 from study.runs.verify import StoredRuns, run_of, verify
 
@@ -50,12 +51,12 @@ def test_a_difference_is_named_and_another_version_that_made_it(filled, version,
     ]
     monkeypatch.setattr(store, "sources_of_runs", lambda: made)
 
-    def other(jobs, resources, inner):
-        for job, attempt in local_engine(jobs, resources, inner):
+    def other(work, jobs, inner):
+        for job, attempt in here(work, jobs, inner):
             changed = (replace(one, test=0.123, best_epoch=0) for one in attempt.results)
             yield job, Attempt(tuple(changed), attempt.source)
 
-    verdict = verify(StoredRuns(store), 2, resources=Resources(), engine=other)
+    verdict = verify(StoredRuns(store), 2, resources=Resources(), executor=other)
     assert (verdict.same, len(verdict.different)) == (0, 2)
     for key, text in verdict.different.items():
         before, _ = store.run(key)
@@ -68,12 +69,12 @@ def test_a_difference_is_named_and_another_version_that_made_it(filled, version,
 def test_a_run_is_trained_in_the_company_that_it_had(filled):
     store, companies = Store(filled, read_only=True), []
 
-    def engine(jobs, resources, inner):
+    def engine(work, jobs, inner):
         for job in jobs:
             companies.append({run.id for run in job.runs})
             yield job, Attempt(failure="Traceback\nValueError: no")
 
-    verdict = verify(StoredRuns(store), 3, resources=Resources(), engine=engine)
+    verdict = verify(StoredRuns(store), 3, resources=Resources(), executor=engine)
     together = store.trained_together()
     assert len(verdict.lost) == 3
     for key in verdict.lost:
@@ -102,12 +103,12 @@ def test_runs_that_two_cells_share_belong_to_the_first(filled):
 
 
 def test_what_fails_now_is_told(filled):
-    def failing(jobs, resources, inner):
+    def failing(work, jobs, inner):
         for job in jobs:
             yield job, Attempt(failure="Traceback\nValueError: no")
 
     store = Store(filled, read_only=True)
-    verdict = verify(StoredRuns(store), 2, resources=Resources(), engine=failing)
+    verdict = verify(StoredRuns(store), 2, resources=Resources(), executor=failing)
     assert set(verdict.lost.values()) == {"ValueError: no"}
     store.close()
 
@@ -146,14 +147,14 @@ def test_numbers_that_make_no_sense(flag, filled, capsys):
 def test_runs_of_an_interrupted_cell_wait_until_it_is_complete(tiny, tmp_path):
     """Some networks round differently in another population than their own."""
 
-    def interrupted(jobs, resources, inner):
-        yield next(local_engine(jobs, resources, inner))
+    def interrupted(work, jobs, inner):
+        yield next(here(work, jobs, inner))
         raise KeyboardInterrupt
 
     (cell,) = [one for one in tiny.cells(["official"]) if one.name.endswith("mlp noise=0")]
     store = Store(tmp_path / "runs.sqlite")
     with pytest.raises(KeyboardInterrupt):
-        run_cells([cell], store, resources=Resources(), engine=interrupted)
+        run_cells([cell], store, resources=Resources(), executor=interrupted)
     assert len(store.missing(cell.runs)) == 2
     with pytest.raises(UsageError, match=r"no complete cell of .* was made on this kind of device"):
         verify(StoredRuns(store), 4, resources=Resources())

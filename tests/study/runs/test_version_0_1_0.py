@@ -65,12 +65,12 @@ def test_curves_belong_to_the_scores(path, same_models):
 
 
 def test_its_runs_are_done_and_not_run_again(path, same_models):
-    def engine(jobs, resources, inner):
+    def engine(work, jobs, inner):
         assert list(jobs) == []
         return iter(())
 
     with closing(Store(path)) as store:
-        tally = run_cells(same_models, store, resources=Resources(), engine=engine)
+        tally = run_cells(same_models, store, resources=Resources(), executor=engine)
         assert (tally.cells, tally.there, tally.done) == (4, 4, 0)
         assert store.missing(run for cell in same_models for run in cell.runs) == []
 

@@ -1,0 +1,144 @@
+"""Several processes of this machine: a single small job leaves most of a GPU idle."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from threading import Thread
+from typing import Any
+
+import torch
+
+from memohop.allocator import keep_freed_ram
+from memohop.errors import MemohopError
+from memohop.jobs.executor import AnswerT, JobT, Lost, Progress, Tried, keep_busy
+
+_CONTEXT = multiprocessing.get_context("spawn")  # a process that uses a GPU cannot be forked
+_DIED = Lost(
+    "the process that had it died, in the end with no other beside it; most likely RAM ran out: "
+    "close other programs, or take a machine with more RAM"
+)
+
+
+class Processes:
+    """An executor with several processes, which end with this one, however it ends.
+
+    Together they take as many threads as this process would take alone.
+
+    Args:
+        count: How many jobs run at the same time.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.size = count
+        self._threads = max(1, torch.get_num_threads() // count)
+
+    def __call__(
+        self,
+        work: Callable[[JobT, Progress], AnswerT],
+        jobs: Iterator[JobT],
+        progress: Callable[[JobT, float], None],
+    ) -> Iterator[tuple[JobT, AnswerT | Lost]]:
+        """See :class:`~memohop.jobs.executor.Executor`; they do not tell their progress."""
+        self._work, self._idle = work, list[_Process]()
+        self._running: dict[_Process, Tried[Any]] = {}
+        try:
+            yield from keep_busy(self, jobs)
+        finally:
+            for process in (*self._idle, *self._running):
+                process.end()
+
+    def start(self, tried: Tried[Any]) -> None:
+        """Give a job to an idle process, or to a new one."""
+        process = self._idle.pop() if self._idle else _Process(self._work, self._threads)
+        self._running[process] = tried
+        process.give(tried.job)
+
+    def ended(self) -> tuple[Tried[Any], Any]:
+        """Wait for an answer, or for the death of a process."""
+        ready = wait([process.connection for process in self._running])
+        process = next(one for one in self._running if one.connection in ready)
+        answer = process.take()
+        tried = self._running.pop(process)
+        if answer is not _DIED:
+            self._idle.append(process)
+        if isinstance(answer, MemohopError):
+            raise answer
+        return tried, answer
+
+
+class _Process:
+    """A process for one job at a time.
+
+    It has a connection of its own, which ends when the process dies, even while it sends. The
+    processes of a ``ProcessPoolExecutor`` share theirs: if one dies, all do, perhaps unnoticed.
+    """
+
+    def __init__(self, work: Callable[..., Any], threads: int) -> None:
+        self.connection, theirs = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_serve, args=(theirs, work, threads), daemon=True)
+        with _ctrl_c_held_back():
+            self._process.start()
+        theirs.close()
+
+    def give(self, job: Any) -> None:
+        with suppress(ConnectionError):  # the process has died, which `take` will see
+            self.connection.send(job)
+
+    def take(self) -> Any:
+        """The answer, or :data:`_DIED`."""
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            self.end()
+            return _DIED
+
+    def end(self) -> None:
+        """Kill the process, even in the middle of its work."""
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+
+@contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """For processes started meanwhile: they inherit it, so that Ctrl-C reaches this one alone."""
+    if os.name != "posix":
+        yield
+        return
+    resource_tracker.ensure_running()  # the first start would start it, and let Ctrl-C in
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(connection: Connection, work: Callable[..., Any], threads: int) -> None:
+    """What a process does: it works on jobs until it is ended, or its parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where the mask is not inherited
+    Thread(target=_end_with_the_parent, daemon=True).start()
+    torch.set_num_threads(threads)
+    if hasattr(os, "nice"):
+        os.nice(5)  # the parent goes first: all others wait for it to hand out the next job
+    keep_freed_ram()
+    with suppress(EOFError, ConnectionError):
+        while True:
+            job = connection.recv()
+            try:
+                connection.send(work(job, lambda share: None))
+            except MemohopError as error:
+                connection.send(error)
+
+
+def _end_with_the_parent() -> None:
+    """Also in the middle of a job."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
