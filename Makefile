@@ -1,6 +1,6 @@
 # Two commands do everything, set-up included: `make demo` and `make test`.
 PYTHON ?= python3
-BIN := .venv/bin
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 .PHONY: demo test table1 docs fuzz matrix oldest newest package lint clean
 .DEFAULT_GOAL := test
