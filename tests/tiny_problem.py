@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from memohop.own.folds import make_masks
+from memohop.data.folds import make_masks
 from memohop.own.problem import Problem
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification

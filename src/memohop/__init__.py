@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memohop.errors import DataError as DataError
     from memohop.errors import MemohopError as MemohopError
     from memohop.errors import UsageError as UsageError
+    from memohop.jobs.train import train as train
     from memohop.networks import build as build
     from memohop.networks import models as models
     from memohop.nn import MMP as MMP
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from memohop.own.classifier import MMPClassifier as MMPClassifier
     from memohop.own.load import load_model as load_model
     from memohop.own.regressor import GraphRegressor as GraphRegressor
-    from memohop.parts.train import train as train
     from memohop.training import Member as Member
     from memohop.training import MemberResult as MemberResult
     from memohop.training import Rules as Rules
@@ -49,7 +49,7 @@ _NAMES = {
     "memohop.own.classifier": ["GraphClassifier", "MMPClassifier"],
     "memohop.own.load": ["load_model"],
     "memohop.own.regressor": ["GraphRegressor"],
-    "memohop.parts.train": ["train"],
+    "memohop.jobs.train": ["train"],
     "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

@@ -20,12 +20,10 @@ class Cluster:
     """
 
     exceptions = ray.exceptions
+    put = staticmethod(lambda work: work)
 
     def __init__(self, losses):
         self.losses, self.given = losses, []
-
-    def cluster_resources(self):
-        return {"CPU": 2.0}
 
     def remote(self, **_):
         return lambda function: SimpleNamespace(remote=partial(partial, function))
@@ -49,7 +47,7 @@ def test_a_job_whose_worker_is_lost_is_tried_again_after_the_others():
     errors = ray.exceptions
     node = errors.NodeDiedError("the node is gone\nand a page about that")
     cluster = Cluster({"a": [errors.WorkerCrashedError()], "b": [node, node, node]})
-    found = dict(keep_busy(RayPlaces(cluster, work, "cpu"), iter("abc")))
+    found = dict(keep_busy(RayPlaces(cluster, work, "cpu", 2), iter("abc")))
     assert found == {"a": "A", "b": Lost("NodeDiedError: the node is gone"), "c": "C"}
     assert cluster.given == ["a", "b", "c", "a", "b", "b"]
 
@@ -64,5 +62,5 @@ def test_what_the_work_raises_comes_back_as_it_was(kind):
 
     cluster = Cluster({"a": [FromWorker(kind("there are no files"))]})
     with pytest.raises(kind, match=r"^there are no files$") as told:
-        list(keep_busy(RayPlaces(cluster, work, "cpu"), iter("a")))
+        list(keep_busy(RayPlaces(cluster, work, "cpu", 2), iter("a")))
     assert type(told.value) is kind

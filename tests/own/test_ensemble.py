@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from memohop.data.folds import make_masks
 from memohop.own.candidate import Candidate
 from memohop.own.candidates.family import Fitted, Setting
 from memohop.own.ensemble import choose_weights
-from memohop.own.folds import make_masks
 from memohop.own.problem import Problem
 from tiny_problem import tiny_problem
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from memohop.data.folds import OwnSplit, make_masks
 from memohop.own import finish
 from memohop.own.candidate import Candidate, Search
 from memohop.own.candidates.family import Fitted, Setting
 from memohop.own.finish import Chosen, choose, fit_to_all
-from memohop.own.folds import OwnSplit, make_masks
 from tiny_problem import tiny_problem
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import sparse
 
-import memohop.parts.train
+import memohop.jobs.train
 from memohop.networks import build
 from memohop.nn import Graph
 from memohop.own.candidates.family import Setting
@@ -119,7 +119,7 @@ def sizes(monkeypatch):
 
     def train(data, model, members, **options):
         called.append(len(members))
-        return memohop.parts.train.train(data, model, members, **options)
+        return memohop.jobs.train.train(data, model, members, **options)
 
     monkeypatch.setattr("memohop.own.candidates.networks.train", train)
     return called

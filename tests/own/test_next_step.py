@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from memohop.data.folds import make_masks
 from memohop.own.candidate import Candidate, usual_scores
 from memohop.own.candidates.family import Setting
-from memohop.own.folds import make_masks
 from memohop.own.portfolio import Job, Run
 from memohop.own.problem import Problem
 from tiny_problem import tiny_problem

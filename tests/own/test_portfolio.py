@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from memohop.data.folds import make_masks
 from memohop.own import candidate
 from memohop.own.candidate import Candidate, best_few
 from memohop.own.candidates.family import Setting
 from memohop.own.finish import choose
-from memohop.own.folds import make_masks
 from memohop.own.portfolio import Job, Run, search
 from memohop.own.problem import Problem
 from tiny_problem import tiny_problem

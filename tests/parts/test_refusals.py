@@ -11,9 +11,9 @@ from torch import nn
 
 import memohop
 from memohop import Member
+from memohop.jobs.train import whole_bytes
 from memohop.parts.partition import partition
 from memohop.parts.run import PartsRun
-from memohop.parts.train import whole_bytes
 from memohop.parts.worker import Worker, agree
 from memohop.training.task import in_default_type
 from memohop.version import __version__
@@ -159,9 +159,9 @@ def test_torchrun_decides_how_many_workers_there_are(data, monkeypatch):
 def test_why_the_graph_is_cut_or_the_members_are_dealt(data, monkeypatch):
     """As far as the sentence: training itself is stubbed out."""
     said = []
-    monkeypatch.setattr("memohop.parts.train.workers_of", lambda *given: Cluster())
-    monkeypatch.setattr("memohop.parts.train.PartsRun", lambda *given, **more: Stub())
-    monkeypatch.setattr("memohop.parts.train.train_dealt_on_ray", lambda *given: [])
+    monkeypatch.setattr("memohop.parts.ray_crew.workers_of", lambda *given: Cluster())
+    monkeypatch.setattr("memohop.parts.run.PartsRun", lambda *given, **more: Stub())
+    monkeypatch.setattr("memohop.jobs.train.train_dealt", lambda *given: [])
     members = [Member(seed=seed) for seed in range(5)]
     for some, memory in ((members, None), (members[:1], None), (members, 1000)):
         memohop.train(data, "gcn", some, workers=4, memory=memory, say=said.append)

@@ -16,7 +16,7 @@ from memohop.data.datasets.registry import is_folder
 from memohop.data.noise import add_noise
 from memohop.jobs.run import Run
 from memohop.jobs.settings import Settings
-from memohop.parts.train import train
+from memohop.jobs.train import train
 from memohop.pyg import Data
 from memohop.training import MemberResult
 from memohop.training.numbers import Numbers
@@ -86,7 +86,7 @@ def _load(dataset: str, of_data: bytes, root: Path | None) -> Data:
     settings = msgspec.json.decode(of_data, type=Settings)
     split = None if settings.split == "published" else settings.split
     if is_folder(dataset):
-        from memohop.jobs.own_data import load_folder
+        from memohop.jobs.folder import load_folder
 
         return load_folder(dataset, settings.data | ({} if split is None else {"split": split}))
     graph = load(dataset, root=root, features=settings.features, split=split, **settings.data)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from memohop.cluster import connected, count_workers, import_ray, in_a_line, needs_of
+from memohop.cluster import check_room, connected, count_workers, import_ray, in_a_line, needs_of
 from memohop.errors import MemohopError
 from memohop.jobs.executor import AnswerT, JobT, Lost, Progress, Tried, keep_busy
 
@@ -18,11 +18,14 @@ class RayTasks:
         address: Of a running cluster, or ``auto``; one is started on this machine by default.
         device: What each job needs: ``cpu``, a core, or ``cuda``, a GPU.
         remedy: What to do if the cluster is lost.
+        count: How many jobs run at the same time; by default as many as there are cores or GPUs.
     """
 
-    def __init__(self, address: str | None, device: str, remedy: str) -> None:
+    def __init__(
+        self, address: str | None, device: str, remedy: str, *, count: int | None = None
+    ) -> None:
         import_ray()
-        self._address, self._device, self._remedy = address, device, remedy
+        self._address, self._device, self._remedy, self._count = address, device, remedy, count
 
     def __call__(
         self,
@@ -31,27 +34,31 @@ class RayTasks:
         progress: Callable[[JobT, float], None],
     ) -> Iterator[tuple[JobT, AnswerT | Lost]]:
         """See :class:`~memohop.jobs.executor.Executor`; they do not tell their progress."""
-        with connected(self._address, self._remedy) as ray:
-            yield from keep_busy(RayPlaces(ray, work, self._device), jobs)
+        with connected(self._address, self._remedy, cores=self._count) as ray:
+            if self._count is not None:
+                check_room(ray, self._count, self._device)
+            size = self._count or count_workers(ray, self._device)
+            yield from keep_busy(RayPlaces(ray, work, self._device, size), jobs)
 
 
 @dataclass
 class RayPlaces:
-    """Tasks that run at the same time, as many as there are GPUs, or cores."""
+    """Tasks that run at the same time."""
 
     ray: Any
     work: Callable[..., Any]
     device: str
+    size: int
     _running: dict[Any, Tried[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.size = count_workers(self.ray, self.device)
+        self._work = self.ray.put(self.work)  # once, with all that it holds
         # Lost jobs are tried again here.
         self._task = self.ray.remote(max_retries=0, **needs_of(self.device))(do)
 
     def start(self, tried: Tried[Any]) -> None:
         """Send a job."""
-        self._running[self._task.remote(self.work, tried.job)] = tried
+        self._running[self._task.remote(self._work, tried.job)] = tried
 
     def ended(self) -> tuple[Tried[Any], Any]:
         """Wait for an answer, or for the loss of a worker."""

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from memohop.data.folds import Mask
 from memohop.intervals import Interval
-from memohop.own.folds import Mask
 from memohop.own.problem import Outputs, Problem
 
 _GROUPS = 50  # of nodes; more of them hardly change the variance

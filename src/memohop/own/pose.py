@@ -13,10 +13,10 @@ from torch import Tensor
 
 from memohop.data.arguments import whole_number
 from memohop.data.check import MASKS, as_columns, check_masks
+from memohop.data.folds import Masks, OwnSplit, deal
 from memohop.data.tables.column_kinds import first_few
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError
-from memohop.own.folds import Masks, OwnSplit, make_masks
 from memohop.own.inputs import Given
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Problem
@@ -85,17 +85,6 @@ def pose(
     return Problem(
         x=x, arcs=arcs, y=target, objective=objective, masks=masks, weights=given.weights
     )
-
-
-def deal(target: NDArray[Any], *, splits: int, **how: Any) -> Masks:
-    """As :func:`~memohop.own.folds.make_masks`; a ``UsageError`` if the nodes are too few."""
-    try:
-        return make_masks(target, splits=splits, **how)
-    except ValueError as error:
-        raise UsageError(
-            f"the labelled nodes are too few for splits={splits} ({error}); label more nodes, or "
-            "lower splits"
-        ) from error
 
 
 def _warn_of_small_classes(target: NDArray[Any], classes: Sequence[str], masks: Masks) -> None:

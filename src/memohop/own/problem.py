@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.folds import Masks
 from memohop.errors import UsageError
-from memohop.own.folds import Masks
 from memohop.own.neighbourhood import Matrix, Neighbourhood
 from memohop.own.positions import basis_of
 from memohop.own.saved import Sizes

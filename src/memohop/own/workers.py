@@ -17,6 +17,7 @@ from memohop.allocator import keep_freed_ram
 from memohop.cluster import check_room, connected, import_ray, in_a_line, needs_of
 from memohop.data.arguments import whole_number
 from memohop.errors import DataError
+from memohop.jobs.train import fits_each, whole_bytes
 from memohop.out_of_memory import in_units
 from memohop.own.candidates.family import Family, Fits, Fitted, Look, Setting, no_fits
 from memohop.own.candidates.linear import Linear
@@ -26,7 +27,6 @@ from memohop.own.candidates.trees import Trees
 from memohop.own.candidates.view_family import ViewFamily
 from memohop.own.problem import Outputs, Problem
 from memohop.own.saved import Saved, Sizes
-from memohop.parts.train import fits_each, whole_bytes
 from memohop.training import Enough
 
 _LOSSES = 3  # of workers with the same order, after which it is given up

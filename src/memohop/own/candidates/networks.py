@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.jobs.train import train
 from memohop.networks import build
 from memohop.own.candidates.cost import least_seconds
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting, no_fits
@@ -19,7 +20,6 @@ from memohop.own.candidates.network import AS_IT_IS, Network, as_data, said_by, 
 from memohop.own.candidates.spaces import Space, near_numbers
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Problem
-from memohop.parts.train import train
 from memohop.training import Enough, Member, MemberResult, Rules, standardised
 from memohop.training.device import traits_of
 from memohop.training.rules import DEFAULT_RULES

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
 
+from memohop.data.folds import Mask
 from memohop.errors import UsageError
 from memohop.own.candidates.family import Setting
 from memohop.own.candidates.tree_text import END, check_trees
 from memohop.own.candidates.view_family import SMALL, Learned, ViewFamily
-from memohop.own.folds import Mask
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Inputs, Outputs, Problem, check_width
 from memohop.own.saved import Saved, Sizes

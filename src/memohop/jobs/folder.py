@@ -10,10 +10,9 @@ import torch
 
 from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.data.check import MASKS
+from memohop.data.folds import OwnSplit, deal
 from memohop.data.prepared import open_prepared
 from memohop.errors import UsageError, check_choice
-from memohop.own.folds import OwnSplit
-from memohop.own.pose import deal
 from memohop.pyg import Data
 from memohop.training.metrics import METRICS, metrics_for
 

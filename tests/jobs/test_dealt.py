@@ -1,13 +1,12 @@
 """Members dealt out to workers that have the whole graph."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import memohop
 from memohop import Member
-from memohop.parts.deal import shares_of, train_dealt_on_ray
+from memohop.jobs.dealt import shares_of, train_dealt
+from memohop.jobs.executor import Lost, here
 from memohop.training import train
 from numerics import seeded
 from process_crew import under_torchrun
@@ -32,57 +31,26 @@ def test_each_worker_has_at_least_two(members, workers, expected):
     assert [list(share) for share in shares_of(members, workers)] == expected
 
 
-def ray_that_trains_here(*losses):
-    """Stands in for Ray; the tasks of some shares fail."""
-    exceptions = SimpleNamespace(RayError=RuntimeError, RayTaskError=KeyError)
-    waiting = iter(losses)
-
-    def remote(**options):
-        return lambda function: SimpleNamespace(
-            remote=lambda *given: (next(waiting, None), function, given)
-        )
-
-    def get(asked):
-        if isinstance(asked, list):
-            return [get(one) for one in asked]
-        error, function, given = asked
-        if error is not None:
-            raise error
-        return function(*given)
-
-    def wait(left, num_returns):
-        return left[:1], left[1:]
-
-    return SimpleNamespace(
-        remote=remote, get=get, wait=wait, put=lambda value: value, exceptions=exceptions
-    )
-
-
 def test_results_come_back_in_order(data):
     members = [Member(seed=seed, split=seed % 2) for seed in range(5)]
     expected = train(data, "gcn", members, epochs=3)
     seen = []
     arguments = {"epochs": 3, "progress": lambda *counts: seen.append(counts)}
     shares = shares_of(5, 2)
-    found = train_dealt_on_ray(ray_that_trains_here(), shares, data, "gcn", members, arguments)
+    found = train_dealt(here, shares, data, "gcn", members, arguments)
     assert [result.member for result in found] == members
     assert seen == [(1, 2), (2, 2)]
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=0, atol=1e-5)
 
 
-def test_a_mistake_and_a_loss_are_told_apart(data):
-    mistake = KeyError()
-    mistake.cause = memohop.UsageError("lr=0 would learn nothing")
+def test_a_share_that_is_lost_ends_it(data):
+    def unlucky(work, jobs, progress):
+        return ((job, Lost("gone")) for job in jobs)
+
     members = [Member(seed=seed) for seed in range(4)]
-    for error, kind, text in (
-        (mistake, memohop.UsageError, "^lr=0 would learn nothing$"),
-        (RuntimeError("gone\nmore"), memohop.DataError, r"lost 4 times \(gone\); see whether"),
-    ):
-        with pytest.raises(kind, match=text):
-            train_dealt_on_ray(
-                ray_that_trains_here(error), shares_of(4, 2), data, "gcn", members, {"epochs": 2}
-            )
+    with pytest.raises(memohop.DataError, match=r"lost again and again \(gone\); see whether"):
+        train_dealt(unlucky, shares_of(4, 2), data, "gcn", members, {"epochs": 2})
 
 
 @pytest.mark.parametrize("members", [1, 4])

@@ -20,6 +20,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from torch import Tensor
 
 from memohop.data.tables.node_sets import NodeSets
+from memohop.errors import UsageError
 
 TESTED = 5
 """One in this many labelled nodes is a test node."""
@@ -113,6 +114,17 @@ def make_masks(
         return Masks(end_train, of_end, test, end_train, of_end)
     val = _deal(y, pool & ~test, splits, seed + 2, groups)[:, None] == order
     return Masks((pool & ~test)[:, None] & ~val, val, test, end_train, of_end)
+
+
+def deal(target: NDArray[Any], *, splits: int, **how: Any) -> Masks:
+    """As :func:`make_masks`; a ``UsageError`` if the nodes are too few."""
+    try:
+        return make_masks(target, splits=splits, **how)
+    except ValueError as error:
+        raise UsageError(
+            f"the labelled nodes are too few for splits={splits} ({error}); label more nodes, or "
+            "lower splits"
+        ) from error
 
 
 def _deal(

@@ -9,24 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.distributed as dist
 from torch import nn
 
+from memohop.cluster import import_ray
 from memohop.data.arguments import whole_number
 from memohop.data.sparse_features import is_sparse, stored_values
 from memohop.errors import UsageError, check_choice
+from memohop.jobs.dealt import shares_of, train_dealt, train_dealt_in_group
+from memohop.jobs.ray_tasks import RayTasks
 from memohop.out_of_memory import in_units
-from memohop.parts.deal import shares_of, train_dealt_in_group, train_dealt_on_ray
-from memohop.parts.group import Group
-from memohop.parts.partition import METHODS, Partition, partition
-from memohop.parts.ray_crew import workers_of
-from memohop.parts.run import PartsRun
 from memohop.training.member import Member, MemberResult
 from memohop.training.room import available_bytes
 from memohop.training.task import in_default_type
 from memohop.training.trainer import train as train_here
 
 if TYPE_CHECKING:
+    from memohop.parts.group import Group
+    from memohop.parts.partition import Partition
     from memohop.pyg import Data
 
 # Bytes of an arc as given, which may count both ways: 16 of edge_index, and at the peak of training
@@ -84,7 +83,6 @@ def train(
         >>> [len(result.loss_curve) for result in results]
         [3, 3, 3, 3]
     """
-    check_choice("cut", cut, METHODS)
     in_group = under_torchrun()
     if in_group:
         workers = _started(workers, ray)
@@ -93,6 +91,11 @@ def train(
             if value is not None:
                 raise UsageError(f"{name}={value} goes with workers; give their number too")
         return train_here(data, model, members, **arguments)
+    from memohop.parts.partition import METHODS, partition
+    from memohop.parts.ray_crew import workers_of
+    from memohop.parts.run import PartsRun
+
+    check_choice("cut", cut, METHODS)
     workers = whole_number("workers", workers, least=1)
     data = in_default_type(data)
     say = say or (lambda sentence: None)
@@ -108,8 +111,9 @@ def train(
         )
         if in_group:
             return train_dealt_in_group(_joined(device), shares, data, model, members, arguments)
-        with workers_of(ray, len(shares), device) as cluster:
-            return train_dealt_on_ray(cluster, shares, data, model, members, arguments)
+        import_ray(f"workers={workers}", "start the processes by torchrun")
+        executor = RayTasks(ray, device, "give the command again", count=len(shares))
+        return train_dealt(executor, shares, data, model, members, arguments)
     blocks = partition(data.edge_index, len(data.y), workers, method=cut)
     why = "a run with checkpoints is one for all workers"
     if not fits:
@@ -142,6 +146,8 @@ def fits_each(whole: int, workers: int, memory: int | None) -> bool:
 
 def compared(found: Partition, data: Data) -> str:
     """How many arcs are cut, and how many the other way to cut would, if that is known."""
+    from memohop.parts.partition import METHODS, partition
+
     if len(found) == 1 or found.arcs > _COMPARED:
         return str(found)
     (other,) = (method for method in METHODS if method != found.method)
@@ -153,6 +159,10 @@ def compared(found: Partition, data: Data) -> str:
 
 def _joined(device: str) -> Group:
     """The processes of torchrun, which stay together until they end."""
+    import torch.distributed as dist
+
+    from memohop.parts.group import Group
+
     if not dist.is_initialized():
         if device == "cuda":
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))

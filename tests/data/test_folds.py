@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memohop.own.folds import OwnSplit, make_masks
+from memohop.data.folds import OwnSplit, make_masks
 
 Y = np.array([0] * 20 + [1] * 10 + [-1] * 5)
 
