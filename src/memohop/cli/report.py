@@ -17,6 +17,7 @@ _TABLE_EXAMPLES = """Examples:
   memohop table table1
   memohop table table1 --protocol paper --format latex
   memohop table table1 --results results/table1.json --format json
+  memohop table claim2
   memohop table fair --results results/fair.json
   memohop table fair --part best --part answers"""
 _FIGURE_EXAMPLES = """Examples:
@@ -30,7 +31,7 @@ _REPORT_EXAMPLES = """Examples:
 
 @app.command(help_epilogue=_TABLE_EXAMPLES)
 def table(
-    name: Literal["table1", "fair"],
+    name: Literal["table1", "claim2", "fair"],
     *,
     protocol: str | None = None,
     format: Literal["md", "latex", "csv", "json"] = "md",
@@ -40,7 +41,7 @@ def table(
     """Show Table 1 of the paper, measured beside printed, or the fair table of all models.
 
     Args:
-        name: table1 or fair.
+        name: table1, claim2 (is memory comparable on homophilous graphs?) or fair.
         protocol: One of the protocols of the results; all of them by default.
         format: Markdown, LaTeX, CSV, or a list of JSON objects.
         part: Of fair in Markdown: the leaderboard, that of data with a flaw, what plug-ins add,
@@ -56,9 +57,14 @@ def table(
     from memohop.bench.measured import measured
     from memohop.bench.results import Results
     from memohop.paper.table1 import table1
-    from memohop.report.table import comma_separated, latex, markdown
+    from memohop.report.table import claim2, comma_separated, latex, markdown
 
-    tables = table1(measured(Results.load(results or name)), protocol=protocol)
+    tables = table1(measured(Results.load(results or "table1")), protocol=protocol)
+    if name == "claim2":
+        if format != "md":
+            raise UsageError(f"--format {format} is for table1; give md for claim2")
+        print(claim2(tables), end="")
+        return
     rows = [row for found in tables for row in found.rows()]
     if format == "json":
         print_json(rows)
