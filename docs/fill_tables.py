@@ -1,7 +1,7 @@
 """Writes the tables of the documents anew from the results: ``python docs/fill_tables.py``.
 
-What stands between ``<!-- python -m study table fair ... -->`` and ``<!-- end -->`` is the output
-of that command; ``tests/study/pages/test_fair_documents.py`` sees to it that it stays so.
+What stands between ``<!-- python -m study table ... -->`` and ``<!-- end -->`` is the output of
+that command; ``tests/study/pages/test_documents.py`` sees to it that it stays so.
 """
 
 import re
@@ -12,9 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "docs/benchmarks/index.md", "docs/benchmarks/findings.md")
-MARKS = re.compile(
-    r"(<!-- python -m (study table fair[^>]*) -->\n).*?(\n?<!-- end -->)", flags=re.S
-)
+MARKS = re.compile(r"(<!-- python -m (study table [^>]*) -->\n).*?(\n?<!-- end -->)", flags=re.S)
 
 
 def filled(mark: re.Match[str]) -> str:

@@ -19,6 +19,7 @@ _TABLE_EXAMPLES = """Examples:
   python -m study table table1
   python -m study table table1 --protocol paper --format latex
   python -m study table table1 --results study/results/table1.json --format json
+  python -m study table claim2
   python -m study table fair --results study/results/fair.json
   python -m study table fair --part best --part answers"""
 _FIGURE_EXAMPLES = """Examples:
@@ -32,7 +33,7 @@ _REPORT_EXAMPLES = """Examples:
 
 @app.command(help_epilogue=_TABLE_EXAMPLES)
 def table(
-    name: Literal["table1", "fair"],
+    name: Literal["table1", "claim2", "fair"],
     *,
     protocol: str | None = None,
     format: Literal["md", "latex", "csv", "json"] = "md",
@@ -42,7 +43,7 @@ def table(
     """Show Table 1 of the paper, measured beside printed, or the fair table of all models.
 
     Args:
-        name: table1 or fair.
+        name: table1, claim2 (is memory comparable on homophilous graphs?) or fair.
         protocol: One of the protocols of the results; all of them by default.
         format: Markdown, LaTeX, CSV, or a list of JSON objects.
         part: Of fair in Markdown: the leaderboard, that of data with a flaw, what plug-ins add,
@@ -55,12 +56,17 @@ def table(
         _fair_table(protocol, format, part, results)
         return
 
-    from study.pages.table import comma_separated, latex, markdown
+    from study.pages.table import claim2, comma_separated, latex, markdown
     from study.paper.table1 import table1
     from study.runs.measured import measured
     from study.runs.results import Results
 
-    tables = table1(measured(Results.load(results or name)), protocol=protocol)
+    tables = table1(measured(Results.load(results or "table1")), protocol=protocol)
+    if name == "claim2":
+        if format != "md":
+            raise UsageError(f"--format {format} is for table1; give md for claim2")
+        print(claim2(tables), end="")
+        return
     rows = [row for found in tables for row in found.rows()]
     if format == "json":
         print_json(rows)

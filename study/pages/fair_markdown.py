@@ -33,10 +33,10 @@ def _part(part: Part, board: Leaderboard) -> list[str]:
     if part == "effects":
         return [_table(fair_tables.effects_table(effects(board))), fair_tables.effects_legend()]
     if part == "answers":
-        return [f"- {text}" for text in answers(effects(board))]
+        return [f"- {text}" for text in answers(board, effects(board))]
     if part == "best":
         table, legend = fair_tables.published_table(board), fair_tables.published_legend(board)
-        return [_table(table), legend, *fair_tables.unfinished(board)]
+        return [_table(table), *legend, *fair_tables.unfinished(board)]
     return [_board(board), *fair_tables.legend(board, marks="With a star")]
 
 

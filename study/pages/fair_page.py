@@ -10,7 +10,16 @@ from study.pages import fair_tables
 from study.pages.fair_charts import cost_chart, gain_chart
 from study.pages.ranks import rank_diagram
 from study.runs.tuned import Tuned
-from study.statistics.effects import ALL, MARGIN, Effect, effects
+from study.statistics.effects import (
+    ALL,
+    MARGIN,
+    RESIDUALS,
+    Effect,
+    beside_residuals,
+    effects,
+    homophily_correlation,
+    on_other_real_graphs,
+)
 from study.statistics.leaderboard import KINDS, Leaderboard, family_of
 
 MEMORY = "+mmp"
@@ -53,7 +62,7 @@ def fair_part(tuned: Tuned) -> dict[str, Any]:
         "gains": both_widths(partial(gain_chart, of_memory), wide=460, narrow=420)
         if of_memory
         else None,
-        "answers": answers(found),
+        "answers": answers(board, found),
         "effects": fair_tables.effects_table(found) if found else None,
         "effects_legend": fair_tables.effects_legend(),
         "published": fair_tables.published_table(board) if board.cells else None,
@@ -61,22 +70,40 @@ def fair_part(tuned: Tuned) -> dict[str, Any]:
     }
 
 
-def answers(found: list[Effect]) -> list[str]:
-    """What memory adds, in a sentence for each way of using it."""
+def answers(board: Leaderboard, found: list[Effect]) -> list[str]:
+    """What memory adds, in a sentence or two for each way of using it, and beside residuals."""
     texts = []
     for effect in found:
         if not effect.plug_in.startswith(MEMORY) or effect.backbone != ALL:
             continue
         own = [one for one in found if one.plug_in == effect.plug_in and one.gains]
         wins, ties, losses = (sum(one.count(verdict) for one in own) for verdict in (1, 0, -1))
-        points = sum(effect.points) / len(effect.points)
+        alone = ", ".join(f"{one.backbone} {one.posterior.better:.2f}" for one in own)
         texts.append(
-            f"{effect.plug_in}: {points:+.2f} points on average over {len(effect.points)} datasets "
-            f"and {len(own)} backbones. Of {wins + ties + losses} cases it is significantly better "
-            f"than its backbone in {wins}, worse in {losses}, and neither in {ties}. The "
-            f"probability that it makes a backbone better by more than {MARGIN:g} point is "
-            f"{effect.posterior.better:.2f}, that it makes it worse by as much "
-            f"{effect.posterior.worse:.2f}, and that it makes no such difference "
-            f"{effect.posterior.same:.2f}."
+            f"{effect.plug_in}: {effect.mean:+.2f} points on average over {len(effect.points)} "
+            f"datasets and {len(own)} backbones. Of {wins + ties + losses} cases it is "
+            f"significantly better than its backbone in {wins}, worse in {losses}, and neither in "
+            f"{ties}. The probability that it makes the mean of the {len(own)} backbones better by "
+            f"more than {MARGIN:g} point is {effect.posterior.better:.2f}, that it makes it worse "
+            f"by as much {effect.posterior.worse:.2f}, and that it makes no such difference "
+            f"{effect.posterior.same:.2f}. That it makes a single one better by as much: {alone}."
         )
+        elsewhere = on_other_real_graphs(board, effect)
+        if len(elsewhere.points) > 2:
+            rho, p = homophily_correlation(board, elsewhere)
+            texts.append(
+                f"{effect.plug_in} on the {len(elsewhere.points)} real graphs that are not web "
+                f"graphs: {elsewhere.mean:+.2f} points on average. The probability that it makes "
+                f"the mean of the {len(own)} backbones better by more than {MARGIN:g} point is "
+                f"{elsewhere.posterior.better:.2f}. Rank correlation of gain and homophily there: "
+                f"{rho:+.2f} (p {p:.2g}); over all {len(effect.points)} datasets: "
+                "{:+.2f} (p {:.2g}).".format(*homophily_correlation(board, effect))
+            )
+    texts += [
+        f"{one.backbone}{one.plug_in} less {one.backbone}{RESIDUALS}: {one.mean:+.2f} points on "
+        f"average over {len(one.points)} datasets. The probability that memory is better than "
+        f"residuals by more than {MARGIN:g} point is {one.posterior.better:.2f}, that it is worse "
+        f"by as much {one.posterior.worse:.2f}."
+        for one in beside_residuals(board, MEMORY)
+    ]
     return texts

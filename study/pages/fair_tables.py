@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
-from typing import Any
+from statistics import fmean, median
+from typing import Any, get_args
 
 from memohop.data.datasets.registry import describe
 from study.pages.page_tables import HtmlCell, HtmlTable, duration, plus_minus
 from study.runs.measured import Measured
 from study.runs.tuned import TunedCell
+from study.statistics.best_published import PUBLISHED
 from study.statistics.comparison import ALPHA
 from study.statistics.effects import MARGIN, Effect
-from study.statistics.leaderboard import PUBLISHED, Leaderboard, family_of, kind_of
+from study.statistics.leaderboard import Leaderboard, Side, family_of, kind_of
 
 NOTHING = "-"
 """Stands where there is no figure."""
 
 LABELS = "\N{DAGGER}"
 """Marks models that take training labels as input."""
+
+SIDES: tuple[Side, ...] = get_args(Side)
+_WITH_MEMORY: Mapping[Side, str] = {
+    "plain memory": "Plain memory",
+    "with memory": "Memory of any kind",
+}
 
 _TAKES_LABELS = f"{LABELS} takes training labels as input."
 
@@ -74,7 +81,7 @@ def effects_table(found: Sequence[Effect]) -> HtmlTable:
                 HtmlCell(f"{count}", value=count) if effect.gains else HtmlCell(NOTHING)
                 for count in (effect.count(1), effect.count(0), effect.count(-1))
             ),
-            _points(sum(effect.points) / len(effect.points)),
+            _points(effect.mean),
             *(
                 HtmlCell(f"{p:.2f}", value=p, strong=p >= 1 - ALPHA)
                 for p in (effect.posterior.better, effect.posterior.same, effect.posterior.worse)
@@ -97,54 +104,76 @@ def effects_table(found: Sequence[Effect]) -> HtmlTable:
 
 
 def published_table(board: Leaderboard) -> HtmlTable:
-    """The best model with memory and the best without, by validation, beside what was published."""
+    """The best models of each side, by validation, beside what was published."""
     rows = []
     for column in board.columns:
-        with_memory, without = (board.best(column, memory=memory) for memory in (True, False))
-        published = PUBLISHED.get(column)
-        away = None
-        if with_memory and published is not None:
-            away = with_memory.mean - published
+        found = [board.best(column, side) for side in SIDES]
+        published, with_memory = PUBLISHED.get(column), board.best(column, "with memory")
         rows.append(
             (
                 HtmlCell(column),
-                *(
-                    HtmlCell(NOTHING)
-                    if one is None
-                    else HtmlCell(
-                        f"{one.mean:.2f}",
-                        (name_of(board.of_row[one.model]),),
-                        one.mean,
-                        beside=plus_minus(one.std),
-                    )
-                    for one in (with_memory, without)
-                ),
+                *(_best(board, one) for one in found),
                 HtmlCell(NOTHING)
                 if published is None
-                else HtmlCell(f"{published:.1f}", value=published),
-                HtmlCell(NOTHING) if away is None else _points(away),
+                else HtmlCell(f"{published.points:.1f}", (published.method,), published.points),
+                HtmlCell(NOTHING)
+                if with_memory is None or published is None
+                else _points(with_memory.mean - published.points),
             )
         )
-    head = ("dataset", "with memory", "without", "published", "with memory less published")
+    head = ("dataset", *SIDES, "published", "with memory less published")
     return HtmlTable(head, tuple(rows), "fair-published")
 
 
-def published_legend(board: Leaderboard) -> str:
-    """How to read the table beside published figures, and on how many datasets they are met."""
-    found = {column: board.best(column, memory=True) for column in board.columns}
-    known = {c: one.mean - PUBLISHED[c] for c, one in found.items() if one and c in PUBLISHED}
+def _best(board: Leaderboard, found: Measured | None) -> HtmlCell:
+    if found is None:
+        return HtmlCell(NOTHING)
+    name = name_of(board.of_row[found.model])
+    return HtmlCell(f"{found.mean:.2f}", (name,), found.mean, beside=plus_minus(found.std))
+
+
+def published_legend(board: Leaderboard) -> list[str]:
+    """How to read the table beside published figures, and how often which side is ahead."""
+    best = {
+        side: {column: found for column in board.columns if (found := board.best(column, side))}
+        for side in SIDES
+    }
+    counts = {side: len(board.models(side)) for side in SIDES}
+    chosen = [board.of_row[found.model] for found in best["with memory"].values()]
+    known = {
+        column: found.mean - PUBLISHED[column].points
+        for column, found in best["with memory"].items()
+        if column in PUBLISHED
+    }
     met = [column for column, away in known.items() if away >= -MARGIN]
-    return (
-        "With memory and without: the model whose validation score is best. The one with memory is "
-        f"above the best published figure or at most {MARGIN:g} point below it on {len(met)} of "
-        f"{len(known)} datasets"
+    sources = {PUBLISHED[c].method: PUBLISHED[c].source for c in board.columns if c in PUBLISHED}
+    texts = [
+        "Of each side the model whose validation score is best, of "
+        f"{counts['with memory']} with memory and {counts['without']} without. Of the former, "
+        f"{counts['plain memory']} are plain; the others also take training labels or rows of the "
+        "adjacency matrix as input, as do "
+        f"{sum(cell.row != cell.model for cell in chosen)} of the {len(chosen)} chosen."
+        + "".join(_ahead(name, best[side], best["without"]) for side, name in _WITH_MEMORY.items()),
+        "The one with memory is above the best published figure or at most "
+        f"{MARGIN:g} point below it on {len(met)} of {len(known)} datasets"
         + (f": {', '.join(met)}." if met else ".")
-        + (f" {_TAKES_LABELS}" if any(map(_takes_labels, found.values())) else "")
+        + (f" {_TAKES_LABELS}" if any(cell.takes_labels for cell in chosen) else ""),
+    ]
+    if sources:
+        listed = "; ".join(f"{method}: {source}" for method, source in sources.items())
+        texts.append(f"Published: the best figure that we know on these splits. {listed}.")
+    return texts
+
+
+def _ahead(name: str, one: Mapping[str, Measured], other: Mapping[str, Measured]) -> str:
+    """How often and how far the best of one side are ahead of those of another, in a sentence."""
+    leads = [one[column].mean - other[column].mean for column in one if column in other]
+    if not leads:
+        return ""
+    return (
+        f" {name} is ahead of the best without on {sum(lead > 0 for lead in leads)} of "
+        f"{len(leads)} datasets, and {_signed(fmean(leads))} points on average."
     )
-
-
-def _takes_labels(found: Measured | None) -> bool:
-    return found is not None and found.axes.get("labels") == "memory"
 
 
 def cell_tables(board: Leaderboard) -> list[tuple[str, HtmlTable]]:
@@ -274,7 +303,11 @@ def _number(value: float | None) -> HtmlCell:
 
 
 def _points(points: float) -> HtmlCell:
-    return HtmlCell(f"{points:+.2f}".replace("-", "\N{MINUS SIGN}"), value=points)
+    return HtmlCell(_signed(points), value=points)
+
+
+def _signed(points: float) -> str:
+    return f"{points:+.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _datasets(board: Leaderboard) -> list[str]:

@@ -14,7 +14,7 @@ import msgspec
 from memohop.errors import DataError, UsageError
 
 _MARK = int.from_bytes(b"Memo")  # the application id in the header of each file that we make
-_VERSION = 1
+_VERSION = 2  # in files of version 1, cells and runs of memohop 0.1.0 have no digest
 _WAIT = 60.0  # seconds to wait for others to release the file
 _DAMAGED = "the file is damaged: take an earlier copy of it, or name another file"
 _HELD = "another program holds the file: try again when that is done"
@@ -58,7 +58,8 @@ CREATE TABLE claims (
     cell TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, alive REAL NOT NULL
 ) WITHOUT ROWID;
 """
-# Apart from the others, since files of version 0.1.0 have none: the digest of each row of `runs`.
+# Apart from the others, since files of memohop 0.1.0 have none: the digest of each row of `runs`,
+# and since version 2 of each row of `cells`, by its id.
 _CHECKS = "CREATE TABLE checks (run TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID"
 
 
@@ -91,7 +92,7 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             if _is_empty(db):
                 for statement in _SCHEMA.split(";\n"):
                     db.execute(statement)
-                db.execute(f"PRAGMA user_version = {_VERSION}")
+                bring_up_to_date(db)
                 db.execute(f"PRAGMA application_id = {_MARK}")
             if not _has_checks(db):
                 db.execute(_CHECKS)
@@ -109,6 +110,16 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{whole.as_uri()}?mode={mode}", uri=True, timeout=_WAIT, isolation_level=None
     )
+
+
+def all_have_digests(db: sqlite3.Connection) -> bool:
+    """Whether each run and each cell of the store must have a digest."""
+    return int(_pragma(db, "user_version")) > 1
+
+
+def bring_up_to_date(db: sqlite3.Connection) -> None:
+    """Mark the store as one of this version, in the transaction that makes it one."""
+    db.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 @contextmanager
@@ -153,12 +164,16 @@ def _check_ours(db: sqlite3.Connection, path: Path, *, may_be_empty: bool) -> No
     if may_be_empty and _is_empty(db):
         return
     mark, version = _pragma(db, "application_id"), _pragma(db, "user_version")
-    if mark == _MARK and version != _VERSION:
+    if mark == _MARK and version > _VERSION:
         raise DataError(
-            f"{path} is a store of version {version}, not {_VERSION}; take the version of memohop "
-            "that made it, or name another file"
+            f"{path} is a store of version {version}, not {_VERSION} or less; take the version of "
+            "memohop that made it, or name another file"
         )
-    if mark not in (0, _MARK) or version != _VERSION or not _columns_of_ours() <= _columns(db):
+    if (
+        mark not in (0, _MARK)
+        or not 1 <= version <= _VERSION
+        or not _columns_of_ours() <= _columns(db)
+    ):
         raise DataError(
             f"{path} cannot be used as a store (it is a database of something else); name another "
             "file"

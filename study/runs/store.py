@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,18 +23,26 @@ from memohop.jobs.run import Run
 from memohop.jobs.settings import digest
 from memohop.training import MemberResult
 from study.runs.cell import Cell
-from study.runs.database import blaming, open_database, transaction
+from study.runs.database import (
+    all_have_digests,
+    blaming,
+    bring_up_to_date,
+    open_database,
+    transaction,
+)
 from study.runs.results import Results, Row, Source
 from study.runs.stored import Members, StoredCell, StoredRun, checked_source
 
 _SELECT_CELLS = (
     "SELECT id, experiment, protocol, dataset, model, axes, content, failure, finished, "
-    "(SELECT count(*) FROM members WHERE cell = cells.id) FROM cells"
+    "(SELECT count(*) FROM members WHERE cell = cells.id), digest "
+    "FROM cells LEFT JOIN checks ON checks.run = cells.id"
 )
 _SELECT_RUNS = "SELECT runs.*, digest FROM runs LEFT JOIN checks ON checks.run = runs.id"
 _SELECT_MEMBERS = (  # without those whose run is gone
     "SELECT run, setting FROM members JOIN runs ON runs.id = run WHERE cell = ? ORDER BY place"
 )
+_WRITE_CHECK = "INSERT OR REPLACE INTO checks VALUES (?, ?)"
 DIGITS = 6  # of a score in results: enough to tell a hundred thousand test nodes apart
 
 
@@ -48,6 +57,8 @@ class Store:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self.db = open_database(path, read_only=read_only)
+        if not (read_only or all_have_digests(self.db)):
+            self._give_digests()
 
     def close(self) -> None:
         """Close the file."""
@@ -66,8 +77,8 @@ class Store:
     def cells(self) -> dict[str, StoredCell]:
         """All cells by their id, in the order in which they were finished."""
         with self.reading():
-            rows = self.db.execute(f"{_SELECT_CELLS} ORDER BY rowid")
-            found = [StoredCell.checked(row) for row in rows]
+            rows = self.db.execute(f"{_SELECT_CELLS} ORDER BY cells.rowid")
+            found = [self._checked(row) for row in rows]
             for cell in found:
                 self._members_of(cell)
         return {cell.id: cell for cell in found}
@@ -76,7 +87,7 @@ class Store:
         """The cell of that id, if it is there."""
         with self.reading():
             found = self.db.execute(f"{_SELECT_CELLS} WHERE id = ?", (key,)).fetchone()
-            return None if found is None else StoredCell.checked(found)
+            return None if found is None else self._checked(found)
 
     def missing(self, runs: Iterable[Run]) -> list[Run]:
         """The runs that are not in the store, each one once."""
@@ -184,7 +195,7 @@ class Store:
             self._write_cell(StoredCell.of(cell, failure=traceback), [])
 
     def merge(self, other: Path) -> tuple[int, int]:
-        """Take over what another store has and this one lacks, if all of that is intact.
+        """Take over what another store has and this one lacks, if all of both is intact.
 
         Of runs and of finished cells that both have, this store's stay.
 
@@ -197,11 +208,12 @@ class Store:
         with closing(theirs), self.transaction():
             with theirs.reading():
                 theirs.db.execute("BEGIN")  # everything read from here on belongs to one moment
-            runs = 0
+            ours, runs, new = self.cells(), 0, 0
+            for _ in self._runs():
+                pass  # each one is checked as it is read
             for run, source in theirs._runs():
                 self._write_source(source)
                 runs += self._write_run(run)
-            ours, new = self.cells(), 0
             for key, cell in theirs.cells().items():
                 known = ours.get(key)
                 if known is None or (known.failure is not None and cell.failure is None):
@@ -213,10 +225,26 @@ class Store:
         with self.reading():
             sources = self._sources()
             for *row, check in self.db.execute(f"{_SELECT_RUNS} {where}", values):
-                run = StoredRun.checked(row, check)
-                if run.source not in sources:
-                    raise msgspec.ValidationError(f"the source of the run {run.id} is gone")
+                must_be = all_have_digests(self.db)
+                run = StoredRun.checked(row, check, sources, must_be_digested=must_be)
                 yield run, sources[run.source]
+
+    def _checked(self, row: Iterable[Any]) -> StoredCell:
+        *columns, check = row
+        must_be = all_have_digests(self.db)
+        return StoredCell.checked(columns, check, must_be_digested=must_be)
+
+    def _give_digests(self) -> None:
+        """Make a store of this version of one of version 1, in which some rows have none."""
+        try:
+            with self.transaction():
+                checks = [(run.id, run.digest) for run, _ in self._runs()]
+                checks += [(cell.id, cell.digest) for cell in self.cells().values()]
+                self.db.executemany(_WRITE_CHECK, checks)
+                bring_up_to_date(self.db)
+        except BaseException:
+            self.close()
+            raise
 
     def _sources(self) -> dict[str, Source]:
         rows = self.db.execute("SELECT * FROM sources")
@@ -244,7 +272,7 @@ class Store:
             return False
         values = msgspec.structs.astuple(run)
         self.db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(values))})", values)
-        self.db.execute("INSERT OR REPLACE INTO checks VALUES (?, ?)", (run.id, run.digest))
+        self.db.execute(_WRITE_CHECK, (run.id, run.digest))
         return True
 
     def _write_cell(self, cell: StoredCell, members: Members) -> None:
@@ -252,6 +280,7 @@ class Store:
             msgspec.structs.replace(cell, axes=json.dumps(cell.axes))
         )
         self.db.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        self.db.execute(_WRITE_CHECK, (cell.id, cell.digest))
         self.db.execute("DELETE FROM members WHERE cell = ?", (cell.id,))
         self.db.executemany(
             "INSERT INTO members VALUES (?, ?, ?, ?)",

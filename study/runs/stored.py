@@ -1,8 +1,9 @@
 """The rows of a run store, each checked against its digests when it is read.
 
 The id of a run, a cell or a source is the digest of its content, and a cell with results has the
-digest of its members. Scores are part of no id: since version 0.1.0 each run has the digest of its
-whole row beside it. The rows of that version must at least be possible.
+digest of its members. Scores are part of no id, nor are tracebacks and times: so the digest of the
+whole row stands beside each run and each cell. In stores of version 1 it stands beside runs alone,
+and not beside those of memohop 0.1.0; what has none must at least be possible.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import json
 import math
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
@@ -27,6 +28,7 @@ from study.runs.cell import Cell
 from study.runs.results import NO_SCORE, Count, Score, Source
 
 Members = list[tuple[str, dict[str, Scalar]]]
+_WITHOUT_DIGESTS = "0.1.0"  # the version of memohop that wrote runs without them
 
 
 class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -76,12 +78,21 @@ class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
         )
 
     @classmethod
-    def checked(cls, row: Iterable[Any], check: Any) -> Self:
+    def checked(
+        cls,
+        row: Iterable[Any],
+        check: Any,
+        sources: Mapping[str, Source],
+        *,
+        must_be_digested: bool,
+    ) -> Self:
         """A row as it was written.
 
         Args:
             row: The columns of the table.
             check: The digest stored beside it, or None.
+            sources: Those of the store, by their ids.
+            must_be_digested: Whether there must be one even beside a run of memohop 0.1.0.
         """
         found = msgspec.convert(tuple(row), cls)
         recipe = found.content
@@ -89,10 +100,13 @@ class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
         _require(
             digest([digest(recipe), split, seed]) == found.id
             and found.best_epoch < found.epochs
-            and found._has_its_curves()
-            and check in (None, found.digest),
+            and found._has_its_curves(),
             f"the run {found.id} is not what was written",
         )
+        _require(found.source in sources, f"the source of the run {found.id} is gone")
+        made_by = sources[found.source].versions.get("memohop")
+        must_be = must_be_digested or made_by != _WITHOUT_DIGESTS
+        _require_digest(found, f"the run {found.id}", check, must_be=must_be)
         return found
 
     @property
@@ -147,9 +161,20 @@ class StoredCell(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
         name = (cell.id, cell.experiment, cell.protocol, cell.dataset, cell.model)
         return cls(*name, cell.axes, cell.content, failure, _now(), len(cell.runs))
 
+    @property
+    def digest(self) -> str:
+        """The digest of the row, without what it does not hold itself, the number of runs."""
+        return digest([*msgspec.structs.astuple(self)[:-1]])
+
     @classmethod
-    def checked(cls, row: Iterable[Any]) -> Self:
-        """A row as it was written."""
+    def checked(cls, row: Iterable[Any], check: Any, *, must_be_digested: bool) -> Self:
+        """A row as it was written.
+
+        Args:
+            row: The columns of the table, and the number of runs.
+            check: The digest stored beside it, or None.
+            must_be_digested: Whether there must be one.
+        """
         *name, axes, content, failure, finished, runs = row
         rest = (_setting(axes), content, failure, finished, runs)
         found = msgspec.convert((*name, *rest), cls)
@@ -157,6 +182,7 @@ class StoredCell(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
             digest([*name[1:], found.axes]) == found.id and _is_moment(found.finished),
             f"the cell {found.id} is not what was written",
         )
+        _require_digest(found, f"the cell {found.id}", check, must_be=must_be_digested)
         return found
 
     def checked_members(self, rows: Iterable[tuple[Any, Any]]) -> Members:
@@ -188,6 +214,11 @@ def _setting(text: Any) -> dict[str, Scalar]:
 def _require(right: bool, message: str) -> None:
     if not right:
         raise msgspec.ValidationError(message)
+
+
+def _require_digest(row: StoredRun | StoredCell, name: str, check: Any, *, must_be: bool) -> None:
+    _require(check is not None or not must_be, f"the digest of {name} is gone")
+    _require(check in (None, row.digest), f"{name} is not what was written")
 
 
 def _is_moment(text: str) -> bool:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
+from scipy import stats
+
 from memohop.data.datasets.registry import describe
 from memohop.intervals import Interval
 from study.statistics.bayes import Posterior, bayesian_signed_rank
 from study.statistics.comparison import ALPHA, corrected_interval, corrected_t_test, holm
-from study.statistics.leaderboard import BACKBONES, Leaderboard
+from study.statistics.leaderboard import BACKBONES, Leaderboard, family_of
 
 PLUG_INS: Mapping[str, str] = {
     "+jk": "",
@@ -25,6 +27,9 @@ PLUG_INS: Mapping[str, str] = {
 
 ALL = "all seven"
 """The mean over backbones."""
+
+RESIDUALS = "-res"
+"""What a backbone with residual connections has in its name, in place of a plug-in."""
 
 MARGIN = 1.0
 """What counts as no difference in practice, in points."""
@@ -60,15 +65,20 @@ class Effect:
 
     Attributes:
         gains: On each dataset; empty for the mean over backbones.
-        points: The gain on each dataset.
+        points: The gain on each dataset, by its name.
         posterior: How likely it makes the backbone worse, the same or better, by a point.
     """
 
     backbone: str
     plug_in: str
     gains: tuple[Gain, ...]
-    points: tuple[float, ...]
+    points: Mapping[str, float]
     posterior: Posterior
+
+    @property
+    def mean(self) -> float:
+        """The gain on average over the datasets."""
+        return fmean(self.points.values())
 
     @property
     def base(self) -> str:
@@ -90,21 +100,59 @@ def effects(board: Leaderboard) -> list[Effect]:
     for plug_in in PLUG_INS:
         of_plug_in = {b: by_pair[b, plug_in] for b in BACKBONES if (b, plug_in) in by_pair}
         found += [
-            _effect(backbone, plug_in, tuple(gains), [gain.points for gain in gains])
+            _effect(backbone, plug_in, {gain.column: gain.points for gain in gains}, tuple(gains))
             for backbone, gains in of_plug_in.items()
         ]
         points: dict[str, list[float]] = {}
         for gain in (gain for gains in of_plug_in.values() for gain in gains):
             points.setdefault(gain.column, []).append(gain.points)
-        means = [fmean(one) for one in points.values() if len(one) == len(BACKBONES)]
+        means = {c: fmean(one) for c, one in points.items() if len(one) == len(BACKBONES)}
         if means:
-            found.append(_effect(ALL, plug_in, (), means))
+            found.append(_effect(ALL, plug_in, means))
     return found
 
 
-def _effect(backbone: str, plug_in: str, gains: tuple[Gain, ...], points: list[float]) -> Effect:
-    posterior = bayesian_signed_rank(points, margin=MARGIN)
-    return Effect(backbone, plug_in, gains, tuple(points), posterior)
+def beside_residuals(board: Leaderboard, plug_in: str) -> list[Effect]:
+    """What a plug-in gives more than residual connections give, on each backbone that has both."""
+    found = []
+    for backbone in BACKBONES:
+        points = {
+            column: 100 * fmean(_differences(scores, backbone + plug_in, backbone + RESIDUALS))
+            for column, scores in board.scores.items()
+            if {backbone + plug_in, backbone + RESIDUALS} <= scores.keys()
+        }
+        if points:
+            found.append(_effect(backbone, plug_in, points))
+    return found
+
+
+def on_other_real_graphs(board: Leaderboard, effect: Effect) -> Effect:
+    """An effect on real graphs without the web graphs, on which it is largest."""
+    points = {
+        column: points
+        for column, points in effect.points.items()
+        if family_of(board.of_column[column].dataset) not in ("web", "synthetic")
+    }
+    return _effect(effect.backbone, effect.plug_in, points)
+
+
+def homophily_correlation(board: Leaderboard, effect: Effect) -> tuple[float, float]:
+    """Spearman's rank correlation of gain and homophily over the datasets, and its p-value."""
+    homophily = [board.of_column[column].homophily for column in effect.points]
+    rho, p = stats.spearmanr(homophily, [*effect.points.values()])
+    return float(rho), float(p)
+
+
+def _effect(
+    backbone: str, plug_in: str, points: Mapping[str, float], gains: tuple[Gain, ...] = ()
+) -> Effect:
+    posterior = bayesian_signed_rank([*points.values()], margin=MARGIN)
+    return Effect(backbone, plug_in, gains, points, posterior)
+
+
+def _differences(scores: Mapping[str, tuple[float, ...]], one: str, other: str) -> list[float]:
+    """How far one model is ahead of another on each split, in shares of 1."""
+    return [(a - b) / 100 for a, b in zip(scores[one], scores[other], strict=True)]
 
 
 def _gains(board: Leaderboard, column: str) -> Iterator[tuple[tuple[str, str], Gain]]:
@@ -112,10 +160,7 @@ def _gains(board: Leaderboard, column: str) -> Iterator[tuple[tuple[str, str], G
     scores, cell = board.scores[column], board.of_column[column]
     ratio = describe(cell.dataset).test_to_train
     differences = {
-        (backbone, plug_in): [
-            (after - before) / 100
-            for after, before in zip(scores[base + plug_in], scores[base], strict=True)
-        ]
+        (backbone, plug_in): _differences(scores, base + plug_in, base)
         for plug_in, beside in PLUG_INS.items()
         for backbone, base in ((name, name + beside) for name in BACKBONES)
         if base in scores and base + plug_in in scores

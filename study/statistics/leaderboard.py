@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -20,19 +19,8 @@ BACKBONES = ("gcn", "gat", "sage", "gin", "gatv2", "dir-gcn", "gcnii")
 _EQUAL = 4  # digits of a mean score in percent: what differs beyond them was rounded differently
 _ENOUGH = 0.9  # of the models must have a score on a dataset for it to count in ranks
 
-PUBLISHED: Mapping[str, float] = {
-    "texas": 89.2,
-    "wisconsin": 89.4,
-    "actor": 38.0,
-    "cora": 88.4,
-    "citeseer": 77.5,
-    "pubmed": 90.2,
-    "squirrel-filtered": 45.0,
-    "chameleon-filtered": 46.3,
-    "minesweeper": 97.9,
-    "tolokers": 85.2,
-}
-"""The best figure that was published for each dataset on these splits, in percent."""
+Side = Literal["plain memory", "with memory", "without"]
+"""Models with memory alone, with it and perhaps labels or rows as inputs too, and without it."""
 
 
 def kind_of(model: str) -> Kind:
@@ -190,12 +178,19 @@ class Leaderboard:
             return None
         return sum(self.measured[row, column].mean for column in self.ranked) / len(self.ranked)
 
-    def best(self, column: str, *, memory: bool) -> Measured | None:
-        """With memory or without, the first model with the best validation score on a dataset."""
+    def models(self, side: Side) -> list[str]:
+        """The models with memory, with memory alone, or without."""
+        return [
+            row
+            for row, cell in self.of_row.items()
+            if (kind_of(cell.model) == "memory") == (side != "without")
+            and (side != "plain memory" or row == cell.model)
+        ]
+
+    def best(self, column: str, side: Side) -> Measured | None:
+        """Of those models, the first one with the best validation score on a dataset."""
         found = [
-            self.measured[key]
-            for key, cell in self.cells.items()
-            if key[1] == column and (kind_of(cell.model) == "memory") == memory
+            self.measured[row, column] for row in self.models(side) if (row, column) in self.cells
         ]
         return max(found, key=lambda one: round(one.val, _EQUAL), default=None)
 

@@ -9,7 +9,7 @@ from made_up_results import SOURCE
 from study.runs.tuned import Drawn, Tried, Tuned, TunedCell
 from study.statistics.leaderboard import BACKBONES
 
-OTHERS = ("gcn+jk", "mlp", "h2gcn")
+OTHERS = ("gcn+jk", "gcn-res", "mlp", "h2gcn")
 GRAPHS = ("texas", "actor", "cora", "minesweeper", "squirrel", "cornell-legacy")
 HOMOPHILIES = (0.05, 0.8)
 SPLITS, SEEDS = 10, 3

@@ -1,20 +1,18 @@
 """Files that are no store stay as they are, and what is wrong with a store is said in one line."""
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import memohop
+from memohop.jobs.settings import digest
 from study.cli import main
 from study.runs import database
 from study.runs.claims import Claims
-from study.runs.experiment import Experiment
 from study.runs.export import export
-from study.runs.runner import Tally, _plan
 from study.runs.store import Store
 
 MERGED = ("runs", "cells", "members", "sources", "checks")
@@ -40,16 +38,41 @@ def foreign(tmp_path):
     return path
 
 
+def changed(path, *statements):
+    with closing(sqlite3.connect(path)) as db:
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+
+
 def as_version_0_1_0(path):
     """What that version wrote: without a mark and without digests of rows."""
     with closing(sqlite3.connect(path)) as db:
-        db.execute("DROP TABLE checks")
-        db.execute("PRAGMA application_id = 0")
+        ((content,),) = db.execute("SELECT content FROM sources").fetchall()
+        made = json.loads(content)
+        made["versions"]["memohop"] = "0.1.0"
+        db.execute("UPDATE sources SET id = ?, content = ?", (digest(made), json.dumps(made)))
+        db.execute("UPDATE runs SET source = ?", (digest(made),))
+        db.commit()
+    as_version_0_2_0(path)
+    changed(path, "DROP TABLE checks", "PRAGMA application_id = 0")
+
+
+def as_version_0_2_0(path):
+    """What that version wrote: with digests of runs, and without those of cells."""
+    of_cells = "DELETE FROM checks WHERE run NOT IN (SELECT id FROM runs)"
+    changed(path, of_cells, "PRAGMA user_version = 1")
 
 
 def rows(path):
     with closing(sqlite3.connect(path)) as db:
         return {name: sorted(db.execute(f"SELECT * FROM {name}")) for name in MERGED}
+
+
+def content_of(path, experiment):
+    """All that reading the store gives."""
+    with closing(Store(path, read_only=True)) as store:
+        return store.cells(), export(store, experiment)
 
 
 def beside(path):
@@ -117,7 +140,6 @@ class TestForeignFiles:
 
 class TestVersions:
     def test_a_store_of_0_1_0_is_known_by_its_tables(self, filled, tiny, tmp_path, run):
-        whole = rows(filled)
         as_version_0_1_0(filled)
         with closing(Store(filled, read_only=True)) as store:
             assert len(store.cells()) == 4
@@ -125,15 +147,38 @@ class TestVersions:
         new = tmp_path / "new.sqlite"
         with closing(Store(new)) as store:
             store.merge(filled)
-        assert rows(new) == whole
+            assert len(export(store, tiny)[0].rows) == 24
+        merged = rows(new)
+        assert len(merged["checks"]) == len(merged["runs"]) + len(merged["cells"])
         with closing(Store(filled)) as store:  # and can be gone on with
             run(list(tiny.cells()), store)
             assert len(export(store, tiny)[1]) == 0
 
+    def test_a_store_of_0_2_0_is_read_as_it_is_and_completed_when_written(
+        self, filled, tiny, tmp_path
+    ):
+        whole, before = rows(filled), content_of(filled, tiny)
+        as_version_0_2_0(filled)
+        assert len(rows(filled)["checks"]) < len(whole["checks"])
+        assert content_of(filled, tiny) == before
+        with closing(Store(tmp_path / "new.sqlite")) as store:
+            store.merge(filled)
+        assert rows(tmp_path / "new.sqlite") == whole
+        Store(filled).close()
+        assert rows(filled) == whole
+
+    def test_a_damaged_cell_of_0_2_0_gets_no_digest(self, filled):
+        as_version_0_2_0(filled)
+        changed(filled, "UPDATE cells SET model = 'gat'")
+        before = rows(filled)
+        with pytest.raises(memohop.DataError, match=r"the cell \w+ is not what was written"):
+            Store(filled)
+        assert rows(filled) == before
+
     def test_a_newer_store_is_named(self, filled):
         with closing(sqlite3.connect(filled)) as db:
             db.execute("PRAGMA user_version = 99")
-        with pytest.raises(memohop.DataError, match="is a store of version 99, not 1"):
+        with pytest.raises(memohop.DataError, match="is a store of version 99, not 2 or less"):
             Store(filled)
 
 
@@ -178,7 +223,84 @@ class TestTroubles:
             work(store)
 
 
+LOST_DIGESTS = [
+    "DELETE FROM checks WHERE run = (SELECT id FROM runs WHERE rowid = 1)",
+    "DELETE FROM checks WHERE run = (SELECT id FROM cells WHERE rowid = 1)",
+    "DELETE FROM checks",
+    "DROP TABLE checks",
+]
+
+
 class TestDamage:
+    @pytest.mark.parametrize("change", LOST_DIGESTS)
+    def test_without_its_digest_nothing_is_read_or_gets_another(
+        self, change, filled, tiny, tiny_file, tmp_path, capsys
+    ):
+        whole = tmp_path / "whole.sqlite"
+        shutil.copy(filled, whole)
+        if "runs" in change:
+            changed(filled, "UPDATE runs SET test = test / 2 WHERE rowid = 1")
+        changed(filled, change)
+        for command in (
+            ["export", filled, tiny_file, "--output", tmp_path / "out.json"],
+            ["merge", tmp_path / "new.sqlite", filled],
+            ["merge", filled, whole],
+        ):
+            assert main(["store", *map(str, command)]) == 1
+            err = capsys.readouterr().err
+            assert f"{filled} cannot be read (the digest of the " in err
+            assert "is gone); the file is damaged" in err
+        assert not (tmp_path / "out.json").exists()
+        assert rows(tmp_path / "new.sqlite")["runs"] == []
+
+    def test_a_run_of_0_1_0_keeps_the_digest_that_it_was_given(self, filled, tiny):
+        as_version_0_1_0(filled)
+        Store(filled).close()
+        content_of(filled, tiny)
+        changed(filled, "DELETE FROM checks WHERE run = (SELECT id FROM runs WHERE rowid = 1)")
+        with pytest.raises(memohop.DataError, match=r"the digest of the run \w+ is gone"):
+            content_of(filled, tiny)
+
+    def test_a_run_without_its_digest_cannot_lean_on_an_old_store(self, filled, tiny):
+        as_version_0_2_0(filled)
+        changed(filled, "DELETE FROM checks")
+        with pytest.raises(memohop.DataError, match=r"the digest of the run \w+ is gone"):
+            content_of(filled, tiny)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE cells SET failure = 'Traceback ...' WHERE rowid = 1",
+            "UPDATE cells SET finished = '2030-01-01T00:00:00+00:00' WHERE rowid = 1",
+            "UPDATE runs SET val = val / 2 WHERE rowid = 2",
+            "UPDATE sources SET content = replace(content, 'torch', 'numpy')",
+            "DELETE FROM members WHERE place = 0",
+            "DELETE FROM runs WHERE rowid = 1",
+        ],
+    )
+    def test_nothing_is_merged_into_a_damaged_store(self, change, filled, tiny, tmp_path, run):
+        other = tmp_path / "other.sqlite"
+        with closing(Store(other)) as store:
+            run(list(tiny.cells(["official"])), store)
+        changed(filled, change)
+        before = rows(filled)
+        with (
+            closing(Store(filled)) as store,
+            pytest.raises(
+                memohop.DataError, match=r"filled.sqlite cannot be read \(the .* damaged"
+            ),
+        ):
+            store.merge(other)
+        assert rows(filled) == before
+
+    def test_a_failure_is_kept_as_it_was(self, tiny, tmp_path):
+        path = tmp_path / "failed.sqlite"
+        with closing(Store(path)) as store:
+            store.write_failure(next(iter(tiny.cells())), "Traceback ...\nValueError: no luck")
+        changed(path, "UPDATE cells SET failure = 'Traceback ...\nValueError: all is well'")
+        with pytest.raises(memohop.DataError, match=r"the cell \w+ is not what was written"):
+            content_of(path, tiny)
+
     @pytest.mark.parametrize(
         "change",
         [
@@ -192,6 +314,8 @@ class TestDamage:
             "UPDATE cells SET model = 'gat'",
             "UPDATE cells SET axes = '[]'",
             "UPDATE cells SET finished = 'yesterday'",
+            "UPDATE cells SET finished = '2030-01-01T00:00:00+00:00'",
+            "UPDATE cells SET failure = 'Traceback ...'",
             "UPDATE members SET setting = '{\"lam\": 1}'",
             "DELETE FROM members WHERE place = 0",
             "DELETE FROM runs WHERE rowid = 1",
@@ -201,9 +325,7 @@ class TestDamage:
         into = tmp_path / "into.sqlite"
         Store(into).close()
         before = rows(into)
-        with closing(sqlite3.connect(filled)) as db:
-            db.execute(change)
-            db.commit()
+        changed(filled, change)
         with (
             closing(Store(into)) as store,
             pytest.raises(memohop.DataError, match=r"filled.sqlite cannot be read .* is damaged"),
@@ -216,85 +338,8 @@ class TestDamage:
     )
     def test_what_0_1_0_wrote_must_be_possible(self, change, filled, tmp_path):
         as_version_0_1_0(filled)
-        with closing(sqlite3.connect(filled)) as db:
-            db.execute(f"UPDATE runs SET {change} WHERE rowid = 2")
-            db.commit()
+        changed(filled, f"UPDATE runs SET {change} WHERE rowid = 2")
         with closing(Store(tmp_path / "into.sqlite")) as store:
             with pytest.raises(memohop.DataError, match="is damaged"):
                 store.merge(filled)
             assert store.cells() == {}
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory, run):
-    """A store of two cells, what it holds, and what merging it gives."""
-    folder = tmp_path_factory.mktemp("small")
-    file = folder / "small.toml"
-    file.write_text(
-        """
-title = ""
-expected = ""
-time = ""
-datasets = ["csbm"]
-models = ["mlp", "gcn"]
-protocols.paper.every = { data = { splits = 1 }, epochs = 6 }
-protocols.paper.rows = { mlp = {}, gcn = {} }
-""",
-        encoding="utf-8",
-    )
-    experiment, path = Experiment(str(file)), folder / "small.sqlite"
-    with closing(Store(path)) as store:
-        run(list(experiment.cells()), store)
-        cells, results = store.cells(), export(store, experiment)[0]
-    empty = folder / "empty.sqlite"
-    Store(empty).close()
-    return experiment, path, cells, results, empty
-
-
-@pytest.mark.fuzz
-@given(data=st.data())
-def test_a_damaged_store_gives_what_was_written_or_an_error(small, data):
-    experiment, path, cells, results, empty = small
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 3), label="changes")):
-        offset = data.draw(st.integers(0, len(content) - 1), label="offset")
-        content[offset] ^= data.draw(st.integers(1, 255), label="bits")
-    length = data.draw(st.sampled_from([len(content)] * 4 + [len(content) // 2, 100]))
-    damaged, into = path.with_name("damaged.sqlite"), path.with_name("into.sqlite")
-    damaged.write_bytes(content[:length])
-    before = damaged.read_bytes()
-
-    def tried(function):
-        try:
-            return function()
-        except memohop.errors.MemohopError:
-            return None
-
-    def show():
-        with closing(Store(damaged, read_only=True)) as store:
-            return store.cells()
-
-    def exported():
-        with closing(Store(damaged, read_only=True)) as store:
-            return export(store, experiment)[0]
-
-    assert tried(show) in (None, cells)
-    assert tried(exported) in (None, results)
-    assert damaged.read_bytes() == before
-    shutil.copy(empty, into)
-    with closing(Store(into)) as store:
-        merged = tried(lambda: store.merge(damaged))
-        assert merged in (None, (len(results.rows), len(cells)))
-        assert store.cells() == ({} if merged is None else cells)
-        if merged is not None:
-            assert export(store, experiment)[0] == results
-
-    def plan():
-        with closing(Store(damaged)) as store:
-            tally = Tally()
-            _plan(list(experiment.cells()), store, False, tally)
-            return tally.there
-
-    assert tried(plan) in (None, len(cells))
-    for ending in ("-wal", "-shm", "-journal"):
-        damaged.with_name(damaged.name + ending).unlink(missing_ok=True)

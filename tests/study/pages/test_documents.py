@@ -1,4 +1,4 @@
-"""The documents tell of the fair table what its command prints."""
+"""The tables and figures in the documents are what the commands print."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from study.cli import main
 
 ROOT = Path(__file__).parents[3]
-MARKS = re.compile(r"<!-- python -m study (table fair[^>]*) -->\n(.*?)\n<!-- end -->", flags=re.S)
+MARKS = re.compile(r"<!-- python -m study (table [^>]*) -->\n(.*?)\n<!-- end -->", flags=re.S)
 DOCUMENTS = ["README.md", "docs/benchmarks/findings.md", "docs/benchmarks/index.md"]
 MINUS = "\N{MINUS SIGN}"
 NUMBER = rf"([+{MINUS}-]?[\d,]+(?:\.\d+)?)"

@@ -1,0 +1,149 @@
+"""The second claim, against the tests written out, on made-up scores and on those measured."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from study.cli import main
+from study.paper.homophilous import GRAPHS, OTHERS, comparable_on, leads
+from study.paper.table1 import table1
+from study.runs.measured import measured
+from study.runs.results import Results, Row, Source
+from study.statistics.comparison import TEST_TO_TRAIN, non_inferiority_test
+
+NOISE = np.array([-2, 2, -1, 1, -3, 3, 0, 0, -1, 1]) / 4
+
+
+def made_up(levels, graphs=GRAPHS):
+    """Results in which each model has the same noise on its splits around a level, in percent."""
+    rows = []
+    for seed, graph in enumerate(graphs):
+        rng = np.random.default_rng(seed)
+        rows += [
+            Row(
+                "paper", graph, model, {}, {}, split, 0, 0.5, float(level + one) / 100, 0, 9, 0.5, 0
+            )
+            for model, level in levels.items()
+            for split, one in enumerate(rng.permutation(NOISE))
+        ]
+    return Results("table1", (Source(versions={}, device="none"),), tuple(rows))
+
+
+def found(levels, **more):
+    (table,) = table1(measured(made_up(levels, **more)))
+    return leads(table)
+
+
+def level(**of):
+    return {f"{b}{o}": 80 + of.get(o.strip("+") or "plain", 0)
+            for b in ("gcn", "gat") for o in (*OTHERS, "+mmp")}  # fmt: skip
+
+
+def by_hand(differences, margin):
+    """Both p-values of the corrected t-test, in the words of Nadeau and Bengio."""
+    n, mean, var = len(differences), np.mean(differences), np.var(differences, ddof=1)
+    error = np.sqrt((1 / n + TEST_TO_TRAIN) * var)
+    return 2 * stats.t.cdf(-abs(mean) / error, n - 1), stats.t.cdf(-(mean + margin) / error, n - 1)
+
+
+def step_by_step(p):
+    order = sorted(range(len(p)), key=p.__getitem__)
+    adjusted = {key: min(1, (len(p) - place) * p[key]) for place, key in enumerate(order)}
+    return [max(adjusted[o] for o in order[: order.index(key) + 1]) for key in range(len(p))]
+
+
+def test_it_is_comparable_when_it_is_shown_not_to_be_a_point_behind():
+    assert comparable_on(found(level(mmp=3, jk=3, de=5))) == []  # two points behind +de
+    ahead = found(level(mmp=3))
+    assert {one.verdict for one in ahead.values()} == {"comparable"}
+    assert comparable_on(ahead) == list(GRAPHS)
+
+
+def test_behind_by_less_than_can_be_seen_is_neither():
+    one = found(level(mmp=-0.8))["cora", "gcn", ""]
+    assert one.verdict == "open"
+    assert one.points == pytest.approx(-0.8)
+
+
+def test_behind_is_behind():
+    assert {one.verdict for one in found(level(mmp=-4)).values()} == {"behind"}
+
+
+def test_other_models_of_the_table_change_nothing():
+    own = level(mmp=-1.6)
+    others = {f"other{number}": 80.0 for number in range(9)}
+    few, many = found(own), found(own | others)
+    assert {key: one.verdict for key, one in few.items()} == {
+        key: one.verdict for key, one in many.items()
+    }
+    (table,) = table1(measured(made_up(own)))
+    raw = [np.subtract(table.column("cora")["gcn+mmp"], table.column("cora")["gcn" + other])
+           for other in OTHERS]  # fmt: skip
+    p, p_comparable = zip(*(by_hand(one, 1.0) for one in raw), strict=True)
+    told = [few["cora", "gcn", other] for other in OTHERS]
+    assert [one.p for one in told] == pytest.approx(step_by_step(p), abs=1e-12)
+    assert [one.p_comparable for one in told] == pytest.approx(
+        step_by_step(p_comparable), abs=1e-12
+    )
+
+
+def test_the_same_difference_everywhere():
+    assert non_inferiority_test([-1.0] * 5, margin=1.0) == 1.0
+    assert non_inferiority_test([-0.9] * 5, margin=1.0) == 0.0
+
+
+def test_what_was_measured_is_judged_by_its_own_three_comparisons():
+    """Computed again from the scores, without the library's statistics."""
+    behind, comparable = [], set()
+    for table in table1(measured(Results.load("table1"))):
+        for graph in GRAPHS:
+            scores = table.column(graph)
+            for backbone in ("gcn", "gat"):
+                raw = [np.subtract(scores[f"{backbone}+mmp"], scores[backbone + o]) for o in OTHERS]
+                p, p_comparable = zip(*(by_hand(one, 1.0) for one in raw), strict=True)
+                kept = [one < 0.05 for one in step_by_step(p_comparable)]
+                if all(kept):
+                    comparable.add((table.protocol, graph, backbone))
+                behind += [
+                    (table.protocol, graph, backbone + other, round(value, 3))
+                    for other, value, one, fine in zip(
+                        OTHERS, step_by_step(p), raw, kept, strict=True
+                    )
+                    if value < 0.05 and one.mean() < 0 and not fine
+                ]
+        own = leads(table)
+        assert comparable_on(own) == [
+            graph
+            for graph in GRAPHS
+            if {(table.protocol, graph, b) for b in ("gcn", "gat")} <= comparable
+        ]
+        told = [
+            (table.protocol, graph, backbone + other, round(one.p, 3))
+            for (graph, backbone, other), one in own.items()
+            if one.verdict == "behind"
+        ]
+        assert told == [one for one in behind if one[0] == table.protocol]
+    assert [one[:3] for one in behind] == [
+        ("paper", "citeseer", "gcn"),
+        ("paper", "citeseer", "gcn+de"),
+        ("paper", "cora", "gat+jk"),
+    ]
+
+
+def test_the_command(tmp_path, capsys):
+    path = tmp_path / "table1.json"
+    made_up(level(mmp=3)).save(path)
+    assert main(["table", "claim2", "--results", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("**Holds**: under paper on citeseer, pubmed, cora.\n")
+    assert "| cora     | +3.0 comparable" in out
+    made_up(level(mmp=-4), graphs=("cora",)).save(path)
+    assert main(["table", "claim2", "--results", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("**Does not hold**: under paper on none.\n")
+    assert "-4.0 behind (p 0.0" in out
+    made_up({"gcn": 80}).save(path)
+    assert main(["table", "claim2", "--results", str(path)]) == 2
+    assert "pass those of table1" in capsys.readouterr().err
+    assert main(["table", "claim2", "--format", "csv"]) == 2
+    assert "--format csv is for table1" in capsys.readouterr().err
