@@ -28,7 +28,7 @@ from memohop.allocator import keep_freed_ram
 from memohop.jobs.execute import load_data, populations
 from memohop.nn._backends import table
 from memohop.own.candidates.spaces import SPACES
-from memohop.training.capture import CapturedStep
+from memohop.training.device import CapturedStep
 from memohop.training.member import Member
 from memohop.training.population import Population
 from memohop.training.rules import DEFAULT_RULES, Rules

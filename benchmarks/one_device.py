@@ -33,7 +33,7 @@ import torch
 from memohop.networks import build
 from memohop.nn import Graph
 from memohop.nn._ops.pattern import Pattern
-from memohop.training.capture import captured
+from memohop.training.device import captured
 from memohop.training.member import Member
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification

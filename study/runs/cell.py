@@ -8,8 +8,7 @@ from functools import cached_property
 from itertools import product
 
 from memohop.data.datasets.registry import describe
-from memohop.jobs.run import Recipe, Run, combinations
-from memohop.jobs.settings import Scalar, Settings, digest
+from memohop.jobs.run import Recipe, Run, Scalar, Settings, combinations, digest
 
 
 @dataclass(frozen=True)

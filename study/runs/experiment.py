@@ -33,8 +33,7 @@ import msgspec
 
 from memohop.data.datasets.registry import describe
 from memohop.errors import UsageError, check_distinct, unknown_name
-from memohop.jobs.run import combinations
-from memohop.jobs.settings import Scalar, Settings
+from memohop.jobs.run import Scalar, Settings, combinations
 from study import EXPERIMENTS
 from study.runs.cell import Cell
 from study.runs.experiment_file import Rows, Search, blamed, read_experiment

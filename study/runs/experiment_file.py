@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from memohop.errors import DataError, UsageError, check_distinct
-from memohop.jobs.settings import Scalar
+from memohop.jobs.run import Scalar
 from study.runs.halving import Halving
 from study.runs.space import Space
 

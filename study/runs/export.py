@@ -9,7 +9,7 @@ from operator import le
 import msgspec
 
 from memohop.errors import UsageError
-from memohop.jobs.settings import Scalar, digest
+from memohop.jobs.run import Scalar, digest
 from study.runs.cell import Cell
 from study.runs.experiment import Experiment
 from study.runs.halving import RUNG, Halving, RungCell

@@ -8,8 +8,7 @@ from itertools import chain
 
 from memohop.errors import UsageError
 from memohop.jobs.execute import populations
-from memohop.jobs.run import Run
-from memohop.jobs.settings import digest
+from memohop.jobs.run import Run, digest
 from memohop.training import MemberResult
 from study.runs.experiment import Experiment
 from study.runs.export import name_of

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from memohop.errors import UsageError
-from memohop.jobs.settings import Scalar
+from memohop.jobs.run import Scalar
 from memohop.training.numbers import NUMBERS
 
 _DIGITS = 3  # of a number that is drawn, so that it can be read and typed

@@ -19,8 +19,7 @@ from typing import Any
 import msgspec
 
 from memohop.errors import UsageError
-from memohop.jobs.run import Run
-from memohop.jobs.settings import digest
+from memohop.jobs.run import Run, digest
 from memohop.training import MemberResult
 from study.runs.cell import Cell
 from study.runs.database import (

@@ -21,8 +21,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from memohop.jobs.run import Run
-from memohop.jobs.settings import Scalar, digest
+from memohop.jobs.run import Run, Scalar, digest
 from memohop.training import MemberResult
 from study.runs.cell import Cell
 from study.runs.results import NO_SCORE, Count, Score, Source

@@ -13,8 +13,7 @@ import msgspec
 from memohop.errors import UsageError
 from memohop.jobs.execute import populations
 from memohop.jobs.executor import Executor, Lost, here
-from memohop.jobs.run import Recipe, Run
-from memohop.jobs.settings import Settings
+from memohop.jobs.run import Recipe, Run, Settings
 from memohop.training import MemberResult
 from memohop.training.numbers import NUMBERS
 from study.runs.cell import Cell

@@ -19,8 +19,7 @@ from memohop.data.synthetic import csbm
 from memohop.nn import Graph
 from memohop.nn._ops.fixed_matrix import fixed_product
 from memohop.pyg import Data
-from memohop.training.capture import captured
-from memohop.training.device import traits_of
+from memohop.training.device import captured, traits_of
 from memohop.training.member import Member
 from memohop.training.population import Population
 from memohop.training.room import peak_bytes

@@ -8,7 +8,7 @@ import pytest
 import memohop
 from memohop.cli import main
 from memohop.jobs.execute import load_data
-from memohop.jobs.settings import Settings
+from memohop.jobs.run import Settings
 
 pytest.importorskip("duckdb")
 

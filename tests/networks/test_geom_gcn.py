@@ -10,8 +10,7 @@ from memohop.data.datasets.fetch import known_digests
 from memohop.data.datasets.latent import LatentNeighbours, computed, published_file
 from memohop.data.noise import add_noise
 from memohop.jobs.execute import execute
-from memohop.jobs.run import Recipe, Run
-from memohop.jobs.settings import Settings
+from memohop.jobs.run import Recipe, Run, Settings
 from memohop.nn import SparseFeatures, epoch_key, randomness
 from memohop.nn._backends import table
 from numerics import assert_same_sums, generator

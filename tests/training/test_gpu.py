@@ -8,7 +8,7 @@ import torch
 
 import memohop
 from memohop import Member, train
-from memohop.training.capture import CapturedStep, EagerWarning
+from memohop.training.device import CapturedStep, EagerWarning
 from numerics import generator, seeded
 
 if not torch.cuda.is_available():

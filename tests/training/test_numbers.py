@@ -4,8 +4,7 @@ import inspect
 
 import memohop
 from memohop.cli.train import train
-from memohop.jobs.run import Recipe
-from memohop.jobs.settings import Settings
+from memohop.jobs.run import Recipe, Settings
 from memohop.own.candidates.spaces import SPACES
 from memohop.training.numbers import NUMBERS, RATES
 

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 import memohop
-from memohop.jobs.run import Recipe
-from memohop.jobs.settings import Settings
+from memohop.jobs.run import Recipe, Settings
 from memohop.networks.registry import entry
 from memohop.nn import Dropout
 from memohop.training.metrics import METRICS

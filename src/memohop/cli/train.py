@@ -35,7 +35,7 @@ _Dataset = Annotated[
 ]
 
 _Base = tuple[str, Any, dict[str, list[Any]]]
-"""The name of a protocol, its :class:`~memohop.jobs.settings.Settings`, and its search."""
+"""The name of a protocol, its :class:`~memohop.jobs.run.Settings`, and its search."""
 
 _EXAMPLES = """Examples:
   memohop train texas --model gcn+mmp --lam 0,0.1,0.2
@@ -145,8 +145,7 @@ def train(
 
     from memohop.data.datasets.fetch import locate
     from memohop.jobs.execute import execute, load_data
-    from memohop.jobs.run import Recipe, Run, combinations
-    from memohop.jobs.settings import Settings
+    from memohop.jobs.run import Recipe, Run, Settings, combinations
     from memohop.networks.registry import entry
     from memohop.report.terminal import output_console, progress_bar, settings_table
     from memohop.report.training import TrainingReport, by_setting

@@ -14,8 +14,7 @@ import msgspec
 from memohop.data.datasets.load import load
 from memohop.data.datasets.registry import is_folder
 from memohop.data.noise import add_noise
-from memohop.jobs.run import Run
-from memohop.jobs.settings import Settings
+from memohop.jobs.run import Run, Settings
 from memohop.jobs.train import train
 from memohop.pyg import Data
 from memohop.training import MemberResult

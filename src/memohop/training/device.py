@@ -1,12 +1,22 @@
-"""What a device is good at. The trainer asks here, and nowhere else, whether it runs on a GPU."""
+"""What a device is good at: the trainer asks here, and nowhere else, whether it runs on a GPU.
+
+On a GPU a whole step is captured once and replayed without launch overhead, and products round each
+member alike in any population.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from memohop.errors import UsageError
+from memohop.nn._backends.table import serve
 
 
 @dataclass(frozen=True)
@@ -61,3 +71,113 @@ def find_device(name: torch.device | str) -> torch.device:
     if traits_of(device).is_separate and not torch.cuda.is_available():
         raise UsageError(f"device={name!s}, but PyTorch sees no GPU here: use device='cpu'")
     return device
+
+
+_WARM_UP = 1  # steps before the capture, in which kernels are compiled and libraries set up
+
+
+class EagerWarning(UserWarning):
+    """A step could not be captured and runs eagerly instead, which is slower."""
+
+
+def captured(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """The step as a :class:`CapturedStep`, where the device can capture."""
+    return CapturedStep(step) if traits_of(device).captures else step
+
+
+def waiter(device: torch.device) -> Callable[[], None]:
+    """A function that waits for the device; the core is free for other processes meanwhile."""
+    if not traits_of(device).captures:
+        return lambda: None
+    event = torch.cuda.Event(blocking=True)
+
+    def wait() -> None:
+        event.record()
+        event.synchronize()
+
+    return wait
+
+
+class CapturedStep:
+    """Calls a step; after the first call, replays its capture instead.
+
+    The step must work in place on tensors that are never reallocated, and must not read anything
+    back from the device. If the capture fails, the step continues to run eagerly.
+
+    Args:
+        step: the function.
+    """
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        self._step, self._calls = step, 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._stream = torch.cuda.Stream()
+
+    def __call__(self) -> None:
+        """Run one step."""
+        self._calls += 1
+        if self._calls == _WARM_UP + 1:
+            self._graph = self._capture()
+        if self._graph is not None:
+            self._graph.replay()
+        elif self._calls <= _WARM_UP:  # off the default stream, which a capture requires
+            self._stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self._stream):
+                self._step()
+            torch.cuda.current_stream().wait_stream(self._stream)
+        else:
+            self._step()
+
+    def _capture(self) -> torch.cuda.CUDAGraph | None:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self._step()
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[0]
+            warnings.warn(
+                f"the step could not be captured and runs eagerly ({reason})",
+                EagerWarning,
+                stacklevel=3,
+            )
+            return None
+        return graph
+
+
+class _Invariant(TorchDispatchMode):
+    """Sends the batched matrix products of ``vmap`` to a kernel of ours.
+
+    Intercepting every operation costs some host time, but only once for a captured step.
+
+    Args:
+        alone: whether products of a member without ``vmap`` go there too: over a long sum of
+            bfloat16 the library's product is less exact.
+    """
+
+    def __init__(self, alone: bool) -> None:
+        super().__init__()
+        self._alone = alone
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func is torch.ops.aten.bmm.default:
+            func = serve("batched_product", args[0]) or func
+        elif self._alone and func is torch.ops.aten.mm.default:
+            kernel = serve("batched_product", args[0])
+            if kernel is not None:
+                return kernel(args[0][None], args[1][None])[0]
+        return func(*args, **(kwargs or {}))
+
+
+def invariant_products(device: torch.device, *, alone: bool = False) -> AbstractContextManager[Any]:
+    """Within it a member's products do not depend on the size of its population.
+
+    Args:
+        device: the device of the products.
+        alone: whether the member is computed without ``vmap``.
+    """
+    kernel = serve("batched_product", torch.empty(0, device=device))
+    return nullcontext() if kernel is None else _Invariant(alone)

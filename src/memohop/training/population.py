@@ -20,13 +20,11 @@ from torch.utils._pytree import tree_map
 from memohop.networks import NodeModel
 from memohop.nn import Dropout, FeatureLinear, epoch_key, randomness
 from memohop.training.cross_fit import CrossFit
-from memohop.training.device import traits_of
-from memohop.training.invariant import invariant_products
+from memohop.training.device import invariant_products, traits_of
 from memohop.training.member import Member, MemberResult
 from memohop.training.numbers import RATES
-from memohop.training.optimiser import OPTIMISERS
+from memohop.training.optimiser import OPTIMISERS, Schedule
 from memohop.training.rules import DEFAULT_RULES, Rules
-from memohop.training.schedule import Schedule
 from memohop.training.task import Task
 from memohop.training.thrift import NO_THRIFT, Thrift
 from memohop.training.watch import Watch

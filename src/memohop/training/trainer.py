@@ -20,8 +20,7 @@ from memohop.data.check import check
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.out_of_memory import is_out_of_memory, reporting_out_of_memory
-from memohop.training.capture import captured, waiter
-from memohop.training.device import find_device, traits_of
+from memohop.training.device import captured, find_device, traits_of, waiter
 from memohop.training.member import Member, MemberResult
 from memohop.training.objective import Objective
 from memohop.training.plan import members_at_once

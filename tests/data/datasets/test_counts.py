@@ -13,8 +13,7 @@ from memohop.data.datasets import fetch, registry
 from memohop.data.datasets.fetch import ENVIRONMENT, address
 from memohop.data.datasets.load import load
 from memohop.errors import DataError
-from memohop.jobs.run import Recipe
-from memohop.jobs.settings import Settings
+from memohop.jobs.run import Recipe, Settings
 
 PATH = "platonov/questions.npz"
 PARTS = np.array([[0, 0, 1, 2, 0, 0, 1, 2], [2, 1, 0, 0, 0, 0, 1, 2]])  # of two splits

@@ -9,8 +9,7 @@ import torch
 
 import memohop
 from memohop.errors import DataError
-from memohop.jobs.run import Recipe
-from memohop.jobs.settings import Settings
+from memohop.jobs.run import Recipe, Settings
 from study.paper.gates import Gates, by_homophily, local_homophily, measure_gates
 from study.runs.results import Source
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import memohop
 from memohop.errors import MemohopError
-from memohop.jobs.run import Recipe, Run
-from memohop.jobs.settings import Settings
+from memohop.jobs.run import Recipe, Run, Settings
 from memohop.networks import build
 from memohop.training import Rules
 from study import EXPERIMENTS

@@ -17,7 +17,7 @@ from memohop.nn._backends.triton.dense_kernels import batched_product
 from memohop.nn._ops.fixed_matrix import fixed_product
 from memohop.nn._ops.masks import scaled_keep_mask
 from memohop.nn.randomness import Draw, place_words
-from memohop.training.invariant import invariant_products
+from memohop.training.device import invariant_products
 
 MEMBERS, NODES, WORDS, WIDTH = 5, 37, 23, 12
 
