@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.prepared.arrays import map_array
-from memohop.data.prepared.folder import MANIFEST, Manifest, check_files, read_manifest
+from memohop.data.prepared.checking import check_prepared
+from memohop.data.prepared.folder import MANIFEST, Manifest, read_manifest
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.feature_matrix import Matrix
 from memohop.data.tables.labels import Class, Labels, Task
@@ -242,7 +243,7 @@ def open_prepared(folder: str | os.PathLike[str], *, check: bool = True) -> Prep
     """
     path = Path(folder).expanduser()
     manifest = read_manifest(path)
-    check_files(path, manifest, digests=check)
+    check_prepared(path, manifest, contents=check)
     return Prepared(path, manifest)
 
 
