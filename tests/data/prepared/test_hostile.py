@@ -126,10 +126,10 @@ def swapped(array):
 
 
 WRONG = [
-    ("weighted", "out-indices", at(5, -1), "row 5 holds -1"),
-    ("weighted", "out-indices", at(5, 10**9), "row 5 holds 1000000000"),
+    ("weighted", "out-indices", at(5, -1), "entry 5 is -1"),
+    ("weighted", "out-indices", at(5, 10**9), "entry 5 is 1000000000"),
     ("weighted", "in-indices", at(-1, NODES), "which is not from 0 to 39"),
-    ("sparse", "features-indices", at(3, 10**6), "row 3 holds 1000000"),
+    ("sparse", "features-indices", at(3, 10**6), "entry 3 is 1000000"),
     ("sparse", "features-indices", swapped, "row 0 are not in ascending order"),
     ("weighted", "out-indices", swapped, "row 0 are not in ascending order"),
     ("weighted", "out-indptr", at(3, -5), "row 2 ends before it begins"),
@@ -137,20 +137,21 @@ WRONG = [
     ("weighted", "in-indptr", at(0, 1), "rows go from 1 to"),
     ("sparse", "out-indptr", at(-1, 10**12), "rows go from 0 to 1000000000000"),
     ("sparse", "features-indptr", at(7, 0), "row 6 ends before it begins"),
-    ("weighted", "out-weights", at(4, np.inf), "row 4 holds inf"),
-    ("weighted", "out-weights", at(4, np.nan), "row 4 holds nan"),
-    ("weighted", "in-weights", at(4, -1), "row 4 holds -1"),
-    ("weighted", "features", at((7, 1), np.inf), "row 7 holds inf"),
-    ("sparse", "features-data", at(7, np.nan), "row 7 holds nan"),
-    ("weighted", "labels", at(3, -9), "row 3 holds -9, which is not from -1 to 2"),
-    ("weighted", "labels", at(3, 3), "row 3 holds 3"),
-    ("numbers", "labels", at(3, np.inf), "row 3 holds inf"),
-    ("weighted", "groups", at(2, NODES), "row 2 holds 40"),
-    ("weighted", "groups", at(2, -1), "row 2 holds -1"),
+    ("weighted", "out-weights", at(4, np.inf), "entry 4 is inf"),
+    ("weighted", "out-weights", at(4, np.nan), "entry 4 is nan"),
+    ("weighted", "in-weights", at(4, -1), "entry 4 is -1"),
+    ("weighted", "features", at((7, 1), np.inf), "entry 7, 1 is inf"),
+    ("weighted", "features", at((7, 1), 3e38), "which is not from -10.0 to 10.0"),
+    ("sparse", "features-data", at(7, np.nan), "entry 7 is nan"),
+    ("weighted", "labels", at(3, -9), "entry 3 is -9, which is not from -1 to 2"),
+    ("weighted", "labels", at(3, 3), "entry 3 is 3"),
+    ("numbers", "labels", at(3, np.inf), "entry 3 is inf"),
+    ("weighted", "groups", at(2, NODES), "entry 2 is 40"),
+    ("weighted", "groups", at(2, -1), "entry 2 is -1"),
     ("weighted", "sets", lambda sets: sets | True, "row 0 is in two sets"),
     ("weighted", "sets", lambda sets: np.roll(sets, 1, axis=0), "has no label"),
     ("weighted", "sets", lambda sets: sets & False, "no node is for training"),
-    ("weighted", "sets", lambda sets: (sets * np.uint8(7)).view(bool), "row 1 holds 7"),
+    ("weighted", "sets", lambda sets: (sets * np.uint8(7)).view(bool), "entry 1, . is 7"),
     ("weighted", "features", lambda x: x[:25], r"no array of type float32 and shape \[40, "),
     ("weighted", "features", lambda x: x.astype(np.float64), "no array of type float32"),
     ("weighted", "features", np.asfortranarray, "no array of type float32"),
@@ -252,7 +253,7 @@ def test_what_the_commands_say(folders, tmp_path, capsys):
     for command in (["predict", folder, folder, "-o", output], ["audit", folder], ["fit", folder]):
         assert main(command) == 1
         (said,) = capsys.readouterr().err.strip().splitlines()
-        assert "row 5 holds -1" in said
+        assert "entry 5 is -1" in said
 
 
 @pytest.mark.parametrize("kind", KINDS)

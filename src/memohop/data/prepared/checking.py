@@ -26,6 +26,7 @@ from memohop.data.prepared.folder import (
     refused,
 )
 from memohop.data.prepared.rows import MOST_NODES
+from memohop.data.tables.column_kinds import CLIP
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import UsageError, check_distinct
 
@@ -102,7 +103,7 @@ class _Expected(NamedTuple):
 def _expected(manifest: Manifest, read: Callable[[str], NDArray[Any]]) -> Iterator[_Expected]:
     """The arrays that belong to a description; the bounds of rows come before what is in them."""
     nodes, files = manifest.nodes, manifest.files
-    finite = partial(_check_values, *_ends(np.float32))
+    encoded = partial(_check_values, -CLIP, CLIP)
 
     def rows(name: str, stored: int, width: int) -> Iterator[_Expected]:
         bounds = f"{name}-indptr"
@@ -113,17 +114,18 @@ def _expected(manifest: Manifest, read: Callable[[str], NDArray[Any]]) -> Iterat
     for way in ("out", "in") if manifest.directed else ("out",):
         yield from rows(way, manifest.arcs, nodes)
         if f"{way}-weights" in files:
-            from_0 = partial(_check_values, 0, _ends(np.float32)[1])
-            yield _Expected(f"{way}-weights", np.float32, (manifest.arcs,), from_0)
+            finite = partial(_check_values, 0, float(np.finfo(np.float32).max))
+            yield _Expected(f"{way}-weights", np.float32, (manifest.arcs,), finite)
     if manifest.sparse:
         stored = values_in(files["features-data"].size, np.float32)
         yield from rows("features", stored, manifest.features)
-        yield _Expected("features-data", np.float32, (stored,), finite)
+        yield _Expected("features-data", np.float32, (stored,), encoded)
     else:
-        yield _Expected("features", np.float32, (nodes, manifest.features), finite)
+        yield _Expected("features", np.float32, (nodes, manifest.features), encoded)
     if manifest.task == "numbers":
-        check = partial(_check_values, *_ends(np.float64), optional=True)
-        yield _Expected("labels", np.float64, (nodes,), check)
+        most = float(np.finfo(np.float64).max)
+        finite = partial(_check_values, -most, most, optional=True)
+        yield _Expected("labels", np.float64, (nodes,), finite)
     else:
         of_classes = partial(_check_values, -1, len(manifest.classes) - 1)
         yield _Expected("labels", np.int64, (nodes,), of_classes)
@@ -135,15 +137,10 @@ def _expected(manifest: Manifest, read: Callable[[str], NDArray[Any]]) -> Iterat
         )
 
 
-def _ends(kind: type[np.floating[Any]]) -> tuple[float, float]:
-    """The least and the greatest number of a type that are finite."""
-    return float(np.finfo(kind).min), float(np.finfo(kind).max)
-
-
 def _check_values(
     least: float, most: float, values: NDArray[Any], *, optional: bool = False, start: int = 0
 ) -> None:
-    """Refuse values outside a range, or NaN; rows are counted from ``start`` in the message."""
+    """Refuse values outside a range, or NaN unless optional; the first one is entry ``start``."""
     at_once = max(1, _CHUNK // max(1, values[:1].size))
     for first in range(0, len(values), at_once):
         part = values[first : first + at_once]
@@ -151,9 +148,10 @@ def _check_values(
             part = np.where(np.isnan(part), 0, part)
         if part.size and not (least <= part.min() and part.max() <= most):  # NaN is neither
             wrong = ~((part >= least) & (part <= most))
-            place = tuple(np.argwhere(wrong)[0])
-            row = start + first + int(place[0])
-            raise UsageError(f"row {row} holds {part[place]}, which is not from {least} to {most}")
+            row, *column = np.argwhere(wrong)[0]
+            entry = ", ".join(map(str, (start + first + row, *column)))
+            value = part[(row, *column)]
+            raise UsageError(f"entry {entry} is {value}, which is not from {least} to {most}")
 
 
 def _check_bounds(stored: int, bounds: NDArray[np.int64]) -> None:

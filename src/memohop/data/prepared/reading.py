@@ -225,8 +225,9 @@ def open_prepared(folder: str | os.PathLike[str], *, check: bool = True) -> Prep
 
     Args:
         folder: The folder.
-        check: Whether to read all files and compare their SHA-256 with those recorded; otherwise
-            only their sizes are compared.
+        check: Whether to read all files, compare their SHA-256 with those recorded, and check
+            every value; otherwise only sizes and types are checked, and a wrong index may end the
+            process.
 
     Example:
         >>> import tempfile
