@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 
 from memohop import UsageError
 from memohop.own.candidates.tree_text import END, check_trees
+from memohop.own.candidates.trees import TreeFamily, Trees
+from memohop.own.saved import Saved, Sizes
+from tiny_problem import tiny_problem
 
 GOAL = {"objective": "multiclass", "num_class": 3}
 FEATURES = 5
@@ -194,6 +197,18 @@ def test_trees_that_would_mislead_lightgbm_are_refused(trees, change):
     assert text != trees
     with pytest.raises(UsageError):
         check_trees(text, GOAL)
+
+
+def test_a_saved_model_is_checked_before_lightgbm_reads_it():
+    kind, problem = TreeFamily("lightgbm", "columns"), tiny_problem()
+    (fits,) = kind.fit(problem, kind.first(problem)[:1], [0], keep=True)
+    part, sizes = fits[0].part, Sizes(3, 2, 60, False)
+    text = part.saved().text
+    found = Trees.from_saved(Saved({}, text=text), part.view, sizes)
+    assert (found.outputs(problem) == part.outputs(problem)).all()
+    hostile = with_its_sizes(text.replace("right_child=-2", "right_child=-1", 1))
+    with pytest.raises(UsageError, match="tree 0 is damaged"):
+        Trees.from_saved(Saved({}, text=hostile), part.view, sizes)
 
 
 def test_trees_for_something_else_are_refused(trees):
