@@ -226,7 +226,7 @@ def taken(name, **named):
         (lambda manifest: manifest.update(arcs="many"), "Expected `int`"),
         (lambda manifest: manifest.update(features=9), "do not make 9 features"),
         (lambda manifest: manifest.update(encoder={"columns": 3}), "Expected `array`"),
-        (lambda manifest: manifest.update(classes=["a", "a", "b"]), "has a twice"),
+        (lambda manifest: manifest.update(classes=["a", "a", "b"]), "it has classes="),
         (lambda manifest: manifest.update(classes=["a", 1, "b"]), "it has classes="),
         (lambda manifest: manifest.update(classes=[1, 10**30]), "it has classes=|out of range"),
         (lambda manifest: manifest.update(task="numbers"), "task='numbers'"),

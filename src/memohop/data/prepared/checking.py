@@ -28,7 +28,7 @@ from memohop.data.prepared.folder import (
 from memohop.data.prepared.rows import MOST_NODES
 from memohop.data.tables.column_kinds import CLIP
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.errors import UsageError, check_distinct
+from memohop.errors import UsageError
 
 _CHUNK = 1 << 22  # values that are looked at together
 _WHOLE = 2**63  # class names that are numbers are below this
@@ -73,9 +73,9 @@ def _check_manifest(manifest: Manifest) -> None:
     if manifest.features != len(encoder.feature_names):
         raise UsageError(f"its columns do not make {manifest.features} features")
     classes = manifest.classes
-    check_distinct("classes", classes)
     is_one_kind = len({type(name) for name in classes}) <= (manifest.task == "classes")
-    if not is_one_kind or any(isinstance(name, int) and abs(name) >= _WHOLE for name in classes):
+    are_whole = all(isinstance(name, str) or abs(name) < _WHOLE for name in classes)
+    if not is_one_kind or not are_whole or len(set(classes)) < len(classes):
         raise UsageError(f"it has classes={classes[:9]} and task={manifest.task!r}")
     msgspec.convert(manifest.options, _Reading)
     files = manifest.files
@@ -108,8 +108,12 @@ def _expected(manifest: Manifest, read: Callable[[str], NDArray[Any]]) -> Iterat
     def rows(name: str, stored: int, width: int) -> Iterator[_Expected]:
         bounds = f"{name}-indptr"
         yield _Expected(bounds, np.int64, (nodes + 1,), partial(_check_bounds, stored))
-        check = lambda places: _check_places(read(bounds), width, places)  # noqa: E731
-        yield _Expected(f"{name}-indices", np.int32, (stored,), check)
+        yield _Expected(
+            f"{name}-indices",
+            np.int32,
+            (stored,),
+            lambda places: _check_places(read(bounds), width, places),
+        )
 
     for way in ("out", "in") if manifest.directed else ("out",):
         yield from rows(way, manifest.arcs, nodes)
