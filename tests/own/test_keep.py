@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -249,18 +250,18 @@ def test_a_process_that_is_killed_leaves_the_older_model_or_the_newer(
     )
     newer.model_ = Ensemble((first, second))
     monkeypatch.setattr(keep, "record_card", lambda _: "# A node classifier\n")
-    seen, write = set(), files.write_whole
+    seen, move = set(), Path.replace
     for step in range(20):
         model = shutil.copytree(original, tmp_path / f"{step}")
         left = [step]
 
-        def dying(path, content, left=left):
+        def dying(path, target, left=left):
             if not left[0]:
                 raise Killed
             left[0] -= 1
-            write(path, content)
+            return move(path, target)
 
-        monkeypatch.setattr(files, "write_whole", dying)
+        monkeypatch.setattr(Path, "replace", dying)
         try:
             newer.save(model)
         except Killed:
@@ -268,7 +269,7 @@ def test_a_process_that_is_killed_leaves_the_older_model_or_the_newer(
         else:
             break
         finally:
-            monkeypatch.setattr(files, "write_whole", write)
+            monkeypatch.setattr(Path, "replace", move)
         seen.add(len(memohop.load_model(model).model_.components))
     assert seen == {len(PARTS)}  # model.json is written last
     assert len(memohop.load_model(model).model_.components) == 2

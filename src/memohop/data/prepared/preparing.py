@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,13 @@ import numpy as np
 from memohop.data.arguments import whole_number
 from memohop.data.prepared.arrays import write_array
 from memohop.data.prepared.columns import Fitted, fit_columns, known_types, write_features
-from memohop.data.prepared.folder import check_target, keep, known_input, working_folder
+from memohop.data.prepared.folder import (
+    MANIFEST,
+    check_target,
+    keep,
+    known_input,
+    working_folder,
+)
 from memohop.data.prepared.ids import IdDatabase, are_whole, import_duckdb
 from memohop.data.prepared.many_files import Files, find_files, open_files
 from memohop.data.prepared.reading import Prepared, is_prepared, open_prepared
@@ -24,7 +30,8 @@ from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
 from memohop.data.tables.own_graph import no_labels, read_sets
 from memohop.data.tables.roles import unused
-from memohop.errors import DataError, MemohopError
+from memohop.errors import DataError
+from memohop.folders import disk_errors
 from memohop.version import __version__
 
 _RAM = 4 * 2**30
@@ -121,8 +128,7 @@ def prepare(
         classes=classes,
     )
     whole_number("memory", memory, least=_LEAST_RAM)
-    home = Path(folder).expanduser()
-    check_target(home)
+    home = check_target(folder)
     node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
     inputs = [known_input(path) for path in (*node_files, *edge_files)]
     older = _usable(home)
@@ -130,7 +136,8 @@ def prepare(
         progress(f"{home} was made from these files, and is used again")
         return older
     roles = find_roles(open_files(node_files), open_files(edge_files), options)
-    with _disk_errors(home), working_folder(home) as work:
+    duckdb = import_duckdb()
+    with disk_errors(home, "graph", MANIFEST, duckdb.Error), working_folder(home) as work:
         described = _write(work, roles, options, memory, progress)
         progress("computing the digests")
         files = sorted([*work.glob("*.npy"), *work.glob("*.arrow")])
@@ -266,20 +273,3 @@ def _usable(folder: Path) -> Prepared | None:
         return open_prepared(folder)
     except DataError:
         return None
-
-
-@contextmanager
-def _disk_errors(folder: Path) -> Iterator[None]:
-    """What the disk refuses, and the database with it, as errors that say what to do."""
-    duckdb = import_duckdb()
-    try:
-        yield
-    except MemohopError:
-        raise
-    except (OSError, duckdb.Error) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        older = "the older graph is as it was" if is_prepared(folder) else "nothing was left behind"
-        raise DataError(
-            f"{folder} could not be written ({said.strip()}); {older}: make room there, or name "
-            "a folder on another disk"
-        ) from error
