@@ -93,7 +93,7 @@ class TestNumbersAsPeopleSpellThem:
         expected = (values - values.mean()) / values.std()
         np.testing.assert_allclose(graph.data.x[:, 0].numpy(), expected, rtol=1e-6)
         assert graph.encoder.feature_names == ["v"]
-        assert any("without its thousands separators or per cent sign" in n for n in graph.notes)
+        assert any("without thousands separators or a per cent sign" in n for n in graph.notes)
 
     @pytest.mark.parametrize(
         "cells",

@@ -189,7 +189,7 @@ def _write(
             *told,
             *notes,
         ],
-        "warnings": [*warnings, *labels.warnings],
+        "warnings": [*warnings, *labels.warnings, *fitted.warnings],
     }
 
 
