@@ -119,10 +119,11 @@ def surprise(
         if not len(others):
             return None
         what = "times" if isinstance(fitted, Number) and fitted.time else "numbers"
+        are_not = f"{'is' if len(others) == 1 else 'are'} not, and missing"
         return (
             f"column {name!r} is read as {what}: {len(others)} of {count(len(there), 'value')}, "
-            f"such as {others[0].as_py()!r}, {'is' if len(others) == 1 else 'are'} not, and missing "
-            f"(categorical=[{name!r}], --categorical {name} takes all as they are spelled)"
+            f"such as {others[0].as_py()!r}, {are_not} (categorical=[{name!r}], "
+            f"--categorical {name} takes all as they are spelled)"
         )
     look = None if isinstance(fitted, Flag) else look_of(there)
     if look is None:
