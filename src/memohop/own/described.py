@@ -105,6 +105,7 @@ def check_described(found: DescribedModel, *, numbers: bool) -> None:
     check_choice("metric", report.metric, metrics_for(regression=numbers))
     if list(report.class_sizes) != [str(name) for name in found.classes]:
         raise UsageError("the report has other classes")
+    check_choice("positive", report.positive, (0, 1))
     counts = (report.arcs, report.labelled, *report.class_sizes.values())
     if min(counts) < 0 or min(report.nodes, report.splits) < 1:
         raise UsageError("the report has counts that are too small")

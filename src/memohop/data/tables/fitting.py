@@ -128,7 +128,8 @@ def surprise(
     look = None if isinstance(fitted, Flag) else look_of(there)
     if look is None:
         return None
-    read = {Words: "read as words", Category: "read as a category"}.get(type(fitted), "left out")
+    read = "left out" if fitted is None else "read as a category"
+    read = "read as words" if isinstance(fitted, Words) else read
     alike, others = there.filter(look.fits), there.filter(pc.invert(look.fits))
     but = f", but not {others[0].as_py()!r}" if len(others) else ""
     remedy = look.remedy or f"numeric=[{name!r}], --numeric {name} reads them as such"

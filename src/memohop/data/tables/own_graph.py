@@ -111,7 +111,7 @@ def describe_nodes(
     table = table.drop_columns(list((roles or {}).values()))
     fitted = ColumnEncoder.fit(table, readings) if encoder is None else encoder
     x, notes = fitted.transform(table)
-    surprises = {}
+    surprises: dict[str, str] = {}
     if encoder is None:
         kinds = {column.name: column for column in fitted.columns}
         for name, column in zip(table.column_names, table.columns, strict=True):
