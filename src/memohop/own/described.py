@@ -25,7 +25,9 @@ Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Scalar: TypeAlias = bool | Whole | float | str | None
 Ids: TypeAlias = list[Whole | str]
 
-_READING = ("label", "id", "source", "target", "weight", "directed", "task")  # for later tables
+_READING = (  # for later tables
+    *("label", "id", "source", "target", "weight", "directed", "task", "encoding"),
+)
 _NOT_FINITE = ("nan", "inf", "-inf")  # JSON has no such numbers
 
 Positive = Annotated[float, Meta(gt=0)]

@@ -51,6 +51,7 @@ def prepare(
     numeric: Sequence[str] = (),
     text: Sequence[str] = (),
     drop: Sequence[str] = (),
+    encoding: str | None = None,
     encoder: ColumnEncoder | None = None,
     classes: Sequence[Class] | None = None,
     memory: int = _RAM,
@@ -83,6 +84,7 @@ def prepare(
         numeric: Columns to read as numbers.
         text: Columns to read as bags of words.
         drop: Columns to leave out.
+        encoding: How text files store letters, as for :func:`memohop.read_graph`.
         encoder: The encoder of an earlier graph, for a table with the same columns; ``split``,
             ``time_column`` and ``group`` are ignored then.
         classes: The classes of that earlier graph, to keep their numbers.
@@ -117,6 +119,7 @@ def prepare(
         numeric=numeric,
         text=text,
         drop=drop,
+        encoding=encoding,
         encoder=encoder,
         classes=classes,
     )
@@ -129,7 +132,8 @@ def prepare(
     if older and (older.manifest.inputs, older.manifest.options) == (inputs, options.plain()):
         progress(f"{home} was made from these files, and is used again")
         return older
-    roles = find_roles(open_files(node_files), open_files(edge_files), options)
+    opened = [open_files(paths, encoding) for paths in (node_files, edge_files)]
+    roles = find_roles(opened[0], opened[1], options)
     with _disk_errors(home), working_folder(home) as work:
         described = _write(work, roles, options, memory, progress)
         progress("computing the digests")
@@ -169,6 +173,7 @@ def _write(
     more = [name for name in roles.edges.columns if name not in (*roles.ends, roles.weight)]
     weighted = roles.weight is not None
     warnings += unused(more, "column", f"{roles.edges.name}: ", weighted=weighted)
+    warnings = [*roles.nodes.warnings, *roles.edges.warnings, *warnings]
     return {
         "nodes": count,
         "arcs": arcs.arcs,
