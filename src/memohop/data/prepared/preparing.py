@@ -22,6 +22,7 @@ from memohop.data.prepared.rows import MOST_NODES, ArcFiles, Sorted
 from memohop.data.tables.column_kinds import listed
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
+from memohop.data.tables.links import tell_unknown
 from memohop.data.tables.own_graph import no_labels, read_sets
 from memohop.data.tables.roles import unused
 from memohop.errors import DataError, MemohopError
@@ -250,16 +251,11 @@ def _arcs(
             files.add(begin[known], end[known], None if weight is None else weight[known])
     if not edges:
         raise DataError(f"{roles.edges.name} has column names and no rows; give at least one row")
-    warnings = []
+    warnings: list[str] = []
     if lost := edges - files.edges:
         named = database.unknown(roles.edges, roles.ends)
-        if not options.drop_unknown or lost == edges:
-            raise DataError(
-                f"{roles.edges.name}: {lost} of {edges} edges name a node that is not in the node "
-                f"table, such as {named}; correct the ids, or drop these edges "
-                "(drop_unknown=True, --drop-unknown)"
-            )
-        warnings.append(f"{lost} edge(s) dropped that name unknown nodes, such as {named}")
+        name, drop = roles.edges.name, options.drop_unknown
+        warnings = tell_unknown(name, lost, edges, named, drop_unknown=drop)
     return files.write(work, directed=options.directed), warnings
 
 

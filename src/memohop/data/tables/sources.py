@@ -170,6 +170,8 @@ def _text(path: Path, encoding: str | None) -> UnreadTable:
     names = headers[separator]
     if not names:
         raise DataError(f"{path} has no first line of column names; add one")
+    if any("\0" in name for name in names):  # UTF-16 without its mark, or no text
+        raise _complaint(path, "invalid UTF8", encoding)
     decimal_comma = separator == ";" and _COMMA.search(sample) and not _POINT.search(sample)
     # A row must fit in a block, and is longer than the names where these are short. Each block
     # becomes a piece of each column, which costs more than small numbers do.
