@@ -23,7 +23,7 @@ from memohop.own.candidates import networks
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.candidates.trees import TreeFamily
 from memohop.own.classifier import GraphClassifier
-from memohop.own.record import RarePositives
+from memohop.own.ranking import RarePositives
 from memohop.pyg import Data
 from memohop.report.fit_page import fit_page
 from tiny_problem import ring, tiny_problem
