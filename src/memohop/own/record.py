@@ -222,19 +222,26 @@ class FitRecord:
         )
 
     def _rows_and_kept(self) -> str:
-        """Why what was kept has another score than the row of the one kind that it consists of."""
-        text = ""
-        kept = {part.family for part in self.kept}
-        rows = [one for one in self.families if {one.family} == kept]
-        if rows and [(one.options, one.numbers) for one in rows] != [
-            (part.options, part.numbers) for part in self.kept
-        ]:
-            text = f"; the row of {rows[0].family} is its best setting by validation, and kept has "
-            text += "others, weighted by their loss"
+        """Why the row of a kind may have another score than what was kept of it, or a better."""
+        texts = [""]
+        if any(one.behind is not None and one.behind.mean < 0 for one in self.families):
+            texts.append(
+                "a kind with a negative value in the column behind did better than kept on the "
+                "test nodes, which had no say in the choice"
+            )
+        kept = [(part.family, part.options, part.numbers) for part in self.kept]
+        rows = [(one.family, one.options, one.numbers) for one in self.families]
+        if len({family for family, *_ in kept}) == 1 and (len(kept) > 1 or kept[0] not in rows):
+            texts.append(
+                f"the row of {kept[0][0]} is its best setting by validation score, and kept has "
+                "others, chosen together"
+            )
         if self.reclassified:
-            text += "; kept is calibrated, and the kinds are not, which changes the class of "
-            text += f"{self.reclassified} test node{'s' * (self.reclassified > 1)}"
-        return text
+            texts.append(
+                "kept is calibrated, and the kinds are not, which changes the class of "
+                f"{self.reclassified} test node{'s' * (self.reclassified > 1)}"
+            )
+        return "; ".join(texts)
 
     def rows(self) -> list[dict[str, Any]]:
         """Flat objects for JSON: the kept model, and each kind of model."""
@@ -283,15 +290,7 @@ def make_record(
 ) -> FitRecord:
     """Score the test nodes, once, and record the results of a search.
 
-    Args:
-        problem: The problem of the search.
-        families: The kinds of model, by id.
-        found: The search.
-        chosen: The choice by validation.
-        classes: The names of the classes; empty if numbers are predicted.
-        seconds: How long everything took.
-        notes: How tables were read.
-        named: Whether the user named the positive class.
+    ``named`` says that the user named the positive class.
     """
     masks, metric = problem.masks, problem.objective.metric
     test = np.flatnonzero(masks.test)

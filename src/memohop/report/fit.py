@@ -52,10 +52,11 @@ def rare_text(record: FitRecord) -> str:
         f"{precision:.0%} of the top {top:.0%}"
         for top, precision in zip(rare.tops, rare.precision, strict=True)
     )
+    share = f"{100 * rare.share:.2g}% of the labelled nodes"
     return (
-        f"To find {positive}, {rare.share:.1%} of the labelled nodes: of the test nodes by their "
-        f"probability, {tops} are {positive}; by the F1 score, call a node so from a probability "
-        f"of {rare.threshold:.3f} on."
+        f"To find {positive}, {share}: of the test nodes by their probability, {tops} are "
+        f"{positive}; by the F1 score, call a node so from a probability of {rare.threshold:.3f} "
+        "on."
     )
 
 
