@@ -36,7 +36,9 @@ def run(capsys, *arguments, code=0):
     return out, err
 
 
-COLUMN = "column 'größe' is read as numbers: 3 of 300 values, such as 'unklar', are not"
+COLUMN = (
+    "column 'größe' is read as numbers, with 3 of 300 values taken for missing, such as 'unklar'"
+)
 LABELS = "label 'kind': 30 cells with '?' taken for empty"
 LETTERS = "nodes.csv is not in UTF-8, and is read as Windows-1252"
 

@@ -61,7 +61,10 @@ class TestAFewWordsAmongNumbers:
         assert found.encoder.feature_names == expected.encoder.feature_names
         np.testing.assert_array_equal(found.x, expected.x)
         (told,) = (line for line in found.warnings if "'v'" in line)
-        assert f"is read as numbers: 4 of {ROWS} values, such as 'not measured', are not" in told
+        assert (
+            f"is read as numbers, with 4 of {ROWS} values taken for missing, such as 'not measured'"
+            in told
+        )
         assert "--categorical v" in told
         assert told in found.notes
         assert not any("'v'" in line for line in expected.warnings)
@@ -98,7 +101,9 @@ class TestAFewWordsAmongNumbers:
         cells = ["?" if n % 3 else str(n / 4) for n in range(ROWS)]
         graph = read_graph(*table_of(tmp_path, v=cells), label="kind")
         assert graph.encoder.feature_names == ["v", "v is missing"]
-        assert any(f"266 of {ROWS} values, such as '?', are not" in w for w in graph.warnings)
+        assert any(
+            f"266 of {ROWS} values taken for missing, such as '?'" in w for w in graph.warnings
+        )
 
 
 def told_of(values, reading=None):

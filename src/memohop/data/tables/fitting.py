@@ -119,11 +119,10 @@ def surprise(
         if not len(others):
             return None
         what = "times" if isinstance(fitted, Number) and fitted.time else "numbers"
-        are_not = f"{'is' if len(others) == 1 else 'are'} not, and missing"
         return (
-            f"column {name!r} is read as {what}: {len(others)} of {count(len(there), 'value')}, "
-            f"such as {others[0].as_py()!r}, {are_not} (categorical=[{name!r}], "
-            f"--categorical {name} takes all as they are spelled)"
+            f"column {name!r} is read as {what}, with {len(others)} of "
+            f"{count(len(there), 'value')} taken for missing, such as {others[0].as_py()!r} "
+            f"(categorical=[{name!r}], --categorical {name} takes all as they are spelled)"
         )
     look = None if isinstance(fitted, Flag) else look_of(there)
     if look is None:
