@@ -23,7 +23,7 @@ from memohop.own.candidates import networks
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.candidates.trees import TreeFamily
 from memohop.own.classifier import GraphClassifier
-from memohop.own.record import RarePositives
+from memohop.own.ranking import RarePositives
 from memohop.pyg import Data
 from memohop.report.fit_page import fit_page
 from tiny_problem import ring, tiny_problem
@@ -192,7 +192,7 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(fitted):
     assert "&lt;b&gt;spam" in page
     assert "<i>note" not in page
     assert "Node 20" in page
-    assert "The rare class" in page
+    assert "The class to find" in page
     assert "The gates of the networks with memory" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "<h2>Node" not in fit_page(explain_fit(fitted))

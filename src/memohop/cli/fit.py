@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from cyclopts import Parameter, Token
+from cyclopts import Parameter
 
 from memohop.cli.app import app, print_json, recommend_extras, remark, warnings_as_remarks
 from memohop.cli.options import (
@@ -20,6 +19,7 @@ from memohop.cli.options import (
     PreparedFolder,
     Reading,
     read_prepared,
+    split_names,
 )
 from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
@@ -32,20 +32,14 @@ else:
     MetricId = Literal[tuple(METRICS)]
 
 
-def _names(kind: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Names with commas between them, or given one by one."""
-    return tuple(name for token in tokens for name in token.value.split(","))
-
-
-Columns = Annotated[tuple[str, ...], Parameter(converter=_names, n_tokens=1)]
-_Models = Annotated[tuple[str, ...] | None, Parameter(converter=_names, n_tokens=1)]
+_Models = Annotated[tuple[str, ...] | None, Parameter(converter=split_names, n_tokens=1)]
 
 _SAVING = 0.2  # time to write the graph beside the model, relative to that of reading it
 
 _EXAMPLES = """Examples:
   memohop fit --nodes nodes.csv --edges edges.csv --label kind -o model
   memohop fit --nodes nodes.csv --edges edges.csv --label fraud --directed \\
-      --metric roc_auc --class-weight balanced --time 120 -o model
+      --positive yes --class-weight balanced --time 120 -o model
   memohop fit --nodes nodes.csv --edges edges.csv --label kind \\
       --models lightgbm+neighbours,gcn+mmp -o model
   memohop fit prepared -o model"""
@@ -63,16 +57,13 @@ def fit(
     split: str | None = None,
     time_column: str | None = None,
     group: str | None = None,
-    categorical: Columns = (),
-    numeric: Columns = (),
-    text: Columns = (),
-    drop: Columns = (),
     models: _Models = None,
     time: float = 300,
     trials: int | None = None,
     splits: int = 5,
     metric: MetricId | None = None,
     class_weight: Literal["balanced"] | None = None,
+    positive: str | None = None,
     ensemble: Annotated[bool, Parameter(negative="--no-ensemble")] = True,
     seed: int = 0,
     device: Device = "cpu",
@@ -99,17 +90,15 @@ def fit(
         split: The column of the node table that says train, val or test.
         time_column: The column with times, for a split by time: the latest nodes are for testing.
         group: The column with groups of nodes that no split tears apart.
-        categorical: Columns to read as categories, with commas.
-        numeric: Columns to read as numbers.
-        text: Columns to read as texts.
-        drop: Columns to leave out.
         models: The kinds of model to choose from, with commas; all by default.
         time: Seconds for everything, reading and saving included.
         trials: The most settings of each kind of model; as many as time allows by default.
         splits: How many splits of the labelled nodes; fewer where time is short and nodes are many.
         metric: What is to be high, or for errors low; by default accuracy, average_precision where
-            the second of two classes is rare, and r2 for numbers. roc_auc and average_precision
-            need two classes, of which the second is positive.
+            the positive one of two classes is rare, and r2 for numbers. roc_auc and
+            average_precision need two classes.
+        positive: The class to find, of two: the positive one of average_precision and of the
+            report on the top of the ranking. By default the second one, or the first if it is rare.
         class_weight: balanced for classes that count alike in training, whatever their size.
         ensemble: Keep several models together where that is better, or only the best one.
         seed: Decides splits, settings, weights and dropout.
@@ -124,7 +113,7 @@ def fit(
         raise UsageError(
             f"{lacking[0]} is missing: give --nodes, --edges and --label, or else a prepared folder"
         )
-    of_tables = (split, time_column, group, categorical, numeric, text, drop)
+    of_tables = (split, time_column, group)
     if graph is not None and (any((*tables.values(), *of_tables)) or reading != BY_DEFAULT):
         raise UsageError(f"{graph} was read when it was prepared; leave out the options of tables")
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
@@ -157,10 +146,6 @@ def fit(
             split=split,
             time_column=time_column,
             group=group,
-            categorical=categorical,
-            numeric=numeric,
-            text=text,
-            drop=drop,
         )
         columns = reading.columns(label, read)
     options: dict[str, Any] = {
@@ -176,14 +161,15 @@ def fit(
     }
     estimator: GraphEstimator
     if read.task == "classes":
-        estimator = GraphClassifier(class_weight=class_weight, **options)
+        estimator = GraphClassifier(class_weight=class_weight, positive=positive, **options)
     else:
         remark(
             f"column {columns['label']!r} holds numbers to predict; "
             "--task classes if they are classes"
         )
-        if class_weight is not None:
-            raise UsageError(f"--class-weight {class_weight} is for classes; leave it out")
+        for name, value in {"class-weight": class_weight, "positive": positive}.items():
+            if value is not None:
+                raise UsageError(f"--{name} {value} is for classes; leave it out")
         estimator = GraphRegressor(**options)
     recommend_extras(device)
     cluster = nullcontext() if workers is None else ray_workers(workers, ray, device, remark)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from memohop.cli.app import remark
 from memohop.data.datasets.registry import describe
@@ -45,6 +45,21 @@ ResultsFile = Annotated[
 OUTPUT = Parameter(name=["--output", "-o"])
 
 
+def split_names(kind: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """Names with commas between them, or given one by one."""
+    return tuple(name for token in tokens for name in token.value.split(","))
+
+
+Names = Annotated[tuple[str, ...], Parameter(converter=split_names, n_tokens=1)]
+Encoding = Annotated[
+    str | None,
+    Parameter(
+        help="How the letters of text files are stored, such as utf-8, cp1252 or utf-16; by "
+        "default as they look."
+    ),
+]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Reading:
@@ -57,6 +72,10 @@ class Reading:
         weight: The column of the edge table with weights; by default all edges count alike.
         directed: Whether edges have a direction; by default as they look.
         drop_unknown: Leave out edges that name a node missing from the node table.
+        categorical: Columns to read as categories, with commas.
+        numeric: Columns to read as numbers.
+        text: Columns to read as texts.
+        drop: Columns to leave out.
         verbose: Show how the tables were read and what became of each column.
     """
 
@@ -66,29 +85,31 @@ class Reading:
     weight: str | None = None
     directed: Annotated[bool | None, Parameter(negative="--undirected")] = None
     drop_unknown: bool = False
+    categorical: Names = ()
+    numeric: Names = ()
+    text: Names = ()
+    drop: Names = ()
+    encoding: Encoding = None
     verbose: bool = False
 
     def columns(self, label: str, graph: OwnGraph) -> dict[str, Any]:
         """How the graph was read, which a model remembers for other tables."""
         names = {"label": label, "id": self.id, "source": self.source, "target": self.target}
-        return {**names, "weight": self.weight, "directed": graph.directed, "task": graph.task}
+        more = {} if self.encoding is None else {"encoding": self.encoding}
+        how = {"weight": self.weight, "directed": graph.directed, "task": graph.task}
+        return {**names, **how, **more}
+
+    def options(self) -> dict[str, Any]:
+        """The same as arguments of ``read_graph`` and ``prepare``."""
+        found = asdict(self)
+        del found["verbose"]
+        return found
 
     def read(self, nodes: Path, edges: Sequence[Path], label: str, **more: Any) -> OwnGraph:
         """The graph; its warnings, or all notes on it, go to standard error."""
         from memohop.data.tables import read_graph
 
-        graph = read_graph(
-            nodes,
-            edges,
-            label=label,
-            id=self.id,
-            source=self.source,
-            target=self.target,
-            weight=self.weight,
-            directed=self.directed,
-            drop_unknown=self.drop_unknown,
-            **more,
-        )
+        graph = read_graph(nodes, edges, label=label, **self.options(), **more)
         for note in graph.notes if self.verbose else graph.warnings:
             remark(note)
         return graph
@@ -107,7 +128,8 @@ def read_prepared(folder: Path) -> tuple[OwnGraph, dict[str, Any]]:
     names = {name: options[name] for name in ("id", "source", "target")}
     graph = found.in_ram()
     how = {"weight": options.get("weight"), "directed": graph.directed, "task": graph.task}
-    return graph, {"label": label, **names, **how}
+    more = {"encoding": options["encoding"]} if options.get("encoding") else {}
+    return graph, {"label": label, **names, **how, **more}
 
 
 def dataset_ids(text: str) -> list[str]:

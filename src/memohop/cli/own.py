@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 from memohop.cli.app import app, remark
-from memohop.cli.options import OUTPUT, ModelFolder, PreparedFolder
+from memohop.cli.options import OUTPUT, Encoding, ModelFolder, PreparedFolder
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 
@@ -36,6 +36,7 @@ def predict(
     edges: list[Path] | None = None,
     append: bool = False,
     drop_unknown: bool = False,
+    encoding: Encoding = None,
     raw: bool = False,
     output: Annotated[Path | None, OUTPUT] = None,
 ) -> None:
@@ -59,7 +60,7 @@ def predict(
             prepared graph.
     """
     if graph is not None:
-        if nodes is not None or edges is not None or append or drop_unknown or raw:
+        if nodes is not None or edges is not None or append or drop_unknown or encoding or raw:
             raise UsageError(f"{graph} is a prepared graph; leave out the options of tables")
         _predict_prepared(model, graph, output or Path("predictions.parquet"))
         return
@@ -82,7 +83,10 @@ def predict(
         ids = found.ids_
     else:
         reader = _read_appended if append else _read_again
-        read = reader(found, nodes, edges, drop_unknown=drop_unknown)
+        changes: dict[str, Any] = {"drop_unknown": drop_unknown}
+        if encoding is not None:
+            changes["encoding"] = encoding
+        read = reader(found, nodes, edges, **changes)
         given["append"] = append
         for note in read.notes:
             remark(note)
@@ -176,7 +180,7 @@ def _read_again(found: GraphEstimator, nodes: Path, edges: Any, **changes: Any) 
 
 
 def _read_appended(
-    found: GraphEstimator, nodes: Path, edges: list[Path], *, drop_unknown: bool
+    found: GraphEstimator, nodes: Path, edges: list[Path], **changes: Any
 ) -> OwnGraph:
     """New nodes, with arcs that count those of the model first."""
     import pyarrow as pa
@@ -187,12 +191,13 @@ def _read_appended(
     from memohop.data.tables.sources import open_table
 
     found.own_graph()
-    reading = found.reading_ or {}
-    table = open_table(nodes, "nodes")
+    reading = (found.reading_ or {}) | changes
+    table = open_table(nodes, "nodes", reading.get("encoding"))
     id = id_column(table, reading.get("id"))
     first = table.read([id], text=[id])[id][:1]
     alone = pa.table({"source": first, "target": first})  # edges are read below
-    new = _read_again(found, nodes, alone, source=None, target=None, weight=None)
+    without_ends = {"source": None, "target": None, "weight": None}
+    new = _read_again(found, nodes, alone, **changes | without_ends)
     old = {str(node) for node in found.ids_}
     if known := [node for node in map(str, new.ids) if node in old]:
         raise UsageError(
@@ -203,7 +208,6 @@ def _read_appended(
     joined = read_graph(
         everyone,
         edges,
-        drop_unknown=drop_unknown,
         encoder=ColumnEncoder(()),
         **reading | {"label": None, "id": "id"},
     )

@@ -25,7 +25,9 @@ Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Scalar: TypeAlias = bool | Whole | float | str | None
 Ids: TypeAlias = list[Whole | str]
 
-_READING = ("label", "id", "source", "target", "weight", "directed", "task")  # for later tables
+_READING = (  # for later tables
+    *("label", "id", "source", "target", "weight", "directed", "task", "encoding"),
+)
 _NOT_FINITE = ("nan", "inf", "-inf")  # JSON has no such numbers
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -105,6 +107,7 @@ def check_described(found: DescribedModel, *, numbers: bool) -> None:
     check_choice("metric", report.metric, metrics_for(regression=numbers))
     if list(report.class_sizes) != [str(name) for name in found.classes]:
         raise UsageError("the report has other classes")
+    check_choice("positive", report.positive, (0, 1))
     counts = (report.arcs, report.labelled, *report.class_sizes.values())
     if min(counts) < 0 or min(report.nodes, report.splits) < 1:
         raise UsageError("the report has counts that are too small")

@@ -83,6 +83,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     _predicts_numbers: ClassVar[bool]
+    positive: Any = None  # of classifiers
 
     def __init__(
         self,
@@ -159,6 +160,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             classes=self._class_names(),
             seconds=clock.monotonic() - begin,
             notes=given.notes,
+            named=self.positive is not None,
         )
         left = np.inf if self.time is None else _PUNCTUAL * self.time - (clock.monotonic() - begin)
         if found.stopped == "interrupted":

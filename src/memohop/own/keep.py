@@ -96,7 +96,10 @@ def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
 
 def _describe(estimator: GraphEstimator) -> dict[str, Any]:
     """The content of ``model.json`` without the parts of the ensemble."""
-    parameters = estimator.get_params()
+    parameters = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in estimator.get_params().items()
+    }
     if not isinstance(parameters["random_state"], int):
         parameters["random_state"] = None
     if parameters.get("models") is not None:

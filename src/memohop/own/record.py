@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import precision_recall_curve
 
 from memohop.intervals import Interval
+from memohop.own.calibration import UNCHANGED
 from memohop.own.candidate import Search, Stop
 from memohop.own.candidates.family import Family
 from memohop.own.finish import Chosen
 from memohop.own.later import LaterNodes, measure_later
 from memohop.own.paired import paired_interval
 from memohop.own.problem import Outputs, Problem
-from memohop.own.verdict import Answer, answers, of_test
+from memohop.own.ranking import RarePositives, rare_positives
+from memohop.own.verdict import Answer, against_constant, answers, of_test, over_constant
 from memohop.training.metrics import METRICS
 
 _BINS = 10  # of probabilities, in the reliability plot
 _WITHIN = 0.9  # share of numbers in their interval
-_TOPS = (0.01, 0.05, 0.1)
-_TINY = 1e-12
-_RARE = 0.1  # share of the positive class below which the top of the ranking matters
 
 
 @dataclass(frozen=True)
@@ -78,24 +76,6 @@ class Reliability:
 
 
 @dataclass(frozen=True)
-class RarePositives:
-    """The value of the top of the ranking, for two classes of which the second is rare.
-
-    Attributes:
-        share: The share of positive nodes among the validation nodes.
-        threshold: The probability from which a node is best called positive, by the F1 score on
-            the validation nodes.
-        tops: Shares of the test nodes, ``0.01`` for the top 1 %.
-        precision: The share of positive nodes in each of them.
-    """
-
-    share: float
-    threshold: float
-    tops: tuple[float, ...]
-    precision: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class FitRecord:
     """How a model was made, and how good it is on nodes that were not used in making it.
 
@@ -125,6 +105,10 @@ class FitRecord:
             ten new ones are expected to be, by the validation nodes.
         has_columns: Whether the columns carry information.
         later: The cost in accuracy for nodes that come later; None if it was not measured.
+        positive: The number of the positive one of two classes.
+        over_constant: How far the kept model is ahead, on the test nodes, of saying the most
+            frequent class, or the mean, of every node.
+        reclassified: Test nodes to which calibration gave another class.
     """
 
     nodes: int
@@ -154,11 +138,16 @@ class FitRecord:
     later: LaterNodes | None = None
     left_out: tuple[str, ...] = ()
     shifts: tuple[float, ...] = ()
+    positive: int = 1
+    over_constant: Interval | None = None
+    reclassified: int = 0
 
     def verdict(self) -> str:
         """The kept model, the gain from the graph and the gain from memory, in a few sentences."""
         answers = self.answers if self.arcs else ()
-        return " ".join((self._what_was_kept(), *map(self._answer, answers), *self._open()))
+        constant = against_constant(self.over_constant, METRICS[self.metric], self.class_sizes)
+        kept = (self._what_was_kept(), *constant)
+        return " ".join((*kept, *map(self._answer, answers), *self._open()))
 
     def later_text(self) -> str:
         """The cost in accuracy for nodes that come later; nothing if it was not measured."""
@@ -229,8 +218,30 @@ class FitRecord:
         return (
             f"{metric.words} in {metric.unit}; validation: {several}{self.train} training and "
             f"{self.val_nodes} validation nodes; test: {self.test_nodes} nodes {origin}; intervals "
-            "of 95 % by the test nodes"
+            f"of 95 % by the test nodes{self._rows_and_kept()}"
         )
+
+    def _rows_and_kept(self) -> str:
+        """Why the row of a kind may have another score than what was kept of it, or a better."""
+        texts = [""]
+        if any(one.behind is not None and one.behind.mean < 0 for one in self.families):
+            texts.append(
+                "a kind with a negative value in the column behind did better than kept on the "
+                "test nodes, which had no say in the choice"
+            )
+        kept = [(part.family, part.options, part.numbers) for part in self.kept]
+        rows = [(one.family, one.options, one.numbers) for one in self.families]
+        if len({family for family, *_ in kept}) == 1 and (len(kept) > 1 or kept[0] not in rows):
+            texts.append(
+                f"the row of {kept[0][0]} is its best setting by validation score, and kept has "
+                "others, chosen together"
+            )
+        if self.reclassified:
+            texts.append(
+                "kept is calibrated, and the kinds are not, which changes the class of "
+                f"{self.reclassified} test node{'s' * (self.reclassified > 1)}"
+            )
+        return "; ".join(texts)
 
     def rows(self) -> list[dict[str, Any]]:
         """Flat objects for JSON: the kept model, and each kind of model."""
@@ -275,11 +286,16 @@ def make_record(
     classes: Sequence[str],
     seconds: float,
     notes: tuple[str, ...],
+    named: bool = False,
 ) -> FitRecord:
-    """Score the test nodes, once, and record the results of a search."""
+    """Score the test nodes, once, and record the results of a search.
+
+    ``named`` says that the user named the positive class.
+    """
     masks, metric = problem.masks, problem.objective.metric
     test = np.flatnonzero(masks.test)
     said = chosen.of_test(found.splits)
+    uncalibrated = replace(chosen, calibration=UNCHANGED).of_test(found.splits)
     labelled = masks.train[:, 0] | masks.val[:, 0] | masks.test
     sizes = np.bincount(problem.y[labelled], minlength=len(classes)).tolist() if classes else []
     return FitRecord(
@@ -299,7 +315,10 @@ def make_record(
         reliability=tuple(_reliability(problem, chosen, found.splits)),
         temperature=chosen.calibration.temperature,
         shifts=chosen.calibration.shifts,
-        rare=_rare(problem, chosen, found.splits, said),
+        rare=rare_positives(problem, chosen, found.splits, said, named=named),
+        positive=metric.positive,
+        over_constant=over_constant(problem, said, sizes),
+        reclassified=int((said.argmax(axis=1) != uncalibrated.argmax(axis=1)).sum()),
         splits=len(found.splits),
         train=int(masks.train[:, 0].sum()),
         val_nodes=int(masks.val[:, 0].sum()),
@@ -355,33 +374,6 @@ def _reliability(problem: Problem, chosen: Chosen, splits: Sequence[int]) -> lis
         for inside in (bins == number for number in range(_BINS))
         if inside.any()
     ]
-
-
-def _rare(
-    problem: Problem, chosen: Chosen, splits: Sequence[int], tested: Outputs
-) -> RarePositives | None:
-    if problem.classes != 2:
-        return None
-    said, y = chosen.of_validation(problem, splits)
-    share = float((y == 1).mean())
-    if share >= _RARE:
-        return None
-    truth = problem.y[problem.masks.test] == 1
-    ranked = truth[np.argsort(-tested[:, 1], kind="stable")]
-    counts = [max(1, round(top * len(ranked))) for top in _TOPS]
-    return RarePositives(
-        share=share,
-        threshold=_threshold(said[:, 1], y == 1),
-        tops=_TOPS,
-        precision=tuple(float(ranked[:count].mean()) for count in counts),
-    )
-
-
-def _threshold(probability: NDArray[Any], positive: NDArray[np.bool_]) -> float:
-    """The probability above which calling a node positive gives the best F1 score."""
-    precision, recall, thresholds = precision_recall_curve(positive, probability)
-    f1 = 2 * precision * recall / np.maximum(precision + recall, _TINY)
-    return float(thresholds[int(np.argmax(f1[:-1]))])
 
 
 def _residual(said: Outputs, y: NDArray[Any]) -> float:

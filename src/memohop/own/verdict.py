@@ -1,5 +1,7 @@
 """The value of the columns, the gain from the graph, and the gain from memory, one by one.
 
+Before that, whether there is any value: a model may be no better than one that knows nothing.
+
 Everything here uses the test nodes, which were not used for any choice. Each group of models is
 represented by its best candidate by validation, with the mean of its splits.
 """
@@ -16,6 +18,7 @@ from memohop.own.candidate import Candidate, Search
 from memohop.own.candidates.family import Family
 from memohop.own.paired import paired_interval
 from memohop.own.problem import Outputs, Problem
+from memohop.training.metrics import Metric
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,42 @@ def answers(problem: Problem, families: Mapping[str, Family], found: Search) -> 
             pair = one.setting.family, other.setting.family
             answered.append(Answer(question, *pair, gain, short_of_time=cut))
     return answered
+
+
+def over_constant(problem: Problem, said: Outputs, class_sizes: Sequence[int]) -> Interval:
+    """The lead over saying the same of every test node: the most frequent class, or the mean.
+
+    Args:
+        problem: The problem that the model was fitted on.
+        said: The outputs of the model for the test nodes.
+        class_sizes: How many nodes have each class; none if numbers are predicted.
+    """
+    learned = problem.masks.train[:, 0] | problem.masks.val[:, 0]
+    if class_sizes:
+        usual = np.eye(len(class_sizes), dtype=np.float32)[np.argmax(class_sizes)]
+    else:
+        usual = np.array([problem.y[learned].mean()], dtype=np.float32)
+    constant = np.tile(usual, (len(said), 1))
+    return paired_interval(problem, problem.masks.test, said, constant)
+
+
+def against_constant(
+    gap: Interval | None, metric: Metric, class_sizes: Mapping[str, int]
+) -> list[str]:
+    """A sentence if a model may be no better than one that says the same of every node."""
+    if gap is None or gap.above_zero:
+        return []
+    constant = "saying the mean of every node"
+    if metric.is_ranking:
+        constant = "a random ranking"
+    elif class_sizes:
+        usual = max(class_sizes, key=class_sizes.__getitem__)
+        constant = f"always saying {usual!r}, the most frequent class"
+    if gap.says_nothing:
+        return [f"Whether it is better than {constant} is not known: there are too few test nodes."]
+    how = "is worse" if gap.below_zero else "is no better" if gap.mean <= 0 else "may be no better"
+    mean, low, high = map(metric.signed_text, (gap.mean, gap.low, gap.high))
+    return [f"It {how} than {constant}: {mean} ({low} to {high})."]
 
 
 def of_test(candidate: Candidate) -> Outputs:

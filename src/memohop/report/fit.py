@@ -43,19 +43,20 @@ def _ends(gap: Interval, metric: Metric) -> str:
 
 
 def rare_text(record: FitRecord) -> str:
-    """What the top of the ranking is worth, where one of two classes is rare; else nothing."""
+    """What the top of the ranking is worth, where one of two classes is to be found; or nothing."""
     rare = record.rare
     if rare is None:
         return ""
-    positive = list(record.class_sizes)[1]
+    positive = list(record.class_sizes)[record.positive]
     tops = ", ".join(
         f"{precision:.0%} of the top {top:.0%}"
         for top, precision in zip(rare.tops, rare.precision, strict=True)
     )
+    share = f"{100 * rare.share:.2g}% of the labelled nodes"
     return (
-        f"{positive} is rare ({rare.share:.1%} of the labelled nodes). Of the test nodes by their "
-        f"probability, {tops} are {positive}; by the F1 score, call a node so from a probability "
-        f"of {rare.threshold:.3f} on."
+        f"To find {positive}, {share}: of the test nodes by their probability, {tops} are "
+        f"{positive}; by the F1 score, call a node so from a probability of {rare.threshold:.3f} "
+        "on."
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ class Metric:
         score: from outputs ``[B, N, C]``, targets ``[N]`` and masks ``[B, parts, N]``, which are 1
             for the nodes of a part and 0 elsewhere, to scores ``[B, parts]``; NaN if undefined.
         weighted: the same score of one prediction, from true labels, predictions and weights of
-            the nodes: names of classes, or for a ranking, whether each node is of the second class
-            and the predicted probability of that; numbers for a regression.
-        is_ranking: whether it scores how well the second of two classes ranks above the first,
-            and so needs nodes of both.
+            the nodes: names of classes, or for a ranking, whether each node is of the positive
+            class and the predicted probability of that; numbers for a regression.
+        is_ranking: whether it scores how well the positive one of two classes ranks above the
+            other, and so needs nodes of both.
         is_mean: whether it is an unweighted mean over nodes.
         is_regression: whether it is for numbers to predict, and not for classes.
         is_error: whether it is an error in the unit of the targets.
+        positive: the number of the positive class, 0 or 1.
     """
 
     id: str
@@ -48,6 +50,13 @@ class Metric:
     is_mean: bool = False
     is_regression: bool = False
     is_error: bool = False
+    positive: int = 1
+
+    def of_class(self, positive: int) -> Metric:
+        """The same metric with this class as the positive one; only rankings depend on it."""
+        swapped = self.is_ranking and positive != self.positive
+        score = partial(_with_classes_swapped, self.score) if swapped else self.score
+        return replace(self, score=score, positive=positive)
 
     @property
     def unit(self) -> str:
@@ -112,6 +121,12 @@ def balanced_accuracy(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
     right = (masks * correct[:, None]) @ of_class
     present = (counts > 0).sum(-1)
     return (right / counts.clamp(min=1)).sum(-1) / present
+
+
+def _with_classes_swapped(
+    score: Callable[[Tensor, Tensor, Tensor], Tensor], logits: Tensor, y: Tensor, masks: Tensor
+) -> Tensor:
+    return score(logits.flip(-1), 1 - y, masks)
 
 
 def roc_auc(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:

@@ -233,7 +233,8 @@ Objective = Classification | Regression
 def objective_of(data: Data) -> Objective:
     """The objective on this data: classes if ``data.y`` holds whole numbers, else regression.
 
-    It is scored by ``data.metric``; by default accuracy, or R2.
+    It is scored by ``data.metric``, with ``data.positive`` as the positive class of a ranking; by
+    default accuracy, or R2, and class 1.
     """
     regression = data.y.is_floating_point()
     fitting = metrics_for(regression=regression)
@@ -247,7 +248,8 @@ def objective_of(data: Data) -> Objective:
             f"{data.y.dtype} and so holds {kinds[regression]}; set data.metric to one of "
             f"{', '.join(fitting)}, or give y of the other type"
         )
-    return (Regression if regression else Classification)(METRICS[metric])
+    positive = data.positive if "positive" in data else 1
+    return (Regression if regression else Classification)(METRICS[metric].of_class(positive))
 
 
 def _differ(values: Tensor) -> bool:

@@ -28,6 +28,7 @@ from memohop.data.prepared.rows import MOST_NODES, ArcFiles, Sorted
 from memohop.data.tables.column_kinds import listed
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
+from memohop.data.tables.links import tell_unknown
 from memohop.data.tables.own_graph import no_labels, read_sets
 from memohop.data.tables.roles import unused
 from memohop.errors import DataError
@@ -58,6 +59,7 @@ def prepare(
     numeric: Sequence[str] = (),
     text: Sequence[str] = (),
     drop: Sequence[str] = (),
+    encoding: str | None = None,
     encoder: ColumnEncoder | None = None,
     classes: Sequence[Class] | None = None,
     memory: int = _RAM,
@@ -90,6 +92,7 @@ def prepare(
         numeric: Columns to read as numbers.
         text: Columns to read as bags of words.
         drop: Columns to leave out.
+        encoding: How text files store letters, as for :func:`memohop.read_graph`.
         encoder: The encoder of an earlier graph, for a table with the same columns; ``split``,
             ``time_column`` and ``group`` are ignored then.
         classes: The classes of that earlier graph, to keep their numbers.
@@ -124,6 +127,7 @@ def prepare(
         numeric=numeric,
         text=text,
         drop=drop,
+        encoding=encoding,
         encoder=encoder,
         classes=classes,
     )
@@ -135,7 +139,8 @@ def prepare(
     if older and (older.manifest.inputs, older.manifest.options) == (inputs, options.plain()):
         progress(f"{home} was made from these files, and is used again")
         return older
-    roles = find_roles(open_files(node_files), open_files(edge_files), options)
+    opened = [open_files(paths, encoding) for paths in (node_files, edge_files)]
+    roles = find_roles(opened[0], opened[1], options)
     duckdb = import_duckdb()
     with disk_errors(home, "graph", MANIFEST, duckdb.Error), working_folder(home) as work:
         described = _write(work, roles, options, memory, progress)
@@ -176,6 +181,7 @@ def _write(
     more = [name for name in roles.edges.columns if name not in (*roles.ends, roles.weight)]
     weighted = roles.weight is not None
     warnings += unused(more, "column", f"{roles.edges.name}: ", weighted=weighted)
+    warnings = [*roles.nodes.warnings, *roles.edges.warnings, *warnings]
     return {
         "nodes": count,
         "arcs": arcs.arcs,
@@ -196,7 +202,7 @@ def _write(
             *told,
             *notes,
         ],
-        "warnings": [*warnings, *labels.warnings],
+        "warnings": [*warnings, *labels.warnings, *fitted.warnings],
     }
 
 
@@ -252,16 +258,11 @@ def _arcs(
             files.add(begin[known], end[known], None if weight is None else weight[known])
     if not edges:
         raise DataError(f"{roles.edges.name} has column names and no rows; give at least one row")
-    warnings = []
+    warnings: list[str] = []
     if lost := edges - files.edges:
         named = database.unknown(roles.edges, roles.ends)
-        if not options.drop_unknown or lost == edges:
-            raise DataError(
-                f"{roles.edges.name}: {lost} of {edges} edges name a node that is not in the node "
-                f"table, such as {named}; correct the ids, or drop these edges "
-                "(drop_unknown=True, --drop-unknown)"
-            )
-        warnings.append(f"{lost} edge(s) dropped that name unknown nodes, such as {named}")
+        name, drop = roles.edges.name, options.drop_unknown
+        warnings = tell_unknown(name, lost, edges, named, drop_unknown=drop)
     return files.write(work, directed=options.directed), warnings
 
 

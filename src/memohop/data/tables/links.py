@@ -18,6 +18,8 @@ from memohop.data.tables.spelled_numbers import spelled_numbers
 from memohop.errors import DataError
 
 _SHOWN = 5  # ids that an error names
+EXTRAS = ((r"^0+([0-9])", r"\1"), (r"^([0-9]+)\.0+$", r"\1"))
+"""What a number may have more than another spelling of it, and what is kept."""
 _FEW = 0.05  # share of edges that may be listed both ways, or not, by accident
 
 
@@ -99,19 +101,67 @@ def locate(
     positions = [pc.fill_null(pc.index_in(end, value_set=ids), -1).to_numpy() for end in ends]
     known = (positions[0] >= 0) & (positions[1] >= 0)
     warnings = []
-    unknown = len(known) - int(known.sum())
-    if unknown:
-        named = _unknown(ends, positions)
-        if not drop_unknown or unknown == len(known):
-            raise DataError(
-                f"{name}: {unknown} of {len(known)} edges name a node that is not in the node "
-                f"table, such as {named}; correct the ids, or drop these edges "
-                "(drop_unknown=True, --drop-unknown)"
-            )
-        warnings.append(f"{unknown} edge(s) dropped that name unknown nodes, such as {named}")
+    if unknown := len(known) - int(known.sum()):
+        pairs = zip(ends, positions, strict=True)
+        lost = [chunk for end, found in pairs for chunk in end.filter(pa.array(found < 0)).chunks]
+        hint = spelled_otherwise(pa.chunked_array(lost, pa.string()).unique(), ids)
+        named = _unknown(ends, positions) + hint
+        warnings = tell_unknown(name, unknown, len(known), named, drop_unknown=drop_unknown)
     begin, end = (position[known].astype(np.int64) for position in positions)
     weights = None if weight is None else edge_weights(table[weight], weight, name)[known]
     return Listed(begin, end, weights, warnings)
+
+
+def tell_unknown(
+    name: str, unknown: int, edges: int, named: str, *, drop_unknown: bool
+) -> list[str]:
+    """A warning on edges that are dropped, or a :class:`DataError`.
+
+    Args:
+        name: The name of the table.
+        unknown: How many of its edges name an unknown node.
+        edges: How many there are.
+        named: Some of the unknown ids.
+        drop_unknown: Whether they may be dropped; not if none is left.
+    """
+    if drop_unknown and unknown < edges:
+        return [f"{unknown} edge(s) dropped that name unknown nodes, such as {named}"]
+    drop = ", or drop these edges (drop_unknown=True, --drop-unknown)" * (unknown < edges)
+    raise DataError(
+        f"{name}: {unknown} of {edges} edges name a node that is not in the node table, such as "
+        f"{named}; correct the ids{drop}"
+    )
+
+
+def spelled_otherwise(unknown: pa.Array, ids: pa.Array) -> str:
+    """How unknown ids would be known: in text files, 007 and 7.0 are not 7.
+
+    Args:
+        unknown: The different unknown ids of an edge table, or many of them.
+        ids: The ids of the nodes.
+
+    Returns:
+        An addition to a message with an example; nothing unless half of the ids, or more, would
+        be known without leading zeros, a trailing .0 and spaces on either side.
+    """
+    unknown = unknown.drop_null().cast(pa.string())
+    index = pc.index_in(_bare(unknown), value_set=_bare(ids))
+    if index.null_count * 2 > len(index) or index.null_count == len(index):
+        return ""
+    first = int(np.flatnonzero(index.is_valid().to_numpy(zero_copy_only=False))[0])
+    ours, theirs = unknown[first].as_py(), ids[index[first].as_py()].as_py()
+    number = len(index) - index.null_count
+    return (
+        f" (without leading zeros, a trailing .0 and spaces, {number} of {len(index)} unknown ids "
+        f"would be known, {ours!r} as {theirs!r}: spell them alike in both tables)"
+    )
+
+
+def _bare(ids: pa.Array) -> pa.Array:
+    ids = pc.utf8_trim_whitespace(ids)
+    for pattern, kept in EXTRAS:
+        ids = pc.replace_substring_regex(ids, pattern, kept)
+    return ids
 
 
 def join(listed: Sequence[Listed], *, nodes: int, directed: bool | None, origin: str) -> Links:

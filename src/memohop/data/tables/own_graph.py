@@ -16,7 +16,7 @@ from memohop.data.sparse_features import as_matrix, is_sparse, sharing
 from memohop.data.tables.column_kinds import listed
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.feature_matrix import Matrix
-from memohop.data.tables.fitting import Reading
+from memohop.data.tables.fitting import Reading, surprise, tell_first
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
 from memohop.data.tables.node_sets import (
     NodeSets,
@@ -79,6 +79,7 @@ class Described(NamedTuple):
     notes: Sequence[str] = ()
     masks: NodeSets | None = None
     groups: NDArray[np.int64] | None = None
+    warnings: Sequence[str] = ()
 
 
 def describe_nodes(
@@ -110,13 +111,19 @@ def describe_nodes(
     table = table.drop_columns(list((roles or {}).values()))
     fitted = ColumnEncoder.fit(table, readings) if encoder is None else encoder
     x, notes = fitted.transform(table)
-    told += fitted.describe() if encoder is None else []
+    surprises: dict[str, str] = {}
+    if encoder is None:
+        kinds = {column.name: column for column in fitted.columns}
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            line = surprise(name, column, kinds.get(name), (readings or {}).get(name))
+            surprises |= {name: line} if line else {}
+        told += fitted.describe()
     told += notes
     if encoder is not None:
         used = {column.name for column in encoder.columns}
         more = [name for name in table.column_names if name not in used]
         told += [f"not used: {listed(more)}"] if more else []
-    return Described(x, labels, fitted, told, masks, groups)
+    return Described(x, labels, fitted, told, masks, groups, tell_first(surprises))
 
 
 def read_sets(
@@ -176,7 +183,7 @@ def own_graph(
         for name, mask in zip(MASKS, found.masks, strict=True):
             data[name] = torch.from_numpy(mask)
     check_graph(data, numbers=True)
-    warnings = (*warnings, *labels.warnings)
+    warnings = (*warnings, *labels.warnings, *found.warnings)
     return OwnGraph(
         data,
         ids,
