@@ -20,6 +20,7 @@ from memohop.own.candidates import networks
 from memohop.own.candidates.catalogue import MEMORY
 from memohop.own.pose import SmallClassWarning
 from numerics import assert_same_sums, generator
+from tiny_problem import tiny_problem
 
 FAST = {"trials": 1, "splits": 2, "epochs": 5}
 
@@ -191,6 +192,16 @@ class TestLabels:
         assert found.classes_.tolist() == ["ant", "bee", "cow"]
         assert set(found.predict()) <= {"ant", "bee", "cow"}
         assert found.report_.labelled == 60
+
+    @pytest.mark.parametrize("of_class", [[3, 7, 11], [False, True, True], np.uint8([3, 7, 11])])
+    def test_whole_numbers_and_truth_values_with_gaps(self, of_class):
+        x, code = tiny_problem(classes=3).x, np.arange(60) % 3
+        linear = memohop.GraphClassifier(models=["linear"], trials=1, time=None, splits=2)
+        found = linear.fit(x, [of_class[c] if n % 5 else None for n, c in enumerate(code)])
+        without = clone(linear).fit(x, np.array(of_class)[code])
+        assert found.classes_.tolist() == without.classes_.tolist()
+        assert set(found.predict()) <= set(of_class)
+        assert found.report_.labelled == 48
 
     def test_numbers_with_gaps_and_minus_one_as_a_class(self, fitted):
         data, _ = fitted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -146,7 +147,10 @@ def _labels(y: Any) -> GivenLabels:
         known = ~np.isnan(y)
     elif y.dtype.kind == "O":
         known = np.array([not _is_missing(value) for value in y], dtype=bool)
-    return GivenLabels(known, y[known])
+    names = y[known]
+    if y.dtype.kind == "O" and all(isinstance(name, Number | np.bool_) for name in names):
+        names = np.array(names.tolist())  # whole numbers or truth values, as without gaps
+    return GivenLabels(known, names)
 
 
 def _is_missing(value: Any) -> bool:
