@@ -122,7 +122,7 @@ def test_a_label_column_of_measurements_is_predicted_as_numbers(tables, tmp_path
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--task", "classes"], "too few for splits=2"),
+        (["--task", "classes"], "a test takes 5 labelled nodes of the largest class"),
         (["--task", "numbers", "--metric", "roc_auc"], "metric must be one of r2, mae, rmse"),
         (["--task", "numbers", "--class-weight", "balanced"], "is for classes; leave it out"),
         (["--models", "linear,oracle"], "no model named 'oracle'"),

@@ -187,8 +187,13 @@ def test_sparse_columns_and_classes_by_name():
     assert sparse.issparse(fitted.graph_.x)
 
 
+def test_groups_that_are_the_classes_leave_nothing_to_test():
+    with pytest.raises(UsageError, match="no class of a test node has a training node"):
+        classifier().fit(tiny_problem().x, NODES % 10, groups=NODES % 10)
+
+
 def test_groups_are_kept_together():
-    groups = NODES // 4
+    groups = [f"g{node // 4}" if node > 3 else None for node in NODES]  # four alone
     seen = {}
     original = parallel.search
 
@@ -201,5 +206,5 @@ def test_groups_are_kept_together():
         classifier(models=["linear"]).fit(tiny_problem().x, labels(), groups=groups)
     finally:
         parallel.search = original
-    for group in range(15):
-        assert len(np.unique(seen["masks"].test[groups == group])) == 1
+    for group in range(1, 15):
+        assert len(np.unique(seen["masks"].test[group == NODES // 4])) == 1

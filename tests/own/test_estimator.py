@@ -217,7 +217,10 @@ class TestLabels:
             ([None] * 6, "no label at all"),
             (["a"] * 5 + [None], "y has one class, 'a'"),
             (["a", 1, "a", 1, "a", 1], "cannot be sorted"),
-            (["a", "a", "b", "b", "c", None], "too few for splits=2"),
+            (
+                ["a", "a", "b", "b", None, None],
+                "a test takes 5 labelled nodes of the largest class, and there are 2; label more",
+            ),
         ):
             with pytest.raises(UsageError, match=message):
                 MMPClassifier(**FAST).fit(x, np.array(y, dtype=object))

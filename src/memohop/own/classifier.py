@@ -19,7 +19,7 @@ from memohop.own.estimator import GraphEstimator
 from memohop.own.inputs import GivenLabels, number_classes
 from memohop.own.problem import Outputs
 from memohop.training import Rules
-from memohop.training.metrics import METRICS, of_any_classes
+from memohop.training.metrics import METRICS, of_any_targets
 from memohop.training.objective import Classification, Objective
 
 _RARE = 0.1  # share of the second of two classes below which finding its nodes counts
@@ -116,7 +116,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         if METRICS[metric].is_ranking and len(self.classes_) != 2:
             raise UsageError(
                 f"metric={metric!r} is for two classes and there are {len(self.classes_)}; use "
-                f"{of_any_classes()}"
+                f"{of_any_targets(METRICS[metric])}"
             )
         return Classification(METRICS[metric])
 

@@ -25,7 +25,7 @@ from memohop.own.candidates.family import Family
 from memohop.own.ensemble import Ensemble
 from memohop.own.finish import choose, fit_to_all
 from memohop.own.folder import SavedModel
-from memohop.own.inputs import Given, GivenLabels, as_given
+from memohop.own.inputs import Given, GivenLabels, as_given, number_groups
 from memohop.own.parallel import search_with
 from memohop.own.portfolio import Progress
 from memohop.own.pose import given_split, pose
@@ -121,7 +121,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             y: Targets; None for those of the graph.
             edges: Arcs, if ``X`` is features.
             split: The column of the masks to use, if ``X`` is a ``Data`` with several.
-            groups: The group of each node; no split divides a group.
+            groups: The group of each node, None for one alone; no split divides a group.
             progress: Called as ``progress(share of the time, current step)`` now and then.
             workers: From :func:`memohop.own.workers.ray_workers`; None to fit in this process.
         """
@@ -129,7 +129,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_arguments()
         given = as_given(X, y, edges)
         if groups is not None:
-            given = given._replace(groups=np.asarray(groups))
+            given = given._replace(groups=number_groups(groups))
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         problem = self._problem(X, given, split=split, seed=seed)
         families = self._families(seed)
@@ -297,7 +297,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give "
                 "one target for each node, None or NaN where it is not known"
             )
-        check_consistent_length(x, given.labels.known)
+        check_consistent_length(x, given.labels.known, given.groups)
         target = self._targets(given.labels)
         return pose(
             x,

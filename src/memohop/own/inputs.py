@@ -24,6 +24,8 @@ from memohop.pyg import Data
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
 
+_LARGEST = 1e37  # number to predict: a model's output may be some times larger
+
 
 class GivenLabels(NamedTuple):
     """Which nodes have a label, ``[nodes]``, and their labels."""
@@ -120,6 +122,19 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
     return torch.from_numpy(codes), classes
 
 
+def number_groups(groups: Any) -> NDArray[np.int64]:
+    """A number for each group; a node without one, None or NaN, is a group of its own."""
+    known, names, _ = _labels(groups)
+    numbers = len(known) + np.arange(len(known))
+    try:
+        numbers[known] = np.unique(names, return_inverse=True)[1]
+    except TypeError as error:
+        raise UsageError(
+            f"groups has names of kinds that cannot be sorted ({error}); make them all strings"
+        ) from error
+    return numbers
+
+
 def as_numbers(labels: GivenLabels) -> NDArray[np.float64]:
     """Numbers to predict, ``[nodes]``, NaN where they are not known."""
     try:
@@ -134,6 +149,11 @@ def as_numbers(labels: GivenLabels) -> NDArray[np.float64]:
     if not len(values) or values.min() == values.max():
         raise UsageError(
             "y has no number at all, or one number everywhere; give nodes different numbers"
+        )
+    if np.abs(values).max() > _LARGEST or np.ptp(values.astype(np.float32)) == 0:
+        raise UsageError(
+            f"y has numbers from {values.min():g} to {values.max():g}, which single precision "
+            "cannot hold, or tell apart; subtract their mean and divide them by their spread"
         )
     found = np.full(len(labels.known), np.nan)
     found[labels.known] = values
