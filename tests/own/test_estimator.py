@@ -75,14 +75,14 @@ class TestGraph:
         data, classifier = fitted
         order = torch.randperm(90, generator=generator())
         turned = Data(x=data.x[order], edge_index=order.argsort()[data.edge_index])
-        expected = classifier.predict_proba(data)[order]
+        expected = classifier.predict_proba(data, as_another_graph=True)[order]
         given = classifier.predict_proba(turned.x.numpy(), edges=turned.edge_index)
         for found in (classifier.predict_proba(turned), given):
             # Two rounds of neighbours, of a state of 64 channels, and of two of them in the gate.
             tensors = torch.from_numpy(found), torch.from_numpy(expected)
             assert_same_sums(*tensors, length=2 * (90 + 3 * 64))
         alone = classifier.predict_proba(data.x.numpy(), edges=[])
-        assert np.abs(alone - classifier.predict_proba(data)).max() > 0.01
+        assert np.abs(alone - classifier.predict_proba()).max() > 0.01
 
     def test_arcs_are_not_forgotten_by_accident(self, fitted):
         data, classifier = fitted
@@ -266,7 +266,7 @@ class TestScores:
         labelled = (data.y >= 0) & (torch.arange(90) % 4 > 0)
         data.y = data.y.masked_fill(~labelled, -1)
         classifier = MMPClassifier(metric=metric, class_weight="balanced", **FAST).fit(data)
-        probability = classifier.predict_proba(data)[labelled, 1]  # no labels are used
+        probability = classifier.predict_proba()[labelled, 1]
         assert classifier.score(data) == pytest.approx(expected(data.y[labelled], probability))
 
     def test_a_metric_of_two_classes_is_refused_for_three(self):

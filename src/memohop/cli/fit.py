@@ -144,7 +144,7 @@ def fit(
 
     check_target(output)
     if graph is not None:
-        read, columns = read_prepared(graph)
+        read = read_prepared(graph)
     else:
         assert nodes is not None
         assert edges is not None
@@ -162,7 +162,8 @@ def fit(
             text=text,
             drop=drop,
         )
-        columns = reading.columns(label, read)
+    assert read.reading is not None
+    label = read.reading["label"]
     options: dict[str, Any] = {
         "models": models,
         "time": _left(time, clock.monotonic() - begin),
@@ -178,20 +179,16 @@ def fit(
     if read.task == "classes":
         estimator = GraphClassifier(class_weight=class_weight, **options)
     else:
-        remark(
-            f"column {columns['label']!r} holds numbers to predict; "
-            "--task classes if they are classes"
-        )
+        remark(f"column {label!r} holds numbers to predict; --task classes if they are classes")
         if class_weight is not None:
             raise UsageError(f"--class-weight {class_weight} is for classes; leave it out")
         estimator = GraphRegressor(**options)
     recommend_extras(device)
     cluster = nullcontext() if workers is None else ray_workers(workers, ray, device, remark)
-    doing = f"fitting {columns['label']}"
+    doing = f"fitting {label}"
     with warnings_as_remarks(), cluster as crew, progress_bar(doing) as update:
         estimator.fit(read, progress=lambda share, doing: update(share, 1.0, doing), workers=crew)
     estimator.set_params(time=time)
-    estimator.reading_ = columns
     estimator.save(output)
     record = estimator.report_
     if json:

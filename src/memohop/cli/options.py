@@ -68,11 +68,6 @@ class Reading:
     drop_unknown: bool = False
     verbose: bool = False
 
-    def columns(self, label: str, graph: OwnGraph) -> dict[str, Any]:
-        """How the graph was read, which a model remembers for other tables."""
-        names = {"label": label, "id": self.id, "source": self.source, "target": self.target}
-        return {**names, "weight": self.weight, "directed": graph.directed, "task": graph.task}
-
     def read(self, nodes: Path, edges: Sequence[Path], label: str, **more: Any) -> OwnGraph:
         """The graph; its warnings, or all notes on it, go to standard error."""
         from memohop.data.tables import read_graph
@@ -97,17 +92,13 @@ class Reading:
 BY_DEFAULT = Reading()
 
 
-def read_prepared(folder: Path) -> tuple[OwnGraph, dict[str, Any]]:
-    """A prepared graph in RAM, and how its tables were read, which a model remembers."""
+def read_prepared(folder: Path) -> OwnGraph:
+    """A prepared graph in RAM."""
     from memohop.data.prepared import open_prepared
 
     found = open_prepared(folder)
     found.check_labelled()
-    options, label = found.manifest.options, found.manifest.label
-    names = {name: options[name] for name in ("id", "source", "target")}
-    graph = found.in_ram()
-    how = {"weight": options.get("weight"), "directed": graph.directed, "task": graph.task}
-    return graph, {"label": label, **names, **how}
+    return found.in_ram()
 
 
 def dataset_ids(text: str) -> list[str]:

@@ -75,12 +75,13 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         append: bool = False,
+        as_another_graph: bool = False,
     ) -> NDArray[np.float32]:
         """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``.
 
         Arguments as for :meth:`outputs`.
         """
-        return self.outputs(X, edges, append=append)
+        return self.outputs(X, edges, append=append, as_another_graph=as_another_graph)
 
     def predict(
         self,
@@ -88,9 +89,10 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         append: bool = False,
+        as_another_graph: bool = False,
     ) -> NDArray[Any]:
         """The most probable class of each node; arguments as for :meth:`outputs`."""
-        found = self.outputs(X, edges, append=append)
+        found = self.outputs(X, edges, append=append, as_another_graph=as_another_graph)
         return self.classes_[found.argmax(axis=1)]
 
     def _check_arguments(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -19,7 +19,7 @@ from memohop.data.arcs import check_arcs, check_weights
 from memohop.data.tables.labels import why_no_classes
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError
-from memohop.pyg import Data
+from memohop.pyg import BaseData, Data
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
@@ -46,6 +46,7 @@ class Given(NamedTuple):
     notes: tuple[str, ...] = ()  # how tables were read, in plain words
     weights: NDArray[np.float32] | None = None  # of the arcs
     groups: NDArray[np.int64] | None = None  # of nodes that no split divides
+    reading: Mapping[str, Any] | None = None  # to read other tables alike
 
     def arcs(self, nodes: int) -> Tensor:
         """The arcs, none if none were given; a ``UsageError`` if one points to no node."""
@@ -58,6 +59,11 @@ class Given(NamedTuple):
 def as_given(x: Any, y: Any, edges: Any) -> Given:
     """Take an ``OwnGraph`` or a ``Data`` apart; put separate arrays together."""
     labels = None if y is None else _labels(y)
+    if isinstance(x, BaseData) and not isinstance(x, Data):
+        raise UsageError(
+            f"X is a {type(x).__name__}; give a Data, which has one kind of node and one kind of "
+            "edge (X.to_homogeneous() makes one of a HeteroData)"
+        )
     if not isinstance(x, OwnGraph | Data):
         return Given(x, labels, None if edges is None else _arcs(edges))
     if edges is not None:
@@ -67,9 +73,9 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
     if isinstance(x, OwnGraph):
         data = x.data
         if labels is None:
-            labels = _from_tensor(data.y, x.classes)._replace(kind=x.task)
+            labels = labels_of(data.y, x.classes)._replace(kind=x.task)
         weights = data.edge_weight.numpy() if "edge_weight" in data else None
-        rest = (x.ids, x.encoder, x.notes, weights, x.groups)
+        rest = (x.ids, x.encoder, x.notes, weights, x.groups, x.reading)
         return Given(x.x, labels, data.edge_index, *rest)
     if not isinstance(x.x, Tensor) or not isinstance(x.edge_index, Tensor):
         raise UsageError("X is a Data without x or without edge_index; give it both")
@@ -80,7 +86,7 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
                 "whole number for each node, its class, negative where it is not known; or one "
                 "number to predict, NaN where it is not known"
             )
-        labels = _from_tensor(x.y, range(int(x.y.nan_to_num().max()) + 1))
+        labels = labels_of(x.y, range(int(x.y.nan_to_num().max()) + 1))
     weights = None
     if "edge_weight" in x:
         check_weights(x.edge_weight, x.edge_index.shape[1])
@@ -178,7 +184,7 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def _from_tensor(y: Tensor, classes: Sequence[Any]) -> GivenLabels:
+def labels_of(y: Tensor, classes: Sequence[Any]) -> GivenLabels:
     """Labels from class numbers, negative for unknown; or from numbers, NaN for unknown."""
     numbers = y.cpu().numpy()
     if y.is_floating_point():

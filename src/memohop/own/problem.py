@@ -59,6 +59,18 @@ class Inputs:
         """The number of nodes in the graph."""
         return len(self.y)
 
+    def is_same_graph(self, other: Inputs) -> bool:
+        """Whether columns, arcs and their weights are the same, arcs in whatever order."""
+        if self.x.shape != other.x.shape or self.arcs.shape != other.arcs.shape:
+            return False
+        if (self.weights is None) != (other.weights is None) or not _same(self.x, other.x):
+            return False
+        arcs, others = (
+            one.arcs if one.weights is None else np.vstack([one.arcs, one.weights])
+            for one in (self, other)
+        )
+        return np.array_equal(arcs, others) or np.array_equal(_in_order(arcs), _in_order(others))
+
     def overall_shares(self, classes: int) -> NDArray[np.float64]:
         """The share of each class among the labels, or the mean of the numbers."""
         if classes:
@@ -242,6 +254,17 @@ class Problem(Inputs):
 
     def _shown(self, nodes: Any) -> NDArray[Any]:
         return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)
+
+
+def _in_order(arcs: NDArray[Any]) -> NDArray[Any]:
+    return arcs[:, np.lexsort(arcs)]
+
+
+def _same(x: Matrix, other: Matrix) -> bool:
+    """Whether two matrices of one shape, dense or sparse, have the same entries."""
+    if sparse.issparse(x) or sparse.issparse(other):
+        return bool((sparse.csr_array(x) != sparse.csr_array(other)).nnz == 0)
+    return np.array_equal(x, other)
 
 
 def check_width(view: View, found: int, sizes: Sizes) -> None:

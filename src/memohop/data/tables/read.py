@@ -112,6 +112,7 @@ def read_graph(
     check_options(
         directed=directed, drop_unknown=drop_unknown, encoder=encoder, classes=classes, task=task
     )
+    reading = {"label": label, "id": id, "source": source, "target": target, "weight": weight}
     node_table = open_table(nodes, "nodes")
     id = id_column(node_table, id)
     label = label_column(node_table, label, id, optional=encoder is not None)
@@ -165,6 +166,7 @@ def read_graph(
             *links.notes,
         ),
         warnings=warnings,
+        reading=reading,
     )
 
 
@@ -250,6 +252,7 @@ def from_networkx(
         directed=directed,
         weight=weights,
         warnings=unused(sorted(names), "attribute", weighted=weight is not None),
+        reading={"label": label, "id": None, "source": None, "target": None, "weight": weight},
     )
 
 
