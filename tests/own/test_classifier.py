@@ -10,7 +10,7 @@ import torch
 from scipy import sparse
 from torch_geometric.data import Data
 
-from memohop import UsageError
+from memohop import GraphRegressor, UsageError
 from memohop.own import parallel
 from memohop.own.candidate import Search
 from memohop.own.candidates import networks
@@ -151,6 +151,14 @@ def test_without_time_for_any_model_there_is_an_error(monkeypatch):
     monkeypatch.setattr("memohop.own.estimator.search_with", lambda *given, **more: nothing)
     with pytest.raises(UsageError, match="time=0 is too short"):
         classifier(time=0, trials=None).fit(tiny_problem().x, labels())
+
+
+@pytest.mark.parametrize("models", [["linear", "mlp"], ["dir-gcn"], []])
+def test_models_that_cannot_be_fitted_to_the_graph_are_named(models):
+    message = rf"models={', '.join(models) or None}: none of them can be fitted to this graph"
+    for estimator in (classifier(models=models), GraphRegressor(models=models)):
+        with pytest.raises(UsageError, match=message):
+            estimator.fit(np.ones((60, 1)), labels(), ring(60))
 
 
 @pytest.mark.parametrize("name", ["linear", "lightgbm", "mlp"])

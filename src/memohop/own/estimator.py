@@ -22,7 +22,7 @@ from torch import Tensor
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
 from memohop.own import keep
-from memohop.own.candidates.catalogue import families
+from memohop.own.candidates.catalogue import check_applicable, families
 from memohop.own.candidates.family import Family
 from memohop.own.ensemble import Ensemble
 from memohop.own.finish import choose, fit_to_all
@@ -137,6 +137,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         problem = self._problem(X, given, split=split, seed=seed)
         families = self._families(seed)
+        check_applicable(families, problem)
         if workers is not None and not workers.share_search(problem, self.memory):
             families, workers = workers.in_parts(families), None
         kinds = {kind.id: kind for kind in families}
