@@ -40,7 +40,12 @@ def read_given(
     if model is None:
         if _is_networkx(x):
             x, y = _read_networkx(x, y), None
-    elif _is_networkx(x) or (_are_tables(edges) and model.encoder_ is not None):
+        elif _are_tables(edges):
+            raise UsageError(
+                "edges is a table; read it together with that of the nodes, and give the result: "
+                "fit(memohop.read_graph(nodes, edges, label=...))"
+            )
+    elif _is_networkx(x) or _are_tables(edges):
         label = {"label": y} if isinstance(y, str) else {}
         x = read_new_nodes(model, x, edges) if append else read_again(model, x, edges, **label)
         y, edges = None if label else y, None
