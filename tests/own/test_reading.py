@@ -85,6 +85,14 @@ def test_a_model_of_the_command_line_takes_tables_in_python(of, tmp_path):
     assert (model.predict_proba(write(tmp_path / "new-n.csv", NEW), new_edges) == new).all()
 
 
+def test_labels_of_other_tables_may_be_missing_or_alike():
+    model = GraphRegressor(**QUICK).fit(read_graph(NODES, EDGES, label="size", **HOW))
+    others = NEW | {"kind": ["a", "b", None]}
+    expected = model.predict({name: others[name] for name in ("name", "kind")}, NEW_EDGES)
+    for sizes in ([None] * 3, [2.5, None, None], ["", "", ""]):
+        assert (model.predict(others | {"size": sizes}, NEW_EDGES) == expected).all()
+
+
 def test_the_same_columns_and_arcs_under_other_ids_are_another_graph(from_python):
     assert from_python.is_graph_of_fit(NODES, EDGES)
     renamed = NODES | {"name": [f"m{i}" for i in range(60)]}

@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from memohop.data.tables import from_networkx, read_graph
@@ -92,18 +93,22 @@ def read_again(model: GraphEstimator, nodes: Any, edges: Any = None, **changes: 
         edges: The tables of edges.
         **changes: Other options of :func:`~memohop.read_graph` than those of ``fit``.
     """
+    how = how_to_read(model) | changes
+    if _is_networkx(nodes):
+        tables_only = ("id", "source", "target", "directed")
+        return from_networkx(nodes, **{k: v for k, v in how.items() if k not in tables_only})
+    return read_graph(nodes, edges, **how)
+
+
+def how_to_read(model: GraphEstimator) -> dict[str, Any]:
+    """The arguments of :func:`~memohop.read_graph` that read tables as those of ``fit``."""
     if model.encoder_ is None or model.reading_ is None:
         raise UsageError(
             "this model was fitted on arrays, not on tables; predict from Python, with features "
             "and edges as arrays"
         )
-    classes = getattr(model, "classes_", None)
-    how: dict[str, Any] = model.reading_ | changes
-    how |= {"encoder": model.encoder_, "classes": None if classes is None else classes.tolist()}
-    if _is_networkx(nodes):
-        tables_only = ("id", "source", "target", "directed")
-        return from_networkx(nodes, **{k: v for k, v in how.items() if k not in tables_only})
-    return read_graph(nodes, edges, **how)
+    classes = getattr(model, "classes_", np.empty(0)).tolist()
+    return {**model.reading_, "encoder": model.encoder_, "classes": classes}
 
 
 def read_new_nodes(
