@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memohop.errors import DataError, UsageError
+
+TEMPORARY = re.compile(r"\.memohop-\w+|\..+\.\d+\.part")
+"""Names of files that are being written by this process or another, or by one that was killed."""
 
 
 def check_output(
@@ -44,10 +48,24 @@ def check_output(
     check_writable(folder, f"{flag} {output}")
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse a folder for an output that could not be made or written to."""
+    for part in (folder, *folder.parents):
+        if part.is_symlink() and not part.exists():
+            raise UsageError(
+                f"{part} is a link to {part.readlink()}, which does not exist; remove the link or "
+                "give another name"
+            )
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; give the name of a folder")
+    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    check_writable(nearest, f"{folder}")
+
+
 def check_writable(folder: Path, output: str) -> None:
     """Refuse a folder that cannot be written to; ``output`` is what the user typed."""
     try:  # permissions are not enough: a file system may be mounted read-only
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".memohop-"):
+        with tempfile.TemporaryFile(dir=folder):  # without a name that others could meet
             pass
     except OSError as error:
         raise UsageError(

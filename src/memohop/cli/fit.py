@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time as clock
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -23,7 +24,7 @@ from memohop.cli.options import (
 )
 from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
-from memohop.errors import UsageError
+from memohop.errors import DataError, UsageError
 from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -191,15 +192,24 @@ def fit(
     estimator.set_params(time=time)
     estimator.save(output)
     record = estimator.report_
-    if json:
-        print_json(record.rows())
-    else:
-        console = output_console()
-        console.print(fit_table(record))
-        told = (record.verdict(), rare_text(record), record.later_text(), record.legend())
-        for said in filter(None, told):
-            console.print(f"\n{said}", markup=False)
-    remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
+    try:
+        if json:
+            print_json(record.rows())
+        else:
+            console = output_console()
+            console.print(fit_table(record))
+            told = (record.verdict(), rare_text(record), record.later_text(), record.legend())
+            for said in filter(None, told):
+                console.print(f"\n{said}", markup=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # closed early, as by head
+        raise
+    except OSError as error:
+        raise DataError(
+            f"the scores cannot be printed ({error.strerror}); read them in {output}/README.md"
+        ) from error
+    finally:  # the model is there even if standard output takes nothing
+        remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
     if record.stopped == "interrupted":
         raise KeyboardInterrupt
 

@@ -40,7 +40,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from memohop.errors import DataError, MemohopError, UsageError
-from memohop.outputs import check_writable, write_whole
+from memohop.outputs import TEMPORARY, check_folder, write_whole
 from memohop.version import __version__
 
 NEWEST = 4
@@ -104,15 +104,9 @@ def write_folder(
 def check_target(path: str | os.PathLike[str]) -> Path:
     """The folder for a model; a ``UsageError`` if it cannot be written or holds other files."""
     folder = Path(path).expanduser()
-    if folder.is_symlink() and not folder.exists():
-        raise UsageError(
-            f"{folder} is a link to {folder.readlink()}, which does not exist; remove the link or "
-            "give another name"
-        )
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; give the name of a folder")
+    check_folder(folder)
     there = _names(folder)
-    foreign = sorted(there - _written(folder))
+    foreign = sorted(name for name in there - _written(folder) if not TEMPORARY.fullmatch(name))
     if foreign and _JSON not in there:
         raise UsageError(
             f"{folder} exists and is no saved model (it holds {foreign[0]}); give another name"
@@ -122,8 +116,6 @@ def check_target(path: str | os.PathLike[str]) -> Path:
             f"{folder / changed[0]} would be replaced, and is not as memohop wrote it; move it "
             "away, or give the model another name"
         )
-    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
-    check_writable(nearest, f"{folder}")
     return folder
 
 

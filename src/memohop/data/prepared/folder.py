@@ -34,7 +34,7 @@ import msgspec
 import psutil
 
 from memohop.errors import DataError, UsageError
-from memohop.outputs import check_writable, write_whole
+from memohop.outputs import check_folder, write_whole
 
 MANIFEST = "prepared.json"
 FORMAT = 1
@@ -101,8 +101,7 @@ def known_input(path: Path) -> InputFile:
 
 def check_target(folder: Path) -> None:
     """Refuse a folder that cannot be written, or that holds something else."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; give the name of a folder")
+    check_folder(folder)
     if folder.is_dir() and not (folder / MANIFEST).exists():
         foreign = sorted(path.name for path in folder.iterdir() if not _is_ours(path.name))
         if foreign:
@@ -110,8 +109,6 @@ def check_target(folder: Path) -> None:
                 f"{folder} exists and is no prepared graph (it holds {foreign[0]}); give another "
                 "name"
             )
-    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
-    check_writable(nearest, f"{folder}")
 
 
 @contextmanager
