@@ -63,13 +63,21 @@ class Inputs:
         """Whether columns, arcs and their weights are the same, arcs in whatever order."""
         if self.x.shape != other.x.shape or self.arcs.shape != other.arcs.shape:
             return False
-        if (self.weights is None) != (other.weights is None) or not _same(self.x, other.x):
+        weights, others = self.weights, other.weights
+        if (weights is None) != (others is None) or not _same(self.x, other.x):
             return False
-        arcs, others = (
-            one.arcs if one.weights is None else np.vstack([one.arcs, one.weights])
-            for one in (self, other)
+        in_order = np.array_equal(self.arcs, other.arcs) and (
+            weights is None or others is None or np.array_equal(weights, others)
         )
-        return np.array_equal(arcs, others) or np.array_equal(_in_order(arcs), _in_order(others))
+        return in_order or all(map(np.array_equal, self._rows_of_arcs(), other._rows_of_arcs()))
+
+    def _rows_of_arcs(self) -> tuple[NDArray[Any], ...]:
+        """The arrays of the matrix of all arcs, which are the same in whatever order they came."""
+        weights = np.ones(self.arcs.shape[1]) if self.weights is None else self.weights
+        shape = (self.nodes, self.nodes)
+        matrix = sparse.csr_array((weights.astype(np.float64), tuple(self.arcs)), shape=shape)
+        matrix.sum_duplicates()
+        return matrix.indptr, matrix.indices, matrix.data
 
     def overall_shares(self, classes: int) -> NDArray[np.float64]:
         """The share of each class among the labels, or the mean of the numbers."""
@@ -254,10 +262,6 @@ class Problem(Inputs):
 
     def _shown(self, nodes: Any) -> NDArray[Any]:
         return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)
-
-
-def _in_order(arcs: NDArray[Any]) -> NDArray[Any]:
-    return arcs[:, np.lexsort(arcs)]
 
 
 def _same(x: Matrix, other: Matrix) -> bool:
