@@ -166,6 +166,8 @@ def test_a_score_needs_targets():
     data = Data(x=torch.from_numpy(problem.x), edge_index=torch.from_numpy(ring(60)))
     nobody = Data(x=data.x, edge_index=data.edge_index, y=torch.full((60,), -1))
     for graph in (data, nobody):
-        with pytest.raises(UsageError, match="y is None, and X has no label; give y"):
+        with pytest.raises(UsageError, match="X has no label, and y is None; give y"):
             model.score(graph)
+    with pytest.raises(UsageError, match="y has no label; give y"):
+        model.score(data, np.full(60, np.nan))
     assert model.score() == model.score(data, problem.y)

@@ -192,11 +192,11 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> Outputs:
         """Probabilities ``[nodes, classes]``, or numbers ``[nodes, 1]``.
 
-        The graph of ``fit`` is recognised by its columns, arcs, weights and ids. On it, the labels
-        that ``fit`` learned from count as those of neighbours, never as a node's own; and so do
-        rows of weights that belong to its nodes. On another graph, no labels are used. ``append``
-        attaches new nodes to the graph of ``fit``: their predictions also use its nodes and their
-        labels.
+        The graph of ``fit`` is recognised by its columns, arcs, weights and ids. On it, models use
+        the labels of neighbours that ``fit`` learned from, and weights that belong to single nodes.
+        (A node's own label is no input, but a network with labels in its memory gets it back over
+        two arcs.) On another graph, no labels are used. ``append`` attaches new nodes to the graph
+        of ``fit``: their predictions also use its nodes and their labels.
 
         Args:
             X: A graph with the same features, or its features; None for the graph of ``fit``. Or
@@ -232,10 +232,9 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """The metric on the labelled nodes of a graph; the honest score is in ``report_``.
 
         On the graph of ``fit`` this says how well the model fits its labels, not how well it
-        predicts: it has learned from them, and each node is predicted with the labels of its
-        neighbours. Only for nodes whose labels ``fit`` did not see is it a test: give a ``y`` that
-        is None or NaN for the others. With ``as_another_graph``, a graph of ``fit`` is predicted
-        without labels, by a model that has still learned from them.
+        predicts: it has learned from them, and may use those of neighbours. Only for nodes whose
+        labels ``fit`` did not see is it a test: give a ``y`` that is None or NaN for the others.
+        With ``as_another_graph``, labels are no input, but were still learned from.
 
         Arguments as for :meth:`outputs`; ``y`` may be None if the graph has labels, and
         ``sample_weight`` is the weight of each node.
@@ -246,9 +245,9 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if labels is None and X is None:
             labels = labels_of(torch.from_numpy(self.own_graph().y), getattr(self, "classes_", ()))
         if labels is None or not labels.known.any():
+            lacking = "X has no label, and y is None" if y is None else "y has no label"
             raise UsageError(
-                f"y is {y!r}, and X has no label; give y, the true target of each node, None or "
-                "NaN where it is not known"
+                f"{lacking}; give y, the true target of each node, None or NaN where unknown"
             )
         found = self.model_.outputs(self._inputs(given, as_another_graph))
         check_consistent_length(found, labels.known)
