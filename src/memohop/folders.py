@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from memohop.errors import DataError, UsageError
-from memohop.outputs import check_writable
+from memohop.outputs import TEMPORARY, check_writable
 
 NO_DIGEST = "0" * 64
 """What stands in a description instead of its own digest while that is computed."""
@@ -82,17 +82,18 @@ def check_folder(
         *replaced: The names of other files that would be replaced.
     """
     folder = Path(path).expanduser()
-    if folder.is_symlink() and not folder.exists():
-        raise UsageError(
-            f"{folder} is a link to {folder.readlink()}, which does not exist; remove the link or "
-            "give another name"
-        )
+    for part in (folder, *folder.parents):
+        if part.is_symlink() and not part.exists():
+            raise UsageError(
+                f"{part} is a link to {part.readlink()}, which does not exist; remove the link or "
+                "give another name"
+            )
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; give the name of a folder")
     inside = {path.name: path for path in folder.iterdir()} if folder.exists() else {}
     if described not in inside:
         for name in sorted(inside, key=lambda name: (name.startswith("."), name)):
-            if not is_ours(inside[name]):
+            if not is_ours(inside[name]) and not TEMPORARY.fullmatch(name):
                 raise UsageError(
                     f"{folder} exists and is no {what} (it holds {name}); give another name"
                 )

@@ -173,6 +173,16 @@ def test_a_plain_function_with_two_arguments():
     assert hidden.shape == memory.shape == (NODES, WIDTH)
 
 
+@pytest.mark.parametrize("gate", ["linear", "gru"])
+@pytest.mark.parametrize("width", [1, 3, 5])
+def test_a_hidden_state_of_another_width_is_named(gate, width):
+    mmp, memory = MMP(lambda c: c, WIDTH, gate=gate), torch.zeros(NODES, WIDTH)
+    words = rf"hidden has shape \(5, {width}\), but channels=4: give a hidden state that is 4 wide"
+    for wrong in (memory, torch.zeros(NODES, width)):
+        with pytest.raises(UsageError, match=words):
+            mmp(torch.zeros(NODES, width), wrong)
+
+
 def test_a_convolution_of_another_width_is_refused():
     mmp = MMP(GATConv(8, 8, heads=4), 8)
     with pytest.raises(UsageError, match=r"message of shape \(5, 32\), but channels=8: give it 8"):

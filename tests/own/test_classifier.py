@@ -10,7 +10,7 @@ import torch
 from scipy import sparse
 from torch_geometric.data import Data
 
-from memohop import UsageError
+from memohop import GraphRegressor, UsageError
 from memohop.own import parallel
 from memohop.own.candidate import Search
 from memohop.own.candidates import networks
@@ -153,6 +153,14 @@ def test_without_time_for_any_model_there_is_an_error(monkeypatch):
         classifier(time=0, trials=None).fit(tiny_problem().x, labels())
 
 
+@pytest.mark.parametrize("models", [["linear", "mlp"], ["dir-gcn"], []])
+def test_models_that_cannot_be_fitted_to_the_graph_are_named(models):
+    message = rf"models={', '.join(models) or None}: none of them can be fitted to this graph"
+    for estimator in (classifier(models=models), GraphRegressor(models=models)):
+        with pytest.raises(UsageError, match=message):
+            estimator.fit(np.ones((60, 1)), labels(), ring(60))
+
+
 @pytest.mark.parametrize("name", ["linear", "lightgbm", "mlp"])
 def test_the_shortest_time_has_a_model_of_each_kind(name):
     found = classifier(models=[name], time=0, trials=None).fit(tiny_problem().x, labels())
@@ -187,8 +195,13 @@ def test_sparse_columns_and_classes_by_name():
     assert sparse.issparse(fitted.graph_.x)
 
 
+def test_groups_that_are_the_classes_leave_nothing_to_test():
+    with pytest.raises(UsageError, match="no class of a test node has a training node"):
+        classifier().fit(tiny_problem().x, NODES % 10, groups=NODES % 10)
+
+
 def test_groups_are_kept_together():
-    groups = NODES // 4
+    groups = [f"g{node // 4}" if node > 3 else None for node in NODES]  # four alone
     seen = {}
     original = parallel.search
 
@@ -201,5 +214,5 @@ def test_groups_are_kept_together():
         classifier(models=["linear"]).fit(tiny_problem().x, labels(), groups=groups)
     finally:
         parallel.search = original
-    for group in range(15):
-        assert len(np.unique(seen["masks"].test[groups == group])) == 1
+    for group in range(1, 15):
+        assert len(np.unique(seen["masks"].test[group == NODES // 4])) == 1

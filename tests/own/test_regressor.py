@@ -68,7 +68,10 @@ def test_a_data_with_numbers_and_masks():
         (np.full(60, np.nan), "no number at all"),
         (np.ones(60), "one number everywhere"),
         (np.where(np.arange(60) == 3, np.inf, Y), "infinite"),
-        (np.where(np.arange(60) < 3, Y, np.nan), "too few for splits=2"),
+        (np.where(np.arange(60) < 3, Y, np.nan), "a test takes 5 labelled nodes, and there are 3"),
+        (np.where(np.arange(60) == 3, 2.0, 1), "'r2' needs .* nodes of different numbers"),
+        (1e300 * Y, "which single precision cannot hold"),
+        (1e9 + 1e-6 * Y, "which single precision cannot hold, or tell apart"),
     ],
 )
 def test_targets_that_cannot_be_right(y, words):

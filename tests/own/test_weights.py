@@ -71,6 +71,7 @@ def test_a_matrix_with_weights(fitted):
     assert np.allclose(fitted.outputs(graph), fitted.outputs(as_data()), atol=1e-5)
 
 
-def test_a_negative_weight_is_refused():
-    with pytest.raises(UsageError, match=r"edge_weight\[0\] is -1.0"):
-        GraphClassifier().fit(as_data(weights=-WEIGHTS))
+@pytest.mark.parametrize(("weight", "shown"), [(-1.0, "-1.0"), (1e308, r"1e\+308")])
+def test_weights_that_are_negative_or_too_large_are_refused(weight, shown):
+    with pytest.raises(UsageError, match=rf"edge_weight\[0\] is {shown} .* from 0 to 1e\+30"):
+        GraphClassifier().fit(as_data(weights=np.full(120, weight)))

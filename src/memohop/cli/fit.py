@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time as clock
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,7 +24,7 @@ from memohop.cli.options import (
 )
 from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
-from memohop.errors import UsageError
+from memohop.errors import DataError, UsageError
 from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def fit(
 
     check_target(output)
     if graph is not None:
-        read, columns = read_prepared(graph)
+        read = read_prepared(graph)
     else:
         assert nodes is not None
         assert edges is not None
@@ -147,7 +148,8 @@ def fit(
             time_column=time_column,
             group=group,
         )
-        columns = reading.columns(label, read)
+    assert read.reading is not None
+    label = read.reading["label"]
     options: dict[str, Any] = {
         "models": models,
         "time": _left(time, clock.monotonic() - begin),
@@ -163,32 +165,37 @@ def fit(
     if read.task == "classes":
         estimator = GraphClassifier(class_weight=class_weight, positive=positive, **options)
     else:
-        remark(
-            f"column {columns['label']!r} holds numbers to predict; "
-            "--task classes if they are classes"
-        )
+        remark(f"column {label!r} holds numbers to predict; --task classes if they are classes")
         for name, value in {"class-weight": class_weight, "positive": positive}.items():
             if value is not None:
                 raise UsageError(f"--{name} {value} is for classes; leave it out")
         estimator = GraphRegressor(**options)
     recommend_extras(device)
     cluster = nullcontext() if workers is None else ray_workers(workers, ray, device, remark)
-    doing = f"fitting {columns['label']}"
+    doing = f"fitting {label}"
     with warnings_as_remarks(), cluster as crew, progress_bar(doing) as update:
         estimator.fit(read, progress=lambda share, doing: update(share, 1.0, doing), workers=crew)
     estimator.set_params(time=time)
-    estimator.reading_ = columns
     estimator.save(output)
     record = estimator.report_
-    if json:
-        print_json(record.rows())
-    else:
-        console = output_console()
-        console.print(fit_table(record))
-        told = (record.verdict(), rare_text(record), record.later_text(), record.legend())
-        for said in filter(None, told):
-            console.print(f"\n{said}", markup=False)
-    remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
+    try:
+        if json:
+            print_json(record.rows())
+        else:
+            console = output_console()
+            console.print(fit_table(record))
+            told = (record.verdict(), rare_text(record), record.later_text(), record.legend())
+            for said in filter(None, told):
+                console.print(f"\n{said}", markup=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # closed early, as by head
+        raise
+    except OSError as error:
+        raise DataError(
+            f"the scores cannot be printed ({error.strerror}); read them in {output}/README.md"
+        ) from error
+    finally:  # the model is there even if standard output takes nothing
+        remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
     if record.stopped == "interrupted":
         raise KeyboardInterrupt
 

@@ -92,13 +92,6 @@ class Reading:
     encoding: Encoding = None
     verbose: bool = False
 
-    def columns(self, label: str, graph: OwnGraph) -> dict[str, Any]:
-        """How the graph was read, which a model remembers for other tables."""
-        names = {"label": label, "id": self.id, "source": self.source, "target": self.target}
-        more = {} if self.encoding is None else {"encoding": self.encoding}
-        how = {"weight": self.weight, "directed": graph.directed, "task": graph.task}
-        return {**names, **how, **more}
-
     def options(self) -> dict[str, Any]:
         """The same as arguments of ``read_graph`` and ``prepare``."""
         found = asdict(self)
@@ -118,18 +111,13 @@ class Reading:
 BY_DEFAULT = Reading()
 
 
-def read_prepared(folder: Path) -> tuple[OwnGraph, dict[str, Any]]:
-    """A prepared graph in RAM, and how its tables were read, which a model remembers."""
+def read_prepared(folder: Path) -> OwnGraph:
+    """A prepared graph in RAM."""
     from memohop.data.prepared import open_prepared
 
     found = open_prepared(folder)
     found.check_labelled()
-    options, label = found.manifest.options, found.manifest.label
-    names = {name: options[name] for name in ("id", "source", "target")}
-    graph = found.in_ram()
-    how = {"weight": options.get("weight"), "directed": graph.directed, "task": graph.task}
-    more = {"encoding": options["encoding"]} if options.get("encoding") else {}
-    return graph, {"label": label, **names, **how, **more}
+    return found.in_ram()
 
 
 def dataset_ids(text: str) -> list[str]:

@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from memohop.cli.app import app, remark
 from memohop.cli.options import BY_DEFAULT, OUTPUT, Reading
 from memohop.cli.parsing import byte_count
-from memohop.errors import UsageError
 
 _EXAMPLES = """Examples:
   memohop prepare nodes/ edges/ --label kind -o graph
@@ -68,28 +67,14 @@ def prepare(
         **reading.options(),
     }
     if model is not None:
+        from memohop.own.load import load_model
+        from memohop.own.reading import how_to_read
+
         given = {} if reading.encoding is None else {"encoding": reading.encoding}
-        options |= _as_the_model(model) | given
+        options |= how_to_read(load_model(model)) | given
     if limit is not None:
         options["memory"] = limit
     found = memohop.prepare(nodes, edges, output, progress=remark, **options)
     for note in found.notes if reading.verbose else found.warnings:
         remark(note)
     remark(f"{output}: {found.nodes} nodes, {found.arcs} arcs, {found.features} features")
-
-
-def _as_the_model(model: Path) -> dict[str, Any]:
-    """How a model read its tables."""
-    from memohop.own.load import load_model
-
-    found = load_model(model)
-    if found.encoder_ is None or found.reading_ is None:
-        raise UsageError(
-            f"--model {model}: it was fitted on arrays or by an earlier version; fit it to tables"
-        )
-    names = ("label", "id", "source", "target", "directed", "task")
-    read = {name: found.reading_[name] for name in names}
-    read |= {name: found.reading_.get(name) for name in ("weight", "encoding")}
-    classes = getattr(found, "classes_", None)
-    known = None if classes is None else classes.tolist()
-    return {**read, "encoder": found.encoder_, "classes": known}

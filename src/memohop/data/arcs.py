@@ -6,6 +6,9 @@ import torch
 
 from memohop.errors import UsageError
 
+LARGEST_WEIGHT = 1e30
+"""Of an arc: in single precision, sums over a hundred million of them are finite."""
+
 
 def check_arcs(edge_index: torch.Tensor, num_nodes: int) -> None:
     """Refuse arcs of a wrong shape or type, or with nodes that do not exist."""
@@ -26,16 +29,17 @@ def check_arcs(edge_index: torch.Tensor, num_nodes: int) -> None:
 
 
 def check_weights(weights: torch.Tensor, num_arcs: int) -> None:
-    """Refuse weights of arcs that are not one finite number from 0 on for each."""
+    """Refuse weights of arcs that are not one number from 0 to the largest for each."""
     if weights.shape != (num_arcs,) or not weights.is_floating_point():
         raise UsageError(
             f"edge_weight has shape {list(weights.shape)} and type {weights.dtype}; give one "
             f"floating-point number for each of the {num_arcs} arcs"
         )
-    wrong = (~weights.isfinite() | (weights < 0)).nonzero()
+    in_single = weights.float()
+    wrong = (~(in_single >= 0) | (in_single > LARGEST_WEIGHT)).nonzero()
     if len(wrong):
         first = int(wrong[0])
         raise UsageError(
             f"edge_weight[{first}] is {weights[first].item()} ({len(wrong)} such weight(s) in "
-            "all); give every arc a finite weight that is not negative"
+            f"all); give every arc a weight from 0 to {LARGEST_WEIGHT:g}"
         )

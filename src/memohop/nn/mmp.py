@@ -86,6 +86,11 @@ class MMP(nn.Module):
         The memory may be left empty if it is not wanted: after the last round, unless the
         regulariser reads it.
         """
+        if hidden.shape[-1] != self.channels:
+            raise UsageError(
+                f"hidden has shape {tuple(hidden.shape)}, but channels={self.channels}: give a "
+                f"hidden state that is {self.channels} wide"
+            )
         message = self.conv(memory, *conv_args)  # Eq. (6)
         if message.shape != hidden.shape:
             raise UsageError(

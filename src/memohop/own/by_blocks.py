@@ -46,7 +46,7 @@ def outputs_by_block(
 ) -> Iterator[tuple[slice, Outputs]]:
     """Probabilities of the classes, or the number, of some nodes at a time.
 
-    As on any graph other than that of ``fit``, no labels are used.
+    On any graph other than that of ``fit``, which the model holds in RAM, no labels are used.
 
     Args:
         model: A fitted model.
@@ -55,6 +55,11 @@ def outputs_by_block(
         tell: Called with remarks.
     """
     check_columns(model, graph)
+    sizes = (model.report_.nodes, model.report_.arcs)
+    if (graph.nodes, graph.arcs) == sizes and model.is_graph_of_fit(graph.in_ram()):
+        own = model.outputs()
+        yield from ((rows, own[rows]) for rows in slices(graph.nodes, _ROWS))
+        return
     about = _Graph(model, graph, scratch)
     ensemble = model.model_
     speakers: list[tuple[float, Speaker]] = []

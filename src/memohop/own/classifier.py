@@ -19,7 +19,7 @@ from memohop.own.estimator import GraphEstimator
 from memohop.own.inputs import GivenLabels, number_classes
 from memohop.own.problem import Outputs
 from memohop.training import Rules
-from memohop.training.metrics import METRICS, of_any_classes
+from memohop.training.metrics import METRICS, of_any_targets
 from memohop.training.objective import Classification, Objective
 
 _RARE = 0.1  # share of one of two classes below which finding its nodes counts
@@ -80,12 +80,13 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         append: bool = False,
+        as_another_graph: bool = False,
     ) -> NDArray[np.float32]:
         """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``.
 
         Arguments as for :meth:`outputs`.
         """
-        return self.outputs(X, edges, append=append)
+        return self.outputs(X, edges, append=append, as_another_graph=as_another_graph)
 
     def predict(
         self,
@@ -93,9 +94,10 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         append: bool = False,
+        as_another_graph: bool = False,
     ) -> NDArray[Any]:
         """The most probable class of each node; arguments as for :meth:`outputs`."""
-        found = self.outputs(X, edges, append=append)
+        found = self.outputs(X, edges, append=append, as_another_graph=as_another_graph)
         return self.classes_[found.argmax(axis=1)]
 
     def _check_arguments(self) -> None:
@@ -123,7 +125,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         if METRICS[metric].is_ranking and len(self.classes_) != 2:
             raise UsageError(
                 f"metric={metric!r} is for two classes and there are {len(self.classes_)}; use "
-                f"{of_any_classes()}"
+                f"{of_any_targets(METRICS[metric])}"
             )
         return Classification(METRICS[metric].of_class(positive))
 

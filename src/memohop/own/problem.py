@@ -59,6 +59,26 @@ class Inputs:
         """The number of nodes in the graph."""
         return len(self.y)
 
+    def is_same_graph(self, other: Inputs) -> bool:
+        """Whether columns, arcs and their weights are the same, arcs in whatever order."""
+        if self.x.shape != other.x.shape or self.arcs.shape != other.arcs.shape:
+            return False
+        weights, others = self.weights, other.weights
+        if (weights is None) != (others is None) or not _same(self.x, other.x):
+            return False
+        in_order = np.array_equal(self.arcs, other.arcs) and (
+            weights is None or others is None or np.array_equal(weights, others)
+        )
+        return in_order or all(map(np.array_equal, self._rows_of_arcs(), other._rows_of_arcs()))
+
+    def _rows_of_arcs(self) -> tuple[NDArray[Any], ...]:
+        """The arrays of the matrix of all arcs, which are the same in whatever order they came."""
+        weights = np.ones(self.arcs.shape[1]) if self.weights is None else self.weights
+        shape = (self.nodes, self.nodes)
+        matrix = sparse.csr_array((weights.astype(np.float64), tuple(self.arcs)), shape=shape)
+        matrix.sum_duplicates()
+        return matrix.indptr, matrix.indices, matrix.data
+
     def overall_shares(self, classes: int) -> NDArray[np.float64]:
         """The share of each class among the labels, or the mean of the numbers."""
         if classes:
@@ -242,6 +262,13 @@ class Problem(Inputs):
 
     def _shown(self, nodes: Any) -> NDArray[Any]:
         return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)
+
+
+def _same(x: Matrix, other: Matrix) -> bool:
+    """Whether two matrices of one shape, dense or sparse, have the same entries."""
+    if sparse.issparse(x) or sparse.issparse(other):
+        return bool((sparse.csr_array(x) != sparse.csr_array(other)).nnz == 0)
+    return np.array_equal(x, other)
 
 
 def check_width(view: View, found: int, sizes: Sizes) -> None:

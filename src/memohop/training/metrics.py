@@ -59,6 +59,11 @@ class Metric:
         return replace(self, score=score, positive=positive)
 
     @property
+    def needs_different(self) -> bool:
+        """Whether it is undefined for nodes that all have the same target."""
+        return self.is_ranking or (self.is_regression and not self.is_error)
+
+    @property
     def unit(self) -> str:
         """The unit in which scores are shown."""
         return "the target's unit" if self.is_error else "percent"
@@ -255,7 +260,7 @@ def metrics_for(*, regression: bool) -> list[str]:
     return [name for name, metric in METRICS.items() if metric.is_regression == regression]
 
 
-def of_any_classes() -> str:
-    """The metrics for any number of classes, for error messages."""
-    names = metrics_for(regression=False)
-    return " or ".join(name for name in names if not METRICS[name].is_ranking)
+def of_any_targets(metric: Metric) -> str:
+    """The metrics for any targets of the same kind, for error messages."""
+    names = metrics_for(regression=metric.is_regression)
+    return " or ".join(name for name in names if not METRICS[name].needs_different)

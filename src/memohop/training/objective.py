@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.training.metrics import METRICS, Metric, metrics_for, of_any_classes
+from memohop.training.metrics import METRICS, Metric, metrics_for, of_any_targets
 
 if TYPE_CHECKING:
     from memohop.pyg import Data
@@ -107,7 +107,7 @@ class Classification(_Scored):
         if classes != 2:
             raise UsageError(
                 f"data.metric is {metric}, which is a score of two classes, but data.y has "
-                f"{classes}; set data.metric to {of_any_classes()}"
+                f"{classes}; set data.metric to {of_any_targets(self.metric)}"
             )
         used = sorted(set(splits))
         there = torch.stack([(masks[used] * (y == label)).any(-1) for label in range(2)], dim=-1)

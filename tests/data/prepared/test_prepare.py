@@ -256,14 +256,6 @@ def test_a_bad_weight_is_named(tmp_path):
     assert not (tmp_path / "graph").exists()
 
 
-def test_weights_whose_sum_is_too_large_are_refused(tmp_path):
-    nodes = write(tmp_path, "nodes.csv", NODES)
-    edges = write(tmp_path, "edges.csv", WEIGHTED.replace("a,b,3", "a,b,1e39"))
-    with pytest.raises(memohop.DataError, match="two nodes add up to 1e\\+39; give"):
-        memohop.prepare(nodes, edges, tmp_path / "graph", weight="weight")
-    assert not (tmp_path / "graph").exists()
-
-
 @pytest.mark.parametrize("how", [{"split": "part"}, {"time_column": "day"}, {"group": "team"}])
 def test_sets_are_those_of_the_whole_table(tmp_path, how):
     edges = write(tmp_path, "edges.csv", EDGES)

@@ -124,7 +124,6 @@ def contents(folder):
 FOREIGN = (
     "labels-0123456789abcdef.npy",
     "ids-0123456789abcdef.arrow",
-    ".prepared.json.99.part",
     ".writing-999999999/memohop.txt",
     ".writing-999999999/chapter.txt",
     ".preparing-999999999/chapter.txt",
@@ -140,6 +139,14 @@ def test_a_name_alone_does_not_make_a_file_ours(tables, name):
     with pytest.raises(UsageError, match="is no prepared graph"):
         memohop.prepare(*files, folder)
     assert contents(folder) == before
+
+
+def test_what_another_command_is_writing_there_is_left_alone(tables):
+    *files, folder = tables()
+    folder.mkdir()
+    (folder / ".predictions.csv.99.part").write_text("half a table")
+    memohop.prepare(*files, folder)
+    assert (folder / ".predictions.csv.99.part").read_text() == "half a table"
 
 
 def test_what_someone_put_beside_a_graph_stays(tables):

@@ -58,6 +58,10 @@ class TestWeights:
             (["", "2"], r"e\.csv: column 'w' has no weight in row 1"),
             (["1", "heavy"], r"e\.csv: column 'w' has the weight 'heavy' in row 2"),
             (["1", "inf"], r"e\.csv: column 'w' has the weight 'inf' in row 2"),
+            (
+                ["1", "1e308"],
+                r"weight '1e.308' in row 2 .* give every edge a number from 0 to 1e\+30",
+            ),
             (["true", "false"], r"e\.csv: column 'w' holds no weights, but bool"),
         ],
     )

@@ -25,6 +25,7 @@ from memohop.data.tables.own_graph import Described, OwnGraph, own_graph
 from memohop.errors import DataError, UsageError
 
 _OF_FREE = 0.8  # share of the free RAM that a graph may take
+_READING = ("label", "id", "source", "target", "weight")  # options, for other tables
 
 
 class Rows(NamedTuple):
@@ -198,6 +199,11 @@ class Prepared:
             weight=None if weights is None else np.array(weights),
             notes=self.manifest.notes,
             warnings=self.warnings,
+            reading={
+                name: value
+                for name in (*_READING, "encoding")
+                if (value := self.manifest.options.get(name)) or name != "encoding"
+            },
         )
 
     def _rows(self, way: str) -> Rows:

@@ -21,12 +21,10 @@ from numpy.typing import DTypeLike, NDArray
 from memohop.data.assemble import distinct
 from memohop.data.prepared.arrays import ArrayFile
 from memohop.data.tables.links import direction_of
-from memohop.errors import DataError
 
 _RANGES = 256  # of rows; as many files are open at once
 MOST_NODES = 2**31 - 1
 """Nodes are numbered with 32 bits."""
-_LARGEST = float(np.finfo(np.float32).max)
 _RECORD = np.dtype([("key", np.int64), ("weight", np.float64)])
 
 Keys = NDArray[np.int64]
@@ -160,11 +158,6 @@ class ArcFiles:
                             listed += np.where(rows == columns, 0, back)
                     else:
                         listed = weights[keys % 2 == odd]
-                    if listed.max(initial=0) > _LARGEST:
-                        raise DataError(
-                            f"the weights of edges between two nodes add up to {listed.max():g}; "
-                            f"give weights in a unit in which they add up to {_LARGEST:g} at most"
-                        )
                     of_arcs.append(listed)
         return indices.rows
 

@@ -70,17 +70,15 @@ def read_labels(
         column: The labels; missing ones are to be predicted.
         name: The name of the column, for errors and notes.
         task: What they are, if the guess is wrong.
-        classes: The classes of an earlier table.
+        classes: The classes of an earlier table; empty if numbers were to be predicted.
     """
     if column_kind(column.type) is None:
         raise no_kind(name, column.type, "the label ")
-    numbers_wanted = classes is None and (
-        task == "numbers" or (task == "auto" and _are_real(column))
-    )
+    numbers_wanted = not classes and (task == "numbers" or (task == "auto" and _are_real(column)))
     column, told = _without_placeholders(column, name, classes or (), numbers=numbers_wanted)
     try:
         if numbers_wanted:
-            found = _number_labels(column, name)
+            found = _number_labels(column, name, checked=classes is None)
         else:
             found = encode_labels(column, name, classes, checked=task == "auto")
     except DataError as error:
@@ -141,7 +139,7 @@ def _are_real(column: pa.ChunkedArray) -> bool:
     )
 
 
-def _number_labels(column: pa.ChunkedArray, name: str) -> Labels:
+def _number_labels(column: pa.ChunkedArray, name: str, *, checked: bool) -> Labels:
     """The labels as numbers to be predicted; anything else is a :class:`DataError`."""
     if column_kind(column.type) == "text":
         text = as_text(pc.utf8_trim_whitespace(column.cast(pa.string())))
@@ -156,17 +154,17 @@ def _number_labels(column: pa.ChunkedArray, name: str) -> Labels:
             )
     y = numbers(name, column).copy()  # PyTorch takes no read-only arrays
     known = y[~np.isnan(y)]
-    if not known.size:
+    if checked and not known.size:
         raise DataError(_EMPTY.format(name=name))
-    if known.min() == known.max():
+    if checked and known.min() == known.max():
         raise DataError(
             f"the label column {name!r} holds {known[0]:g} in every row; there is nothing to "
             "predict: give labels that differ"
         )
+    ends = f", from {known.min():g} to {known.max():g}" if known.size else ""
     note = (
-        f"label {name!r}: a number to predict, from {known.min():g} to {known.max():g}, "
-        f"{known.size} nodes with a label and {y.size - known.size} without (task=classes predicts "
-        "classes instead)"
+        f"label {name!r}: a number to predict{ends}, {known.size} nodes with a label and "
+        f"{y.size - known.size} without (task=classes predicts classes instead)"
     )
     return Labels(y, [], [note], [], "numbers")
 

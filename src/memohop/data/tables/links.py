@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from memohop.data.arcs import LARGEST_WEIGHT
 from memohop.data.assemble import merge_arcs
 from memohop.data.tables.column_kinds import first_few
 from memohop.data.tables.column_types import as_text, column_kind, spelled_whole, whole_as_text
@@ -234,7 +235,7 @@ def direction_of(listed: int, either: int) -> tuple[bool, str]:
 def edge_weights(
     column: pa.ChunkedArray, name: str, table: str, *, before: int | None = None
 ) -> NDArray[np.float64]:
-    """The weights of a table's edges; one that is no number from 0 on is a :class:`DataError`.
+    """The weights of a table's edges; one that cannot be a weight is a :class:`DataError`.
 
     Args:
         column: The weights.
@@ -250,7 +251,7 @@ def edge_weights(
             f"{table}: column {name!r} holds no weights, but {column.type}; give numbers"
         )
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
-    wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
+    wrong = np.flatnonzero(~(values >= 0) | (values > LARGEST_WEIGHT))
     if wrong.size:
         row = int(wrong[0])
         found = as_text(given)[row].as_py()
@@ -258,7 +259,7 @@ def edge_weights(
         in_all = f" ({wrong.size} such row(s) in all)" if before is None else ""
         raise DataError(
             f"{table}: column {name!r} has {what} in row {row + 1 + (before or 0)}{in_all}; give "
-            "every edge a finite number that is not negative"
+            f"every edge a number from 0 to {LARGEST_WEIGHT:g}"
         )
     return values
 

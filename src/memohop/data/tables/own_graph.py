@@ -47,6 +47,8 @@ class OwnGraph:
         directed: Whether an edge is one arc, or one each way.
         masks: The user's own training, validation and test nodes, or None.
         groups: The number of each node's group, ``int64``, or None. A split must not tear a group.
+        reading: The arguments of :func:`~memohop.read_graph` that read other tables alike; None for
+            arrays.
     """
 
     data: Data
@@ -59,6 +61,7 @@ class OwnGraph:
     directed: bool = False
     masks: NodeSets | None = None
     groups: NDArray[np.int64] | None = None
+    reading: Mapping[str, Any] | None = None
 
     @property
     def x(self) -> Matrix:
@@ -169,8 +172,9 @@ def own_graph(
     weight: NDArray[np.float32] | None = None,
     notes: Iterable[str] = (),
     warnings: Iterable[str] = (),
+    reading: Mapping[str, Any] | None = None,
 ) -> OwnGraph:
-    """Nodes and arcs, checked, with the notes and warnings on each."""
+    """Nodes and arcs, checked, with the notes and warnings on each, and how they were read."""
     x, labels = found.x, found.labels
     data = Data(
         x=sharing(x) if is_sparse(x) else torch.from_numpy(x),
@@ -195,4 +199,5 @@ def own_graph(
         directed=directed,
         masks=found.masks,
         groups=found.groups,
+        reading=reading and {**reading, "directed": directed, "task": labels.task},
     )

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.arcs import LARGEST_WEIGHT
 from memohop.data.assemble import merge_arcs
 from memohop.data.tables.column_kinds import listed as listed_names
 from memohop.data.tables.columns import ColumnEncoder
@@ -115,6 +116,9 @@ def read_graph(
     check_options(
         directed=directed, drop_unknown=drop_unknown, encoder=encoder, classes=classes, task=task
     )
+    reading = {"label": label, "id": id, "source": source, "target": target, "weight": weight}
+    if encoding is not None:
+        reading["encoding"] = encoding
     node_table = open_table(nodes, "nodes", encoding)
     id = id_column(node_table, id)
     label = label_column(node_table, label, id, optional=encoder is not None)
@@ -169,6 +173,7 @@ def read_graph(
             *links.notes,
         ),
         warnings=warnings,
+        reading=reading,
     )
 
 
@@ -255,6 +260,7 @@ def from_networkx(
         directed=directed,
         weight=weights,
         warnings=unused(sorted(names), "attribute", weighted=weight is not None),
+        reading={"label": label, "id": None, "source": None, "target": None, "weight": weight},
     )
 
 
@@ -333,18 +339,18 @@ def from_arrays(
 
 
 def _checked_weights(listed: Any, where: str) -> NDArray[np.float64]:
-    """Weights of edges as numbers; a ``UsageError`` if one is missing, negative or not finite."""
+    """Weights of edges as numbers; a ``UsageError`` if one cannot be a weight."""
     try:
         values = np.asarray(listed, dtype=np.float64)  # None becomes NaN
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"{where} has weights that are no numbers ({error}); give numbers"
         ) from error
-    wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
+    wrong = np.flatnonzero(~(values >= 0) | (values > LARGEST_WEIGHT))
     if wrong.size:
         raise UsageError(
-            f"{where} has {wrong.size} weight(s) that are missing, negative or infinite, such as "
-            f"{values[wrong[0]]:g}; give every edge a finite number that is not negative"
+            f"{where} has {wrong.size} weight(s) that are missing, negative or too large, such as "
+            f"{values[wrong[0]]:g}; give every edge a number from 0 to {LARGEST_WEIGHT:g}"
         )
     return values
 
