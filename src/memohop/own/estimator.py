@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
+from memohop.data.arcs import in_unit, mean_weight
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
 from memohop.own import keep
@@ -76,6 +77,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         model_: The kept model, an :class:`~memohop.own.ensemble.Ensemble`.
         graph_: The graph of ``fit``.
         ids_: The names of its nodes; their numbers if they have no names.
+        mean_weight_: The mean weight of its arcs, by which models divide all weights, so that their
+            unit does not matter; None if they had no weights, and models count none.
         encoder_: How the columns of tables became features; None for arrays.
         reading_: How ``memohop fit`` read the tables, for ``memohop predict`` to read others; None
             for a model that was fitted in Python.
@@ -128,6 +131,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         begin = clock.monotonic()
         self._check_arguments()
         given = as_given(X, y, edges)
+        self.mean_weight_ = None if given.weights is None else mean_weight(given.weights)
+        given = given._replace(weights=in_unit(given.weights, self.mean_weight_))
         if groups is not None:
             given = given._replace(groups=np.asarray(groups))
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
@@ -187,7 +192,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Probabilities ``[nodes, classes]``, or numbers ``[nodes, 1]``.
 
         On another graph, no labels are used. ``append`` attaches new nodes to the graph of
-        ``fit``: their predictions also use its nodes and their labels.
+        ``fit``: their predictions also use its nodes and their labels. Weights of arcs are in the
+        unit of those of ``fit``; an arc without one counts as much as an average one there.
 
         Args:
             X: Another graph with the same features, or its features; None for the graph of ``fit``.
@@ -202,6 +208,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 raise UsageError("append=True, but X is None; give the features of the new nodes")
             return self.model_.outputs(self.own_graph())
         given = as_given(X, None, edges)
+        weights = in_unit(given.weights, self.mean_weight_)
         x = self._features(given, reset=False)
         if given.edge_index is None and self.has_arcs_:
             raise UsageError(
@@ -217,12 +224,12 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 nothing,
                 directed=self.directed_,
                 overall=self.overall_,
-                weights=given.weights,
+                weights=weights,
             )
             return self.model_.outputs(other)
         old = self.own_graph()
         arcs = given.arcs(old.nodes + x.shape[0]).numpy()
-        joined = old.with_new_nodes(x, arcs, nothing, given.weights)
+        joined = old.with_new_nodes(x, arcs, nothing, weights)
         return self.model_.outputs(joined)[old.nodes :]
 
     def score(

@@ -40,7 +40,8 @@ class Inputs:
         directed: Whether directions count; by default, if some arc lacks its opposite.
         overall: The class shares, or the mean, to assume for nodes without labelled neighbours; by
             default those of ``y``.
-        weights: Of the arcs, ``[arcs]``; by default all count alike.
+        weights: Of the arcs, ``[arcs]``, in units of the mean weight of the graph of ``fit``; by
+            default all count alike, with weight 1.
         hidden: Nodes of the graph of ``fit`` to treat as if they had come later: the rows that
             models have for them are not used; by default none.
     """
@@ -72,7 +73,10 @@ class Inputs:
         y: NDArray[Any],
         weights: NDArray[np.float32] | None,
     ) -> Inputs:
-        """The graph with more nodes; ``arcs`` number its own nodes first, and its arcs stay."""
+        """The graph with more nodes; ``arcs`` number its own nodes first, and its arcs stay.
+
+        New arcs without weights have that of an average arc, 1.
+        """
         both = np.hstack([self.arcs, arcs])
         joined, first = np.unique(both, axis=1, return_index=True)
         if self.weights is not None:
