@@ -193,13 +193,16 @@ def test_groups_are_kept_together():
     original = parallel.search
 
     def spy(problem, *args, **options) -> Search:
-        seen["masks"] = problem.masks
+        seen["problem"], seen["masks"] = problem, problem.masks
         return original(problem, *args, **options)
 
     parallel.search = spy
     try:
-        classifier(models=["linear"]).fit(tiny_problem().x, labels(), groups=groups)
+        found = classifier(models=["linear"])
+        found.fit(tiny_problem().x, labels(), groups=groups)
     finally:
         parallel.search = original
+    assert (seen["problem"].groups == groups).all()  # by which every interval is made
+    assert found.report_.test_groups == 3
     for group in range(15):
         assert len(np.unique(seen["masks"].test[groups == group])) == 1

@@ -105,10 +105,13 @@ class Problem(Inputs):
     Attributes:
         objective: Loss, score and kind of target.
         masks: The nodes of each part.
+        groups: The group of each node, ``[nodes]``: no part divides one, and each counts once in
+            intervals; None if nodes have nothing to do with each other.
     """
 
     objective: Objective
     masks: Masks
+    groups: NDArray[Any] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of_fit", self.nodes)  # it is the graph of fit
