@@ -28,11 +28,11 @@ def every_node_tested(y, groups=None, **given):
 def test_nodes_of_a_group_count_as_one():
     """Each node three times, in a group, has the interval of groups, not that of three times as
     many nodes."""
-    y, one, other = np.arange(36) % 2, np.arange(36) % 4 != 0, np.arange(36) % 3 != 0
+    y, one, other = np.arange(12) % 2, np.arange(12) % 4 != 0, np.arange(12) % 3 != 0
     once = every_node_tested(y)
     expected = paired_interval(once, once.masks.test, outputs(one, y), outputs(other, y))
     alone = score_interval(once, once.masks.test, outputs(one, y))
-    y, one, other, groups = (np.repeat(each, 3) for each in (y, one, other, np.arange(36)))
+    y, one, other, groups = (np.repeat(each, 3) for each in (y, one, other, np.arange(12)))
     thrice = every_node_tested(y, groups)
     found = paired_interval(thrice, thrice.masks.test, outputs(one, y), outputs(other, y))
     assert (found.mean, found.low, found.high) == pytest.approx(

@@ -98,7 +98,8 @@ def fit(
         task: Whether the labels are classes or numbers; by default as the column looks.
         split: The column of the node table that says train, val or test.
         time_column: The column with times, for a split by time: the latest nodes are for testing.
-        group: The column with groups of nodes that no split tears apart.
+        group: The column with groups of nodes that no split tears apart, and that count as one each
+            in intervals.
         categorical: Columns to read as categories, with commas.
         numeric: Columns to read as numbers.
         text: Columns to read as texts.

@@ -124,7 +124,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             y: Targets; None for those of the graph.
             edges: Arcs, if ``X`` is features.
             split: The column of the masks to use, if ``X`` is a ``Data`` with several.
-            groups: The group of each node; no split divides a group.
+            groups: The group of each node; no split divides a group, and each counts as one in
+                intervals.
             progress: Called as ``progress(share of the time, current step)`` now and then.
             workers: From :func:`memohop.own.workers.ray_workers`; None to fit in this process.
         """

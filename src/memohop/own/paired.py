@@ -17,9 +17,10 @@ have :math:`m_1, m_2, \ldots` nodes, they count as :math:`(\sum_k m_k)^2 / \sum_
 Two models are scored on the same nodes, so nodes that are hard for both do not count. If they
 agree on every node, the variance of their difference is 0; after A. Agresti and Y. Min, *Effects
 and non-effects of paired identical observations in comparing proportions with binary matched-pairs
-data* (Statistics in Medicine 2004), half a node (or group) is added to either side, :math:`v + 1 /
-(m + 2)^2` for :math:`m` of them. If numbers are predicted, models with the same outputs for every
-node are the same, and nothing is added.
+data* (Statistics in Medicine 2004), half a node is added to either side, :math:`v + 1 / (m + 2)^2`
+for :math:`m` nodes. In groups they are worth fewer: :math:`m` is divided by :math:`v / v_1`, where
+:math:`v_1` is the variance without groups, but is at least the number of groups. If numbers are
+predicted, models with the same outputs for every node are the same, and nothing is added.
 
 A single score :math:`s` between 0 and 1 has Wilson's interval (*Probable inference, the law of
 succession, and statistical inference*, JASA 1927) for as many nodes as it is worth,
@@ -73,7 +74,7 @@ def paired_interval(problem: Problem, mask: Mask, one: Outputs, other: Outputs) 
         return Interval(gap, -most, most, _LEVEL)
     variance = spread.variance
     if problem.classes:
-        variance += (spread.counting + 2) ** -2
+        variance += (spread.worth + 2) ** -2
     reach = spread.quantile * math.sqrt(variance)
     return Interval(gap, max(gap - reach, -most), min(gap + reach, most), _LEVEL)
 
@@ -93,7 +94,7 @@ def score_interval(problem: Problem, mask: Mask, said: Outputs) -> Interval:
     if problem.classes:
         if spread is None or not math.isfinite(score):
             return Interval(score, 0.0, 1.0, _LEVEL)
-        worth, odds = spread.counting, score * (1 - score)
+        worth, odds = spread.units, score * (1 - score)
         if odds > 0 and spread.variance > 0:
             worth = min(odds / spread.variance, len(rows))
         square = spread.quantile**2
@@ -125,12 +126,14 @@ class _Spread(NamedTuple):
     Attributes:
         variance: The jackknife's.
         quantile: Of Student's distribution, by which its root is multiplied.
-        counting: How many nodes, or groups, count.
+        units: How many nodes, or groups, count.
+        worth: How many independent nodes these are worth.
     """
 
     variance: float
     quantile: float
-    counting: float
+    units: float
+    worth: float
 
 
 def _left_out(
@@ -148,25 +151,34 @@ def _left_out(
         fewest: How many must count; by default, as many as make a difference certain.
     """
     whole, y = score(np.ones(len(rows), dtype=bool)), problem.y[rows]
-    unit = np.arange(len(rows))
+    is_mean = problem.objective.metric.is_mean or not problem.classes
+
+    def counting(unit: NDArray[np.int64]) -> float:
+        """All for a mean over nodes; otherwise as many of each class as the rarest has."""
+        if is_mean:
+            return _worth(unit)
+        of_class = [_worth(unit[y == one]) for one in np.unique(y)]
+        return len(of_class) * min(of_class, default=0)
+
+    def variance(block: NDArray[np.int64]) -> float:
+        without = np.array([score(block != one) for one in np.unique(block)])
+        without = np.where(np.isfinite(without), without, whole)
+        return (len(without) - 1) * float(np.var(without))
+
+    alone = np.arange(len(rows))
+    unit = alone
     if problem.groups is not None:
         unit = np.unique(problem.groups[rows], return_inverse=True)[1]
-    every = problem.objective.metric.is_mean or not problem.classes
-    if every:
-        counting = _worth(unit)
-    else:  # as many of each class as the rarest has
-        of_class = [_worth(unit[y == one]) for one in np.unique(y)]
-        counting = len(of_class) * min(of_class, default=0)
-    if fewest is None:
-        fewest = _FEWEST_GROUPS if every and problem.groups is not None else _FEWEST
-    block = _dealt(unit, y)
-    if counting < fewest or _worth(block) < 2:
+        fewest = fewest or (_FEWEST_GROUPS if is_mean else _FEWEST)
+    units, block = counting(unit), _dealt(unit, y)
+    if units < (fewest or _FEWEST) or _worth(block) < 2:
         return whole, None
-    without = np.array([score(block != one) for one in np.unique(block)])
-    without = np.where(np.isfinite(without), without, whole)
-    variance = (len(without) - 1) * float(np.var(without))
+    worth, found = units, variance(block)
+    if unit is not alone and found > 0:
+        nodes = counting(alone)
+        worth = float(np.clip(nodes * variance(_dealt(alone, y)) / found, units, nodes))
     quantile = float(stats.t.ppf((1 + _LEVEL) / 2, _worth(block) - 1))
-    return whole, _Spread(variance, quantile, counting)
+    return whole, _Spread(found, quantile, units, worth)
 
 
 def _dealt(unit: NDArray[np.int64], y: NDArray[Any]) -> NDArray[np.int64]:
