@@ -210,7 +210,7 @@ def precision(fits: int) -> None:
 
 _PARTS: dict[str, Callable[[int], None]] = {
     "claims": claims,
-    "halves": lambda fits: halves(max(1, fits // 10)),
+    "halves": lambda fits: halves(max(1, fits // 5)),
     "numbers": lambda fits: numbers(max(1, fits // 4)),
     "precision": precision,
 }

@@ -71,7 +71,7 @@ def test_what_random_labels_of_groups_claim(grouped):
 
     5 % of the intervals should miss 0. If nodes are taken for independent, many more do.
     """
-    generator, missed, draws = np.random.default_rng(0), 0, 200
+    generator, missed, draws = np.random.default_rng(0), 0, 120
     for _ in range(draws):
         groups = np.repeat(np.arange(25), generator.integers(4, 9, 25))
         y, *said = (generator.integers(2, size=25)[groups] for _ in range(3))
@@ -119,8 +119,8 @@ def test_an_error_has_an_interval_in_its_own_unit():
     far = [np.abs(said[:, 0] - y) for said in (one, other)]
     t = stats.t.ppf(0.975, 39)
     found = score_interval(problem, problem.masks.test, one)
-    reach = t * far[0].std(ddof=1) / np.sqrt(40)
-    assert (found.low, found.high) == pytest.approx((found.mean - reach, found.mean + reach), 1e-4)
+    factor = np.exp(t * far[0].std(ddof=1) / np.sqrt(40) / far[0].mean())
+    assert (found.low, found.high) == pytest.approx((found.mean * factor, found.mean / factor))
     gap = paired_interval(problem, problem.masks.test, one, other)
     assert gap.high - gap.mean == pytest.approx(t * (far[1] - far[0]).std(ddof=1) / np.sqrt(40))
     assert gap.low < -1
@@ -130,6 +130,16 @@ def test_an_error_has_an_interval_in_its_own_unit():
     unknown = paired_interval(problem, few, one[:9], other[:9])
     assert unknown.says_nothing
     assert METRICS["mae"].gap_in_unit(unknown.low) is None
+
+
+def test_nodes_of_many_numbers_are_left_out_at_random():
+    """Blocks with as many high as low numbers would not vary as the error does."""
+    y = np.random.default_rng(0).normal(size=400)
+    problem = every_node_tested(np.arange(400) % 2)
+    problem = replace(problem, y=y, objective=Regression(METRICS["mae"]))
+    found = score_interval(problem, problem.masks.test, np.zeros((400, 1), dtype=np.float32))
+    reach = stats.t.ppf(0.975, 49) * np.abs(y).std() / 20
+    assert found.high - found.low == pytest.approx(2 * reach, rel=0.25)
 
 
 def test_average_precision_of_few_positive_nodes_is_too_high():

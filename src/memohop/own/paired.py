@@ -1,7 +1,7 @@
 r"""How certain a score is, and the difference of two models on the same nodes.
 
 The variance of a score, or of a difference, is estimated by leaving nodes out: they are dealt
-to :math:`G` blocks, each with its share of every class, and without block :math:`g` the score
+to :math:`G` blocks, those of every class alike, and without block :math:`g` the score
 is :math:`d_g`. The jackknife's variance is then
 
 .. math::
@@ -29,8 +29,8 @@ succession, and statistical inference*, JASA 1927) for as many nodes as it is wo
 .. math:: \frac{m s + t^2/2 \pm t \sqrt{m s (1 - s) + t^2/4}}{m + t^2} .
 
 For accuracy without groups this is the usual one. If :math:`v = 0`, as when every node is right,
-:math:`m` is the number of nodes, or groups. Errors and R2 have the interval :math:`s \pm t
-\sqrt{v}`.
+:math:`m` is the number of nodes, or groups. R2 has the interval :math:`s \pm t \sqrt{v}`, and an
+error :math:`e` has :math:`e \exp(\pm t \sqrt{v} / e)`, which does not end below 0.
 """
 
 from __future__ import annotations
@@ -105,9 +105,11 @@ def score_interval(problem: Problem, mask: Mask, said: Outputs) -> Interval:
         return Interval(score, max(low, 0.0), min(high, 1.0), _LEVEL)
     if spread is None:
         return Interval(score, -math.inf, math.inf, _LEVEL)
-    best = 0.0 if problem.objective.metric.is_error else 1.0
     reach = spread.quantile * math.sqrt(spread.variance)
-    return Interval(score, score - reach, min(score + reach, best), _LEVEL)
+    if problem.objective.metric.is_error:
+        factor = math.exp(reach / -score) if score else 1.0
+        return Interval(score, score * factor, score / factor, _LEVEL)
+    return Interval(score, score - reach, min(score + reach, 1.0), _LEVEL)
 
 
 def too_high(positives: int) -> int:
@@ -182,11 +184,18 @@ def _left_out(
 
 
 def _dealt(unit: NDArray[np.int64], y: NDArray[Any]) -> NDArray[np.int64]:
-    """The block of each node; each block has its share of every class, in whole units."""
-    sizes = np.bincount(unit)
-    order = np.lexsort((sizes, np.bincount(unit, y) / sizes))
-    block = np.empty(len(sizes), dtype=np.int64)
-    block[order] = np.arange(len(sizes)) % _BLOCKS
+    """The block of each node, whole units in each: nodes by class, as test nodes are drawn.
+
+    Numbers and groups are dealt at random, which they are drawn by: blocks with the same share of
+    high and low numbers would vary less than test nodes do.
+    """
+    count = int(unit.max(initial=-1)) + 1
+    by_class = count == len(y) and y.dtype.kind != "f"
+    order = (
+        np.argsort(y, kind="stable") if by_class else np.random.default_rng(0).permutation(count)
+    )
+    block = np.empty(count, dtype=np.int64)
+    block[order] = np.arange(count) % _BLOCKS
     return block[unit]
 
 
