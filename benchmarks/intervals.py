@@ -130,10 +130,11 @@ def halves(fits: int) -> None:
                 }
                 rows, draw = np.flatnonzero(hidden), np.random.default_rng([seed, 2])
                 unit = problem.groups[rows] if grouped else np.arange(len(rows))
-                order = draw.permutation(np.unique(unit))
-                size = _GROUPS if grouped else _NODES
+                order, size = draw.permutation(np.unique(unit)), _GROUPS if grouped else _NODES
+                if problem.classes and not grouped:  # class by class, as test nodes are drawn
+                    order = order[np.argsort(problem.y[rows][order], kind="stable")]
                 for half in range(_HALVES):
-                    inside = np.isin(unit, order[half * size : (half + 1) * size])
+                    inside = np.isin(unit, order[half :: len(order) // size])
                     held += _holds(problem, rows, inside, kept, best[True], best[False])
             shares = [f"{one / fits / _HALVES:.1%}" for one in held]
             name = "yes" if grouped else "no"
