@@ -156,7 +156,8 @@ def test_columns_for_splits_weights_and_several_tables_of_edges(tables, tmp_path
     assert main([*command, *how, *kinds, "-o", str(model)]) == 0
     found = memohop.load_model(model)
     assert found.report_.own_test
-    assert found.graph_.weights.max() == 3
+    assert found.mean_weight_ == 2
+    assert found.graph_.weights.max() == 1.5
     assert found.graph_.arcs.shape == (2, 120)
     assert [column.name for column in found.encoder_.columns] == ["size"]
     capsys.readouterr()

@@ -242,6 +242,9 @@ def test_weights_count_as_they_do_in_ram(tmp_path):
     plain = prepared.in_ram()
     del plain.data.edge_weight
     assert np.abs(shares - found.predict_proba(plain)[:, 0]).max() > 1e-3
+    found.mean_weight_ = None  # as if it had been fitted without weights
+    said = block_outputs(found, prepared, tmp_path)
+    assert np.abs(said - found.predict_proba(plain)).max() < 1e-6
 
 
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)

@@ -206,13 +206,18 @@ def test_groups_are_kept_together():
     original = parallel.search
 
     def spy(problem, *args, **options) -> Search:
-        seen["masks"] = problem.masks
+        seen["problem"], seen["masks"] = problem, problem.masks
         return original(problem, *args, **options)
 
     parallel.search = spy
     try:
-        classifier(models=["linear"]).fit(tiny_problem().x, labels(), groups=groups)
+        found = classifier(models=["linear"])
+        found.fit(tiny_problem().x, labels(), groups=groups)
     finally:
         parallel.search = original
-    for group in range(1, 15):
-        assert len(np.unique(seen["masks"].test[group == NODES // 4])) == 1
+    numbers = seen["problem"].groups  # by which every interval is made
+    assert found.report_.test_groups == len({*numbers[seen["masks"].test]}) > 1
+    assert len(np.unique(numbers)) == len(groups) // 4 + 3  # None is a group of its own
+    for group in np.unique(numbers):
+        assert len({groups[node] for node in np.flatnonzero(numbers == group)}) == 1
+        assert len(np.unique(seen["masks"].test[numbers == group])) == 1

@@ -15,7 +15,9 @@ from memohop.own.candidate import Candidate, Search
 from memohop.own.candidates.family import Fitted, Setting
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.finish import Chosen
+from memohop.own.paired import score_interval
 from memohop.own.record import FitRecord, make_record
+from memohop.report.fit import fit_table
 from tiny_problem import tiny_problem
 
 KINDS = {
@@ -237,3 +239,43 @@ def test_a_record_is_read_back_from_json_as_it_was():
     assert read == found
     assert read.rare is not None
     assert replace(read, rare=None) != found
+
+
+def test_a_record_of_an_older_model_has_no_interval():
+    problem = tiny_problem()
+    found = record(problem, sure(problem, problem.y >= 0, 0.9))
+    plain = json.loads(json.dumps(found.to_json()))
+    for name in ("interval", "test_groups", "test_positives"):
+        del plain[name]
+    read = msgspec.convert(plain, FitRecord)
+    assert "accuracy 100.00 on 12 test nodes" in read.verdict()
+    assert "test_low" not in read.rows()[0]
+
+
+def test_the_score_of_what_was_kept_has_an_interval_everywhere():
+    problem = tiny_problem()
+    found = record(problem, sure(problem, problem.y >= 0, 0.9))
+    assert found.interval == score_interval(
+        problem, problem.masks.test, np.eye(2)[problem.y[problem.masks.test]]
+    )
+    text = f"100.00 ({100 * found.interval.low:.2f} to 100.00)"
+    assert found.interval.low < 0.8
+    assert f"accuracy {text} on 12 test nodes" in found.verdict()
+    kept = found.rows()[0]
+    assert (kept["test_low"], kept["test_high"]) == (round(100 * found.interval.low, 4), 100)
+    cells = [list(column.cells) for column in fit_table(found).columns]
+    assert cells[4][0] == text[8:-1]
+    assert found.test_positives is None
+
+
+def test_groups_and_few_positive_nodes_are_told():
+    y = np.array([0] * 160 + [1] * 40)
+    problem = tiny_problem(y=y, metric="average_precision", groups=np.arange(200) // 4)
+    found = record(problem, sure(problem, np.arange(200) % 9 != 0, 0.9))
+    test = problem.masks.test
+    assert found.test_groups == len(np.unique(problem.groups[test]))
+    assert f"40 test nodes in {found.test_groups} groups, 8 of them positive" in found.verdict()
+    assert "too high on average, by up to 9 points" in found.verdict()
+    assert "by the groups of the test nodes" in found.legend()
+    many = replace(found, test_positives=50).verdict()
+    assert "too high" not in many

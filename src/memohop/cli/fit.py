@@ -90,7 +90,8 @@ def fit(
         task: Whether the labels are classes or numbers; by default as the column looks.
         split: The column of the node table that says train, val or test.
         time_column: The column with times, for a split by time: the latest nodes are for testing.
-        group: The column with groups of nodes that no split tears apart.
+        group: The column with groups of nodes that no split tears apart, and that count as one each
+            in intervals.
         models: The kinds of model to choose from, with commas; all by default.
         time: Seconds for everything, reading and saving included.
         trials: The most settings of each kind of model; as many as time allows by default.

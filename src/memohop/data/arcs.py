@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from memohop.errors import UsageError
 
@@ -43,3 +47,16 @@ def check_weights(weights: torch.Tensor, num_arcs: int) -> None:
             f"edge_weight[{first}] is {weights[first].item()} ({len(wrong)} such weight(s) in "
             f"all); give every arc a weight from 0 to {LARGEST_WEIGHT:g}"
         )
+
+
+def mean_weight(weights: NDArray[Any]) -> float:
+    """The mean weight of arcs, the unit in which models count; 1 if there are none but zeros."""
+    most = float(weights.max(initial=0))  # divided by it first: the sum might be infinite
+    return most * float(np.mean(weights.astype(np.float64) / most)) if most else 1.0
+
+
+def in_unit(weights: NDArray[Any] | None, unit: float | None) -> NDArray[np.float32] | None:
+    """Weights of arcs in a unit, such as the mean; None without weights, or if none count."""
+    if weights is None or unit is None:
+        return None
+    return (weights.astype(np.float64) / unit).astype(np.float32)

@@ -95,7 +95,7 @@ def _setting(part: KeptPart) -> dict[str, Any]:
 
 def _record_table(report: FitRecord) -> list[str]:
     metric = METRICS[report.metric]
-    val, tested = metric.text(report.val), metric.text(report.test)
+    val, tested = metric.text(report.val), report.test_text()
     lines = [
         f"| model | tried | validation | test, {metric.words} in {metric.unit} | behind |",
         "|---|---|---|---|---|",
@@ -106,8 +106,7 @@ def _record_table(report: FitRecord) -> list[str]:
         gap = one.behind
         ends = ""
         if gap is not None:
-            mean, low, high = map(metric.signed_text, (gap.mean, gap.low, gap.high))
-            ends = f"{mean} ({low} to {high})"
+            ends = f"{metric.signed_text(gap.mean)} ({metric.ends_text(gap)})"
         lines.append(f"| {one.family} | {one.tried} | {metric.text(one.val)} | {test} | {ends} |")
     return lines
 

@@ -70,6 +70,7 @@ class DescribedModel(msgspec.Struct, frozen=True):
     temperature: Positive
     report: FitRecord
     shifts: list[float] = []  # of the logits of the classes; none in format 3
+    mean_weight: Positive | None = 1.0  # of arcs; 1 in older models, which count in any unit
 
     @property
     def sizes(self) -> Sizes:
@@ -95,6 +96,8 @@ def check_described(found: DescribedModel, *, numbers: bool) -> None:
         check_choice("classes", len(found.classes), (0,))
     else:
         _check_classes(found.classes)
+    if found.mean_weight is not None and not np.isfinite(found.mean_weight):
+        raise UsageError(f"mean_weight={found.mean_weight} is not finite")
     if len(found.overall) != found.sizes.outputs or not np.isfinite(found.overall).all():
         raise UsageError(f"overall={found.overall[:9]} is not a share of each class, or a mean")
     is_whole = len(found.shifts) == len(found.classes) and np.isfinite(found.shifts).all()

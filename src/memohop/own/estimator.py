@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
+from memohop.data.arcs import in_unit, mean_weight
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
 from memohop.own import keep
@@ -80,6 +81,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         model_: The kept model, an :class:`~memohop.own.ensemble.Ensemble`.
         graph_: The graph of ``fit``.
         ids_: The names of its nodes; their numbers if they have no names.
+        mean_weight_: The mean weight of its arcs, by which models divide all weights, so that their
+            unit does not matter; None if they had no weights, and models count none.
         encoder_: How the columns of tables became features; None for arrays.
         reading_: How its tables were read, to read others alike; None for arrays.
         n_features_in_: How many features a node has.
@@ -126,13 +129,16 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 attribute that holds them.
             edges: Arcs, if ``X`` is features.
             split: The column of the masks to use, if ``X`` is a ``Data`` with several.
-            groups: The group of each node, None for one alone; no split divides a group.
+            groups: The group of each node, None for one alone; no split divides a group, and each
+                counts as one in intervals.
             progress: Called as ``progress(share of the time, current step)`` now and then.
             workers: From :func:`memohop.own.workers.ray_workers`; None to fit in this process.
         """
         begin = clock.monotonic()
         self._check_arguments()
         given = read_given(X, y, edges)
+        self.mean_weight_ = None if given.weights is None else mean_weight(given.weights)
+        given = given._replace(weights=in_unit(given.weights, self.mean_weight_))
         if groups is not None:
             given = given._replace(groups=number_groups(groups))
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
@@ -198,7 +204,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         the labels of neighbours that ``fit`` learned from, and weights that belong to single nodes.
         (A node's own label is no input, but a network with labels in its memory gets it back over
         two arcs.) On another graph, no labels are used. ``append`` attaches new nodes to the graph
-        of ``fit``: their predictions also use its nodes and their labels.
+        of ``fit``: their predictions also use its nodes and their labels. Weights of arcs are in
+        the unit of those of ``fit``; an arc without one counts as much as an average one there.
 
         Args:
             X: A graph with the same features, or its features; None for the graph of ``fit``. Or
@@ -219,7 +226,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             return self.model_.outputs(self._inputs(given, as_another_graph))
         x, old = self._known_features(given), self.own_graph()
         arcs = given.arcs(old.nodes + x.shape[0]).numpy()
-        joined = old.with_new_nodes(x, arcs, self._unknown(x.shape[0]), given.weights)
+        weights = in_unit(given.weights, self.mean_weight_)
+        joined = old.with_new_nodes(x, arcs, self._unknown(x.shape[0]), weights)
         return self.model_.outputs(joined)[old.nodes :]
 
     def score(
@@ -269,7 +277,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if given.x is None:
             x, arcs, weights = (own := self.own_graph()).x, own.arcs, own.weights
         else:
-            x, weights = self._known_features(given), given.weights
+            x, weights = self._known_features(given), in_unit(given.weights, self.mean_weight_)
             arcs = given.arcs(x.shape[0]).numpy()
         unknown, directed = self._unknown(x.shape[0]), self.directed_
         found = Inputs(x, arcs, unknown, directed=directed, overall=self.overall_, weights=weights)

@@ -44,7 +44,7 @@ class Given(NamedTuple):
     ids: NDArray[Any] | None = None
     encoder: ColumnEncoder | None = None  # how the columns of tables became features
     notes: tuple[str, ...] = ()  # how tables were read, in plain words
-    weights: NDArray[np.float32] | None = None  # of the arcs
+    weights: NDArray[np.floating[Any]] | None = None  # of the arcs, in any unit
     groups: NDArray[np.int64] | None = None  # of nodes that no split divides
     reading: Mapping[str, Any] | None = None  # to read other tables alike
 
@@ -90,7 +90,7 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
     weights = None
     if "edge_weight" in x:
         check_weights(x.edge_weight, x.edge_index.shape[1])
-        weights = x.edge_weight.to("cpu", torch.float32).numpy()
+        weights = x.edge_weight.to("cpu", torch.float64).numpy()
     return Given(x.x, labels, x.edge_index, weights=weights)
 
 

@@ -115,6 +115,7 @@ def _describe(estimator: GraphEstimator) -> dict[str, Any]:
         "overall": estimator.overall_.tolist(),
         "directed": estimator.directed_,
         "has_arcs": estimator.has_arcs_,
+        "mean_weight": estimator.mean_weight_,
         "encoder": None if estimator.encoder_ is None else estimator.encoder_.to_json(),
         "reading": estimator.reading_,
         "temperature": estimator.model_.calibration.temperature,
@@ -171,6 +172,7 @@ def _make(found: DescribedModel, make: type[GraphEstimator]) -> GraphEstimator:
         estimator.feature_names_in_ = np.array(found.feature_names, dtype=object)
     estimator.encoder_, estimator.reading_ = found.encoder, found.reading
     estimator.has_arcs_, estimator.report_ = found.has_arcs, found.report
+    estimator.mean_weight_ = found.mean_weight
     estimator.overall_, estimator.directed_ = np.array(found.overall), found.directed
     return estimator
 

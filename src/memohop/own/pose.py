@@ -95,7 +95,13 @@ def pose(
     _warn_of_small_classes(target, classes, masks)
     arcs = given.arcs(x.shape[0]).numpy()
     return Problem(
-        x=x, arcs=arcs, y=target, objective=objective, masks=masks, weights=given.weights
+        x=x,
+        arcs=arcs,
+        y=target,
+        objective=objective,
+        masks=masks,
+        groups=given.groups,
+        weights=given.weights,
     )
 
 

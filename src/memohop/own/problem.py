@@ -40,7 +40,8 @@ class Inputs:
         directed: Whether directions count; by default, if some arc lacks its opposite.
         overall: The class shares, or the mean, to assume for nodes without labelled neighbours; by
             default those of ``y``.
-        weights: Of the arcs, ``[arcs]``; by default all count alike.
+        weights: Of the arcs, ``[arcs]``, in units of the mean weight of the graph of ``fit``; by
+            default all count alike, with weight 1.
         hidden: Nodes of the graph of ``fit`` to treat as if they had come later: the rows that
             models have for them are not used; by default none.
     """
@@ -92,7 +93,10 @@ class Inputs:
         y: NDArray[Any],
         weights: NDArray[np.float32] | None,
     ) -> Inputs:
-        """The graph with more nodes; ``arcs`` number its own nodes first, and its arcs stay."""
+        """The graph with more nodes; ``arcs`` number its own nodes first, and its arcs stay.
+
+        New arcs without weights have that of an average arc, 1.
+        """
         both = np.hstack([self.arcs, arcs])
         joined, first = np.unique(both, axis=1, return_index=True)
         if self.weights is not None:
@@ -121,10 +125,13 @@ class Problem(Inputs):
     Attributes:
         objective: Loss, score and kind of target.
         masks: The nodes of each part.
+        groups: The group of each node, ``[nodes]``: no part divides one, and each counts once in
+            intervals; None if nodes have nothing to do with each other.
     """
 
     objective: Objective
     masks: Masks
+    groups: NDArray[Any] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of_fit", self.nodes)  # it is the graph of fit

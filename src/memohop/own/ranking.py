@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve
 
-from memohop.own.finish import Chosen
 from memohop.own.problem import Outputs, Problem
 
 _TOPS = (0.01, 0.05, 0.1)
@@ -37,21 +35,20 @@ class RarePositives:
 
 
 def rare_positives(
-    problem: Problem, chosen: Chosen, splits: Sequence[int], tested: Outputs, *, named: bool
+    problem: Problem, said: Outputs, y: NDArray[Any], tested: Outputs, *, named: bool
 ) -> RarePositives | None:
     """What the ranking of the test nodes is worth; None if there is no class to be found.
 
     Args:
         problem: The problem of the search.
-        chosen: The choice by validation.
-        splits: The splits of the search.
+        said: The outputs of the chosen models for validation nodes.
+        y: The classes of these.
         tested: The outputs of the chosen models for the test nodes.
         named: Whether the user named the positive class, so that it matters even if it is not rare.
     """
     if problem.classes != 2:
         return None
     positive = problem.objective.metric.positive
-    said, y = chosen.of_validation(problem, splits)
     share = float((y == positive).mean())
     if share >= _RARE and not named:
         return None

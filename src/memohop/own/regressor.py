@@ -56,7 +56,8 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         """The lower and the upper end of a 90 % interval, ``[nodes, 2]``.
 
         It is equally wide for every node (split-conformal, see ``report_.residual``), and meant for
-        nodes that are like those of ``fit`` and have no target.
+        nodes that are like those of ``fit`` and have no target. The ends are infinite if too few
+        nodes, or groups of them, validated the model.
         """
         found = self.predict(X, edges, append=append, as_another_graph=as_another_graph)
         reach = self.report_.residual or 0.0

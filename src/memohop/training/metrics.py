@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from memohop.intervals import Interval
+
 _FACTOR, _DIGITS = 100, 4  # for percent; single precision has no more digits
 
 
@@ -78,13 +80,13 @@ class Metric:
 
     def gap_in_unit(self, gap: float) -> float | None:
         """A difference or a standard deviation of scores for JSON; better stays positive."""
-        if math.isnan(gap):
+        if not math.isfinite(gap):
             return None
         return float(f"{gap:.6g}") if self.is_error else round(_FACTOR * gap, _DIGITS)
 
     def gap_text(self, gap: float) -> str:
         """A difference or a standard deviation of scores for a table."""
-        if math.isnan(gap):
+        if not math.isfinite(gap):
             return "-"
         if not self.is_error:
             return f"{_FACTOR * gap:.2f}"
@@ -94,6 +96,16 @@ class Metric:
         """A difference of scores, with its sign."""
         text = self.gap_text(gap)
         return text if text.startswith("-") else f"+{text}"
+
+    def ends_text(self, interval: Interval, *, signed: bool = True) -> str:
+        """The ends of an interval of a difference, or of a score, which is without a sign."""
+        if interval.says_nothing:
+            return "too few to tell"
+        low, high = (interval.low, interval.high)
+        if signed:
+            return f"{self.signed_text(low)} to {self.signed_text(high)}"
+        ends = (high, low) if self.is_error else (low, high)
+        return " to ".join(map(self.text, ends))
 
 
 def in_sklearn(name: str, *, sign: int = 1, **options: Any) -> Callable[[Any, Any, Any], float]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.arcs import mean_weight
 from memohop.networks import build
 from memohop.own.candidates.cost import least_seconds
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting, no_fits
@@ -144,7 +144,9 @@ class NetworkFamily:
 
         If time is up, members that have not begun have no result.
         """
-        scale, arc_scale = feature_scale(problem.x), mean_weight(problem.weights)
+        scale, arc_scale = feature_scale(problem.x), 1.0
+        if problem.weights is not None:  # an average arc counts as much as an added self-loop
+            arc_scale = mean_weight(problem.weights)
         data, standard = as_data(problem, self.id, scale, arc_scale), AS_IT_IS
         options = settings[0].options
         if not problem.classes:
@@ -207,9 +209,3 @@ def feature_scale(x: Matrix) -> float:
     """The root mean square of the features that are not 0."""
     values = x.data if sparse.issparse(x) else x[x != 0]
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 1.0
-
-
-def mean_weight(weights: NDArray[np.float32] | None) -> float:
-    """The mean weight of the arcs, so that an average arc counts as much as an added self-loop."""
-    mean = 1.0 if weights is None or not weights.size else float(np.mean(weights, dtype=np.float64))
-    return mean or 1.0
