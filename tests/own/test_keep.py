@@ -135,6 +135,13 @@ def test_the_files_are_plain_and_the_card_says_what_matters(classifier, model):
         assert one in card
 
 
+def test_the_card_tries_no_models(classifier, tmp_path, monkeypatch):
+    """With many classes they took longer than the fit; it has tried better ones."""
+    monkeypatch.setattr("memohop.data.audit.examine.probe", None)
+    classifier.save(tmp_path / "model")
+    assert "edge homophily" in (tmp_path / "model" / "README.md").read_text()
+
+
 def test_a_model_of_another_class_is_refused(model):
     with pytest.raises(UsageError, match="holds a GraphClassifier; load it with that class"):
         MMPClassifier.load(model)

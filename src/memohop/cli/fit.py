@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time as clock
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -153,7 +154,7 @@ def fit(
     label = read.reading["label"]
     options: dict[str, Any] = {
         "models": models,
-        "time": _left(time, clock.monotonic() - begin),
+        "time": _before_saving(time, clock.monotonic() - begin),
         "trials": trials,
         "splits": splits,
         "metric": metric,
@@ -175,10 +176,15 @@ def fit(
     cluster = nullcontext() if workers is None else ray_workers(workers, ray, device, remark)
     doing = f"fitting {label}"
     with warnings_as_remarks(), cluster as crew, progress_bar(doing) as update:
-        estimator.fit(read, progress=lambda share, doing: update(share, 1.0, doing), workers=crew)
+        estimator.fit(
+            read,
+            progress=lambda share, doing: update(share, 1.0, doing),
+            workers=crew,
+            began=begin,
+        )
     estimator.set_params(time=time)
     estimator.save(output)
-    record = estimator.report_
+    record = replace(estimator.report_, seconds=clock.monotonic() - begin)
     try:
         if json:
             print_json(record.rows())
@@ -201,9 +207,9 @@ def fit(
         raise KeyboardInterrupt
 
 
-def _left(time: float, reading: float) -> float:
-    """The seconds that are left after reading and before saving; an error if there are none."""
-    left = time - (1 + _SAVING) * reading
-    if left <= 0 < time:
+def _before_saving(time: float, reading: float) -> float:
+    """The seconds for everything before saving; an error if reading took all of them."""
+    before = time - _SAVING * reading
+    if before - reading <= 0 < time:
         raise UsageError(f"--time {time:g}, but reading took {reading:.0f} seconds; give more")
-    return left if time > 0 else time
+    return before if time > 0 else time

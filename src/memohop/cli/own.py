@@ -142,10 +142,13 @@ def explain(
     from memohop.explain import explain_fit
     from memohop.own.load import load_model
     from memohop.report.fit_page import fit_page
+    from memohop.report.terminal import progress_bar
 
     found = load_model(model)
     found.own_graph()
-    write_whole(output, fit_page(explain_fit(found, node)))
+    with progress_bar(f"explaining {model}") as update:
+        explained = explain_fit(found, node, progress=lambda share: update(share, 1.0))
+    write_whole(output, fit_page(explained))
     remark(f"wrote {output}; open it in a browser")
 
 

@@ -15,6 +15,7 @@ nodes from being shifted far.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
+from memohop.own.candidates.logistic import stopping
 from memohop.own.problem import Outputs
 
 _SHARPNESS = (-2.0, 2.0)  # natural logarithms of the least and the greatest 1 / T
@@ -69,13 +71,20 @@ class Reliability:
     nodes: int
 
 
-def fit_calibration(probabilities: Outputs, y: NDArray[np.int64], *, shifted: bool) -> Calibration:
+def fit_calibration(
+    probabilities: Outputs,
+    y: NDArray[np.int64],
+    *,
+    shifted: bool,
+    look: Callable[[], None] = lambda: None,
+) -> Calibration:
     """The calibration that suits validation nodes best.
 
     Args:
         probabilities: ``[rows, classes]``.
         y: The class numbers of these nodes.
         shifted: Whether classes may be shifted.
+        look: Called at each step; if it raises ``Enough``, the calibration so far counts.
     """
     logarithms, rows = _logarithms(probabilities), np.arange(len(y))
     classes = probabilities.shape[1]
@@ -96,7 +105,7 @@ def fit_calibration(probabilities: Outputs, y: NDArray[np.int64], *, shifted: bo
 
     start = np.zeros(1 + classes * shifted)
     bounds = [_SHARPNESS] + [(None, None)] * (len(start) - 1)
-    found = minimize(loss, start, jac=True, bounds=bounds).x
+    found = minimize(loss, start, jac=True, bounds=bounds, callback=stopping(look)).x
     return Calibration(float(np.exp(-found[0])), tuple(found[1:].tolist()))
 
 

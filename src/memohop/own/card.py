@@ -13,6 +13,7 @@ import torch
 from scipy import sparse
 
 from memohop.data.audit import audit
+from memohop.data.audit.advice import distrust
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.printable import printable
 from memohop.pyg import Data
@@ -124,12 +125,12 @@ def _audit(estimator: GraphEstimator) -> list[str]:
         y=torch.from_numpy(graph.y),
         edge_index=torch.from_numpy(graph.arcs),
     )
-    found = audit(OwnGraph(data, estimator.ids_, estimator.classes_.tolist(), None, ()))
+    graph_of_fit = OwnGraph(data, estimator.ids_, estimator.classes_.tolist(), None, ())
+    found = audit(graph_of_fit, probes=False)  # what columns and graph say, the scores tell
     names = ("edge_homophily", "adjusted_homophily", "label_informativeness")
     figures = {name.replace("_", " "): getattr(found, name) for name in names}
     lines = _listed({name: value for name, value in figures.items() if value is not None})
-    lines += [f"- {_text(reason)}" for reason in found.advice.reasons]
-    return lines + [f"- Beware: {_text(reason)}" for reason in found.advice.distrust]
+    return lines + [f"- Beware: {_text(reason)}" for reason in distrust(found)]
 
 
 def _listed(values: dict[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ import operator
 import os
 import time as clock
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
+from memohop.allocator import release_freed_ram
 from memohop.data.arcs import in_unit, mean_weight
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
@@ -29,13 +30,15 @@ from memohop.own.ensemble import Ensemble
 from memohop.own.finish import choose, fit_to_all
 from memohop.own.folder import SavedModel
 from memohop.own.inputs import Given, GivenLabels, labels_of, number_groups
+from memohop.own.opening import check_room
 from memohop.own.parallel import search_with
 from memohop.own.portfolio import Progress
 from memohop.own.pose import given_split, pose
 from memohop.own.problem import Inputs, Outputs, Problem
 from memohop.own.reading import read_given
 from memohop.own.record import FitRecord, make_record
-from memohop.training import Rules
+from memohop.own.threads import restoring_threads
+from memohop.training import Enough, Rules
 from memohop.training.metrics import metrics_for
 from memohop.training.objective import Objective
 
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 
 _SEEDS = 2**31 - 1
 _PUNCTUAL = 0.98  # of the time: the last of the final fits takes a moment to end
+_LATER = 0.3  # share of the time left after the search to see what later nodes lack, at most
 
 
 class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -65,7 +69,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     Args:
         models: Names of the kinds to choose from, see
             :data:`memohop.own.candidates.catalogue.NAMES`; None for all.
-        time: Seconds for everything; None for no limit.
+        time: Seconds for everything; None for no limit. Without ``trials``, a search takes fewer
+            threads where other processes keep the cores busy.
         trials: The most settings of each kind; None for as many as time allows.
         splits: How many splits of the labelled nodes, and models to average. A search on a graph
             that names its validation nodes has this one split, and on a large graph it may have
@@ -75,6 +80,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         random_state: Decides splits, settings, weights and dropout.
         device: The device to train networks on, ``cpu`` or ``cuda``.
         memory: The most bytes that the process may hold; by default what the device can spare.
+            Kinds of model that need more are left out; if all do, the fit is refused.
 
     Attributes:
         report_: Scores, comparisons and verdict, a :class:`~memohop.own.record.FitRecord`.
@@ -108,6 +114,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.metric, self.ensemble = metric, ensemble
         self.random_state, self.device, self.memory = random_state, device, memory
 
+    @restoring_threads
     def fit(
         self,
         X: Any,  # noqa: N803
@@ -118,6 +125,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         groups: Any = None,
         progress: Progress = lambda share, doing: None,
         workers: Workers | None = None,
+        began: float | None = None,
     ) -> Self:
         """Search, choose, score the test nodes once, and fit the chosen models to every label.
 
@@ -133,8 +141,20 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 counts as one in intervals.
             progress: Called as ``progress(share of the time, current step)`` now and then.
             workers: From :func:`memohop.own.workers.ray_workers`; None to fit in this process.
+            began: When ``time`` began, by ``time.monotonic``; by default now.
         """
-        begin = clock.monotonic()
+        begin = clock.monotonic() if began is None else began
+        whole = np.inf if self.time is None else self.time
+
+        def passed() -> float:
+            return clock.monotonic() - begin
+
+        def left() -> float:
+            return _PUNCTUAL * whole - passed()
+
+        def tell(share: float, doing: str) -> None:
+            progress(share if self.time is None else min(passed() / max(whole, 1e-9), 1.0), doing)
+
         self._check_arguments()
         given = read_given(X, y, edges)
         self.mean_weight_ = None if given.weights is None else mean_weight(given.weights)
@@ -145,6 +165,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         problem = self._problem(X, given, split=split, seed=seed)
         families = self._families(seed)
         check_applicable(families, problem)
+        check_room(problem, families, self.memory)
         if workers is not None and not workers.share_search(problem, self.memory):
             families, workers = workers.in_parts(families), None
         kinds = {kind.id: kind for kind in families}
@@ -152,31 +173,36 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             workers,
             problem,
             list(kinds.values()),
-            time=self.time,
+            time=None if self.time is None else max(whole - passed(), 0.0),
             trials=self.trials,
             seed=seed,
-            progress=progress,
+            progress=tell,
         )
         if not found.complete():
             raise UsageError(
                 f"time={self.time} is too short to fit any model to this graph; give more seconds"
             )
         balanced = self._rules().class_weight == "balanced"
-        chosen = choose(problem, found, single=not self.ensemble, balanced=balanced)
+        tell(1.0, "choosing")
+        chosen = choose(
+            problem, found, single=not self.ensemble, balanced=balanced, look=_until(left)
+        )
+        tell(1.0, "comparing on the test nodes")
+        rest = (1 - _LATER) * max(left(), 0.0)
         record = make_record(
             problem,
             kinds,
             found,
             chosen,
             classes=self._class_names(),
-            seconds=clock.monotonic() - begin,
+            seconds=passed(),
             notes=given.notes,
             named=self.positive is not None,
+            look=_until(lambda: left() - rest),
         )
-        left = np.inf if self.time is None else _PUNCTUAL * self.time - (clock.monotonic() - begin)
-        if found.stopped == "interrupted":
-            left = 0.0
+        seconds = 0.0 if found.stopped == "interrupted" else left()
         del found  # with the models that were not chosen: they may be most of the RAM
+        release_freed_ram()
         self.ids_ = np.arange(problem.nodes) if given.ids is None else given.ids
         self.encoder_: ColumnEncoder | None = given.encoder
         self.reading_ = None if given.reading is None else dict(given.reading)
@@ -185,8 +211,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.directed_ = problem.neighbourhood.directed
         self.overall_ = self.graph_.overall_shares(problem.classes)
         ends = kinds if workers is None else workers.families(kinds)
-        model: Ensemble = fit_to_all(problem, ends, chosen, seconds=left, progress=progress)
-        self.report_: FitRecord = replace(record, seconds=clock.monotonic() - begin)
+        model: Ensemble = fit_to_all(problem, ends, chosen, seconds=seconds, progress=tell)
+        self.report_: FitRecord = replace(record, seconds=passed())
         self.model_ = model
         return self
 
@@ -400,3 +426,13 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _score(self, truth: NDArray[Any], found: Outputs, weight: NDArray[Any] | None) -> float:
         """The metric of the outputs for some nodes, given their targets."""
+
+
+def _until(left: Callable[[], float]) -> Callable[[], None]:
+    """What raises ``Enough`` once no seconds are left."""
+
+    def look() -> None:
+        if left() <= 0:
+            raise Enough
+
+    return look

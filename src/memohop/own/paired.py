@@ -67,7 +67,7 @@ def paired_interval(problem: Problem, mask: Mask, one: Outputs, other: Outputs) 
     gap, spread = _left_out(
         problem,
         rows,
-        lambda kept: problem.score(one[kept], rows[kept]) - problem.score(other[kept], rows[kept]),
+        lambda kept: problem.scores(one, rows, kept) - problem.scores(other, rows, kept),
     )
     most = 1.0 if problem.classes else math.inf
     if spread is None:
@@ -89,7 +89,7 @@ def score_interval(problem: Problem, mask: Mask, said: Outputs) -> Interval:
     """
     rows = np.flatnonzero(mask)
     score, spread = _left_out(
-        problem, rows, lambda kept: problem.score(said[kept], rows[kept]), fewest=2
+        problem, rows, lambda kept: problem.scores(said, rows, kept), fewest=2
     )
     if problem.classes:
         if spread is None or not math.isfinite(score):
@@ -141,7 +141,7 @@ class _Spread(NamedTuple):
 def _left_out(
     problem: Problem,
     rows: NDArray[Any],
-    score: Callable[[NDArray[np.bool_]], float],
+    scores: Callable[[NDArray[np.bool_]], NDArray[np.float64]],
     fewest: float | None = None,
 ) -> tuple[float, _Spread | None]:
     """A score and its spread; None instead if the nodes that count are too few to show one.
@@ -149,10 +149,10 @@ def _left_out(
     Args:
         problem: The problem.
         rows: The nodes.
-        score: The score of some of them.
+        scores: The scores of parts of them, ``[parts, rows]``.
         fewest: How many must count; by default, as many as make a difference certain.
     """
-    whole, y = score(np.ones(len(rows), dtype=bool)), problem.y[rows]
+    whole, y = float(scores(np.ones((1, len(rows)), dtype=bool))[0]), problem.y[rows]
     is_mean = problem.objective.metric.is_mean or not problem.classes
 
     def counting(unit: NDArray[np.int64]) -> float:
@@ -163,7 +163,7 @@ def _left_out(
         return len(of_class) * min(of_class, default=0)
 
     def variance(block: NDArray[np.int64]) -> float:
-        without = np.array([score(block != one) for one in np.unique(block)])
+        without = scores(block != np.unique(block)[:, None])
         without = np.where(np.isfinite(without), without, whole)
         return (len(without) - 1) * float(np.var(without))
 

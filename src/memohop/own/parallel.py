@@ -11,7 +11,8 @@ from typing import Any
 from memohop.errors import DataError
 from memohop.own.candidate import Search, Stop
 from memohop.own.candidates.family import Family
-from memohop.own.portfolio import OPENING, Job, Run, search
+from memohop.own.opening import OPENING, openings
+from memohop.own.portfolio import Job, Run, search
 from memohop.own.problem import Problem
 from memohop.own.workers import Order, Workers
 
@@ -45,14 +46,16 @@ class ParallelRun(Run):
 
     def open(self) -> None:
         """The first settings of every kind, on one split; the best on all if that costs little."""
-        openings = self.openings()
-        box = OPENING * self.time * min(1, self.workers.count / len(openings))
-        waiting = deque(Job([first], self.all_splits[:1], box) for first in openings)
+        start = openings(self)
+        box = OPENING * self.time * min(1, self.workers.count / max(len(start), 1))
+        waiting = deque(
+            Job([first], self.all_splits[:1], max(seconds, box)) for first, seconds in start
+        )
         while self.jobs or (waiting and self.left() > 0):
             while waiting and self.workers.idle:
                 self.give(waiting.popleft())
             for job in self.collect():
-                (one,), splits, _ = job
+                (one,), splits, *_ = job
                 if splits == self.all_splits[:1] and self.costs_little(one, box):
                     waiting.append(Job([one], self.lacking_splits(one), 2 * box))
         if self.workers.lost and not any(one.scores for one in self.candidates):

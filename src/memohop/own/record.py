@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -302,8 +302,9 @@ def make_record(
     seconds: float,
     notes: tuple[str, ...],
     named: bool = False,
+    look: Callable[[], None] = lambda: None,
 ) -> FitRecord:
-    """Score the test nodes, once, and record the results of a search.
+    """Score the test nodes, once, and record the results; less if ``look`` raises ``Enough``.
 
     ``named`` says that the user named the positive class.
     """
@@ -350,7 +351,7 @@ def make_record(
         notes=notes,
         residual=None if classes else _residual(problem, found.splits, *validated),
         has_columns=problem.has_columns,
-        later=measure_later(problem, chosen, found.splits),
+        later=measure_later(problem, chosen, found.splits, look),
         left_out=found.left_out,
     )
 
@@ -363,7 +364,10 @@ def _family_scores(
         own = [one for one in found.candidates if one.setting.family == name and one.scores]
         if not own:
             continue
-        best = max(own, key=lambda one: (one.mean(found.splits), one.mean(found.splits[:1])))
+        has_outputs = [one for one in own if one.fits] or own
+        best = max(
+            has_outputs, key=lambda one: (one.mean(found.splits), one.mean(found.splits[:1]))
+        )
         complete = best in found.complete()
         said = of_test(best)
         scores.append(

@@ -106,3 +106,29 @@ def of_test(candidate: Candidate) -> Outputs:
 def _first(found: Search, names: Sequence[str]) -> Candidate | None:
     """The best candidate of some families by validation."""
     return next((one for one in found.complete() if one.setting.family in names), None)
+
+
+def lacking_for_verdict(
+    families: Mapping[str, Family], ranked: Sequence[Candidate], splits: Sequence[int]
+) -> list[tuple[Candidate, list[int]]]:
+    """What :func:`answers` needs and a search may leave out: candidates, and splits they lack.
+
+    The columns alone, and memory, are each compared with others on splits that both have. Where no
+    candidate of theirs has them all, it is the one that lacks the fewest, unless it failed on one.
+
+    Args:
+        families: The kinds of model, by id.
+        ranked: The candidates that were tried, the best first.
+        splits: The splits to have.
+    """
+    tried = [one for one in ranked if one.scores]
+    columns = [one for one in tried if not families[one.setting.family].sees_graph]
+    memory = [one for one in tried if families[one.setting.family].has_memory]
+    needed = []
+    for group in (columns, memory):
+        lacking = [[split for split in splits if split not in one.scores] for one in group]
+        if all(lacking):
+            pairs = zip(group, lacking, strict=True)
+            hopeful = [(one, own) for one, own in pairs if one.unfinished.isdisjoint(own)]
+            needed += sorted(hopeful, key=lambda pair: len(pair[1]))[:1]
+    return needed

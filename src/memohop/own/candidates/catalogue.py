@@ -1,4 +1,4 @@
-"""The kinds of model by name, in the order in which a search starts them: cheap ones first."""
+"""The kinds of model by name, the cheap ones first."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def families(
         if name not in NAMES:
             raise unknown_name("model", name, NAMES)
     return [
-        replace(_VIEWS[name], balanced=rules.class_weight == "balanced")
+        replace(_VIEWS[name], balanced=rules.class_weight == "balanced", memory=memory)
         if name in _VIEWS
         else NetworkFamily(name, SPACES[name], rules=rules, seed=seed, device=device, memory=memory)
         for name in NAMES

@@ -88,6 +88,9 @@ class Family(Protocol):
     def least_seconds(self, problem: Problem, setting: Setting) -> float:
         """Seconds below which it is not worth starting a fit; infinite if its RAM is too small."""
 
+    def least_bytes(self, problem: Problem, setting: Setting) -> float:
+        """The RAM of a fit, beside what the process holds."""
+
     def first(self, problem: Problem) -> list[Setting]:
         """The settings to try first on any graph, the most promising first."""
 
