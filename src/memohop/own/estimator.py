@@ -19,6 +19,7 @@ from torch import Tensor
 
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
+from memohop.interrupts import interrupted, interrupts_raised, interrupts_wait
 from memohop.own import keep
 from memohop.own.candidates.catalogue import families
 from memohop.own.candidates.family import Family
@@ -101,6 +102,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.metric, self.ensemble = metric, ensemble
         self.random_state, self.device, self.memory = random_state, device, memory
 
+    @interrupts_wait()
     def fit(
         self,
         X: Any,  # noqa: N803
@@ -114,7 +116,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> Self:
         """Search, choose, score the test nodes once, and fit the chosen models to every label.
 
-        Ctrl-C ends the search; its results so far are kept.
+        Ctrl-C ends the search, or what comes after it; the best so far is kept, and
+        ``report_.stopped`` says so. A second Ctrl-C ends the fit at once, without a model.
 
         Args:
             X: The graph, or its features.
@@ -127,12 +130,13 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         begin = clock.monotonic()
         self._check_arguments()
-        given = as_given(X, y, edges)
-        if groups is not None:
-            given = given._replace(groups=np.asarray(groups))
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
-        problem = self._problem(X, given, split=split, seed=seed)
-        families = self._families(seed)
+        with interrupts_raised():  # there is nothing to keep yet
+            given = as_given(X, y, edges)
+            if groups is not None:
+                given = given._replace(groups=np.asarray(groups))
+            problem = self._problem(X, given, split=split, seed=seed)
+            families = self._families(seed)
         if workers is not None and not workers.share_search(problem, self.memory):
             families, workers = workers.in_parts(families), None
         kinds = {kind.id: kind for kind in families}
@@ -149,6 +153,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise UsageError(
                 f"time={self.time} is too short to fit any model to this graph; give more seconds"
             )
+        if found.stopped == "interrupted":
+            progress(1.0, "keeping the best so far")
         balanced = self._rules().class_weight == "balanced"
         chosen = choose(problem, found, single=not self.ensemble, balanced=balanced)
         record = make_record(
@@ -173,6 +179,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.overall_ = self.graph_.overall_shares(problem.classes)
         ends = kinds if workers is None else workers.families(kinds)
         model: Ensemble = fit_to_all(problem, ends, chosen, seconds=left, progress=progress)
+        if interrupted():
+            record = replace(record, stopped="interrupted")
         self.report_: FitRecord = replace(record, seconds=clock.monotonic() - begin)
         self.model_ = model
         return self

@@ -18,6 +18,7 @@ import numpy as np
 from torch import Tensor
 
 from memohop.errors import UsageError, check_choice
+from memohop.interrupts import interrupts_wait
 from memohop.own import earlier
 from memohop.own.calibration import Calibration
 from memohop.own.candidates.catalogue import NAMES
@@ -53,6 +54,7 @@ FORMAT = 4
 _PARTS: dict[str, Any] = {"linear": Linear, "trees": Trees, "network": Network}
 
 
+@interrupts_wait()
 def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator into a folder, which may hold an older model."""
     folder = check_target(path)
