@@ -192,8 +192,8 @@ def fit(
     with (
         interrupts_wait(),
         warnings_as_remarks(),
-        cluster as crew,
         progress_bar(doing) as update,
+        cluster as crew,
     ):
         estimator.fit(read, progress=lambda share, doing: update(share, 1.0, doing), workers=crew)
         estimator.set_params(time=time)
