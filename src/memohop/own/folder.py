@@ -40,7 +40,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from memohop.errors import DataError, MemohopError, UsageError
-from memohop.outputs import check_writable, write_whole
+from memohop.outputs import check_writable, whole_file, write_whole
 from memohop.version import __version__
 
 NEWEST = 4
@@ -92,11 +92,20 @@ def write_folder(
         ) from error
     older = _written(folder) - {_JSON, _CARD} - files.keys()
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_whole(folder / name, content)
-    write_whole(folder / _CARD, card + _CARD_END.format(sha256(card.encode())))
+    new = files.keys() - _names(folder)
     text = text.replace(_NO_DIGEST, sha256(text.encode()), 1)
-    write_whole(folder / _JSON, text)  # from here on it is the newer model
+    try:
+        for name, content in files.items():
+            write_whole(folder / name, content)
+        with whole_file(folder / _JSON) as part:  # when it ends, it is the newer model
+            part.write_bytes(text.encode())
+            write_whole(folder / _CARD, card + _CARD_END.format(sha256(card.encode())))
+    except BaseException:  # a full disk, or Ctrl-C
+        json_file = folder / _JSON
+        if not (json_file.exists() and json_file.read_bytes() == text.encode()):
+            for name in new:
+                (folder / name).unlink(missing_ok=True)
+        raise
     for name in older:
         (folder / name).unlink(missing_ok=True)
 
@@ -156,6 +165,10 @@ class SavedModel:
         if head is None or not _is_intact(self.content, head):
             raise _damaged(self.json)
         self.format, self._sha256 = head.format, head.sha256
+
+    def is_replaced(self) -> bool:
+        """Whether the folder holds another model by now."""
+        return not self.json.is_file() or self.json.read_bytes() != self.content
 
     def names(self, kind: str) -> list[str]:
         """The names of the files of a kind."""
