@@ -26,6 +26,7 @@ from memohop.cli.options import (
 from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.errors import DataError, UsageError
+from memohop.interrupts import interrupted, interrupts_wait
 from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ def fit(
     names), or a folder of memohop prepare whose graph fits in RAM. Nodes whose label is
     empty are what is to be predicted. Linear models, boosted trees and networks, with
     memory and without, are tried on splits of the labelled nodes; the best on
-    validation is kept, or an ensemble of a few, and fitted to every label. Ctrl-C ends
-    the search and keeps the best so far.
+    validation is kept, or an ensemble of a few, and fitted to every label. Ctrl-C keeps
+    the best so far and exits with 130; a second one ends at once, and keeps nothing.
 
     Args:
         nodes: The table of nodes: an id, a label, and columns that become features.
@@ -175,15 +176,21 @@ def fit(
     recommend_extras(device)
     cluster = nullcontext() if workers is None else ray_workers(workers, ray, device, remark)
     doing = f"fitting {label}"
-    with warnings_as_remarks(), cluster as crew, progress_bar(doing) as update:
+    with (
+        interrupts_wait(),
+        warnings_as_remarks(),
+        progress_bar(doing) as update,
+        cluster as crew,
+    ):
         estimator.fit(
             read,
             progress=lambda share, doing: update(share, 1.0, doing),
             workers=crew,
             began=begin,
         )
-    estimator.set_params(time=time)
-    estimator.save(output)
+        estimator.set_params(time=time)
+        estimator.save(output)
+        ended_early = interrupted()
     record = replace(estimator.report_, seconds=clock.monotonic() - begin)
     try:
         if json:
@@ -203,7 +210,7 @@ def fit(
         ) from error
     finally:  # the model is there even if standard output takes nothing
         remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
-    if record.stopped == "interrupted":
+    if ended_early:
         raise KeyboardInterrupt
 
 

@@ -23,6 +23,7 @@ from memohop.allocator import release_freed_ram
 from memohop.data.arcs import in_unit, mean_weight
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
+from memohop.interrupts import interrupted, interrupts_raised, interrupts_wait
 from memohop.own import keep
 from memohop.own.candidates.catalogue import check_applicable, families
 from memohop.own.candidates.family import Family
@@ -114,6 +115,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.metric, self.ensemble = metric, ensemble
         self.random_state, self.device, self.memory = random_state, device, memory
 
+    @interrupts_wait()
     @restoring_threads
     def fit(
         self,
@@ -129,7 +131,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> Self:
         """Search, choose, score the test nodes once, and fit the chosen models to every label.
 
-        Ctrl-C ends the search; its results so far are kept.
+        Ctrl-C ends the search, or what comes after it; the best so far is kept, and
+        ``report_.stopped`` says so. A second Ctrl-C ends the fit at once, without a model.
 
         Args:
             X: The graph, or its features.
@@ -156,16 +159,17 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             progress(share if self.time is None else min(passed() / max(whole, 1e-9), 1.0), doing)
 
         self._check_arguments()
-        given = read_given(X, y, edges)
-        self.mean_weight_ = None if given.weights is None else mean_weight(given.weights)
-        given = given._replace(weights=in_unit(given.weights, self.mean_weight_))
-        if groups is not None:
-            given = given._replace(groups=number_groups(groups))
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
-        problem = self._problem(X, given, split=split, seed=seed)
-        families = self._families(seed)
-        check_applicable(families, problem)
-        check_room(problem, families, self.memory)
+        with interrupts_raised():  # there is nothing to keep yet
+            given = read_given(X, y, edges)
+            self.mean_weight_ = None if given.weights is None else mean_weight(given.weights)
+            given = given._replace(weights=in_unit(given.weights, self.mean_weight_))
+            if groups is not None:
+                given = given._replace(groups=number_groups(groups))
+            problem = self._problem(X, given, split=split, seed=seed)
+            families = self._families(seed)
+            check_applicable(families, problem)
+            check_room(problem, families, self.memory)
         if workers is not None and not workers.share_search(problem, self.memory):
             families, workers = workers.in_parts(families), None
         kinds = {kind.id: kind for kind in families}
@@ -182,6 +186,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise UsageError(
                 f"time={self.time} is too short to fit any model to this graph; give more seconds"
             )
+        if found.stopped == "interrupted":
+            progress(1.0, "keeping the best so far")
         balanced = self._rules().class_weight == "balanced"
         tell(1.0, "choosing")
         chosen = choose(
@@ -212,6 +218,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.overall_ = self.graph_.overall_shares(problem.classes)
         ends = kinds if workers is None else workers.families(kinds)
         model: Ensemble = fit_to_all(problem, ends, chosen, seconds=seconds, progress=tell)
+        if interrupted():
+            record = replace(record, stopped="interrupted")
         self.report_: FitRecord = replace(record, seconds=passed())
         self.model_ = model
         return self

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memohop.allocator import release_freed_ram
+from memohop.interrupts import interrupts_raised
 from memohop.own.calibration import UNCHANGED, Calibration, fit_calibration
 from memohop.own.candidate import Candidate, Search, best_few
 from memohop.own.candidates.family import Family, Fitted
@@ -138,7 +139,8 @@ def fit_to_all(
         try:
             if splits and not interrupted:
                 family = families[setting.family]
-                (fits,) = family.fit(ending, [setting], splits, keep=True, look=look)
+                with interrupts_raised():
+                    (fits,) = family.fit(ending, [setting], splits, keep=True, look=look)
                 if _is_as_good(problem, candidate, ending, fits):
                     models = [fit.part for fit in fits.values() if fit.part is not None]
         except KeyboardInterrupt:

@@ -135,6 +135,10 @@ class SavedModel:
             raise _damaged(self.json)
         self.format, self._sha256 = head.format, head.sha256
 
+    def is_replaced(self) -> bool:
+        """Whether the folder holds another model by now."""
+        return not self.json.is_file() or self.json.read_bytes() != self.content
+
     def names(self, kind: str) -> list[str]:
         """The names of the files of a kind."""
         found = ((name, _FILE.fullmatch(name)) for name in self._sha256)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memohop.allocator import release_freed_ram
+from memohop.interrupts import interrupts_raised, interrupts_wait
 from memohop.own.candidate import (
     Candidate,
     Search,
@@ -84,11 +85,12 @@ def search(
     run = make_run(problem, families, time, trials, np.random.default_rng(seed), progress)
     stopped: Stop
     try:
-        run.open()
-        run.families = {name: one for name, one in run.families.items() if run.count(name)}
-        run.comparing = min(seconds_to_compare(run), _ENDING * run.time)
-        run.leave_out_splits()
-        stopped = run.go_on()
+        with interrupts_raised():
+            run.open()
+            run.families = {name: one for name, one in run.families.items() if run.count(name)}
+            run.comparing = min(seconds_to_compare(run), _ENDING * run.time)
+            run.leave_out_splits()
+            stopped = run.go_on()
     except KeyboardInterrupt:
         if not any(one.scores for one in run.candidates):
             raise
@@ -211,6 +213,7 @@ class Run:
         now = clock.monotonic()
         self.take(job, found, seconds=now - begin, cut=now > end)
 
+    @interrupts_wait()
     def take(self, job: Job, found: Fits, *, seconds: float, cut: bool) -> None:
         """Take the results of a job, its time, and whether that was too short."""
         group, splits, *_ = job

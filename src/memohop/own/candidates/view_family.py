@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from memohop.own.candidates.cost import room_in_ram, view_bytes
-from memohop.own.candidates.family import Fits, Look, Part, Setting, fitted, no_fits
+from memohop.own.candidates.family import Fits, Look, Part, Setting, by_split, fitted, no_fits
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Outputs, Problem
 from memohop.own.views import Sees, View
@@ -130,7 +130,7 @@ class ViewFamily(ABC):
                 pass
             finally:
                 ended.set()  # for threads that are still at work, after Ctrl-C for example
-        return found
+        return by_split(found)
 
     @abstractmethod
     def starts(self) -> list[Mapping[str, float]]:
