@@ -57,7 +57,7 @@ def record_card(estimator: GraphEstimator) -> str:
         "Scores": [
             *_record_table(report),
             "",
-            report.verdict(),
+            _text(report.verdict()),  # it may name a class
             *(["", report.later_text()] if report.later is not None else []),
             "",
             f"{_capital(report.legend())}.",
