@@ -1,6 +1,6 @@
 """Do the intervals of ``fit`` hold what they promise? On made-up graphs, of which all is known.
 
-    python benchmarks/intervals.py [--fits 200] [--parts claims,halves,numbers,precision]
+    python benchmarks/intervals.py [--fits 200] [--seed 0] [--parts claims,halves,numbers,precision]
 
 *Claims*: labels that are chance, one for each node or one for each group, and how often the verdict
 says that the graph helps. *Halves*: the interval on some hidden nodes, and whether the value on
@@ -76,12 +76,12 @@ def searched(problem: Problem, seed: int) -> tuple[Any, Any, Any]:
     return {kind.id: kind for kind in kinds}, found, choose(problem, found)
 
 
-def claims(fits: int) -> None:
+def claims(fits: int, first: int = 0) -> None:
     """How often labels that are chance give a claim."""
     print("| random labels | fits | the graph helps | it does not help |\n|---|---|---|---|")
     for grouped in (False, True):
         above = below = 0
-        for seed in range(fits):
+        for seed in range(first, first + fits):
             x, arcs, groups, _ = made_up(seed, _RANDOM, grouped=grouped)
             y = np.random.default_rng([seed, 1]).integers(2, size=_RANDOM)
             y = y[groups] if grouped else y
@@ -108,13 +108,13 @@ def with_hidden(
     return problem_of(metric, y, seed, tuple(rest), own=OwnSplit(first, None, ~first)), ~first
 
 
-def halves(fits: int) -> None:
+def halves(fits: int, first: int = 0) -> None:
     """How often the interval on some nodes holds the value on many others."""
     print("| metric | groups | intervals | of the score | of the gain |\n|---|---|---|---|---|")
     for metric in metrics_for(regression=False) + metrics_for(regression=True):
         for grouped in (False, True):
             held = np.zeros(2)
-            for seed in range(fits):
+            for seed in range(first, first + fits):
                 problem, hidden = with_hidden(metric, seed, grouped=grouped)
                 kinds, found, chosen = searched(problem, seed)
                 kept = chosen.of_test(found.splits)
@@ -162,13 +162,13 @@ def _holds(
     ]
 
 
-def numbers(fits: int) -> None:
+def numbers(fits: int, first: int = 0) -> None:
     """How many numbers of hidden nodes are within their interval."""
     print("| labelled nodes | groups | fits | numbers in their 90 % interval |\n|---|---|---|---|")
     for learned in (20, 60, 240):
         for grouped in (False, True):
             inside, endless = [], 0
-            for seed in range(fits):
+            for seed in range(first, first + fits):
                 problem, hidden = with_hidden("mae", seed, grouped=grouped, learned=learned)
                 _, found, chosen = searched(problem, seed)
                 said, y = chosen.of_validation(problem, found.splits)
@@ -186,10 +186,10 @@ def numbers(fits: int) -> None:
             print(f"| {learned} | {name} | {fits} | {text} |", flush=True)
 
 
-def precision(fits: int) -> None:
+def precision(fits: int, first: int = 0) -> None:
     """How much too high average precision is on average, at most over shares and distances."""
     print("| positive nodes | points too high, at most | said at most |\n|---|---|---|")
-    score, draw = METRICS["average_precision"].weighted, np.random.default_rng(0)
+    score, draw = METRICS["average_precision"].weighted, np.random.default_rng(first)
 
     def mean_of(positives: int, share: float, apart: float, times: int) -> float:
         truth = np.arange(round(positives / share)) < positives
@@ -209,10 +209,10 @@ def precision(fits: int) -> None:
         print(f"| {positives} | {100 * most:.1f} | {too_high(positives)} |", flush=True)
 
 
-_PARTS: dict[str, Callable[[int], None]] = {
+_PARTS: dict[str, Callable[[int, int], None]] = {
     "claims": claims,
-    "halves": lambda fits: halves(max(1, fits // 5)),
-    "numbers": lambda fits: numbers(max(1, fits // 4)),
+    "halves": lambda fits, first: halves(max(1, fits // 5), first),
+    "numbers": lambda fits, first: numbers(max(1, fits // 4), first),
     "precision": precision,
 }
 
@@ -221,11 +221,12 @@ def main() -> None:
     """Read the arguments, and print a table for each part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fits", type=int, default=200, help="graphs with random labels")
+    parser.add_argument("--seed", type=int, default=0, help="of the first graph")
     parser.add_argument("--parts", default=",".join(_PARTS), help="some of them, with commas")
     given, begin = parser.parse_args(), time.monotonic()
     for name in given.parts.split(","):
         print(f"\n{name}\n")
-        _PARTS[name](given.fits)
+        _PARTS[name](given.fits, given.seed)
     print(f"\n{time.monotonic() - begin:.0f} seconds")
 
 
