@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
-.PHONY: demo test table1 docs fuzz matrix oldest newest package lint clean
+.PHONY: demo test table1 docs fuzz coverage matrix oldest newest package lint clean
 .DEFAULT_GOAL := test
 
 demo: .venv/.ready
@@ -25,6 +25,9 @@ docs: .venv/.docs-ready
 
 fuzz: .venv/.ready  # thousands of damaged and odd files for everything that reads files
 	$(BIN)/pytest -m fuzz --hypothesis-profile=fuzz
+
+coverage: .venv/.ready  # do the intervals of fit hold what they promise? A quarter of an hour
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/intervals.py
 
 # The numerical tests as other processors, numbers of threads and seeds would have them: one thing
 # changed at a time, then several at once.

@@ -10,6 +10,7 @@ Three environment variables change how the tests run; ``make matrix`` tries them
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -72,6 +73,14 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C as in a terminal: a process in the background may have been told to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from memohop.intervals import Interval
         (-0.2, -0.1, (False, True, False)),
         (-0.2, 0.1, (False, False, False)),
         (-1.0, 1.0, (False, False, True)),
+        (-7.0, 3.0, (False, False, False)),
     ],
 )
 def test_what_an_interval_says(low, high, said):

@@ -1,5 +1,10 @@
 """Errors for failed allocations: the task, the amount it wanted, what to lower."""
 
+import os
+import re
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -50,6 +55,30 @@ def test_the_command_line_catches_every_other_failed_allocation(monkeypatch, cap
     assert command.main(["audit", "--nodes", "x"]) == 1
     told = capsys.readouterr().err
     assert "out of memory while running memohop audit: it wanted 71.1 PiB more; lower" in told
+
+
+def test_a_library_that_does_not_fit_into_the_address_space_is_one_line():
+    resource = pytest.importorskip("resource", reason="this system has no limits for a process")
+    limit = 500_000 * 1024  # too little for PyTorch's libraries, enough for Python
+    process = subprocess.run(
+        [sys.executable, "-m", "memohop", "train", "csbm", "--model", "gcn"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert process.returncode == 1
+    assert re.fullmatch(
+        r"memohop: out of memory while running memohop train: no address space is left for \S+; "
+        r"raise the limit, as by ulimit -v unlimited\n",
+        process.stderr,
+    )
+
+
+def test_another_failed_import_goes_through():
+    with pytest.raises(ImportError, match="no such"), reporting_out_of_memory("x", lower="y"):
+        raise ImportError("no such module")
 
 
 def test_units():

@@ -2,12 +2,15 @@
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from memohop.data.prepared.folder import check_target as of_a_prepared_graph
 from memohop.errors import DataError, UsageError
-from memohop.outputs import check_output, whole_file, write_whole
+from memohop.outputs import check_output, check_writable, whole_file, write_whole
+from memohop.own.folder import check_target as of_a_model
 
 
 def refused(output: Path, *endings: str, inputs: tuple[Path, ...] = ()) -> str:
@@ -60,3 +63,34 @@ def test_a_link_stays_a_link_and_permissions_stay(tmp_path: Path):
     assert link.is_symlink()
     assert target.read_text() == "newer"
     assert target.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("check", [of_a_model, of_a_prepared_graph])
+def test_a_folder_that_could_not_be_made_is_refused(tmp_path: Path, check):
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "file").write_text("mine")
+    for name in ("link", "link/inside"):
+        with pytest.raises(UsageError, match=r"link is a link to nowhere, which does not exist;"):
+            check(tmp_path / name)
+    with pytest.raises(UsageError, match="file is a file; give the name of a folder"):
+        check(tmp_path / "file")
+    with pytest.raises(UsageError, match=r"nothing can be written into .*file \(Not a directory\)"):
+        check(tmp_path / "file" / "inside")
+    (tmp_path / "folder").mkdir()
+    for name in ("folder", "new/folder"):
+        check(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder", "link"]
+
+
+def test_a_check_leaves_no_name_that_another_process_could_meet(tmp_path: Path, monkeypatch):
+    seen = []
+    whole = tempfile.TemporaryFile
+
+    def spy(*args, **options):
+        file = whole(*args, **options)
+        seen.extend(tmp_path.iterdir())
+        return file
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", spy)
+    check_writable(tmp_path, "-o .")
+    assert seen == []

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean difference of two scores between 0 and 1, and an interval for the true difference.
+    """A score or a difference of two, and an interval for the truth.
 
-    The ends lie between -1 and 1; ``level`` is the share of such intervals that hold the truth.
+    ``level`` is the share of such intervals that hold it. If nothing is known of a difference, the
+    ends are -1 and 1 for scores between 0 and 1, and infinite for others.
     """
 
     mean: float
@@ -30,4 +32,4 @@ class Interval:
     @property
     def says_nothing(self) -> bool:
         """Whether the interval holds every possible difference."""
-        return self.low <= -1 and self.high >= 1
+        return (self.low, self.high) in ((-1, 1), (-math.inf, math.inf))

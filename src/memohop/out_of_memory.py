@@ -21,6 +21,7 @@ _WANTED = (  # as PyTorch, NumPy and Arrow word it
     re.compile(r"Unable to allocate ([\d.]+ [KMGTPE]?i?B(?:ytes)?)"),
     re.compile(r"(?:malloc|realloc) of size (\d+)"),
 )
+_UNLOADED = re.compile(r"([^\s/]+): failed to map segment")  # as the loader of libraries words it
 _UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
 
 
@@ -38,6 +39,13 @@ def reporting_out_of_memory(doing: str, *, lower: str) -> Iterator[None]:
     """
     try:
         yield
+    except ImportError as error:
+        if not (library := _UNLOADED.search(str(error))):
+            raise
+        raise OutOfMemoryError(
+            f"out of memory while {doing}: no address space is left for {library[1]}; raise the "
+            "limit, as by ulimit -v unlimited"
+        ) from error
     except (MemoryError, RuntimeError, ValueError) as error:
         if isinstance(error, OutOfMemoryError) or not is_out_of_memory(error):
             raise

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memohop.errors import DataError, UsageError
+
+TEMPORARY = re.compile(r"\.memohop-\w+|\..+\.\d+\.part")
+"""Names of files that are being written by this process or another, or by one that was killed."""
 
 
 def check_output(
@@ -47,7 +51,7 @@ def check_output(
 def check_writable(folder: Path, output: str) -> None:
     """Refuse a folder that cannot be written to; ``output`` is what the user typed."""
     try:  # permissions are not enough: a file system may be mounted read-only
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".memohop-"):
+        with tempfile.TemporaryFile(dir=folder):  # without a name that others could meet
             pass
     except OSError as error:
         raise UsageError(

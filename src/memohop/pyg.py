@@ -8,6 +8,7 @@ import warnings
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message=r"`torch\.jit\.script` is ")
     from torch_geometric.data import Data as Data
+    from torch_geometric.data.data import BaseData as BaseData
     from torch_geometric.nn import GATConv as GATConv
     from torch_geometric.nn import GCNConv as GCNConv
     from torch_geometric.nn import LGConv as LGConv

@@ -1,7 +1,9 @@
 """`memohop fit`, `predict` and `explain`, from two tables to a page."""
 
 import csv
+import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,7 +124,7 @@ def test_a_label_column_of_measurements_is_predicted_as_numbers(tables, tmp_path
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--task", "classes"], "too few for splits=2"),
+        (["--task", "classes"], "a test takes 5 labelled nodes of the largest class"),
         (["--task", "numbers", "--metric", "roc_auc"], "metric must be one of r2, mae, rmse"),
         (["--task", "numbers", "--class-weight", "balanced"], "is for classes; leave it out"),
         (["--models", "linear,oracle"], "no model named 'oracle'"),
@@ -154,7 +156,8 @@ def test_columns_for_splits_weights_and_several_tables_of_edges(tables, tmp_path
     assert main([*command, *how, *kinds, "-o", str(model)]) == 0
     found = memohop.load_model(model)
     assert found.report_.own_test
-    assert found.graph_.weights.max() == 3
+    assert found.mean_weight_ == 2
+    assert found.graph_.weights.max() == 1.5
     assert found.graph_.arcs.shape == (2, 120)
     assert [column.name for column in found.encoder_.columns] == ["size"]
     capsys.readouterr()
@@ -276,6 +279,33 @@ def test_a_folder_that_is_no_model_is_refused_before_the_work(tables, tmp_path, 
     err = fails(capsys, "fit", *at(tables), "--label", "kind", "-o", str(tmp_path))
     assert err.count("\n") == 1
     assert "is no saved model (it holds thesis.txt)" in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_where_nothing_can_be_printed_the_model_is_named(tables, tmp_path, monkeypatch, form):
+    output, told = tmp_path / "model", io.StringIO()
+    monkeypatch.setattr("sys.stderr", told)
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        command = ["fit", *at(tables), "--label", "kind", *FAST, "-o", str(output), *form]
+        assert main(command) == 1
+        monkeypatch.undo()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # what is left goes there
+    wrote, cannot = told.getvalue().splitlines()
+    assert f"wrote {output}" in wrote
+    assert cannot == (
+        "memohop: the scores cannot be printed (No space left on device); "
+        f"read them in {output}/README.md"
+    )
+    assert memohop.load_model(output).predict().shape == (60,)
+
+
+def test_what_memohop_is_writing_beside_the_model_is_not_foreign(tables, tmp_path):
+    for name in (".memohop-ab12_x", ".predictions.csv.123.part"):
+        (tmp_path / name).write_text("of another process")
+    assert main(["fit", *at(tables), "--label", "kind", *FAST, "-o", str(tmp_path)]) == 0
+    assert (tmp_path / ".predictions.csv.123.part").exists()
 
 
 def test_ctrl_c_during_fit_saves_the_best_so_far(tables, tmp_path, capsys, monkeypatch):

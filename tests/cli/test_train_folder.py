@@ -109,7 +109,7 @@ def test_workers_get_the_same_graph(prepare, capsys, monkeypatch):
     [
         (["--features", "row"], "--features row is for datasets"),
         (["--data-option", "split=random"], "split=random: a prepared graph has no such option"),
-        (["--data-option", "splits=40"], "too few for splits=40"),
+        (["--data-option", "splits=40"], "splits=40 takes 40 labelled nodes"),
         (["--data-option", "metric=r2"], "metric"),
     ],
 )

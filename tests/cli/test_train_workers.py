@@ -1,5 +1,8 @@
 """The options of `memohop train` for several workers."""
 
+import json
+import sys
+
 import numpy as np
 import pytest
 
@@ -25,11 +28,12 @@ def test_what_cannot_be_right_is_refused(more, text, capsys):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What the command asks of the library."""
+    """What the command asks of the library, where Ray has something to say."""
     found = {}
 
     def train(data, model, members, *, epochs, **arguments):
         found.update(arguments)
+        sys.stdout.write("(raylet) A worker died or was killed\n")
         curve = np.zeros(epochs, dtype=np.float32)
         return [MemberResult(member, 0, epochs, 1.0, 0.5, 0.5, curve, curve) for member in members]
 
@@ -47,6 +51,13 @@ def test_options_reach_the_library(asked, tmp_path, capsys):
         "checkpoints": tmp_path,
     }
     assert '"workers": 3' in capsys.readouterr().out
+
+
+def test_what_ray_has_to_say_is_not_in_the_results(asked, capsys):
+    assert main([*ARGUMENTS, "--workers", "2", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)[0]["model"] == "gcn"
+    assert "(raylet) A worker died" in err
 
 
 def test_one_process_is_the_default(asked, capsys):

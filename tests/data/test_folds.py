@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from memohop import UsageError
 from memohop.data.folds import OwnSplit, make_masks
 
 Y = np.array([0] * 20 + [1] * 10 + [-1] * 5)
@@ -83,3 +84,18 @@ def test_the_seed_decides(seed):
     first, again = (make_masks(Y, splits=3, seed=seed) for _ in range(2))
     assert all((one == other).all() for one, other in zip(first, again, strict=True))
     assert not (first.test == make_masks(Y, splits=3, seed=seed + 7).test).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "groups", "words"),
+    [
+        ([0] * 5, None, "splits=5 beside a test takes 5 .* of the largest class, and there are 4"),
+        ([0] * 4 + [1] * 4, None, "a test takes 5 labelled nodes .* are 4; label more nodes$"),
+        ([0] * 9 + [1] * 9, [0] * 9 + [1] * 9, "takes 5 groups of labelled nodes, and there are 2"),
+        ([0.5, 1, 2, 3], None, "a test takes 5 labelled nodes, and there are 4"),
+        ([-1] * 9, None, "takes 5 labelled nodes of the largest class, and there are 0"),
+    ],
+)
+def test_what_is_too_few_is_named(y, groups, words):
+    with pytest.raises(UsageError, match=words):
+        make_masks(np.array(y), splits=5, seed=0, groups=groups and np.array(groups))

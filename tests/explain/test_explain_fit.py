@@ -21,9 +21,9 @@ from memohop.explain.node import node_shares
 from memohop.own import views
 from memohop.own.candidates import networks
 from memohop.own.candidates.linear import LinearFamily
-from memohop.own.candidates.trees import TreeFamily
+from memohop.own.candidates.trees import TreeFamily, Trees
 from memohop.own.classifier import GraphClassifier
-from memohop.own.record import RarePositives
+from memohop.own.ranking import RarePositives
 from memohop.pyg import Data
 from memohop.report.fit_page import fit_page
 from tiny_problem import ring, tiny_problem
@@ -192,7 +192,7 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(fitted):
     assert "&lt;b&gt;spam" in page
     assert "<i>note" not in page
     assert "Node 20" in page
-    assert "The rare class" in page
+    assert "The class to find" in page
     assert "The gates of the networks with memory" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "<h2>Node" not in fit_page(explain_fit(fitted))
@@ -207,3 +207,36 @@ def test_the_page_tells_which_class_the_models_leaned_towards(fitted):
     assert "were multiplied by 1.49" in words  # e to the 0.4
     unshifted = replace(found, report=replace(found.report, shifts=()))
     assert "leaned towards" not in fit_page(unshifted)
+
+
+def test_progress_is_told_up_to_the_end(fitted):
+    told = []
+    explain_fit(fitted, 20, progress=told.append)
+    assert told == sorted(told)
+    assert len(told) > 5
+    assert all(0 < share <= 1 for share in told)
+
+
+def test_the_more_trees_the_fewer_nodes_stand_for_all(monkeypatch):
+    """Contributions take time for each tree and node; without a limit, half a minute or hours."""
+    problem = tiny_problem(300)
+    part, seen = part_of(problem, TreeFamily("lightgbm", "columns")), []
+    whole = Trees.contributions
+
+    def counting(self, features):
+        seen.append(features.shape[0])
+        return whole(self, features)
+
+    monkeypatch.setattr(Trees, "contributions", counting)
+    for trees, nodes in ((1, 300), (4000, 100), (10**6, 30)):
+        seen.clear()
+        monkeypatch.setattr(Trees, "count", trees)
+        mean_sizes(part, problem)
+        assert sum(seen) == nodes
+
+
+def test_one_node_is_predicted_as_among_all(fitted):
+    """Trees take long for all nodes, and a page shows one."""
+    graph, rows = fitted.own_graph(), np.array([7, 20])
+    every = fitted.model_.outputs(graph)
+    assert np.allclose(fitted.model_.outputs(graph, rows), every[rows], atol=1e-6)

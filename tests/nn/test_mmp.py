@@ -11,6 +11,7 @@ from torch_geometric.nn import (
     GATv2Conv,
     GCNConv,
     GINConv,
+    RGCNConv,
     SAGEConv,
     TransformerConv,
 )
@@ -171,6 +172,26 @@ def test_a_plain_function_with_two_arguments():
     mmp = MMP(lambda memory, matrix, scale: scale * matrix @ memory, WIDTH)
     hidden, memory = mmp(torch.ones(NODES, WIDTH), torch.ones(NODES, WIDTH), adjacency, 0.5)
     assert hidden.shape == memory.shape == (NODES, WIDTH)
+
+
+@pytest.mark.parametrize("gate", ["linear", "gru"])
+@pytest.mark.parametrize("width", [1, 3, 5])
+def test_a_hidden_state_of_another_width_is_named(gate, width):
+    mmp, memory = MMP(lambda c: c, WIDTH, gate=gate), torch.zeros(NODES, WIDTH)
+    words = rf"hidden has shape \(5, {width}\), but channels=4: give a hidden state that is 4 wide"
+    for wrong in (memory, torch.zeros(NODES, width)):
+        with pytest.raises(UsageError, match=words):
+            mmp(torch.zeros(NODES, width), wrong)
+
+
+def test_a_convolution_has_its_arguments_by_name_too():
+    conv, kinds = RGCNConv(8, 8, num_relations=2), torch.tensor([0, 1, 0, 1, 1])
+    mmp, hidden = MMP(conv, 8), torch.randn(NODES, 8)
+    by_name = mmp(hidden, hidden, ARCS, edge_type=kinds)
+    torch.testing.assert_close(by_name, mmp(hidden, hidden, ARCS, kinds))
+    after, memory, gates = mmp.step(hidden, hidden, ARCS, edge_type=kinds, wants_memory=True)
+    torch.testing.assert_close((after, memory), by_name)
+    assert len(gates) == 3
 
 
 def test_a_convolution_of_another_width_is_refused():

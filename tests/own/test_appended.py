@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
+from scipy import sparse
+from torch_geometric.data import Data
 
-from memohop import GraphClassifier, UsageError
+from memohop import GraphClassifier, UsageError, load_model
 from memohop.own.candidates import networks
 from tiny_problem import ring, tiny_problem
 
@@ -53,23 +56,54 @@ def test_a_copy_of_an_old_node_is_predicted_like_it(fitted):
 
 
 def test_another_graph_of_the_same_size_is_not_taken_for_that_of_fit(fitted):
-    graph = fitted.graph_
-    found = fitted.outputs(graph.x, ring(60))
+    graph, own = fitted.graph_, fitted.outputs()
+    other = graph.x.copy()
+    other[7] += 1e-3
+    for x, arcs in ((other, ring(60)), (graph.x, (2 * ring(60)) % 60), (graph.x, ring(60)[:, 1:])):
+        assert not fitted.is_graph_of_fit(x, arcs)
+    found = fitted.outputs(graph.x, ring(60), as_another_graph=True)
     assert np.isfinite(found).all()
     if fitted.models[0] in ("linear+rows", "linkx"):
-        assert (found != fitted.outputs()).any()
+        assert (found != own).any()
+
+
+def test_the_graph_of_fit_is_predicted_with_its_labels_however_it_is_given(fitted, tmp_path):
+    problem, own = tiny_problem(), fitted.outputs()
+    arcs = ring(60)[:, np.random.default_rng(0).permutation(120)]
+    ones = np.ones(120)
+    fitted.save(tmp_path / "model")
+    for model in (fitted, load_model(tmp_path / "model")):
+        for x, edges in (
+            (problem.x.astype(np.float64), ring(60)),
+            (sparse.csr_array(problem.x), arcs),
+            (problem.x, sparse.coo_array((ones, arcs))),
+            (Data(x=torch.from_numpy(problem.x), edge_index=torch.from_numpy(arcs)), None),
+        ):
+            assert (model.outputs(x, edges) == own).all()
+            assert (model.predict(x, edges) == model.predict()).all()
+    unlike = fitted.outputs(as_another_graph=True)
+    assert (unlike == fitted.outputs(problem.x, arcs, as_another_graph=True)).all()
+    labels = np.where(np.arange(60) % 2, problem.y, 1 - problem.y)  # others than those of fit
+    right = own.argmax(axis=1) == labels
+    assert fitted.score(problem.x, labels, arcs) == right.mean()
+    assert fitted.score() == (own.argmax(axis=1) == problem.y).mean()
+    right = unlike.argmax(axis=1) == labels
+    assert fitted.score(problem.x, labels, arcs, as_another_graph=True) == right.mean()
 
 
 def test_directions_that_did_not_count_in_fit_do_not_count_later(fitted):
     one_way, two_ways = ring(60)[:, :60], ring(60)
     if "gcn" not in fitted.models[0]:  # which makes its own graph from the arcs
         found = fitted.outputs(fitted.graph_.x, one_way)
-        assert found == pytest.approx(fitted.outputs(fitted.graph_.x, two_ways), abs=1e-5)
+        same = fitted.outputs(fitted.graph_.x, two_ways, as_another_graph=True)
+        assert found == pytest.approx(same, abs=1e-5)
 
 
 def test_calls_that_cannot_be_right(fitted):
     with pytest.raises(UsageError, match="append=True, but X is None"):
         fitted.predict(append=True)
+    with pytest.raises(UsageError, match="append=True, but as_another_graph=True"):
+        fitted.predict(NEW, both_ways((60, 61)), append=True, as_another_graph=True)
     with pytest.raises(UsageError, match="points outside the graph"):
         fitted.predict(NEW, [[62], [0]], append=True)
     with pytest.raises(UsageError, match="edges is None"):

@@ -81,7 +81,7 @@ def graph(tables):
 
 
 def everything(estimator, data, kinds):
-    """An estimator that keeps a model of each kind, whatever validation thinks."""
+    """An estimator that keeps a model of each kind, whatever validation thinks, and no graph."""
     fitted = [
         copy.copy(estimator).set_params(models=[name]).fit(data).model_.components[0]
         for name in kinds
@@ -91,6 +91,7 @@ def everything(estimator, data, kinds):
         tuple(Component(one.setting, 1 / len(fitted), one.models) for one in fitted),
         replace(found.model_.calibration, temperature=1.3),
     )
+    del found.graph_  # the same graph is another one then
     return found
 
 
@@ -103,7 +104,7 @@ def block_outputs(model, graph, tmp_path, tell=lambda text: None):
 
 
 def in_ram(model, graph):
-    return model.outputs(graph.in_ram())
+    return model.outputs(graph.in_ram(), as_another_graph=True)
 
 
 def test_every_kind_says_what_it_says_in_ram(graph, tmp_path):
@@ -149,6 +150,7 @@ def test_every_form_of_the_memory_network(graph, tmp_path, readout, labels):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(space), "first", lambda self, directed: first)
         model.fit(graph.in_ram())
+    del model.graph_
     options = model.model_.components[0].models[0].options
     assert (options["readout"], options["labels"], options["address"]) == (readout, labels, "rows")
     found = block_outputs(model, graph, tmp_path)
@@ -240,6 +242,17 @@ def test_weights_count_as_they_do_in_ram(tmp_path):
     plain = prepared.in_ram()
     del plain.data.edge_weight
     assert np.abs(shares - found.predict_proba(plain)[:, 0]).max() > 1e-3
+    found.mean_weight_ = None  # as if it had been fitted without weights
+    said = block_outputs(found, prepared, tmp_path)
+    assert np.abs(said - found.predict_proba(plain)).max() < 1e-6
+
+
+@pytest.mark.parametrize("tables", ["directed"], indirect=True)
+def test_the_graph_of_fit_is_predicted_with_its_labels(graph, tmp_path):
+    model = GraphClassifier(models=["linear+neighbours"], trials=1, time=None, splits=2)
+    model.fit(graph.in_ram())
+    assert (block_outputs(model, graph, tmp_path) == model.outputs()).all()
+    assert np.abs(model.outputs() - in_ram(model, graph)).max() > 0.01
 
 
 def test_a_model_of_arrays_is_refused(graph, tmp_path):

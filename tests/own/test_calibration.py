@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from memohop.own.calibration import Calibration, fit_calibration
+from memohop.training import Enough
 
 
 def draw(classes: int, rows: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
@@ -73,3 +74,18 @@ def test_few_nodes_shift_little():
 def test_numbers_stay_as_they_are():
     numbers = np.array([[3.0], [-7.0]], dtype=np.float32)
     assert (Calibration(2.0).of(numbers) == numbers).all()
+
+
+def test_what_time_is_too_short_for_is_calibrated_roughly():
+    """One step instead of many: better than nothing, and worse than all of them."""
+    honest, y = draw(3)
+    leaning = Calibration(0.5, (0.8, -0.4, -0.4)).of(honest)
+
+    def enough():
+        raise Enough
+
+    found = [fit_calibration(leaning, y, shifted=True, look=look) for look in (enough, list)]
+    losses = [
+        -np.log(one.of(leaning)[np.arange(len(y)), y]).mean() for one in (Calibration(), *found)
+    ]
+    assert losses[0] > losses[1] > losses[2]

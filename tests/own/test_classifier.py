@@ -10,7 +10,7 @@ import torch
 from scipy import sparse
 from torch_geometric.data import Data
 
-from memohop import UsageError
+from memohop import GraphRegressor, UsageError
 from memohop.own import parallel
 from memohop.own.candidate import Search
 from memohop.own.candidates import networks
@@ -153,6 +153,14 @@ def test_without_time_for_any_model_there_is_an_error(monkeypatch):
         classifier(time=0, trials=None).fit(tiny_problem().x, labels())
 
 
+@pytest.mark.parametrize("models", [["linear", "mlp"], ["dir-gcn"], []])
+def test_models_that_cannot_be_fitted_to_the_graph_are_named(models):
+    message = rf"models={', '.join(models) or None}: none of them can be fitted to this graph"
+    for estimator in (classifier(models=models), GraphRegressor(models=models)):
+        with pytest.raises(UsageError, match=message):
+            estimator.fit(np.ones((60, 1)), labels(), ring(60))
+
+
 @pytest.mark.parametrize("name", ["linear", "lightgbm", "mlp"])
 def test_the_shortest_time_has_a_model_of_each_kind(name):
     found = classifier(models=[name], time=0, trials=None).fit(tiny_problem().x, labels())
@@ -187,19 +195,29 @@ def test_sparse_columns_and_classes_by_name():
     assert sparse.issparse(fitted.graph_.x)
 
 
+def test_groups_that_are_the_classes_leave_nothing_to_test():
+    with pytest.raises(UsageError, match="no class of a test node has a training node"):
+        classifier().fit(tiny_problem().x, NODES % 10, groups=NODES % 10)
+
+
 def test_groups_are_kept_together():
-    groups = NODES // 4
+    groups = [f"g{node // 4}" if node > 3 else None for node in NODES]  # four alone
     seen = {}
     original = parallel.search
 
     def spy(problem, *args, **options) -> Search:
-        seen["masks"] = problem.masks
+        seen["problem"], seen["masks"] = problem, problem.masks
         return original(problem, *args, **options)
 
     parallel.search = spy
     try:
-        classifier(models=["linear"]).fit(tiny_problem().x, labels(), groups=groups)
+        found = classifier(models=["linear"])
+        found.fit(tiny_problem().x, labels(), groups=groups)
     finally:
         parallel.search = original
-    for group in range(15):
-        assert len(np.unique(seen["masks"].test[groups == group])) == 1
+    numbers = seen["problem"].groups  # by which every interval is made
+    assert found.report_.test_groups == len({*numbers[seen["masks"].test]}) > 1
+    assert len(np.unique(numbers)) == len(groups) // 4 + 3  # None is a group of its own
+    for group in np.unique(numbers):
+        assert len({groups[node] for node in np.flatnonzero(numbers == group)}) == 1
+        assert len(np.unique(seen["masks"].test[numbers == group])) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memohop.own.candidates import cost
-from memohop.own.candidates.cost import least_seconds
+from memohop.own.candidates.cost import least_seconds, network_bytes
 from memohop.own.candidates.networks import NetworkFamily
 from memohop.own.candidates.spaces import SPACES
 from tiny_problem import tiny_problem
@@ -34,7 +34,8 @@ def test_an_epoch_costs_by_arcs_nodes_layers_and_width():
 
 def test_a_network_that_is_too_large_is_never_worth_it(monkeypatch):
     problem = tiny_problem(nodes=60)
-    held = 200 * 120 + 40 * 2 * 64 * 60
+    held = network_bytes(problem, OPTIONS, sees_graph=True)
+    assert held > 200 * 120 + 40 * 2 * 64 * 60
     monkeypatch.setattr(cost, "available_bytes", lambda device: held - 1)
     assert least_seconds(problem, OPTIONS, "cpu", sees_graph=True) == math.inf
     monkeypatch.setattr(cost, "available_bytes", lambda device: held)

@@ -161,7 +161,7 @@ def test_wrong_tensors_are_refused(model, described, tmp_path, change):
     CHANGES[change](weights, graph)
     for name, tensors in zip(names, (graph, weights), strict=True):
         save_file(tensors, folder / name)
-        described["sha256"][name] = folder_files._digest(folder / name)
+        described["sha256"][name] = folder_files.sha256_of(folder / name)
     refused(folder, described, "does not describe a model")
 
 
@@ -242,7 +242,7 @@ def test_any_byte_of_the_tensors_may_be_forged(model, forged, described, data):
         index = data.draw(st.integers(0, data.draw(ends) - 1))
         content[index] = data.draw(st.integers(0, 255))
     (forged / name).write_bytes(content)
-    described["sha256"][name] = folder_files._digest(forged / name)
+    described["sha256"][name] = folder_files.sha256_of(forged / name)
     write_json(forged, described)
     with suppress(MemohopError):
         use(forged)

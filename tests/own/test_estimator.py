@@ -20,6 +20,7 @@ from memohop.own.candidates import networks
 from memohop.own.candidates.catalogue import MEMORY
 from memohop.own.pose import SmallClassWarning
 from numerics import assert_same_sums, generator
+from tiny_problem import tiny_problem
 
 FAST = {"trials": 1, "splits": 2, "epochs": 5}
 
@@ -74,14 +75,14 @@ class TestGraph:
         data, classifier = fitted
         order = torch.randperm(90, generator=generator())
         turned = Data(x=data.x[order], edge_index=order.argsort()[data.edge_index])
-        expected = classifier.predict_proba(data)[order]
+        expected = classifier.predict_proba(data, as_another_graph=True)[order]
         given = classifier.predict_proba(turned.x.numpy(), edges=turned.edge_index)
         for found in (classifier.predict_proba(turned), given):
             # Two rounds of neighbours, of a state of 64 channels, and of two of them in the gate.
             tensors = torch.from_numpy(found), torch.from_numpy(expected)
             assert_same_sums(*tensors, length=2 * (90 + 3 * 64))
         alone = classifier.predict_proba(data.x.numpy(), edges=[])
-        assert np.abs(alone - classifier.predict_proba(data)).max() > 0.01
+        assert np.abs(alone - classifier.predict_proba()).max() > 0.01
 
     def test_arcs_are_not_forgotten_by_accident(self, fitted):
         data, classifier = fitted
@@ -192,6 +193,16 @@ class TestLabels:
         assert set(found.predict()) <= {"ant", "bee", "cow"}
         assert found.report_.labelled == 60
 
+    @pytest.mark.parametrize("of_class", [[3, 7, 11], [False, True, True], np.uint8([3, 7, 11])])
+    def test_whole_numbers_and_truth_values_with_gaps(self, of_class):
+        x, code = tiny_problem(classes=3).x, np.arange(60) % 3
+        linear = memohop.GraphClassifier(models=["linear"], trials=1, time=None, splits=2)
+        found = linear.fit(x, [of_class[c] if n % 5 else None for n, c in enumerate(code)])
+        without = clone(linear).fit(x, np.array(of_class)[code])
+        assert found.classes_.tolist() == without.classes_.tolist()
+        assert set(found.predict()) <= set(of_class)
+        assert found.report_.labelled == 48
+
     def test_numbers_with_gaps_and_minus_one_as_a_class(self, fitted):
         data, _ = fitted
         y = np.where(data.y.numpy() == 0, -1.0, 1.0)
@@ -206,7 +217,10 @@ class TestLabels:
             ([None] * 6, "no label at all"),
             (["a"] * 5 + [None], "y has one class, 'a'"),
             (["a", 1, "a", 1, "a", 1], "cannot be sorted"),
-            (["a", "a", "b", "b", "c", None], "too few for splits=2"),
+            (
+                ["a", "a", "b", "b", None, None],
+                "a test takes 5 labelled nodes of the largest class, and there are 2; label more",
+            ),
         ):
             with pytest.raises(UsageError, match=message):
                 MMPClassifier(**FAST).fit(x, np.array(y, dtype=object))
@@ -252,7 +266,7 @@ class TestScores:
         labelled = (data.y >= 0) & (torch.arange(90) % 4 > 0)
         data.y = data.y.masked_fill(~labelled, -1)
         classifier = MMPClassifier(metric=metric, class_weight="balanced", **FAST).fit(data)
-        probability = classifier.predict_proba(data)[labelled, 1]  # no labels are used
+        probability = classifier.predict_proba()[labelled, 1]
         assert classifier.score(data) == pytest.approx(expected(data.y[labelled], probability))
 
     def test_a_metric_of_two_classes_is_refused_for_three(self):

@@ -199,10 +199,13 @@ def test_without_time_the_models_of_the_search_stay(problem, chosen):
 
 
 def test_time_that_is_short_is_shared(problem):
-    """Each of two has a model, of another split, instead of one both models and the other none."""
+    """Each of two has a model, of another split, instead of one both models and the other none.
+
+    2.5 of the 3.6 seconds are for fitting.
+    """
     parts = [candidate(problem, name, problem.y >= 0, seconds=1.0) for name in "ab"]
     kinds = {"a": Refits(1.0), "b": Refits(1.0)}
-    fit_to_all(problem, kinds, Chosen(tuple(parts), np.array([0.25, 0.75])), seconds=2.5)
+    fit_to_all(problem, kinds, Chosen(tuple(parts), np.array([0.25, 0.75])), seconds=3.6)
     assert kinds["b"].splits == [0]
     assert kinds["a"].splits == [1, 0]  # as the first took no time
 

@@ -15,6 +15,7 @@ from memohop.own.candidates.spaces import SPACES
 from memohop.own.finish import Chosen
 from memohop.own.later import LaterNodes, measure_later
 from memohop.own.problem import Inputs
+from memohop.training import Enough
 from memohop.training.metrics import METRICS
 from tiny_problem import ring, tiny_problem
 
@@ -121,3 +122,11 @@ def test_it_is_kept_with_the_model(tmp_path):
     again = GraphClassifier.load(tmp_path / "model")
     assert again.report_.later == found.report_.later
     assert again.report_.later_text() in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_it_is_not_measured_without_time():
+    def enough():
+        raise Enough
+
+    problem = tiny_problem()
+    assert measure_later(problem, chosen(model("linear+rows", problem)), [0], enough) is None

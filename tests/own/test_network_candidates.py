@@ -10,11 +10,13 @@ from scipy import sparse
 import memohop.jobs.train
 from memohop.networks import build
 from memohop.nn import Graph
+from memohop.own.candidates import networks
 from memohop.own.candidates.family import Setting
 from memohop.own.candidates.learned import packaged
 from memohop.own.candidates.networks import NetworkFamily, feature_scale
 from memohop.own.candidates.spaces import LISTS, RANGES, SPACES, near_numbers
 from memohop.own.problem import Inputs
+from memohop.training.plan import TooLittleError
 from memohop.training.trainer import DivergedWarning, Enough
 from tiny_problem import tiny_problem
 
@@ -241,3 +243,12 @@ def test_the_epoch_of_the_best_ranking_counts_if_it_is_no_luck(rare, epoch, monk
     with pytest.raises(KeyboardInterrupt):
         kind.fit(problem, [kind.first(problem)[0]], [0])
     assert found["keep"] == epoch
+
+
+def test_a_network_that_does_not_fit_in_the_memory_has_no_result(monkeypatch):
+    def too_large(*args, **options):
+        raise TooLittleError("one member does not fit", 2e9, 1e9)
+
+    monkeypatch.setattr(networks, "train", too_large)
+    kind, problem = family(memory=1_000_000_000), tiny_problem()
+    assert kind.fit(problem, kind.first(problem)[:1], [0, 1]) == [{}]

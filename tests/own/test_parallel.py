@@ -14,7 +14,7 @@ from memohop import DataError, GraphClassifier
 from memohop.own.candidates.family import no_fits
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.parallel import search_with
-from memohop.own.workers import Answer, Order, Workers, ray_workers
+from memohop.own.workers import Answer, Order, Workers, _Elsewhere, ray_workers
 from memohop.training import train
 from tiny_problem import ring, tiny_problem
 
@@ -66,11 +66,13 @@ class InThisProcess:
     Args:
         count: How many there are.
         mishap: What happens to every order but the first: ``late``, ``lost`` or ``Ctrl-C``.
+        pick: The place of the next order to answer, of so many.
     """
 
-    def __init__(self, count, mishap=""):
+    def __init__(self, count, mishap="", pick=lambda orders: orders - 1):
         self.count, self.idle, self.working, self.mishap = count, count, count, mishap
         self.orders, self.most, self.answered, self.lost = [], 0, 0, None
+        self.pick = pick
 
     def begin(self, problem, families):
         self.problem, self.families = problem, {family.id: family for family in families}
@@ -86,7 +88,7 @@ class InThisProcess:
             raise KeyboardInterrupt
         if self.mishap == "late" and self.answered:
             return []
-        order = self.orders.pop()
+        order = self.orders.pop(self.pick(len(self.orders)))
         self.idle += 1
         self.answered += 1
         if self.mishap == "lost":
@@ -127,6 +129,26 @@ def test_jobs_run_at_once_and_each_kind_gets_its_trials(count):
     for one in found.complete():
         for split, fit in one.fits.items():
             assert one.scores[split] == problem.score(fit.val, problem.masks.val[:, split])
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_with_a_number_of_trials_it_does_not_matter_which_worker_is_first(count):
+    searches = []
+    for seed in range(4):
+        generator = np.random.default_rng(seed)
+        workers = InThisProcess(count, pick=generator.integers)
+        found = searched(workers, tiny_problem(), trials=8)
+        searches.append([(one.setting, one.scores) for one in found.candidates])
+    assert searches[1:] == searches[:1] * 3
+    assert len(searches[0]) == 24
+
+
+def test_final_fits_are_kept_in_the_order_of_the_splits():
+    workers, problem = InThisProcess(2), tiny_problem()
+    (family,) = linear("")
+    workers.begin(problem, [family])
+    (fits,) = _Elsewhere(family, workers).fit(problem, family.first(problem)[:1], [0, 1])
+    assert list(fits) == [0, 1]
 
 
 def test_what_is_late_is_given_up_and_the_rest_counts():

@@ -121,9 +121,21 @@ def test_models_that_may_be_chosen_are_kept_and_others_not(problem, monkeypatch)
     monkeypatch.setattr(candidate, "_KEPT", 4)
     kinds = [WithModels("good", 0.9), WithModels("fair", 0.7)]
     found = search(problem, kinds, time=None, trials=6, seed=0)
-    kept = [one for one in found.candidates if all(fit.part for fit in one.fits.values())]
+    kept = [one for one in found.candidates if one.fits and one.has_models]
     assert 4 <= len(kept) < 12
     assert {*best_few(found.complete())} <= {*kept}
+
+
+def test_outputs_are_kept_of_the_best_of_each_kind_and_not_of_hundreds(problem, monkeypatch):
+    """They are compared with the others at the end; with many classes they fill the RAM."""
+    monkeypatch.setattr(candidate, "_KEPT", 2)
+    kinds = [WithModels(f"kind {one}", 0.9 - one / 20) for one in range(8)]
+    found = search(problem, kinds, time=None, trials=10, seed=0)
+    with_outputs = [one for one in found.candidates if one.fits]
+    assert len(found.candidates) == 80
+    assert len(with_outputs) < 20
+    assert {one.setting.family for one in with_outputs} == {kind.id for kind in kinds}
+    assert {*found.complete()} == {*with_outputs}
 
 
 def test_models_are_forgotten_during_the_opening_too(problem, monkeypatch):

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from memohop.own import problem as problem_module
 from memohop.own import views
+from memohop.training.metrics import METRICS
 from tiny_problem import ring, tiny_problem
 
 
@@ -39,3 +41,18 @@ def test_the_problem_of_the_end_has_labels_of_its_own_and_the_same_graph():
     assert np.allclose(dense(ending.features("neighbours", 0)), dense(expected))
     assert not np.allclose(before, dense(expected))
     assert np.allclose(dense(problem.features("neighbours", 0)), before)
+
+
+@pytest.mark.parametrize("metric", [name for name in METRICS if not METRICS[name].is_regression])
+def test_scores_of_parts_are_those_of_each_part_alone(metric, monkeypatch):
+    monkeypatch.setattr(problem_module, "_AT_ONCE", 3 * 200)  # three parts at once
+    ranks = METRICS[metric].is_ranking
+    problem = tiny_problem(200, classes=2 if ranks else 5, metric=metric)
+    generator = np.random.default_rng(0)
+    said = generator.random((200, problem.classes)).astype(np.float32)
+    parts = generator.random((7, 200)) < 0.9
+    rows = np.arange(200)
+    found = problem.scores(said, rows, parts)
+    alone = [problem.score(said[part], rows[part]) for part in parts]
+    assert found == pytest.approx(alone, abs=1e-6)
+    assert len(set(found)) > 1

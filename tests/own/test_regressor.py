@@ -1,6 +1,7 @@
 """Numbers to predict, and scikit-learn's conventions for both estimators of the portfolio."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -67,7 +68,10 @@ def test_a_data_with_numbers_and_masks():
         (np.full(60, np.nan), "no number at all"),
         (np.ones(60), "one number everywhere"),
         (np.where(np.arange(60) == 3, np.inf, Y), "infinite"),
-        (np.where(np.arange(60) < 3, Y, np.nan), "too few for splits=2"),
+        (np.where(np.arange(60) < 3, Y, np.nan), "a test takes 5 labelled nodes, and there are 3"),
+        (np.where(np.arange(60) == 3, 2.0, 1), "'r2' needs .* nodes of different numbers"),
+        (1e300 * Y, "which single precision cannot hold"),
+        (1e9 + 1e-6 * Y, "which single precision cannot hold, or tell apart"),
     ],
 )
 def test_targets_that_cannot_be_right(y, words):
@@ -108,3 +112,15 @@ class TestConventions:
     def test_a_search_must_end(self, kind, y):
         with pytest.raises(UsageError, match="a search must end"):
             kind(time=None, trials=None).fit(X, y)
+
+
+@pytest.mark.parametrize("metric", ["r2", "mae", "rmse"])
+def test_numbers_that_nothing_tells_are_said_to_be_no_better_than_their_mean(metric):
+    generator = np.random.default_rng(0)
+    x, y = generator.normal(size=(100, 2)), generator.normal(size=100)
+    model = GraphRegressor(models=["linear"], trials=1, time=None, splits=2, metric=metric)
+    found = model.fit(x, y, edges=ring(100)).report_
+    assert not found.over_constant.above_zero
+    assert re.search("than saying the mean of every node: [+-].* to ", found.verdict())
+    found = model.fit(x, x[:, 0] + y / 9, edges=ring(100)).report_
+    assert "the mean of every node" not in found.verdict()

@@ -1,6 +1,7 @@
 """A model that replaces another one: no other file is lost, and no half of a model is left."""
 
 import copy
+import errno
 import os
 import re
 import shutil
@@ -9,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import memohop
-from memohop import MMPClassifier, UsageError
+from memohop import DataError, MMPClassifier, UsageError
 from memohop.cli import main
 from memohop.own import keep
-from memohop.own.folder import check_target
+from memohop.own.folder import SavedModel, check_target
 
+LIKE_OURS = ("weights-0123456789abcdef.safetensors", ".model.json.99.part", ".README.md.99.part")
 PLAIN = ["README.md", "graph.safetensors", "model.json", "weights.safetensors"]
 
 
@@ -67,12 +69,13 @@ def test_only_the_four_files_of_the_newer_model_are_left(model, older, newer):
 def test_what_someone_put_beside_a_model_stays(model, newer):
     (model / "notes.txt").write_text("years of work")
     (model / "data").mkdir()
-    (model / "weights-0123456789abcdef.safetensors").write_text("not ours")
+    for name in LIKE_OURS:
+        (model / name).write_text("not ours")
     newer.save(model)
     assert (MMPClassifier.load(model).predict_proba() == newer.predict_proba()).all()
     assert (model / "notes.txt").read_text() == "years of work"
     assert (model / "data").is_dir()
-    assert (model / "weights-0123456789abcdef.safetensors").read_text() == "not ours"
+    assert [(model / name).read_text() for name in LIKE_OURS] == ["not ours"] * len(LIKE_OURS)
 
 
 @pytest.mark.parametrize("name", ["README.md", "model.json"])
@@ -95,6 +98,23 @@ def test_a_folder_with_the_model_json_of_another_program(newer, tmp_path, text):
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_full_disk_leaves_the_older_model_alone(model, older, newer, monkeypatch, step):
+    before, written, write = contents(model), [], Path.write_bytes
+
+    def full(path, content):
+        written.append(path)
+        if len(written) > step:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(DataError, match=r"No space left on device\); the older model is as it was"):
+        newer.save(model)
+    assert contents(model) == before
+    assert (MMPClassifier.load(model).predict_proba() == older.predict_proba()).all()
+
+
 def test_a_folder_without_a_model_is_refused_unless_it_is_empty(newer, tmp_path):
     (tmp_path / "empty").mkdir()
     newer.save(tmp_path / "empty")
@@ -103,6 +123,49 @@ def test_a_folder_without_a_model_is_refused_unless_it_is_empty(newer, tmp_path)
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
     with pytest.raises(UsageError, match=r"is no saved model \(it holds chapter.txt\)"):
         newer.save(tmp_path / "thesis")
+
+
+def test_a_model_that_is_replaced_while_it_is_read_is_the_newer_one(model, newer, monkeypatch):
+    """Between its description and its files, or between two of these."""
+    saved = SavedModel(model)
+    newer.save(model)
+    expected = newer.predict_proba()
+    assert (keep.load(saved, [MMPClassifier]).predict_proba() == expected).all()
+    tensors, newest = SavedModel.tensors, weaker(newer)
+
+    def replaced_after_the_weights(self, kind, **options):
+        found = tensors(self, kind, **options)
+        if kind == "weights":
+            newest.save(model)
+        return found
+
+    monkeypatch.setattr(SavedModel, "tensors", replaced_after_the_weights)
+    (graph,) = model.glob("graph-*")
+    newest.graph_.y[0] = 1 - newest.graph_.y[0]  # so that the file of the graph has another name
+    found = MMPClassifier.load(model)
+    assert not graph.exists()
+    assert (found.predict_proba() == newest.predict_proba()).all()
+
+
+@pytest.mark.parametrize("failing", ["weights", "graph", "README", "model"])
+def test_a_full_disk_leaves_the_older_model_and_no_other_file(model, newer, monkeypatch, failing):
+    before, write = contents(model), Path.write_bytes
+
+    def full(path, content):
+        write(path, content[: len(content) // 2])
+        if path.parent.name.startswith(".writing") and path.name.startswith(failing):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, content)
+
+    newer = weaker(newer)
+    newer.graph_.y[0] = 1 - newer.graph_.y[0]
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(DataError, match="No space left on device"):
+            newer.save(model)
+    assert contents(model) == before
+    newer.save(model)
+    assert plain(model) == PLAIN
 
 
 class TestVersion010:

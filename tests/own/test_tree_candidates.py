@@ -85,7 +85,7 @@ def test_trees_stop_when_it_is_enough_but_not_without_any():
     family, problem = TreeFamily("lightgbm", "columns"), tiny_problem(120)
     (fits,) = family.fit(problem, family.first(problem)[:1], [0], keep=True, look=enough)
     made = lightgbm.Booster(model_str=fits[0].part.text).num_trees()
-    assert made == trees._FEWEST + 1
+    assert made == 1  # a round of many classes may take seconds
 
 
 def test_balanced_classes_are_predicted_more_alike():

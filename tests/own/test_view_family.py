@@ -38,6 +38,24 @@ def test_splits_at_the_same_time_are_splits_one_by_one(family, threads):
             np.testing.assert_array_equal(fit.test, alone[split].test)
 
 
+def test_models_are_kept_in_the_order_of_the_splits(threads, monkeypatch):
+    threads(2)
+    second_ended, learn = threading.Event(), LinearFamily.learn
+
+    def first_waits(self, problem, features, setting, split, look):
+        if split == 0:
+            assert second_ended.wait(timeout=60)
+        return learn(self, problem, features, setting, split, look)
+
+    def second_ends(share):
+        second_ended.set()
+
+    monkeypatch.setattr(LinearFamily, "learn", first_waits)
+    problem, family = tiny_problem(120), FAMILIES[0]
+    found = family.fit(problem, family.first(problem)[:2], [0, 1], look=second_ends)
+    assert [list(fits) for fits in found] == [[0, 1], [0, 1]]
+
+
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda one: one.id)
 def test_nothing_is_begun_after_enough(family, threads):
     threads(1)

@@ -25,14 +25,6 @@ def test_views_count_once():
     assert peak_bytes(lambda: torch.zeros(1000).view(10, 100).t()[:5]) == 4000
 
 
-@pytest.fixture
-def interruptible():
-    """Ctrl-C as in a terminal: a process in the background may have been told to ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_waits_for_the_end_of_a_measurement():
     done = []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time as clock
-from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from cyclopts import Parameter, Token
+from cyclopts import Parameter
 
 from memohop.cli.app import app, print_json, recommend_extras, remark, warnings_as_remarks
 from memohop.cli.options import (
@@ -20,10 +21,12 @@ from memohop.cli.options import (
     PreparedFolder,
     Reading,
     read_prepared,
+    split_names,
 )
 from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
-from memohop.errors import UsageError
+from memohop.errors import DataError, UsageError
+from memohop.interrupts import interrupted, interrupts_wait
 from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -32,20 +35,14 @@ else:
     MetricId = Literal[tuple(METRICS)]
 
 
-def _names(kind: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Names with commas between them, or given one by one."""
-    return tuple(name for token in tokens for name in token.value.split(","))
-
-
-Columns = Annotated[tuple[str, ...], Parameter(converter=_names, n_tokens=1)]
-_Models = Annotated[tuple[str, ...] | None, Parameter(converter=_names, n_tokens=1)]
+_Models = Annotated[tuple[str, ...] | None, Parameter(converter=split_names, n_tokens=1)]
 
 _SAVING = 0.2  # time to write the graph beside the model, relative to that of reading it
 
 _EXAMPLES = """Examples:
   memohop fit --nodes nodes.csv --edges edges.csv --label kind -o model
   memohop fit --nodes nodes.csv --edges edges.csv --label fraud --directed \\
-      --metric roc_auc --class-weight balanced --time 120 -o model
+      --positive yes --class-weight balanced --time 120 -o model
   memohop fit --nodes nodes.csv --edges edges.csv --label kind \\
       --models lightgbm+neighbours,gcn+mmp -o model
   memohop fit prepared -o model"""
@@ -63,16 +60,13 @@ def fit(
     split: str | None = None,
     time_column: str | None = None,
     group: str | None = None,
-    categorical: Columns = (),
-    numeric: Columns = (),
-    text: Columns = (),
-    drop: Columns = (),
     models: _Models = None,
     time: float = 300,
     trials: int | None = None,
     splits: int = 5,
     metric: MetricId | None = None,
     class_weight: Literal["balanced"] | None = None,
+    positive: str | None = None,
     ensemble: Annotated[bool, Parameter(negative="--no-ensemble")] = True,
     seed: int = 0,
     device: Device = "cpu",
@@ -88,8 +82,8 @@ def fit(
     names), or a folder of memohop prepare whose graph fits in RAM. Nodes whose label is
     empty are what is to be predicted. Linear models, boosted trees and networks, with
     memory and without, are tried on splits of the labelled nodes; the best on
-    validation is kept, or an ensemble of a few, and fitted to every label. Ctrl-C ends
-    the search and keeps the best so far.
+    validation is kept, or an ensemble of a few, and fitted to every label. Ctrl-C keeps
+    the best so far and exits with 130; a second one ends at once, and keeps nothing.
 
     Args:
         nodes: The table of nodes: an id, a label, and columns that become features.
@@ -98,18 +92,17 @@ def fit(
         task: Whether the labels are classes or numbers; by default as the column looks.
         split: The column of the node table that says train, val or test.
         time_column: The column with times, for a split by time: the latest nodes are for testing.
-        group: The column with groups of nodes that no split tears apart.
-        categorical: Columns to read as categories, with commas.
-        numeric: Columns to read as numbers.
-        text: Columns to read as texts.
-        drop: Columns to leave out.
+        group: The column with groups of nodes that no split tears apart, and that count as one each
+            in intervals.
         models: The kinds of model to choose from, with commas; all by default.
         time: Seconds for everything, reading and saving included.
         trials: The most settings of each kind of model; as many as time allows by default.
         splits: How many splits of the labelled nodes; fewer where time is short and nodes are many.
         metric: What is to be high, or for errors low; by default accuracy, average_precision where
-            the second of two classes is rare, and r2 for numbers. roc_auc and average_precision
-            need two classes, of which the second is positive.
+            the positive one of two classes is rare, and r2 for numbers. roc_auc and
+            average_precision need two classes.
+        positive: The class to find, of two: the positive one of average_precision and of the
+            report on the top of the ranking. By default the second one, or the first if it is rare.
         class_weight: balanced for classes that count alike in training, whatever their size.
         ensemble: Keep several models together where that is better, or only the best one.
         seed: Decides splits, settings, weights and dropout.
@@ -124,7 +117,7 @@ def fit(
         raise UsageError(
             f"{lacking[0]} is missing: give --nodes, --edges and --label, or else a prepared folder"
         )
-    of_tables = (split, time_column, group, categorical, numeric, text, drop)
+    of_tables = (split, time_column, group)
     if graph is not None and (any((*tables.values(), *of_tables)) or reading != BY_DEFAULT):
         raise UsageError(f"{graph} was read when it was prepared; leave out the options of tables")
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
@@ -144,7 +137,7 @@ def fit(
 
     check_target(output)
     if graph is not None:
-        read, columns = read_prepared(graph)
+        read = read_prepared(graph)
     else:
         assert nodes is not None
         assert edges is not None
@@ -157,15 +150,12 @@ def fit(
             split=split,
             time_column=time_column,
             group=group,
-            categorical=categorical,
-            numeric=numeric,
-            text=text,
-            drop=drop,
         )
-        columns = reading.columns(label, read)
+    assert read.reading is not None
+    label = read.reading["label"]
     options: dict[str, Any] = {
         "models": models,
-        "time": _left(time, clock.monotonic() - begin),
+        "time": _before_saving(time, clock.monotonic() - begin),
         "trials": trials,
         "splits": splits,
         "metric": metric,
@@ -176,40 +166,57 @@ def fit(
     }
     estimator: GraphEstimator
     if read.task == "classes":
-        estimator = GraphClassifier(class_weight=class_weight, **options)
+        estimator = GraphClassifier(class_weight=class_weight, positive=positive, **options)
     else:
-        remark(
-            f"column {columns['label']!r} holds numbers to predict; "
-            "--task classes if they are classes"
-        )
-        if class_weight is not None:
-            raise UsageError(f"--class-weight {class_weight} is for classes; leave it out")
+        remark(f"column {label!r} holds numbers to predict; --task classes if they are classes")
+        for name, value in {"class-weight": class_weight, "positive": positive}.items():
+            if value is not None:
+                raise UsageError(f"--{name} {value} is for classes; leave it out")
         estimator = GraphRegressor(**options)
     recommend_extras(device)
     cluster = nullcontext() if workers is None else ray_workers(workers, ray, device, remark)
-    doing = f"fitting {columns['label']}"
-    with warnings_as_remarks(), cluster as crew, progress_bar(doing) as update:
-        estimator.fit(read, progress=lambda share, doing: update(share, 1.0, doing), workers=crew)
-    estimator.set_params(time=time)
-    estimator.reading_ = columns
-    estimator.save(output)
-    record = estimator.report_
-    if json:
-        print_json(record.rows())
-    else:
-        console = output_console()
-        console.print(fit_table(record))
-        told = (record.verdict(), rare_text(record), record.later_text(), record.legend())
-        for said in filter(None, told):
-            console.print(f"\n{said}", markup=False)
-    remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
-    if record.stopped == "interrupted":
+    doing = f"fitting {label}"
+    with (
+        interrupts_wait(),
+        warnings_as_remarks(),
+        progress_bar(doing) as update,
+        cluster as crew,
+    ):
+        estimator.fit(
+            read,
+            progress=lambda share, doing: update(share, 1.0, doing),
+            workers=crew,
+            began=begin,
+        )
+        estimator.set_params(time=time)
+        estimator.save(output)
+        ended_early = interrupted()
+    record = replace(estimator.report_, seconds=clock.monotonic() - begin)
+    try:
+        if json:
+            print_json(record.rows())
+        else:
+            console = output_console()
+            console.print(fit_table(record))
+            told = (record.verdict(), rare_text(record), record.later_text(), record.legend())
+            for said in filter(None, told):
+                console.print(f"\n{said}", markup=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # closed early, as by head
+        raise
+    except OSError as error:
+        raise DataError(
+            f"the scores cannot be printed ({error.strerror}); read them in {output}/README.md"
+        ) from error
+    finally:  # the model is there even if standard output takes nothing
+        remark(f"{fit_remark(record)}; wrote {output}, described in its README.md")
+    if ended_early:
         raise KeyboardInterrupt
 
 
-def _left(time: float, reading: float) -> float:
-    """The seconds that are left after reading and before saving; an error if there are none."""
-    left = time - (1 + _SAVING) * reading
-    if left <= 0 < time:
+def _before_saving(time: float, reading: float) -> float:
+    """The seconds for everything before saving; an error if reading took all of them."""
+    before = time - _SAVING * reading
+    if before - reading <= 0 < time:
         raise UsageError(f"--time {time:g}, but reading took {reading:.0f} seconds; give more")
-    return left if time > 0 else time
+    return before if time > 0 else time

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from memohop.cli.app import remark
 
@@ -35,6 +35,21 @@ PreparedFolder = Annotated[Path, Parameter(help="A folder that memohop prepare w
 OUTPUT = Parameter(name=["--output", "-o"])
 
 
+def split_names(kind: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """Names with commas between them, or given one by one."""
+    return tuple(name for token in tokens for name in token.value.split(","))
+
+
+Names = Annotated[tuple[str, ...], Parameter(converter=split_names, n_tokens=1)]
+Encoding = Annotated[
+    str | None,
+    Parameter(
+        help="How the letters of text files are stored, such as utf-8, cp1252 or utf-16; by "
+        "default as they look."
+    ),
+]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Reading:
@@ -47,6 +62,10 @@ class Reading:
         weight: The column of the edge table with weights; by default all edges count alike.
         directed: Whether edges have a direction; by default as they look.
         drop_unknown: Leave out edges that name a node missing from the node table.
+        categorical: Columns to read as categories, with commas.
+        numeric: Columns to read as numbers.
+        text: Columns to read as texts.
+        drop: Columns to leave out.
         verbose: Show how the tables were read and what became of each column.
     """
 
@@ -56,29 +75,24 @@ class Reading:
     weight: str | None = None
     directed: Annotated[bool | None, Parameter(negative="--undirected")] = None
     drop_unknown: bool = False
+    categorical: Names = ()
+    numeric: Names = ()
+    text: Names = ()
+    drop: Names = ()
+    encoding: Encoding = None
     verbose: bool = False
 
-    def columns(self, label: str, graph: OwnGraph) -> dict[str, Any]:
-        """How the graph was read, which a model remembers for other tables."""
-        names = {"label": label, "id": self.id, "source": self.source, "target": self.target}
-        return {**names, "weight": self.weight, "directed": graph.directed, "task": graph.task}
+    def options(self) -> dict[str, Any]:
+        """The same as arguments of ``read_graph`` and ``prepare``."""
+        found = asdict(self)
+        del found["verbose"]
+        return found
 
     def read(self, nodes: Path, edges: Sequence[Path], label: str, **more: Any) -> OwnGraph:
         """The graph; its warnings, or all notes on it, go to standard error."""
         from memohop.data.tables import read_graph
 
-        graph = read_graph(
-            nodes,
-            edges,
-            label=label,
-            id=self.id,
-            source=self.source,
-            target=self.target,
-            weight=self.weight,
-            directed=self.directed,
-            drop_unknown=self.drop_unknown,
-            **more,
-        )
+        graph = read_graph(nodes, edges, label=label, **self.options(), **more)
         for note in graph.notes if self.verbose else graph.warnings:
             remark(note)
         return graph
@@ -87,14 +101,10 @@ class Reading:
 BY_DEFAULT = Reading()
 
 
-def read_prepared(folder: Path) -> tuple[OwnGraph, dict[str, Any]]:
-    """A prepared graph in RAM, and how its tables were read, which a model remembers."""
+def read_prepared(folder: Path) -> OwnGraph:
+    """A prepared graph in RAM."""
     from memohop.data.prepared import open_prepared
 
     found = open_prepared(folder)
     found.check_labelled()
-    options, label = found.manifest.options, found.manifest.label
-    names = {name: options[name] for name in ("id", "source", "target")}
-    graph = found.in_ram()
-    how = {"weight": options.get("weight"), "directed": graph.directed, "task": graph.task}
-    return graph, {"label": label, **names, **how}
+    return found.in_ram()

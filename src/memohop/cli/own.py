@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from memohop.cli.app import app, remark
-from memohop.cli.options import OUTPUT, ModelFolder, PreparedFolder
+from memohop.cli.options import OUTPUT, Encoding, ModelFolder, PreparedFolder
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
-
-if TYPE_CHECKING:
-    from memohop.data.tables.own_graph import OwnGraph
-    from memohop.own.estimator import GraphEstimator
 
 _PREDICT_EXAMPLES = """Examples:
   memohop predict model -o predictions.csv
@@ -36,15 +30,17 @@ def predict(
     edges: list[Path] | None = None,
     append: bool = False,
     drop_unknown: bool = False,
+    encoding: Encoding = None,
     raw: bool = False,
     output: Annotated[Path | None, OUTPUT] = None,
 ) -> None:
     """Predict the label of every node, with the probability of each class or an interval.
 
-    Without tables, it predicts all nodes of the graph that the model was fitted on; with
-    tables, those of another graph with the same columns, ignoring its labels; with
-    --append, nodes that are new in the graph of the model. A graph that memohop prepare
-    wrote is read from the disk block by block, and its predictions are written as it goes.
+    Without tables, or with its own, it predicts all nodes of the graph that the model was
+    fitted on; with other tables, those of another graph with the same columns, ignoring
+    its labels; with --append, nodes that are new in the graph of the model. A graph that
+    memohop prepare wrote is read from the disk block by block, and its predictions are
+    written as it goes.
 
     Args:
         nodes: A table of nodes with the columns that the model was fitted on.
@@ -59,7 +55,7 @@ def predict(
             prepared graph.
     """
     if graph is not None:
-        if nodes is not None or edges is not None or append or drop_unknown or raw:
+        if nodes is not None or edges is not None or append or drop_unknown or encoding or raw:
             raise UsageError(f"{graph} is a prepared graph; leave out the options of tables")
         _predict_prepared(model, graph, output or Path("predictions.parquet"))
         return
@@ -73,6 +69,7 @@ def predict(
     from memohop.own.classifier import GraphClassifier
     from memohop.own.load import load_model
     from memohop.own.predictions import write_numbers, write_predictions
+    from memohop.own.reading import read_again, read_new_nodes
     from memohop.own.regressor import GraphRegressor
 
     found = load_model(model)
@@ -81,8 +78,9 @@ def predict(
         found.own_graph()
         ids = found.ids_
     else:
-        reader = _read_appended if append else _read_again
-        read = reader(found, nodes, edges, drop_unknown=drop_unknown)
+        reader = read_new_nodes if append else read_again
+        changes: dict[str, Any] = {} if encoding is None else {"encoding": encoding}
+        read = reader(found, nodes, edges, drop_unknown=drop_unknown, **changes)
         given["append"] = append
         for note in read.notes:
             remark(note)
@@ -144,10 +142,13 @@ def explain(
     from memohop.explain import explain_fit
     from memohop.own.load import load_model
     from memohop.report.fit_page import fit_page
+    from memohop.report.terminal import progress_bar
 
     found = load_model(model)
     found.own_graph()
-    write_whole(output, fit_page(explain_fit(found, node)))
+    with progress_bar(f"explaining {model}") as update:
+        explained = explain_fit(found, node, progress=lambda share: update(share, 1.0))
+    write_whole(output, fit_page(explained))
     remark(f"wrote {output}; open it in a browser")
 
 
@@ -155,60 +156,3 @@ def _files_of(model: Path) -> list[Path]:
     """The files of a model, which no output may replace."""
     names = ("*.json", "*.safetensors", "*.txt", "*.md")
     return [file for name in names for file in model.glob(name)]
-
-
-def _read_again(found: GraphEstimator, nodes: Path, edges: Any, **changes: Any) -> OwnGraph:
-    """A graph from tables, read in the same way as those that the model was fitted on."""
-    from memohop.data.tables import read_graph
-
-    if found.encoder_ is None or found.reading_ is None:
-        raise UsageError(
-            "this model was fitted on arrays, not on tables; predict from Python instead"
-        )
-    classes = getattr(found, "classes_", None)
-    return read_graph(
-        nodes,
-        edges,
-        encoder=found.encoder_,
-        classes=None if classes is None else classes.tolist(),
-        **found.reading_ | changes,
-    )
-
-
-def _read_appended(
-    found: GraphEstimator, nodes: Path, edges: list[Path], *, drop_unknown: bool
-) -> OwnGraph:
-    """New nodes, with arcs that count those of the model first."""
-    import pyarrow as pa
-
-    from memohop.data.tables import read_graph
-    from memohop.data.tables.columns import ColumnEncoder
-    from memohop.data.tables.roles import id_column
-    from memohop.data.tables.sources import open_table
-
-    found.own_graph()
-    reading = found.reading_ or {}
-    table = open_table(nodes, "nodes")
-    id = id_column(table, reading.get("id"))
-    first = table.read([id], text=[id])[id][:1]
-    alone = pa.table({"source": first, "target": first})  # edges are read below
-    new = _read_again(found, nodes, alone, source=None, target=None, weight=None)
-    old = {str(node) for node in found.ids_}
-    if known := [node for node in map(str, new.ids) if node in old]:
-        raise UsageError(
-            f"--append: {len(known)} of the {len(new.ids)} nodes in {nodes}, such as {known[0]!r}, "
-            "are in the graph of the model; leave them out, or predict without --append"
-        )
-    everyone = {"id": [str(node) for node in (*found.ids_, *new.ids)]}
-    joined = read_graph(
-        everyone,
-        edges,
-        drop_unknown=drop_unknown,
-        encoder=ColumnEncoder(()),
-        **reading | {"label": None, "id": "id"},
-    )
-    for note in joined.warnings:
-        remark(note)
-    data = copy(joined.data)  # its arcs, and their weights
-    data.x, data.y = new.data.x, new.data.y
-    return replace(new, data=data)

@@ -8,10 +8,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from memohop.cli.app import app, remark
-from memohop.cli.fit import Columns
 from memohop.cli.options import BY_DEFAULT, OUTPUT, Reading
 from memohop.cli.parsing import byte_count
-from memohop.errors import UsageError
 
 _EXAMPLES = """Examples:
   memohop prepare nodes/ edges/ --label kind -o graph
@@ -35,10 +33,6 @@ def prepare(
     split: str | None = None,
     time_column: str | None = None,
     group: str | None = None,
-    categorical: Columns = (),
-    numeric: Columns = (),
-    text: Columns = (),
-    drop: Columns = (),
     model: Path | None = None,
     memory: str | None = None,
     output: Annotated[Path, OUTPUT] = Path("prepared"),
@@ -55,10 +49,6 @@ def prepare(
         split: The column of the node table that says train, val or test.
         time_column: The column with times, for a split by time: the latest nodes are for testing.
         group: The column with groups of nodes that no split tears apart.
-        categorical: Columns to read as categories, with commas.
-        numeric: Columns to read as numbers.
-        text: Columns to read as texts.
-        drop: Columns to leave out.
         model: The folder of a model, to make the features that it knows and read the columns that
             it read; other options for columns are then ignored.
         memory: About how much RAM to use; 4GB by default.
@@ -70,42 +60,21 @@ def prepare(
 
     options: dict[str, Any] = {
         "label": label,
-        "id": reading.id,
-        "source": reading.source,
-        "target": reading.target,
-        "weight": reading.weight,
-        "directed": reading.directed,
-        "drop_unknown": reading.drop_unknown,
         "task": task,
         "split": split,
         "time_column": time_column,
         "group": group,
-        "categorical": categorical,
-        "numeric": numeric,
-        "text": text,
-        "drop": drop,
+        **reading.options(),
     }
     if model is not None:
-        options |= _as_the_model(model)
+        from memohop.own.load import load_model
+        from memohop.own.reading import how_to_read
+
+        given = {} if reading.encoding is None else {"encoding": reading.encoding}
+        options |= how_to_read(load_model(model)) | given
     if limit is not None:
         options["memory"] = limit
     found = memohop.prepare(nodes, edges, output, progress=remark, **options)
     for note in found.notes if reading.verbose else found.warnings:
         remark(note)
     remark(f"{output}: {found.nodes} nodes, {found.arcs} arcs, {found.features} features")
-
-
-def _as_the_model(model: Path) -> dict[str, Any]:
-    """How a model read its tables."""
-    from memohop.own.load import load_model
-
-    found = load_model(model)
-    if found.encoder_ is None or found.reading_ is None:
-        raise UsageError(
-            f"--model {model}: it was fitted on arrays or by an earlier version; fit it to tables"
-        )
-    names = ("label", "id", "source", "target", "directed", "task")
-    read = {name: found.reading_[name] for name in names} | {"weight": found.reading_.get("weight")}
-    classes = getattr(found, "classes_", None)
-    known = None if classes is None else classes.tolist()
-    return {**read, "encoder": found.encoder_, "classes": known}

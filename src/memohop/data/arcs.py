@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from memohop.errors import UsageError
+
+LARGEST_WEIGHT = 1e30
+"""Of an arc: in single precision, sums over a hundred million of them are finite."""
 
 
 def check_arcs(edge_index: torch.Tensor, num_nodes: int) -> None:
@@ -26,16 +33,30 @@ def check_arcs(edge_index: torch.Tensor, num_nodes: int) -> None:
 
 
 def check_weights(weights: torch.Tensor, num_arcs: int) -> None:
-    """Refuse weights of arcs that are not one finite number from 0 on for each."""
+    """Refuse weights of arcs that are not one number from 0 to the largest for each."""
     if weights.shape != (num_arcs,) or not weights.is_floating_point():
         raise UsageError(
             f"edge_weight has shape {list(weights.shape)} and type {weights.dtype}; give one "
             f"floating-point number for each of the {num_arcs} arcs"
         )
-    wrong = (~weights.isfinite() | (weights < 0)).nonzero()
+    in_single = weights.float()
+    wrong = (~(in_single >= 0) | (in_single > LARGEST_WEIGHT)).nonzero()
     if len(wrong):
         first = int(wrong[0])
         raise UsageError(
             f"edge_weight[{first}] is {weights[first].item()} ({len(wrong)} such weight(s) in "
-            "all); give every arc a finite weight that is not negative"
+            f"all); give every arc a weight from 0 to {LARGEST_WEIGHT:g}"
         )
+
+
+def mean_weight(weights: NDArray[Any]) -> float:
+    """The mean weight of arcs, the unit in which models count; 1 if there are none but zeros."""
+    most = float(weights.max(initial=0))  # divided by it first: the sum might be infinite
+    return most * float(np.mean(weights.astype(np.float64) / most)) if most else 1.0
+
+
+def in_unit(weights: NDArray[Any] | None, unit: float | None) -> NDArray[np.float32] | None:
+    """Weights of arcs in a unit, such as the mean; None without weights, or if none count."""
+    if weights is None or unit is None:
+        return None
+    return (weights.astype(np.float64) / unit).astype(np.float32)

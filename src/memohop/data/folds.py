@@ -24,6 +24,7 @@ from memohop.errors import UsageError
 
 TESTED = 5
 """One in this many labelled nodes is a test node."""
+_TEST = "a test"
 _FEWEST = 3  # nodes of a class, for it to be validated and tested
 
 Mask = NDArray[np.bool_]
@@ -78,7 +79,7 @@ def make_masks(
     groups: NDArray[Any] | None = None,
     both_classes: bool = False,
 ) -> Masks:
-    """Deal the labelled nodes to the parts of each split.
+    """Deal the labelled nodes to the parts of each split; a ``UsageError`` if they are too few.
 
     Args:
         y: Class numbers, -1 for nodes without a label; or numbers, NaN for those.
@@ -103,43 +104,50 @@ def make_masks(
     if own is not None and (labelled & own.test).any():
         test = labelled & own.test
     else:
-        own, test = None, _deal(y, pool, tested, seed, groups) == 0
-    order = np.arange(splits)
-    of_end = _deal(y, pool, splits, seed + 1, groups)[:, None] == order
+        own, test = None, _deal(y, pool, tested, seed, groups, _TEST) == 0
+    order, purpose = np.arange(splits), f"splits={splits}"
+    of_end = _deal(y, pool, splits, seed + 1, groups, purpose)[:, None] == order
     end_train = pool[:, None] & ~of_end
     if own is not None and own.val is not None:
         val, train = (labelled & mask for mask in (own.val, own.train))
         return Masks(train[:, None], val[:, None], test, end_train, of_end)
     if own is not None:
         return Masks(end_train, of_end, test, end_train, of_end)
-    val = _deal(y, pool & ~test, splits, seed + 2, groups)[:, None] == order
+    purpose += " beside a test"
+    val = _deal(y, pool & ~test, splits, seed + 2, groups, purpose)[:, None] == order
     return Masks((pool & ~test)[:, None] & ~val, val, test, end_train, of_end)
 
 
-def deal(target: NDArray[Any], *, splits: int, **how: Any) -> Masks:
-    """As :func:`make_masks`; a ``UsageError`` if the nodes are too few."""
-    try:
-        return make_masks(target, splits=splits, **how)
-    except ValueError as error:
-        raise UsageError(
-            f"the labelled nodes are too few for splits={splits} ({error}); label more nodes, or "
-            "lower splits"
-        ) from error
-
-
 def _deal(
-    y: NDArray[Any], pool: Mask, folds: int, seed: int, groups: NDArray[Any] | None
+    y: NDArray[Any],
+    pool: Mask,
+    folds: int,
+    seed: int,
+    groups: NDArray[Any] | None,
+    purpose: str,
 ) -> NDArray[np.int64]:
     """The fold of every node; -1 outside the pool and for classes that are too small."""
-    rows = np.flatnonzero(pool)
+    rows, least = np.flatnonzero(pool), folds
     if y.dtype.kind == "f":
         plain, grouped = KFold, GroupKFold
+        counts = {"labelled nodes": len(rows)}
     else:
         plain, grouped = StratifiedKFold, StratifiedGroupKFold
-        rows = rows[np.bincount(y[rows])[y[rows]] >= _FEWEST]
+        sizes, least = np.bincount(y[rows], minlength=1), max(folds, _FEWEST)
+        counts = {"labelled nodes of the largest class": int(sizes.max())}
+        rows = rows[sizes[y[rows]] >= _FEWEST]
+    of_rows = None if groups is None else groups[rows]
+    if of_rows is not None:
+        counts["groups of labelled nodes"] = len(np.unique(of_rows))
+    for what, count in counts.items():
+        if count < least:
+            raise UsageError(
+                f"{purpose} takes {least} {what}, and there are {count}; label more nodes"
+                + (", of more groups" if groups is not None else "")
+                + (", or lower splits" if purpose != _TEST else "")
+            )
     cut = (plain if groups is None else grouped)(folds, shuffle=True, random_state=seed)
     found = np.full(len(y), -1)
-    of_rows = None if groups is None else groups[rows]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about classes with fewer nodes than folds
         for number, (_, members) in enumerate(cut.split(rows, y[rows], of_rows)):

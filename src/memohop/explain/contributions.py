@@ -19,20 +19,24 @@ from memohop.own.problem import Inputs
 
 Numbers = NDArray[np.float64]
 
-_LOOKED_AT = 400  # nodes over which the contributions of trees are averaged
+_LOOKED_AT = 400  # nodes, at most, over which the contributions of trees are averaged
+_FEWEST = 30  # of them, however many trees there are
+_WORK = 400_000  # nodes times trees: some seconds
 _AT_ONCE = 50
 
 
 def mean_sizes(part: Trees | Linear, inputs: Inputs) -> Numbers:
     """The mean absolute contribution of each feature, over nodes and classes, ``[features]``.
 
-    Contributions of trees take long to compute, so some hundred nodes stand for all.
+    Contributions of trees take long to compute, so some hundred nodes stand for all, or fewer if
+    there are very many trees, as with many classes.
     """
     features = part.view.features(inputs, inputs.y)
     if isinstance(part, Linear):
         weight = _between_classes(part.weight.astype(np.float64)[None])[0]
         return np.abs(weight).mean(axis=1) * _mean_deviations(features)
-    rows = np.unique(np.linspace(0, inputs.nodes - 1, _LOOKED_AT).astype(int))
+    count = int(np.clip(_WORK // part.count, _FEWEST, _LOOKED_AT))
+    rows = np.unique(np.linspace(0, inputs.nodes - 1, count).astype(int))
     total = np.zeros(features.shape[1])
     for some in np.array_split(rows, -(-len(rows) // _AT_ONCE)):
         found = part.contributions(features[some])

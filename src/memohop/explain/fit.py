@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from memohop.explain.contributions import mean_sizes
-from memohop.explain.fit_node import NodeReasons, node_reasons
+from memohop.explain.fit_node import NEIGHBOURS, NodeReasons, node_reasons
 from memohop.explain.gates import GateReadout, gate_readout
 from memohop.explain.network_inputs import network_sizes
 from memohop.explain.node import index_of
@@ -100,12 +101,18 @@ class FitExplanation:
     node: NodeReasons | None
 
 
-def explain_fit(estimator: GraphEstimator, node: Any = None) -> FitExplanation:
+def explain_fit(
+    estimator: GraphEstimator,
+    node: Any = None,
+    *,
+    progress: Callable[[float], None] = lambda share: None,
+) -> FitExplanation:
     """Take a fitted ``GraphClassifier`` or ``GraphRegressor`` apart, on the graph of ``fit``.
 
     Args:
         estimator: The fitted classifier or regressor.
         node: The id of a node to explain; None for none.
+        progress: Called with the share of the work that is done.
 
     Example:
         >>> import memohop
@@ -117,10 +124,17 @@ def explain_fit(estimator: GraphEstimator, node: Any = None) -> FitExplanation:
     """
     graph, components = estimator.own_graph(), estimator.model_.components
     index = None if node is None else index_of(node, estimator.ids_.tolist())
-    outputs = estimator.model_.outputs(graph)
     memory = [one for one in components if has_memory(one)]
     names = _feature_names(estimator, graph)
-    counted = [_counted(one, graph, list(names)) for one in components]
+    alone = [isinstance(one.models[0], Network) for one in components]  # its first stands for all
+    steps = sum(1 if one else len(part.models) for one, part in zip(alone, components, strict=True))
+    steps += 0 if index is None else 1 + NEIGHBOURS
+    done = itertools.count(1)
+
+    def look() -> None:
+        progress(min(next(done) / steps, 1.0))
+
+    counted = [_counted(one, graph, list(names), look) for one in components]
     sources, columns = _what_counts(counted, names)
     return FitExplanation(
         report=estimator.report_,
@@ -132,9 +146,7 @@ def explain_fit(estimator: GraphEstimator, node: Any = None) -> FitExplanation:
         ),
         gates=_gates(graph, memory),
         gates_weight=sum(one.weight for one in memory),
-        node=None
-        if index is None
-        else node_reasons(estimator, outputs, index, memory, list(names)),
+        node=None if index is None else node_reasons(estimator, index, memory, list(names), look),
     )
 
 
@@ -148,7 +160,9 @@ def _feature_names(estimator: GraphEstimator, graph: Inputs) -> dict[str, str]:
     return {str(name): str(name) for name in names}
 
 
-def _counted(component: Component, graph: Inputs, columns: list[str]) -> dict[Feature, float]:
+def _counted(
+    component: Component, graph: Inputs, columns: list[str], look: Callable[[], None]
+) -> dict[Feature, float]:
     """The mean contribution of every feature of a part, times its weight.
 
     The first network stands for all of a part, which have learned from other nodes of the same.
@@ -157,12 +171,14 @@ def _counted(component: Component, graph: Inputs, columns: list[str]) -> dict[Fe
     first = component.models[0]
     if isinstance(first, Network):
         sizes = network_sizes(first, graph, columns)
+        look()
         return {feature: component.weight * size for feature, size in sizes.items()}
     for model in component.models:
         part = cast("Trees | Linear", model)
         found = mean_sizes(part, graph) * component.weight / len(component.models)
         for feature, size in zip(part.view.names(graph, columns), found, strict=True):
             total[feature] += float(size)
+        look()
     return total
 
 

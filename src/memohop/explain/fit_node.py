@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,14 +17,15 @@ from memohop.own.candidates.linear import Linear
 from memohop.own.candidates.network import Network
 from memohop.own.candidates.trees import Trees
 from memohop.own.ensemble import Component
-from memohop.own.problem import Inputs, Outputs
+from memohop.own.problem import Inputs
 from memohop.own.views import Feature
 
 if TYPE_CHECKING:
     from memohop.networks.memory import MemoryNetwork
     from memohop.own.estimator import GraphEstimator
 
-_NEIGHBOURS = 20  # that are left out in turn; each takes a prediction of the whole graph
+NEIGHBOURS = 20
+"""Neighbours, at most, that are left out in turn: each takes another prediction."""
 _ARCS = 1_000_000  # of the largest graph for which this is done
 
 
@@ -84,22 +86,23 @@ class NodeReasons:
 
 def node_reasons(
     estimator: GraphEstimator,
-    outputs: Outputs,
     index: int,
     memory: list[Component],
     names: list[str],
+    look: Callable[[], None] = lambda: None,
 ) -> NodeReasons:
     """Why a node of the graph of ``fit`` was given its class or its number.
 
     Args:
         estimator: The fitted classifier or regressor.
-        outputs: Its outputs for all nodes.
         index: The node.
         memory: The parts that are networks with memory.
         names: The names of the features.
+        look: Called after each step.
     """
     graph = estimator.own_graph()
-    said = outputs[index]
+    said = estimator.model_.outputs(graph, np.array([index]))[0]
+    look()
     numbers = len(said) == 1
     first, second = (0, None) if numbers else np.argsort(-said, kind="stable")[:2].tolist()
     total: dict[Feature, float] = defaultdict(float)
@@ -126,7 +129,7 @@ def node_reasons(
         return None if value < 0 else classes[value]
 
     tried = _to_leave_out(graph, near)
-    effects = _effects(estimator, graph, index, first, tried, float(said[first]))
+    effects = _effects(estimator, graph, index, first, tried, float(said[first]), look)
     shares = _memory_shares(memory, graph, index, first, second)
     everybody = sorted({*near.tolist(), *shares} - {index})
     neighbours = [
@@ -163,7 +166,7 @@ def _to_leave_out(graph: Inputs, near: NDArray[np.integer[Any]]) -> list[int]:
     if graph.arcs.shape[1] > _ARCS:
         return []
     known = ~np.isnan(graph.y[near]) if graph.y.dtype.kind == "f" else graph.y[near] >= 0
-    return near[np.argsort(~known, kind="stable")][:_NEIGHBOURS].tolist()
+    return near[np.argsort(~known, kind="stable")][:NEIGHBOURS].tolist()
 
 
 def _effects(
@@ -173,6 +176,7 @@ def _effects(
     first: int,
     tried: list[int],
     whole: float,
+    look: Callable[[], None],
 ) -> dict[int, float]:
     """How much higher the first output of a node is with a neighbour than without its arcs."""
     source, target = graph.arcs
@@ -181,7 +185,9 @@ def _effects(
         between = ((source == index) & (target == other)) | ((source == other) & (target == index))
         weights = None if graph.weights is None else graph.weights[~between]
         without = replace(graph, arcs=graph.arcs[:, ~between], weights=weights, directed=directed)
-        found[other] = float(whole - estimator.model_.outputs(without)[index, first])
+        said = estimator.model_.outputs(without, np.array([index]))[0]
+        found[other] = float(whole - said[first])
+        look()
     return found
 
 

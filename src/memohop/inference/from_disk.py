@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from memohop.data.arcs import in_unit
 from memohop.data.sparse_features import as_csr, is_sparse, sharing
 from memohop.inference.blocks import Blocks, logits_of
 from memohop.networks import MemoryNetwork
@@ -37,7 +38,7 @@ class DiskMatrix:
         direction: As for :class:`memohop.Graph`, like the next two.
         self_loops: What becomes of the diagonal.
         norm: How rows are divided.
-        scale: The number by which weights of arcs are divided.
+        unit: The number by which weights of arcs are divided; None if none count.
     """
 
     def __init__(
@@ -47,9 +48,9 @@ class DiskMatrix:
         direction: str,
         self_loops: str = "keep",
         norm: str = "none",
-        scale: float = 1.0,
+        unit: float | None = 1.0,
     ) -> None:
-        self.nodes, self._scale = graph.nodes, scale
+        self.nodes, self._unit = graph.nodes, unit
         self._graph, self._direction, self._self_loops = graph, direction, self_loops
         self._norm = norm
 
@@ -90,7 +91,7 @@ class DiskMatrix:
     def _turned(self) -> DiskMatrix:
         turned = {"out": "in", "in": "out"}[self._direction]
         return DiskMatrix(
-            self._graph, direction=turned, self_loops=self._self_loops, scale=self._scale
+            self._graph, direction=turned, self_loops=self._self_loops, unit=self._unit
         )
 
     def _counts(self, nodes: slice) -> sparse.csr_array:
@@ -118,10 +119,9 @@ class DiskMatrix:
 
     def _entries(self, way: Rows, nodes: slice) -> sparse.csr_array:
         indptr, indices, weights = way.block(nodes)
-        if weights is None:
+        values = in_unit(weights, self._unit)
+        if values is None:
             values = np.ones(len(indices), dtype=np.float32)
-        else:
-            values = weights / np.float32(self._scale)
         shape = (len(indptr) - 1, self.nodes)
         return sparse.csr_array((values, indices, indptr.astype(np.int32)), shape=shape)
 
@@ -155,7 +155,7 @@ def logits_from_disk(
     network: MemoryNetwork,
     graph: Prepared,
     features: Callable[[slice], Matrix],
-    scale: float = 1.0,
+    unit: float | None = 1.0,
 ) -> Tensor:
     """The outputs of a network of graph convolutions for every node, ``[nodes, outputs]``.
 
@@ -163,9 +163,9 @@ def logits_from_disk(
         network: In evaluation mode, without an address.
         graph: The prepared graph.
         features: From a slice of nodes to their features.
-        scale: The number by which weights of arcs are divided.
+        unit: The number by which weights of arcs are divided; None if none count.
     """
-    matrix = DiskMatrix(graph, **network.policies_in_force, scale=scale)
+    matrix = DiskMatrix(graph, **network.policies_in_force, unit=unit)
     return logits_of(network, DiskBlocks(features, matrix, network.input.out_channels))
 
 

@@ -10,7 +10,7 @@ import torch
 
 from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.data.check import MASKS
-from memohop.data.folds import OwnSplit, deal
+from memohop.data.folds import OwnSplit, make_masks
 from memohop.data.prepared import open_prepared
 from memohop.errors import UsageError, check_choice
 from memohop.pyg import Data
@@ -41,7 +41,7 @@ def load_folder(folder: str, options: dict[str, Any]) -> Data:
     fitting = metrics_for(regression=graph.task == "numbers")
     metric = options.get("metric", fitting[0])
     check_choice("metric", metric, fitting)
-    masks = deal(
+    masks = make_masks(
         data.y.numpy(),
         splits=max(splits, 2),
         seed=seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -86,8 +87,13 @@ class MemoryGate(nn.Module):
         return gate_hidden, gate_message, gate_memory
 
     def can_update(self) -> bool:
-        """Whether :meth:`update` applies: the paper's gate, with masks from a stream if any."""
+        """Whether :meth:`update` applies: the paper's gate, with masks from a stream if any.
+
+        Compilers, exporters and autocast know PyTorch's operations alone.
+        """
         plain = self.kind == "linear" and self.per == "node"
+        if torch.compiler.is_compiling() or torch.is_autocast_enabled(self.out.weight.device.type):
+            return False
         return plain and (in_stream() or not (self.training and self.dropout.active))
 
     def update(

@@ -29,11 +29,12 @@ class MMP(nn.Module):
 
     where :math:`\mathbf{H}` is the hidden state, :math:`\mathbf{C}` the memory,
     :math:`\mathbf{M}` the message and :math:`f_\theta` a :class:`MemoryGate`. Ordinary message
-    passing is :math:`\alpha_h = 0`, :math:`\alpha_m = \alpha_c = 1`.
+    passing is :math:`\alpha_h = 0`, :math:`\alpha_m = \alpha_c = 1`. Under ``torch.compile``,
+    ``torch.export`` and autocast, it is computed by PyTorch's own operations.
 
     Args:
-        conv: any module or function from ``(memory, *conv_args)`` to a message of the same
-            shape. It is used unchanged.
+        conv: any module or function from ``(memory, *conv_args, **conv_options)`` to a message
+            of the same shape. It is used unchanged.
         channels: width of hidden state, memory and message.
         gate: ``"linear"``, ``"gru"``, or a :class:`MemoryGate` to share with other layers.
         per: ``"node"`` or ``"channel"``, see :class:`MemoryGate`.
@@ -73,20 +74,32 @@ class MMP(nn.Module):
         self.conv, self.gate = conv, gate
         self.channels, self.memory_from = channels, memory_from
 
-    def forward(self, hidden: Tensor, memory: Tensor, *conv_args: Any) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, hidden: Tensor, memory: Tensor, *conv_args: Any, **conv_options: Any
+    ) -> tuple[Tensor, Tensor]:
         """One round: ``(hidden, memory)`` from the previous pair and the arguments of the conv."""
-        hidden, memory, _ = self.step(hidden, memory, *conv_args)
+        hidden, memory, _ = self.step(hidden, memory, *conv_args, **conv_options)
         return hidden, memory
 
     def step(
-        self, hidden: Tensor, memory: Tensor, *conv_args: Any, wants_memory: bool = True
+        self,
+        hidden: Tensor,
+        memory: Tensor,
+        *conv_args: Any,
+        wants_memory: bool = True,
+        **conv_options: Any,
     ) -> tuple[Tensor, Tensor, Gates]:
         """The same round, with the three gates besides the new pair: all carry gradients.
 
         The memory may be left empty if it is not wanted: after the last round, unless the
         regulariser reads it.
         """
-        message = self.conv(memory, *conv_args)  # Eq. (6)
+        if hidden.shape[-1] != self.channels:
+            raise UsageError(
+                f"hidden has shape {tuple(hidden.shape)}, but channels={self.channels}: give a "
+                f"hidden state that is {self.channels} wide"
+            )
+        message = self.conv(memory, *conv_args, **conv_options)  # Eq. (6)
         if message.shape != hidden.shape:
             raise UsageError(
                 f"the convolution turned a memory of shape {tuple(memory.shape)} into a message "

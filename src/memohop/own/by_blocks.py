@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.arcs import in_unit
 from memohop.data.prepared import Prepared
 from memohop.data.prepared.arrays import ArrayFile, map_array
 from memohop.errors import UsageError
@@ -46,7 +47,7 @@ def outputs_by_block(
 ) -> Iterator[tuple[slice, Outputs]]:
     """Probabilities of the classes, or the number, of some nodes at a time.
 
-    As on any graph other than that of ``fit``, no labels are used.
+    On any graph other than that of ``fit``, which the model holds in RAM, no labels are used.
 
     Args:
         model: A fitted model.
@@ -55,6 +56,11 @@ def outputs_by_block(
         tell: Called with remarks.
     """
     check_columns(model, graph)
+    sizes = (model.report_.nodes, model.report_.arcs)
+    if (graph.nodes, graph.arcs) == sizes and model.is_graph_of_fit(graph.in_ram()):
+        own = model.outputs()
+        yield from ((rows, own[rows]) for rows in slices(graph.nodes, _ROWS))
+        return
     about = _Graph(model, graph, scratch)
     ensemble = model.model_
     speakers: list[tuple[float, Speaker]] = []
@@ -118,7 +124,8 @@ class _Graph:
         self._whole: Inputs | None = None
         self._means: dict[Any, tuple[NDArray[Any], NDArray[Any]]] = {}
         self._degrees: NDArray[np.float32] | None = None
-        self._near = DiskMatrix(graph, direction="undirected", self_loops="remove", norm="row")
+        self._unit = model.mean_weight_
+        self._near = self._matrix("undirected", norm="row")
 
     def speaker(self, part: Linear | Trees | Network) -> Speaker:
         """What a model says that needs no other nodes than those in the means."""
@@ -136,6 +143,7 @@ class _Graph:
                 found = self._graph.in_ram()
                 data = found.data
                 weights = data.edge_weight.numpy() if "edge_weight" in data else None
+                weights = in_unit(weights, self._unit)
                 self._whole = self._inputs(found.x, data.edge_index.numpy(), weights)
             return part.outputs(self._whole)
         options = {**part.options, "address": "none"}  # nodes of another graph have no rows
@@ -149,7 +157,8 @@ class _Graph:
             x = self._graph.features_of(rows) / np.float32(part.scale)
             return side_by_side([x, self.degrees()[rows] / np.float32(DEGREE)])
 
-        logits = logits_from_disk(network.eval(), self._graph, features, part.arc_scale)
+        unit = None if self._unit is None else self._unit * part.arc_scale
+        logits = logits_from_disk(network.eval(), self._graph, features, unit)
         if logits.shape[1] == 1:
             return part.standard.restore(logits).numpy()
         return torch.softmax(logits, dim=-1).numpy()
@@ -158,11 +167,14 @@ class _Graph:
         """As :meth:`Neighbourhood.degrees`."""
         if self._degrees is None:
             ways = ["undirected", *(["out", "in"] if self._directed else [])]
-            sums = [
-                DiskMatrix(self._graph, direction=way, self_loops="remove").sums for way in ways
-            ]
+            sums = [self._matrix(way).sums for way in ways]
             self._degrees = np.log1p(np.stack(sums, axis=1)).astype(np.float32)
         return self._degrees
+
+    def _matrix(self, way: str, norm: str = "none") -> DiskMatrix:
+        return DiskMatrix(
+            self._graph, direction=way, self_loops="remove", norm=norm, unit=self._unit
+        )
 
     def _features(self, view: View, rows: slice) -> Matrix:
         """As :meth:`View.features`, without known labels."""

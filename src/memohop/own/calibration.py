@@ -15,6 +15,7 @@ nodes from being shifted far.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +23,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
+from memohop.own.candidates.logistic import stopping
 from memohop.own.problem import Outputs
 
 _SHARPNESS = (-2.0, 2.0)  # natural logarithms of the least and the greatest 1 / T
+_BINS = 10  # of probabilities, in the reliability plot
 _TINY = 1e-12  # the least probability to take a logarithm of
 
 
@@ -53,13 +56,35 @@ UNCHANGED = Calibration()
 """Probabilities as they are."""
 
 
-def fit_calibration(probabilities: Outputs, y: NDArray[np.int64], *, shifted: bool) -> Calibration:
+@dataclass(frozen=True)
+class Reliability:
+    """Validation nodes with a similar probability of their most probable class.
+
+    Attributes:
+        said: The mean of that probability.
+        right: The share of them that have that class.
+        nodes: Their number.
+    """
+
+    said: float
+    right: float
+    nodes: int
+
+
+def fit_calibration(
+    probabilities: Outputs,
+    y: NDArray[np.int64],
+    *,
+    shifted: bool,
+    look: Callable[[], None] = lambda: None,
+) -> Calibration:
     """The calibration that suits validation nodes best.
 
     Args:
         probabilities: ``[rows, classes]``.
         y: The class numbers of these nodes.
         shifted: Whether classes may be shifted.
+        look: Called at each step; if it raises ``Enough``, the calibration so far counts.
     """
     logarithms, rows = _logarithms(probabilities), np.arange(len(y))
     classes = probabilities.shape[1]
@@ -80,8 +105,19 @@ def fit_calibration(probabilities: Outputs, y: NDArray[np.int64], *, shifted: bo
 
     start = np.zeros(1 + classes * shifted)
     bounds = [_SHARPNESS] + [(None, None)] * (len(start) - 1)
-    found = minimize(loss, start, jac=True, bounds=bounds).x
+    found = minimize(loss, start, jac=True, bounds=bounds, callback=stopping(look)).x
     return Calibration(float(np.exp(-found[0])), tuple(found[1:].tolist()))
+
+
+def reliability(probabilities: Outputs, y: NDArray[np.int64]) -> list[Reliability]:
+    """Nodes with the class numbers ``y``, by the probability of their most probable class."""
+    sure, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == y
+    bins = np.minimum((sure * _BINS).astype(int), _BINS - 1)
+    return [
+        Reliability(float(sure[inside].mean()), float(right[inside].mean()), int(inside.sum()))
+        for inside in (bins == number for number in range(_BINS))
+        if inside.any()
+    ]
 
 
 def _logarithms(probabilities: Outputs) -> NDArray[np.float64]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -24,11 +24,11 @@ class Candidate:
 
     Attributes:
         setting: The setting.
-        fits: Its results, by split.
+        fits: Its results, by split; a search forgets those of candidates that fell behind.
         scores: The validation score of each.
         seconds: Roughly the time for one split.
         spent: The time of all its fits.
-        unfinished: The splits on which time was too short for it.
+        unfinished: The splits on which time was too short for it, or it failed.
         tries: How often it was fitted, each time on some splits.
     """
 
@@ -71,7 +71,7 @@ class Search:
 
     def complete(self) -> list[Candidate]:
         """The candidates to choose from, the best first."""
-        found = [one for one in self.candidates if one.mean(self.splits) > -math.inf]
+        found = [one for one in self.candidates if self.splits and {*self.splits} <= {*one.fits}]
         return sorted(found, key=lambda one: -one.mean(self.splits))
 
 
@@ -90,6 +90,35 @@ def best_few(ranked: Sequence[Candidate]) -> list[Candidate]:
         of_kind[one.setting.family] = of_kind.get(one.setting.family, 0) + 1
         (first if of_kind[one.setting.family] <= _ALIKE else rest).append(one)
     return sorted((first + rest)[:_KEPT], key=ranked.index)
+
+
+def best_of_kinds(ranked: Iterable[Candidate]) -> dict[str, Candidate]:
+    """The best candidate of each kind, the best kind first.
+
+    Args:
+        ranked: All candidates, the best first.
+    """
+    found: dict[str, Candidate] = {}
+    for one in ranked:
+        found.setdefault(one.setting.family, one)
+    return found
+
+
+def forget_others(rankings: Sequence[Sequence[Candidate]], kept: set[Candidate]) -> None:
+    """Forget models, and outputs, which fill the RAM if there are many candidates and classes.
+
+    Models stay of candidates that may be chosen, and outputs of the best of each kind, which are
+    compared after the search.
+
+    Args:
+        rankings: All candidates, the best first: by what may decide in the end.
+        kept: Those that keep everything in any case.
+    """
+    kept = kept.union(*map(best_few, rankings))
+    best = {one for ranked in rankings for one in best_of_kinds(ranked).values()}
+    for one in {*rankings[0]} - kept:
+        outputs = {split: replace(fit, part=None) for split, fit in one.fits.items()}
+        one.fits = outputs if one in best else {}
 
 
 def usual_scores(candidates: Sequence[Candidate], splits: Sequence[int]) -> dict[int, float]:

@@ -13,6 +13,7 @@ import torch
 from scipy import sparse
 
 from memohop.data.audit import audit
+from memohop.data.audit.advice import distrust
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.printable import printable
 from memohop.pyg import Data
@@ -56,7 +57,7 @@ def record_card(estimator: GraphEstimator) -> str:
         "Scores": [
             *_record_table(report),
             "",
-            report.verdict(),
+            _text(report.verdict()),  # it may name a class
             *(["", report.later_text()] if report.later is not None else []),
             "",
             f"{_capital(report.legend())}.",
@@ -95,7 +96,7 @@ def _setting(part: KeptPart) -> dict[str, Any]:
 
 def _record_table(report: FitRecord) -> list[str]:
     metric = METRICS[report.metric]
-    val, tested = metric.text(report.val), metric.text(report.test)
+    val, tested = metric.text(report.val), report.test_text()
     lines = [
         f"| model | tried | validation | test, {metric.words} in {metric.unit} | behind |",
         "|---|---|---|---|---|",
@@ -106,8 +107,7 @@ def _record_table(report: FitRecord) -> list[str]:
         gap = one.behind
         ends = ""
         if gap is not None:
-            mean, low, high = map(metric.signed_text, (gap.mean, gap.low, gap.high))
-            ends = f"{mean} ({low} to {high})"
+            ends = f"{metric.signed_text(gap.mean)} ({metric.ends_text(gap)})"
         lines.append(f"| {one.family} | {one.tried} | {metric.text(one.val)} | {test} | {ends} |")
     return lines
 
@@ -125,12 +125,12 @@ def _audit(estimator: GraphEstimator) -> list[str]:
         y=torch.from_numpy(graph.y),
         edge_index=torch.from_numpy(graph.arcs),
     )
-    found = audit(OwnGraph(data, estimator.ids_, estimator.classes_.tolist(), None, ()))
+    graph_of_fit = OwnGraph(data, estimator.ids_, estimator.classes_.tolist(), None, ())
+    found = audit(graph_of_fit, probes=False)  # what columns and graph say, the scores tell
     names = ("edge_homophily", "adjusted_homophily", "label_informativeness")
     figures = {name.replace("_", " "): getattr(found, name) for name in names}
     lines = _listed({name: value for name, value in figures.items() if value is not None})
-    lines += [f"- {_text(reason)}" for reason in found.advice.reasons]
-    return lines + [f"- Beware: {_text(reason)}" for reason in found.advice.distrust]
+    return lines + [f"- Beware: {_text(reason)}" for reason in distrust(found)]
 
 
 def _listed(values: dict[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from memohop.data.arguments import whole_number
-from memohop.errors import UsageError, check_choice
+from memohop.errors import UsageError, check_choice, unknown_name
 from memohop.own.candidates.catalogue import MEMORY
 from memohop.own.candidates.family import Family
 from memohop.own.candidates.networks import NetworkFamily
@@ -19,10 +19,10 @@ from memohop.own.estimator import GraphEstimator
 from memohop.own.inputs import GivenLabels, number_classes
 from memohop.own.problem import Outputs
 from memohop.training import Rules
-from memohop.training.metrics import METRICS, of_any_classes
+from memohop.training.metrics import METRICS, of_any_targets
 from memohop.training.objective import Classification, Objective
 
-_RARE = 0.1  # share of the second of two classes below which finding its nodes counts
+_RARE = 0.1  # share of one of two classes below which finding its nodes counts
 
 
 class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
@@ -34,7 +34,10 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     Args:
         metric: The score to maximise; by default ``accuracy``, or ``average_precision`` if the
-            second of two classes is rare.
+            positive one of two classes is rare.
+        positive: The class whose nodes are to be found, of two: the positive one in
+            ``average_precision``, and in the report on the top of the ranking. By default the
+            second one, or the first if it is rare.
         class_weight: ``balanced`` to give all classes the same weight in training; None to give all
             nodes the same weight.
 
@@ -60,14 +63,16 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         splits: int = 5,
         metric: str | None = None,
         class_weight: str | None = None,
+        positive: Any = None,
         ensemble: bool = True,
         random_state: int | np.random.RandomState | None = 0,
         device: str = "cpu",
         memory: int | None = None,
     ) -> None:
         self.models, self.time, self.trials, self.splits = models, time, trials, splits
-        self.metric, self.class_weight, self.ensemble = metric, class_weight, ensemble
+        self.metric, self.class_weight, self.positive = metric, class_weight, positive
         self.random_state, self.device, self.memory = random_state, device, memory
+        self.ensemble = ensemble
 
     def predict_proba(
         self,
@@ -75,12 +80,13 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         append: bool = False,
+        as_another_graph: bool = False,
     ) -> NDArray[np.float32]:
         """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``.
 
         Arguments as for :meth:`outputs`.
         """
-        return self.outputs(X, edges, append=append)
+        return self.outputs(X, edges, append=append, as_another_graph=as_another_graph)
 
     def predict(
         self,
@@ -88,9 +94,10 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         append: bool = False,
+        as_another_graph: bool = False,
     ) -> NDArray[Any]:
         """The most probable class of each node; arguments as for :meth:`outputs`."""
-        found = self.outputs(X, edges, append=append)
+        found = self.outputs(X, edges, append=append, as_another_graph=as_another_graph)
         return self.classes_[found.argmax(axis=1)]
 
     def _check_arguments(self) -> None:
@@ -108,22 +115,41 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         return [str(name) for name in self.classes_.tolist()]
 
     def _objective(self, target: NDArray[np.int64]) -> Objective:
+        sizes = np.bincount(target[target >= 0])
+        rare = [index for index, size in enumerate(sizes) if size < _RARE * sizes.sum()]
+        positive = self._positive(rare)
         metric = self.metric
         if metric is None:
-            sizes = np.bincount(target[target >= 0])
-            rare = len(sizes) == 2 and sizes[1] < _RARE * sizes.sum()
-            metric = "average_precision" if rare else "accuracy"
+            finding = len(sizes) == 2 and positive in rare
+            metric = "average_precision" if finding else "accuracy"
         if METRICS[metric].is_ranking and len(self.classes_) != 2:
             raise UsageError(
                 f"metric={metric!r} is for two classes and there are {len(self.classes_)}; use "
-                f"{of_any_classes()}"
+                f"{of_any_targets(METRICS[metric])}"
             )
-        return Classification(METRICS[metric])
+        return Classification(METRICS[metric].of_class(positive))
+
+    def _positive(self, rare: Sequence[int]) -> int:
+        """The number of the positive class."""
+        if self.positive is None:
+            return 0 if len(self.classes_) == 2 and 0 in rare else 1
+        names, named = self.classes_.tolist(), self.positive
+        alike = [number for number, name in enumerate(names) if str(name) == str(named)]
+        alike += [number for number, name in enumerate(names) if name == named]  # 1.0 and 1
+        if not alike:
+            raise unknown_name("class", named, map(str, names))
+        if len(names) != 2:
+            raise UsageError(
+                f"positive={named!r} is for two classes and there are {len(names)}; leave it out, "
+                "or merge the other classes into one"
+            )
+        return alike[0]
 
     def _score(self, truth: NDArray[Any], found: Outputs, weight: NDArray[Any] | None) -> float:
-        metric = METRICS[self.report_.metric]
+        metric, positive = METRICS[self.report_.metric], self.report_.positive
         if metric.is_ranking:
-            return metric.weighted(truth == self.classes_[1], found[:, 1], weight)
+            is_positive = truth == self.classes_[positive]
+            return metric.weighted(is_positive, found[:, positive], weight)
         return metric.weighted(truth, self.classes_[found.argmax(axis=1)], weight)
 
 
@@ -166,6 +192,7 @@ class MMPClassifier(GraphClassifier):
         patience: int | None = 50,
         metric: str | None = "accuracy",
         class_weight: str | None = None,
+        positive: Any = None,
         ensemble: bool = True,
         random_state: int | np.random.RandomState | None = 0,
         device: str = "cpu",
@@ -173,8 +200,9 @@ class MMPClassifier(GraphClassifier):
     ) -> None:
         self.time, self.trials, self.splits = time, trials, splits
         self.epochs, self.patience = epochs, patience
-        self.metric, self.class_weight, self.ensemble = metric, class_weight, ensemble
+        self.metric, self.class_weight, self.positive = metric, class_weight, positive
         self.random_state, self.device, self.memory = random_state, device, memory
+        self.ensemble = ensemble
 
     def _check_arguments(self) -> None:
         super()._check_arguments()

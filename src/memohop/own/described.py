@@ -25,7 +25,9 @@ Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Scalar: TypeAlias = bool | Whole | float | str | None
 Ids: TypeAlias = list[Whole | str]
 
-_READING = ("label", "id", "source", "target", "weight", "directed", "task")  # for later tables
+_READING = (  # for later tables
+    *("label", "id", "source", "target", "weight", "directed", "task", "encoding"),
+)
 _NOT_FINITE = ("nan", "inf", "-inf")  # JSON has no such numbers
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -68,6 +70,7 @@ class DescribedModel(msgspec.Struct, frozen=True):
     temperature: Positive
     report: FitRecord
     shifts: list[float] = []  # of the logits of the classes; none in format 3
+    mean_weight: Positive | None = 1.0  # of arcs; 1 in older models, which count in any unit
 
     @property
     def sizes(self) -> Sizes:
@@ -93,6 +96,8 @@ def check_described(found: DescribedModel, *, numbers: bool) -> None:
         check_choice("classes", len(found.classes), (0,))
     else:
         _check_classes(found.classes)
+    if found.mean_weight is not None and not np.isfinite(found.mean_weight):
+        raise UsageError(f"mean_weight={found.mean_weight} is not finite")
     if len(found.overall) != found.sizes.outputs or not np.isfinite(found.overall).all():
         raise UsageError(f"overall={found.overall[:9]} is not a share of each class, or a mean")
     is_whole = len(found.shifts) == len(found.classes) and np.isfinite(found.shifts).all()
@@ -105,6 +110,7 @@ def check_described(found: DescribedModel, *, numbers: bool) -> None:
     check_choice("metric", report.metric, metrics_for(regression=numbers))
     if list(report.class_sizes) != [str(name) for name in found.classes]:
         raise UsageError("the report has other classes")
+    check_choice("positive", report.positive, (0, 1))
     counts = (report.arcs, report.labelled, *report.class_sizes.values())
     if min(counts) < 0 or min(report.nodes, report.splits) < 1:
         raise UsageError("the report has counts that are too small")

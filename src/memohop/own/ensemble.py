@@ -23,7 +23,10 @@ from numpy.typing import NDArray
 
 from memohop.own.calibration import UNCHANGED, Calibration
 from memohop.own.candidate import Candidate
-from memohop.own.candidates.family import Part, Setting
+from memohop.own.candidates.family import Fitted, Part, Setting
+from memohop.own.candidates.linear import Linear
+from memohop.own.candidates.trees import Trees
+from memohop.own.neighbourhood import EVERY, Rows
 from memohop.own.problem import Inputs, Outputs, Problem
 
 _ADDITIONS = 20  # to one ensemble, at most
@@ -53,14 +56,21 @@ class Ensemble:
     components: tuple[Component, ...]
     calibration: Calibration = UNCHANGED
 
-    def outputs(self, inputs: Inputs) -> Outputs:
-        """Probabilities of the classes, or the number, for every node of a graph."""
+    def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
+        """Probabilities of the classes, or the number, for some nodes of a graph, or for all."""
         said = sum(
             component.weight
-            * np.mean([model.outputs(inputs) for model in component.models], axis=0)
+            * np.mean([outputs_of(model, inputs, rows) for model in component.models], axis=0)
             for component in self.components
         )
         return self.calibration.of(np.asarray(said))
+
+
+def outputs_of(part: Part, inputs: Inputs, rows: Rows) -> Outputs:
+    """What a model says of some nodes of a graph; trees take long for all of them."""
+    if rows is EVERY or not isinstance(part, Linear | Trees):
+        return part.outputs(inputs)[rows]
+    return part.of_features(part.view.features(inputs, inputs.y)[rows])
 
 
 def choose_weights(
@@ -74,15 +84,26 @@ def choose_weights(
         splits: The splits to validate on, with equal weight.
     """
     by_score = not problem.classes or problem.classes_count_alike
-    said = [[one.fits[split].val.astype(np.float64) for split in splits] for one in candidates]
+    rows = [problem.masks.val[:, split] for split in splits]
+
+    def needed(fit: Fitted, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """All outputs, or the probability of the true class alone, which is all of the loss."""
+        found = fit.val if by_score else fit.val[np.arange(len(fit.val)), problem.y[mask]]
+        return found.astype(np.float64)
+
+    said = [
+        [needed(one.fits[split], mask) for split, mask in zip(splits, rows, strict=True)]
+        for one in candidates
+    ]
 
     def merit(outputs: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
         """The smaller loss, or the mean score and then the loss."""
-        rows = [problem.masks.val[:, split] for split in splits]
+        if not by_score:
+            return (-float(np.mean([_log_loss(one) for one in outputs])), 0.0)
         pairs = list(zip(outputs, rows, strict=True))
         score = float(np.mean([problem.score(one, mask) for one, mask in pairs]))
         loss = float(np.mean([_loss(problem, one, mask) for one, mask in pairs]))
-        return (score, -loss) if by_score else (-loss, score)
+        return (score, -loss)
 
     generator, weights = np.random.default_rng(0), np.zeros(len(candidates))
     bags = _BAGS if len(candidates) >= _MANY else 1
@@ -130,5 +151,9 @@ def _loss(problem: Problem, outputs: NDArray[np.float64], rows: NDArray[np.bool_
     """The log-loss, or the squared error."""
     y = problem.y[rows]
     if problem.classes:
-        return -float(np.log(outputs[np.arange(len(y)), y] + _TINY).mean())
+        return _log_loss(outputs[np.arange(len(y)), y])
     return float(((outputs[:, 0] - y) ** 2).mean())
+
+
+def _log_loss(of_truth: NDArray[np.float64]) -> float:
+    return -float(np.log(of_truth + _TINY).mean())

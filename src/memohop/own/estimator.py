@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import time as clock
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
@@ -17,21 +19,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
+from memohop.allocator import release_freed_ram
+from memohop.data.arcs import in_unit, mean_weight
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
+from memohop.interrupts import interrupted, interrupts_raised, interrupts_wait
 from memohop.own import keep
-from memohop.own.candidates.catalogue import families
+from memohop.own.candidates.catalogue import check_applicable, families
 from memohop.own.candidates.family import Family
 from memohop.own.ensemble import Ensemble
 from memohop.own.finish import choose, fit_to_all
 from memohop.own.folder import SavedModel
-from memohop.own.inputs import Given, GivenLabels, as_given
+from memohop.own.inputs import Given, GivenLabels, labels_of, number_groups
+from memohop.own.opening import check_room
 from memohop.own.parallel import search_with
 from memohop.own.portfolio import Progress
 from memohop.own.pose import given_split, pose
 from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.own.reading import read_given
 from memohop.own.record import FitRecord, make_record
-from memohop.training import Rules
+from memohop.own.threads import restoring_threads
+from memohop.training import Enough, Rules
 from memohop.training.metrics import metrics_for
 from memohop.training.objective import Objective
 
@@ -41,6 +49,7 @@ if TYPE_CHECKING:
 
 _SEEDS = 2**31 - 1
 _PUNCTUAL = 0.98  # of the time: the last of the final fits takes a moment to end
+_LATER = 0.3  # share of the time left after the search to see what later nodes lack, at most
 
 
 class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -52,15 +61,17 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     score of the columns, the gain from the graph and the gain from memory, on unused test nodes.
 
     A graph is a feature matrix ``X`` (dense or sparse, a row for each node) with ``edges``; or a
-    PyG ``Data``; or the result of ``memohop.read_graph``. ``edges`` is a ``[2, arcs]`` array of
-    whole numbers, sources above targets, or a sparse adjacency matrix; without it, features alone
-    decide. A node with the target None or NaN (in a ``Data``: a negative class) is to be predicted.
-    If a ``Data`` has masks, they are used.
+    PyG ``Data``; or the result of ``memohop.read_graph``; or a NetworkX graph, whose other node
+    attributes are the columns, with the edge attribute ``weight`` as weights if there is one.
+    ``edges`` is a ``[2, arcs]`` array of whole numbers, sources above targets, or a sparse
+    adjacency matrix; without it, features alone decide. A node with the target None or NaN (in a
+    ``Data``: a negative class) is to be predicted. If a ``Data`` has masks, they are used.
 
     Args:
         models: Names of the kinds to choose from, see
             :data:`memohop.own.candidates.catalogue.NAMES`; None for all.
-        time: Seconds for everything; None for no limit.
+        time: Seconds for everything; None for no limit. Without ``trials``, a search takes fewer
+            threads where other processes keep the cores busy.
         trials: The most settings of each kind; None for as many as time allows.
         splits: How many splits of the labelled nodes, and models to average. A search on a graph
             that names its validation nodes has this one split, and on a large graph it may have
@@ -70,19 +81,22 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         random_state: Decides splits, settings, weights and dropout.
         device: The device to train networks on, ``cpu`` or ``cuda``.
         memory: The most bytes that the process may hold; by default what the device can spare.
+            Kinds of model that need more are left out; if all do, the fit is refused.
 
     Attributes:
         report_: Scores, comparisons and verdict, a :class:`~memohop.own.record.FitRecord`.
         model_: The kept model, an :class:`~memohop.own.ensemble.Ensemble`.
         graph_: The graph of ``fit``.
         ids_: The names of its nodes; their numbers if they have no names.
+        mean_weight_: The mean weight of its arcs, by which models divide all weights, so that their
+            unit does not matter; None if they had no weights, and models count none.
         encoder_: How the columns of tables became features; None for arrays.
-        reading_: How ``memohop fit`` read the tables, for ``memohop predict`` to read others; None
-            for a model that was fitted in Python.
+        reading_: How its tables were read, to read others alike; None for arrays.
         n_features_in_: How many features a node has.
     """
 
     _predicts_numbers: ClassVar[bool]
+    positive: Any = None  # of classifiers
 
     def __init__(
         self,
@@ -101,6 +115,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.metric, self.ensemble = metric, ensemble
         self.random_state, self.device, self.memory = random_state, device, memory
 
+    @interrupts_wait()
+    @restoring_threads
     def fit(
         self,
         X: Any,  # noqa: N803
@@ -111,28 +127,49 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         groups: Any = None,
         progress: Progress = lambda share, doing: None,
         workers: Workers | None = None,
+        began: float | None = None,
     ) -> Self:
         """Search, choose, score the test nodes once, and fit the chosen models to every label.
 
-        Ctrl-C ends the search; its results so far are kept.
+        Ctrl-C ends the search, or what comes after it; the best so far is kept, and
+        ``report_.stopped`` says so. A second Ctrl-C ends the fit at once, without a model.
 
         Args:
             X: The graph, or its features.
-            y: Targets; None for those of the graph.
+            y: Targets; None for those of the graph; of a NetworkX graph the name of the node
+                attribute that holds them.
             edges: Arcs, if ``X`` is features.
             split: The column of the masks to use, if ``X`` is a ``Data`` with several.
-            groups: The group of each node; no split divides a group.
+            groups: The group of each node, None for one alone; no split divides a group, and each
+                counts as one in intervals.
             progress: Called as ``progress(share of the time, current step)`` now and then.
             workers: From :func:`memohop.own.workers.ray_workers`; None to fit in this process.
+            began: When ``time`` began, by ``time.monotonic``; by default now.
         """
-        begin = clock.monotonic()
+        begin = clock.monotonic() if began is None else began
+        whole = np.inf if self.time is None else self.time
+
+        def passed() -> float:
+            return clock.monotonic() - begin
+
+        def left() -> float:
+            return _PUNCTUAL * whole - passed()
+
+        def tell(share: float, doing: str) -> None:
+            progress(share if self.time is None else min(passed() / max(whole, 1e-9), 1.0), doing)
+
         self._check_arguments()
-        given = as_given(X, y, edges)
-        if groups is not None:
-            given = given._replace(groups=np.asarray(groups))
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
-        problem = self._problem(X, given, split=split, seed=seed)
-        families = self._families(seed)
+        with interrupts_raised():  # there is nothing to keep yet
+            given = read_given(X, y, edges)
+            self.mean_weight_ = None if given.weights is None else mean_weight(given.weights)
+            given = given._replace(weights=in_unit(given.weights, self.mean_weight_))
+            if groups is not None:
+                given = given._replace(groups=number_groups(groups))
+            problem = self._problem(X, given, split=split, seed=seed)
+            families = self._families(seed)
+            check_applicable(families, problem)
+            check_room(problem, families, self.memory)
         if workers is not None and not workers.share_search(problem, self.memory):
             families, workers = workers.in_parts(families), None
         kinds = {kind.id: kind for kind in families}
@@ -140,40 +177,50 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             workers,
             problem,
             list(kinds.values()),
-            time=self.time,
+            time=None if self.time is None else max(whole - passed(), 0.0),
             trials=self.trials,
             seed=seed,
-            progress=progress,
+            progress=tell,
         )
         if not found.complete():
             raise UsageError(
                 f"time={self.time} is too short to fit any model to this graph; give more seconds"
             )
+        if found.stopped == "interrupted":
+            progress(1.0, "keeping the best so far")
         balanced = self._rules().class_weight == "balanced"
-        chosen = choose(problem, found, single=not self.ensemble, balanced=balanced)
+        tell(1.0, "choosing")
+        chosen = choose(
+            problem, found, single=not self.ensemble, balanced=balanced, look=_until(left)
+        )
+        tell(1.0, "comparing on the test nodes")
+        rest = (1 - _LATER) * max(left(), 0.0)
         record = make_record(
             problem,
             kinds,
             found,
             chosen,
             classes=self._class_names(),
-            seconds=clock.monotonic() - begin,
+            seconds=passed(),
             notes=given.notes,
+            named=self.positive is not None,
+            look=_until(lambda: left() - rest),
         )
-        left = np.inf if self.time is None else _PUNCTUAL * self.time - (clock.monotonic() - begin)
-        if found.stopped == "interrupted":
-            left = 0.0
+        seconds = 0.0 if found.stopped == "interrupted" else left()
         del found  # with the models that were not chosen: they may be most of the RAM
+        release_freed_ram()
         self.ids_ = np.arange(problem.nodes) if given.ids is None else given.ids
         self.encoder_: ColumnEncoder | None = given.encoder
-        self.reading_: dict[str, Any] | None = None
+        self.reading_ = None if given.reading is None else dict(given.reading)
         self.has_arcs_ = given.edge_index is not None
         self.graph_ = problem.with_all_labels()
         self.directed_ = problem.neighbourhood.directed
         self.overall_ = self.graph_.overall_shares(problem.classes)
         ends = kinds if workers is None else workers.families(kinds)
-        model: Ensemble = fit_to_all(problem, ends, chosen, seconds=left, progress=progress)
-        self.report_: FitRecord = replace(record, seconds=clock.monotonic() - begin)
+        model: Ensemble = fit_to_all(problem, ends, chosen, seconds=seconds, progress=tell)
+        if interrupted():
+            record = replace(record, stopped="interrupted")
+        self.report_: FitRecord = replace(record, seconds=passed())
         self.model_ = model
         return self
 
@@ -183,46 +230,38 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         edges: Any = None,
         *,
         append: bool = False,
+        as_another_graph: bool = False,
     ) -> Outputs:
         """Probabilities ``[nodes, classes]``, or numbers ``[nodes, 1]``.
 
-        On another graph, no labels are used. ``append`` attaches new nodes to the graph of
-        ``fit``: their predictions also use its nodes and their labels.
+        The graph of ``fit`` is recognised by its columns, arcs, weights and ids. On it, models use
+        the labels of neighbours that ``fit`` learned from, and weights that belong to single nodes.
+        (A node's own label is no input, but a network with labels in its memory gets it back over
+        two arcs.) On another graph, no labels are used. ``append`` attaches new nodes to the graph
+        of ``fit``: their predictions also use its nodes and their labels. Weights of arcs are in
+        the unit of those of ``fit``; an arc without one counts as much as an average one there.
 
         Args:
-            X: Another graph with the same features, or its features; None for the graph of ``fit``.
-            edges: Arcs, if ``X`` is features; needed if ``fit`` had some.
+            X: A graph with the same features, or its features; None for the graph of ``fit``. Or
+                a table of nodes, if ``fit`` was given tables (by :func:`memohop.read_graph`).
+            edges: Arcs, if ``X`` is features; needed if ``fit`` had some. Or a table of edges, or
+                several, if ``X`` is a table of nodes.
             append: Whether ``X`` is new nodes in the graph of ``fit``. Arcs then number its nodes
-                first, in their order, followed by the new ones. The outputs are those of the new
-                nodes.
+                first, in their order, followed by the new ones; tables name them. The outputs are
+                those of the new nodes.
+            as_another_graph: Predict the graph of ``fit`` as if it were another one.
         """
         check_is_fitted(self)
-        if X is None:
-            if append:
-                raise UsageError("append=True, but X is None; give the features of the new nodes")
-            return self.model_.outputs(self.own_graph())
-        given = as_given(X, None, edges)
-        x = self._features(given, reset=False)
-        if given.edge_index is None and self.has_arcs_:
-            raise UsageError(
-                "edges is None, but the model was fitted on a graph with arcs; give edges "
-                "(edges=[] for nodes without any), or leave out X for the graph of fit"
-            )
-        nothing = np.full(x.shape[0], np.nan if self._predicts_numbers else -1)
+        if append and (X is None or as_another_graph):
+            what = "X is None" if X is None else "as_another_graph=True"
+            raise UsageError(f"append=True, but {what}; give the new nodes of the graph of fit")
+        given = read_given(X, None, edges, self, append=append)
         if not append:
-            arcs = given.arcs(x.shape[0]).numpy()
-            other = Inputs(
-                x,
-                arcs,
-                nothing,
-                directed=self.directed_,
-                overall=self.overall_,
-                weights=given.weights,
-            )
-            return self.model_.outputs(other)
-        old = self.own_graph()
+            return self.model_.outputs(self._inputs(given, as_another_graph))
+        x, old = self._known_features(given), self.own_graph()
         arcs = given.arcs(old.nodes + x.shape[0]).numpy()
-        joined = old.with_new_nodes(x, arcs, nothing, given.weights)
+        weights = in_unit(given.weights, self.mean_weight_)
+        joined = old.with_new_nodes(x, arcs, self._unknown(x.shape[0]), weights)
         return self.model_.outputs(joined)[old.nodes :]
 
     def score(
@@ -231,20 +270,73 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         y: Any = None,
         edges: Any = None,
         sample_weight: Any = None,
+        *,
+        as_another_graph: bool = False,
     ) -> float:
-        """The metric on the labelled nodes of a graph.
+        """The metric on the labelled nodes of a graph; the honest score is in ``report_``.
 
-        On the graph of ``fit`` it is too high, since its labels were learned from; the honest score
-        is in ``report_``. Arguments as for :meth:`outputs`; ``y`` may be None if the graph has
-        labels, and ``sample_weight`` is the weight of each node.
+        On the graph of ``fit`` this says how well the model fits its labels, not how well it
+        predicts: it has learned from them, and may use those of neighbours. Only for nodes whose
+        labels ``fit`` did not see is it a test: give a ``y`` that is None or NaN for the others.
+        With ``as_another_graph``, labels are no input, but were still learned from.
+
+        Arguments as for :meth:`outputs`; ``y`` may be None if the graph has labels, and
+        ``sample_weight`` is the weight of each node.
         """
-        found = self.outputs(X, edges)
-        labels = as_given(X, y, edges).labels
-        if labels is None:
-            raise UsageError("y is None; give a target for each node, or a graph that has some")
+        check_is_fitted(self)
+        given = read_given(X, y, edges, self)
+        labels = given.labels
+        if labels is None and X is None:
+            labels = labels_of(torch.from_numpy(self.own_graph().y), getattr(self, "classes_", ()))
+        if labels is None or not labels.known.any():
+            lacking = "X has no label, and y is None" if y is None else "y has no label"
+            raise UsageError(
+                f"{lacking}; give y, the true target of each node, None or NaN where unknown"
+            )
+        found = self.model_.outputs(self._inputs(given, as_another_graph))
         check_consistent_length(found, labels.known)
         weight = None if sample_weight is None else np.asarray(sample_weight)[labels.known]
         return self._score(labels.names, found[labels.known], weight)
+
+    def is_graph_of_fit(self, X: Any, edges: Any = None) -> bool:  # noqa: N803
+        """Whether a graph is recognised as that of ``fit``; arguments as for :meth:`outputs`."""
+        check_is_fitted(self)
+        given = read_given(X, None, edges, self)
+        return self._inputs(given, as_another_graph=False) is getattr(self, "graph_", None)
+
+    def _inputs(self, given: Given, as_another_graph: bool) -> Inputs:
+        """The graph to predict: that of ``fit`` with its labels, or another one without any."""
+        if given.x is None and not as_another_graph:
+            return self.own_graph()
+        if given.x is None:
+            x, arcs, weights = (own := self.own_graph()).x, own.arcs, own.weights
+        else:
+            x, weights = self._known_features(given), in_unit(given.weights, self.mean_weight_)
+            arcs = given.arcs(x.shape[0]).numpy()
+        unknown, directed = self._unknown(x.shape[0]), self.directed_
+        found = Inputs(x, arcs, unknown, directed=directed, overall=self.overall_, weights=weights)
+        if as_another_graph or not self._is_own(found, given.ids):
+            return found
+        return self.graph_
+
+    def _is_own(self, graph: Inputs, ids: NDArray[Any] | None) -> bool:
+        """Whether this is the graph of ``fit``; one without ids is known by the rest of it."""
+        if not (hasattr(self, "graph_") and graph.is_same_graph(self.graph_)):
+            return False
+        return ids is None or all(map(operator.eq, map(str, ids), map(str, self.ids_)))
+
+    def _known_features(self, given: Given) -> Any:
+        """The features of a graph to predict, which needs arcs if that of ``fit`` had some."""
+        if given.edge_index is None and self.has_arcs_:
+            raise UsageError(
+                "edges is None, but the model was fitted on a graph with arcs; give edges "
+                "(edges=[] for nodes without any), or leave out X for the graph of fit"
+            )
+        return self._features(given, reset=False)
+
+    def _unknown(self, nodes: int) -> NDArray[Any]:
+        """The targets of nodes that have none."""
+        return np.full(nodes, np.nan if self._predicts_numbers else -1)
 
     def own_graph(self) -> Inputs:
         """The graph of ``fit``; a ``UsageError`` if the model was saved without it."""
@@ -297,7 +389,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give "
                 "one target for each node, None or NaN where it is not known"
             )
-        check_consistent_length(x, given.labels.known)
+        check_consistent_length(x, given.labels.known, given.groups)
         target = self._targets(given.labels)
         return pose(
             x,
@@ -342,3 +434,13 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _score(self, truth: NDArray[Any], found: Outputs, weight: NDArray[Any] | None) -> float:
         """The metric of the outputs for some nodes, given their targets."""
+
+
+def _until(left: Callable[[], float]) -> Callable[[], None]:
+    """What raises ``Enough`` once no seconds are left."""
+
+    def look() -> None:
+        if left() <= 0:
+            raise Enough
+
+    return look

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memohop.allocator import release_freed_ram
+from memohop.interrupts import interrupts_raised
 from memohop.own.calibration import UNCHANGED, Calibration, fit_calibration
 from memohop.own.candidate import Candidate, Search, best_few
 from memohop.own.candidates.family import Family, Fitted
@@ -20,6 +21,7 @@ from memohop.own.portfolio import Progress
 from memohop.own.problem import Outputs, Problem
 from memohop.training import Enough
 
+_FITTING = 0.7  # of the time for the kept models: a fit that is stopped still has to predict
 _LEAST = 0.05  # least weight of a component: a lighter one hardly matters but costs as much
 
 
@@ -59,7 +61,12 @@ class Chosen:
 
 
 def choose(
-    problem: Problem, found: Search, *, single: bool = False, balanced: bool = False
+    problem: Problem,
+    found: Search,
+    *,
+    single: bool = False,
+    balanced: bool = False,
+    look: Callable[[], None] = lambda: None,
 ) -> Chosen:
     """An ensemble of the best candidates by mean validation score, or the best one alone.
 
@@ -71,6 +78,7 @@ def choose(
         single: Whether to choose a single candidate.
         balanced: Whether the classes had equal weight in training. As if they have it in the
             score, they are not shifted then: that would undo it.
+        look: Called now and then; if it raises ``Enough``, probabilities are calibrated roughly.
     """
     ready = [one for one in found.complete() if one.has_models]
     considered = ready[:1] if single else best_few(ready)
@@ -84,7 +92,7 @@ def choose(
         return plain
     said, y = plain.of_validation(problem, found.splits)
     shifted = not (balanced or problem.classes_count_alike)
-    return replace(plain, calibration=fit_calibration(said, y, shifted=shifted))
+    return replace(plain, calibration=fit_calibration(said, y, shifted=shifted, look=look))
 
 
 def fit_to_all(
@@ -109,7 +117,7 @@ def fit_to_all(
         seconds: Time for all of it.
         progress: Called now and then.
     """
-    ending, end = problem.for_the_end(), clock.monotonic() + seconds
+    ending, end = problem.for_the_end(), clock.monotonic() + _FITTING * seconds
     components, interrupted, turn = [], False, 0
     order = np.argsort(-chosen.weights, kind="stable")
     for place, index in enumerate(order):
@@ -131,7 +139,8 @@ def fit_to_all(
         try:
             if splits and not interrupted:
                 family = families[setting.family]
-                (fits,) = family.fit(ending, [setting], splits, keep=True, look=look)
+                with interrupts_raised():
+                    (fits,) = family.fit(ending, [setting], splits, keep=True, look=look)
                 if _is_as_good(problem, candidate, ending, fits):
                     models = [fit.part for fit in fits.values() if fit.part is not None]
         except KeyboardInterrupt:

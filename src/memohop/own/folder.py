@@ -8,11 +8,9 @@
 ``README.md``              the model card, for people
 =========================  ===================================================================
 
-The star stands for the beginning of the file's own SHA-256. To replace a model, files with other
-names are written beside the older ones, and then a new ``model.json`` is renamed over the older
-one: a process that is killed at any point leaves either the older model or the newer one, whole.
-A file is replaced or removed only if a digest proves that Memohop wrote it and nobody changed it:
-the digest in its name, or the one inside (``model.json`` and ``README.md``). Other files stay.
+The star stands for the beginning of the file's own SHA-256. How a model replaces another one, and
+what in its folder may be replaced or removed, is in :mod:`memohop.folders`; the card contains its
+digest, too. Files that Memohop did not write stay.
 
 A file with a changed byte is refused. To share a model without its data, delete the file
 of the graph: the rest predicts on other graphs.
@@ -24,11 +22,10 @@ no digests in format 1.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,31 +36,30 @@ from safetensors.torch import load_file
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from memohop import folders
 from memohop.errors import DataError, MemohopError, UsageError
-from memohop.outputs import check_writable, write_whole
+from memohop.folders import NO_DIGEST, sha256, sha256_of
 from memohop.version import __version__
 
 NEWEST = 4
 """The newest format. A format is raised whenever an older version could not read a folder."""
 
 _JSON, _CARD = "model.json", "README.md"
-_FILE = re.compile(r"(weights|graph|trees)(?:-([0-9a-f]{16}))?\.(?:safetensors|txt)")
-_PART = re.compile(rf"\.({_FILE.pattern}|{_JSON}|{_CARD})\.\d+\.part")  # of a killed save
+_FILE = re.compile(r"(weights|graph|trees)(?:-(?P<digest>[0-9a-f]{16}))?\.(?:safetensors|txt)")
 _CARD_TITLE = "# A node classifier for "  # of a card of format 1, which has no digest
 _CARD_END = "\n<!-- SHA-256 of what is above: {} -->\n"
-_NO_DIGEST = "0" * 64
 
 
 def file_of_tensors(kind: str, tensors: Mapping[str, Tensor]) -> tuple[str, bytes]:
     """Name and content of a file of tensors."""
     content = save_tensors(dict(tensors))
-    return f"{kind}-{sha256(content)[:16]}.safetensors", content
+    return folders.named(kind, sha256(content), ".safetensors"), content
 
 
 def file_of_text(kind: str, text: str) -> tuple[str, bytes]:
     """Name and content of a file of text."""
     content = text.encode()
-    return f"{kind}-{sha256(content)[:16]}.txt", content
+    return folders.named(kind, sha256(content), ".txt"), content
 
 
 def write_folder(
@@ -78,7 +74,7 @@ def write_folder(
             instead of the digest.
         card: The model card.
     """
-    digests = {_JSON: _NO_DIGEST} | {name: sha256(content) for name, content in files.items()}
+    digests = {_JSON: NO_DIGEST} | {name: sha256(content) for name, content in files.items()}
     try:
         text = json.dumps(
             {"format": described["format"], "sha256": digests, "memohop": __version__, **described},
@@ -90,41 +86,23 @@ def write_folder(
         raise UsageError(
             f"this model cannot be saved ({error}); use labels that are strings or numbers"
         ) from error
-    older = _written(folder) - {_JSON, _CARD} - files.keys()
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_whole(folder / name, content)
-    write_whole(folder / _CARD, card + _CARD_END.format(sha256(card.encode())))
-    text = text.replace(_NO_DIGEST, sha256(text.encode()), 1)
-    write_whole(folder / _JSON, text)  # from here on it is the newer model
-    for name in older:
-        (folder / name).unlink(missing_ok=True)
+    is_ours = _written(folder)
+    older = [path for path in folder.iterdir() if is_ours(path)] if folder.exists() else []
+    signed = card + _CARD_END.format(sha256(card.encode()))
+    written = {**files, _CARD: signed.encode(), _JSON: folders.sealed(text)}
+    with folders.disk_errors(folder, "model", _JSON), folders.working_folder(folder) as work:
+        for name, content in written.items():
+            (work / name).write_bytes(content)
+        folders.publish(work, folder, [name for name in written if name != _JSON], _JSON)
+        for path in older:
+            if path.name not in written and path.is_file():
+                path.unlink()
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
     """The folder for a model; a ``UsageError`` if it cannot be written or holds other files."""
     folder = Path(path).expanduser()
-    if folder.is_symlink() and not folder.exists():
-        raise UsageError(
-            f"{folder} is a link to {folder.readlink()}, which does not exist; remove the link or "
-            "give another name"
-        )
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; give the name of a folder")
-    there = _names(folder)
-    foreign = sorted(there - _written(folder))
-    if foreign and _JSON not in there:
-        raise UsageError(
-            f"{folder} exists and is no saved model (it holds {foreign[0]}); give another name"
-        )
-    if changed := [name for name in foreign if name in (_JSON, _CARD)]:
-        raise UsageError(
-            f"{folder / changed[0]} would be replaced, and is not as memohop wrote it; move it "
-            "away, or give the model another name"
-        )
-    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
-    check_writable(nearest, f"{folder}")
-    return folder
+    return folders.check_folder(folder, "saved model", _written(folder), _JSON, _CARD)
 
 
 class SavedModel:
@@ -157,6 +135,10 @@ class SavedModel:
             raise _damaged(self.json)
         self.format, self._sha256 = head.format, head.sha256
 
+    def is_replaced(self) -> bool:
+        """Whether the folder holds another model by now."""
+        return not self.json.is_file() or self.json.read_bytes() != self.content
+
     def names(self, kind: str) -> list[str]:
         """The names of the files of a kind."""
         found = ((name, _FILE.fullmatch(name)) for name in self._sha256)
@@ -185,7 +167,7 @@ class SavedModel:
             return path.read_bytes().decode()
 
     def _check(self, path: Path) -> None:
-        if not path.is_file() or _digest(path) != self._sha256[path.name]:
+        if not path.is_file() or sha256_of(path) != self._sha256[path.name]:
             raise _damaged(path)
 
 
@@ -220,8 +202,7 @@ def _head(content: bytes) -> _Head | None:
 
 def _is_intact(content: bytes, head: _Head) -> bool:
     """Whether a ``model.json`` matches the digest that it contains."""
-    claimed = head.sha256[_JSON]
-    return sha256(content.replace(claimed.encode(), _NO_DIGEST.encode(), 1)) == claimed
+    return folders.is_sealed(content, head.sha256[_JSON])
 
 
 def _damaged(path: Path) -> DataError:
@@ -231,40 +212,31 @@ def _damaged(path: Path) -> DataError:
     )
 
 
-def _names(folder: Path) -> set[str]:
-    return {file.name for file in folder.iterdir()} if folder.exists() else set()
+def _written(folder: Path) -> Callable[[Path], bool]:
+    """Whether a file or folder in a folder is proven to be Memohop's."""
+    json = folder / _JSON
+    content = json.read_bytes() if json.is_file() else b""
+    head = _head(content)
+    if head is not None and not _is_intact(content, head):
+        head = None
+    noted = {} if head is None else head.sha256  # names had no digest in format 1
+    is_old = head is not None and head.format == 1
+
+    def is_ours(path: Path) -> bool:
+        name = path.name
+        if name == _JSON:
+            return head is not None
+        if name == _CARD:
+            return path.is_file() and _is_card(path.read_bytes(), is_old=is_old)
+        if name in noted and _FILE.fullmatch(name):
+            return path.is_file() and sha256_of(path) == noted[name]
+        return folders.is_working_folder(path) or folders.is_named_so(path, _FILE)
+
+    return is_ours
 
 
-def _written(folder: Path) -> set[str]:
-    """The names of the files in a folder that Memohop wrote and nobody changed."""
-    there = {name for name in _names(folder) if (folder / name).is_file()}
-    ours = {name for name in there if _PART.fullmatch(name)}
-    noted, is_old = dict[str, str](), False
-    if _JSON in there:
-        content = (folder / _JSON).read_bytes()
-        head = _head(content)
-        if head is not None and _is_intact(content, head):
-            ours.add(_JSON)
-            noted, is_old = head.sha256, head.format == 1
-    for name in there:
-        if found := _FILE.fullmatch(name):
-            digest = _digest(folder / name)
-            if digest == noted.get(name) or (found[2] and digest.startswith(found[2])):
-                ours.add(name)
-    if _CARD in there:
-        content = (folder / _CARD).read_bytes()
-        card = content[: -len(_CARD_END.format(_NO_DIGEST))]
-        is_signed = content == card + _CARD_END.format(sha256(card)).encode()
-        if is_signed or (is_old and content.startswith(_CARD_TITLE.encode())):
-            ours.add(_CARD)
-    return ours
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def sha256(content: bytes) -> str:
-    """The digest, as hexadecimal digits."""
-    return hashlib.sha256(content).hexdigest()
+def _is_card(content: bytes, *, is_old: bool) -> bool:
+    """Whether this is a card as it was written; in format 1 it has no digest."""
+    card = content[: -len(_CARD_END.format(NO_DIGEST))]
+    is_signed = content == card + _CARD_END.format(sha256(card)).encode()
+    return is_signed or (is_old and content.startswith(_CARD_TITLE.encode()))

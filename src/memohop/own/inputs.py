@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,10 +19,12 @@ from memohop.data.arcs import check_arcs, check_weights
 from memohop.data.tables.labels import why_no_classes
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError
-from memohop.pyg import Data
+from memohop.pyg import BaseData, Data
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
+
+_LARGEST = 1e37  # number to predict: a model's output may be some times larger
 
 
 class GivenLabels(NamedTuple):
@@ -41,8 +44,9 @@ class Given(NamedTuple):
     ids: NDArray[Any] | None = None
     encoder: ColumnEncoder | None = None  # how the columns of tables became features
     notes: tuple[str, ...] = ()  # how tables were read, in plain words
-    weights: NDArray[np.float32] | None = None  # of the arcs
+    weights: NDArray[np.floating[Any]] | None = None  # of the arcs, in any unit
     groups: NDArray[np.int64] | None = None  # of nodes that no split divides
+    reading: Mapping[str, Any] | None = None  # to read other tables alike
 
     def arcs(self, nodes: int) -> Tensor:
         """The arcs, none if none were given; a ``UsageError`` if one points to no node."""
@@ -55,6 +59,11 @@ class Given(NamedTuple):
 def as_given(x: Any, y: Any, edges: Any) -> Given:
     """Take an ``OwnGraph`` or a ``Data`` apart; put separate arrays together."""
     labels = None if y is None else _labels(y)
+    if isinstance(x, BaseData) and not isinstance(x, Data):
+        raise UsageError(
+            f"X is a {type(x).__name__}; give a Data, which has one kind of node and one kind of "
+            "edge (X.to_homogeneous() makes one of a HeteroData)"
+        )
     if not isinstance(x, OwnGraph | Data):
         return Given(x, labels, None if edges is None else _arcs(edges))
     if edges is not None:
@@ -64,9 +73,9 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
     if isinstance(x, OwnGraph):
         data = x.data
         if labels is None:
-            labels = _from_tensor(data.y, x.classes)._replace(kind=x.task)
+            labels = labels_of(data.y, x.classes)._replace(kind=x.task)
         weights = data.edge_weight.numpy() if "edge_weight" in data else None
-        rest = (x.ids, x.encoder, x.notes, weights, x.groups)
+        rest = (x.ids, x.encoder, x.notes, weights, x.groups, x.reading)
         return Given(x.x, labels, data.edge_index, *rest)
     if not isinstance(x.x, Tensor) or not isinstance(x.edge_index, Tensor):
         raise UsageError("X is a Data without x or without edge_index; give it both")
@@ -77,11 +86,11 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
                 "whole number for each node, its class, negative where it is not known; or one "
                 "number to predict, NaN where it is not known"
             )
-        labels = _from_tensor(x.y, range(int(x.y.nan_to_num().max()) + 1))
+        labels = labels_of(x.y, range(int(x.y.nan_to_num().max()) + 1))
     weights = None
     if "edge_weight" in x:
         check_weights(x.edge_weight, x.edge_index.shape[1])
-        weights = x.edge_weight.to("cpu", torch.float32).numpy()
+        weights = x.edge_weight.to("cpu", torch.float64).numpy()
     return Given(x.x, labels, x.edge_index, weights=weights)
 
 
@@ -119,6 +128,19 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
     return torch.from_numpy(codes), classes
 
 
+def number_groups(groups: Any) -> NDArray[np.int64]:
+    """A number for each group; a node without one, None or NaN, is a group of its own."""
+    known, names, _ = _labels(groups)
+    numbers = len(known) + np.arange(len(known))
+    try:
+        numbers[known] = np.unique(names, return_inverse=True)[1]
+    except TypeError as error:
+        raise UsageError(
+            f"groups has names of kinds that cannot be sorted ({error}); make them all strings"
+        ) from error
+    return numbers
+
+
 def as_numbers(labels: GivenLabels) -> NDArray[np.float64]:
     """Numbers to predict, ``[nodes]``, NaN where they are not known."""
     try:
@@ -134,6 +156,11 @@ def as_numbers(labels: GivenLabels) -> NDArray[np.float64]:
         raise UsageError(
             "y has no number at all, or one number everywhere; give nodes different numbers"
         )
+    if np.abs(values).max() > _LARGEST or np.ptp(values.astype(np.float32)) == 0:
+        raise UsageError(
+            f"y has numbers from {values.min():g} to {values.max():g}, which single precision "
+            "cannot hold, or tell apart; subtract their mean and divide them by their spread"
+        )
     found = np.full(len(labels.known), np.nan)
     found[labels.known] = values
     return found
@@ -146,7 +173,10 @@ def _labels(y: Any) -> GivenLabels:
         known = ~np.isnan(y)
     elif y.dtype.kind == "O":
         known = np.array([not _is_missing(value) for value in y], dtype=bool)
-    return GivenLabels(known, y[known])
+    names = y[known]
+    if y.dtype.kind == "O" and all(isinstance(name, Number | np.bool_) for name in names):
+        names = np.array(names.tolist())  # whole numbers or truth values, as without gaps
+    return GivenLabels(known, names)
 
 
 def _is_missing(value: Any) -> bool:
@@ -154,7 +184,7 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def _from_tensor(y: Tensor, classes: Sequence[Any]) -> GivenLabels:
+def labels_of(y: Tensor, classes: Sequence[Any]) -> GivenLabels:
     """Labels from class numbers, negative for unknown; or from numbers, NaN for unknown."""
     numbers = y.cpu().numpy()
     if y.is_floating_point():

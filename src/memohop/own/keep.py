@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from memohop.errors import UsageError, check_choice
+from memohop.errors import DataError, UsageError, check_choice
+from memohop.interrupts import interrupts_wait
 from memohop.own import earlier
 from memohop.own.calibration import Calibration
 from memohop.own.candidates.catalogue import NAMES
@@ -53,6 +54,7 @@ FORMAT = 4
 _PARTS: dict[str, Any] = {"linear": Linear, "trees": Trees, "network": Network}
 
 
+@interrupts_wait()
 def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator into a folder, which may hold an older model."""
     folder = check_target(path)
@@ -96,7 +98,10 @@ def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
 
 def _describe(estimator: GraphEstimator) -> dict[str, Any]:
     """The content of ``model.json`` without the parts of the ensemble."""
-    parameters = estimator.get_params()
+    parameters = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in estimator.get_params().items()
+    }
     if not isinstance(parameters["random_state"], int):
         parameters["random_state"] = None
     if parameters.get("models") is not None:
@@ -112,6 +117,7 @@ def _describe(estimator: GraphEstimator) -> dict[str, Any]:
         "overall": estimator.overall_.tolist(),
         "directed": estimator.directed_,
         "has_arcs": estimator.has_arcs_,
+        "mean_weight": estimator.mean_weight_,
         "encoder": None if estimator.encoder_ is None else estimator.encoder_.to_json(),
         "reading": estimator.reading_,
         "temperature": estimator.model_.calibration.temperature,
@@ -123,8 +129,21 @@ def _describe(estimator: GraphEstimator) -> dict[str, Any]:
 def load(saved: SavedModel, kinds: Sequence[type[GraphEstimator]]) -> GraphEstimator:
     """Read a saved estimator, which is of one of these kinds.
 
-    A damaged or forged model, or one of another kind, is refused.
+    A damaged or forged model, or one of another kind, is refused. If the model is replaced
+    meanwhile, the newer one is read.
     """
+    try:
+        found = _load(saved, kinds)
+    except (DataError, FileNotFoundError):
+        if not saved.is_replaced():
+            raise
+    else:
+        if hasattr(found, "graph_") or not saved.is_replaced():
+            return found
+    return load(SavedModel(saved.folder), kinds)
+
+
+def _load(saved: SavedModel, kinds: Sequence[type[GraphEstimator]]) -> GraphEstimator:
     is_earlier, weights = saved.format <= earlier.LAST, saved.tensors("weights") or {}
     with refused(saved.json):
         if is_earlier:
@@ -168,6 +187,7 @@ def _make(found: DescribedModel, make: type[GraphEstimator]) -> GraphEstimator:
         estimator.feature_names_in_ = np.array(found.feature_names, dtype=object)
     estimator.encoder_, estimator.reading_ = found.encoder, found.reading
     estimator.has_arcs_, estimator.report_ = found.has_arcs, found.report
+    estimator.mean_weight_ = found.mean_weight
     estimator.overall_, estimator.directed_ = np.array(found.overall), found.directed
     return estimator
 

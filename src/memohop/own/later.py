@@ -16,7 +16,7 @@ of another graph may differ: the true cost may be higher.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +26,11 @@ from memohop.own.candidates.family import Part
 from memohop.own.candidates.linear import Linear
 from memohop.own.candidates.network import Network
 from memohop.own.candidates.trees import Trees
+from memohop.own.ensemble import outputs_of
 from memohop.own.finish import Chosen
 from memohop.own.paired import paired_interval
 from memohop.own.problem import Inputs, Outputs, Problem
+from memohop.training import Enough
 from memohop.training.metrics import Metric
 
 _ARCS = 2_000_000  # of the largest graph for which this is measured
@@ -69,26 +71,32 @@ def _cost(gap: Interval | None, metric: Metric) -> str:
     return f"{mean} ({low} to {high})"
 
 
-def measure_later(problem: Problem, chosen: Chosen, splits: Sequence[int]) -> LaterNodes | None:
-    """Hide what later nodes lack; None for a huge graph, or if the models are gone.
+def measure_later(
+    problem: Problem,
+    chosen: Chosen,
+    splits: Sequence[int],
+    look: Callable[[], None] = lambda: None,
+) -> LaterNodes | None:
+    """Hide what later nodes lack; None for a huge graph, or without the models, or the time.
 
     Args:
         problem: The problem of the search.
         chosen: The choice by validation.
         splits: The splits that the chosen candidates were fitted on.
+        look: Called before each prediction; it may raise ``Enough``.
     """
-    split, test = splits[0], problem.masks.test
+    split, test = splits[0], np.flatnonzero(problem.masks.test)
     fits = [one.fits[split] for one in chosen.candidates]
     if problem.arcs.shape[1] > _ARCS or any(fit.part is None for fit in fits):
         return None
 
     def cost(hidden: Inputs, *, labels: bool) -> Interval | None:
-        said = [
-            fit.part.outputs(hidden)[test]
-            if fit.part is not None and _loses(fit.part, labels=labels)
-            else fit.test
-            for fit in fits
-        ]
+        said = []
+        for fit in fits:
+            look()
+            assert fit.part is not None
+            loses = _loses(fit.part, labels=labels)
+            said.append(outputs_of(fit.part, hidden, test) if loses else fit.test)
         now, then = (_mean(chosen, outputs) for outputs in ([fit.test for fit in fits], said))
         return (
             None
@@ -96,10 +104,13 @@ def measure_later(problem: Problem, chosen: Chosen, splits: Sequence[int]) -> La
             else paired_interval(problem, problem.masks.test, then, now)
         )
 
-    return LaterNodes(
-        appended=cost(problem.with_rows_hidden(split), labels=False),
-        elsewhere=cost(problem.as_another_graph(split), labels=True),
-    )
+    try:
+        return LaterNodes(
+            appended=cost(problem.with_rows_hidden(split), labels=False),
+            elsewhere=cost(problem.as_another_graph(split), labels=True),
+        )
+    except Enough:
+        return None
 
 
 def _loses(part: Part, *, labels: bool) -> bool:

@@ -12,11 +12,20 @@ a node without one, a node gets the shares
         {(\mathbf{A}^2 - \operatorname{diag}(\mathbf{A}^2))\mathbf{1}_Y}
 
 where :math:`\mathbf{1}_Y` marks the nodes with a label. A walk of two steps may return: the
-diagonal of :math:`\mathbf{A}^2` is subtracted, so a node never uses its own label.
+diagonal of :math:`\mathbf{A}^2` is left out, so a node never uses its own label. That takes no
+product of matrices. The diagonal matters in the column of a node's own class :math:`c = y_i` alone,
+where its neighbour :math:`j` sends the sum over the others,
+
+.. math:: \sum_{k \neq i,\, y_k = c} A_{jk} = (\mathbf{A}\mathbf{Y})_{jc} - A_{ji}.
+
+If :math:`A_{ji}` is more than half of :math:`(\mathbf{A}\mathbf{Y})_{jc}`, the difference would be
+left with its rounding error, and so with a trace of the label: there the sum is made without it. At
+most one neighbour of :math:`j` in each class is so heavy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -30,6 +39,7 @@ Rows: TypeAlias = NDArray[np.int64] | slice
 """Some of the nodes."""
 EVERY = slice(None)
 
+_BLOCK = 1 << 16  # rows whose arcs are looked at together
 _UNSURE = 1.0  # weight of the overall shares, in labels, beside a node's neighbours
 
 
@@ -83,16 +93,17 @@ class Neighbourhood:
         return {"": self.both, "out ": self.out, "in ": self.into}
 
     @cached_property
-    def _returning(self) -> dict[str, NDArray[np.float32]]:
-        """The diagonal of the square of each of :attr:`ways`: walks of two steps that return."""
-        found = {"": self.both.power(2).sum(axis=1)}
+    def _back(self) -> dict[str, sparse.csr_array]:
+        """The weights of opposite arcs, 0 without one, in the places of each of :attr:`ways`."""
+        found = {"": self.both}
         if self.directed:
-            found |= dict.fromkeys(("out ", "in "), self.out.multiply(self.into).sum(axis=1))
+            found["out "] = _in_places_of(self.out, self.into)
+            found["in "] = _in_places_of(self.into, self.out)
         return found
 
     def degrees(self) -> tuple[NDArray[np.float32], list[str]]:
         """The logarithm of one plus the degree, in each direction, and the feature names."""
-        found = [np.log1p(way.sum(axis=1)) for way in self.ways.values()]
+        found = [np.log1p(way.sum(axis=1, dtype=np.float64)) for way in self.ways.values()]
         names = [f"{name}degree" for name in self.ways]
         return np.stack(found, axis=1).astype(np.float32), names
 
@@ -125,26 +136,115 @@ class Neighbourhood:
             overall: The overall shares, or the overall mean; by default those of ``y``.
             rows: The nodes to compute them for; by default all.
         """
-        marked = y >= 0 if classes else ~np.isnan(y)
-        values = np.zeros((len(y), max(classes, 1)))
+        marked, ones = y >= 0 if classes else ~np.isnan(y), np.ones(len(y))
         if classes:
-            values[np.flatnonzero(marked), y[marked]] = 1
+            group, summands = y, [ones]
         else:
-            values[marked, 0] = y[marked]
+            group, summands = np.where(marked, 0, -1), [np.where(marked, y, 0.0), ones]
         if overall is None:
-            overall = values[marked].mean(axis=0)
-        values = np.hstack([values, marked[:, None]])
+            shares = np.bincount(y[marked], minlength=classes) if classes else y[marked].sum()
+            overall = np.atleast_1d(shares / marked.sum())
         found = []
         for name, way in self.ways.items():
-            one = way @ values
-            returned = self._returning[name][rows, None] * values[rows]
-            for collected in (one[rows], _of_rows(way, rows) @ one - returned):
-                count = collected[:, -1:]
-                found += [
-                    (collected[:, :-1] + _UNSURE * overall) / (count + _UNSURE),
-                    np.log1p(count),
-                ]
+            sent = [_Sent(way, group, values, max(classes, 1)) for values in summands]
+            some, back = _of_rows(way, rows), _of_rows(self._back[name], rows)
+            one = [each.sums[rows] for each in sent]
+            two = [each.to_neighbours(some, back, np.arange(len(y))[rows]) for each in sent]
+            for collected in (one, two):
+                count = collected[-1].sum(axis=1, keepdims=True)
+                found += [(collected[0] + _UNSURE * overall) / (count + _UNSURE), np.log1p(count)]
         return np.hstack(found).astype(np.float32)
+
+
+class _Sent:
+    """What each node sends to its neighbours: sums over its own neighbours, by group.
+
+    Args:
+        way: The adjacency matrix.
+        group: The group of each node, ``[nodes]``; negative for nodes that do not count.
+        values: What is summed, ``[nodes]``.
+        groups: The number of groups.
+    """
+
+    def __init__(
+        self,
+        way: sparse.csr_array,
+        group: NDArray[np.int64],
+        values: NDArray[np.float64],
+        groups: int,
+    ) -> None:
+        self._group, self._values, shape = group, values, (way.shape[0], groups)
+        self.sums, self._lighter = np.zeros(shape), np.zeros(shape)  # the latter without the heavy
+        self._sizes = np.zeros(shape) if (values < 0).any() else self.sums
+        for start, rows, columns, weights in _entries(way):
+            counts = group[columns] >= 0
+            block = slice(start, start + _BLOCK)
+            place = rows[counts], group[columns[counts]]
+            terms = weights[counts] * values[columns[counts]]
+            _add(terms, place, self.sums[block])
+            if self._sizes is not self.sums:
+                _add(np.abs(terms), place, self._sizes[block])
+            heavy = _is_heavy(terms, self._sizes[block][place])
+            _add(np.where(heavy, 0, terms), place, self._lighter[block])
+
+    def to_neighbours(
+        self, some: sparse.csr_array, back: sparse.csr_array, nodes: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """What arrives at some nodes: the sums, each without the receiver's own term.
+
+        Args:
+            some: The rows of the adjacency matrix of these nodes.
+            back: The weights of the opposite arcs, in the places of ``some``.
+            nodes: The nodes.
+        """
+        found, group = np.asarray(some @ self.sums), self._group[nodes]
+        for (start, rows, columns, weights), (*_, opposite) in zip(
+            _entries(some), _entries(back), strict=True
+        ):
+            known = start + np.flatnonzero(group[start : start + _BLOCK] >= 0)
+            counts = group[start + rows] >= 0
+            here = start + rows[counts]
+            place = columns[counts], group[here]
+            own, whole = opposite[counts] * self._values[nodes[here]], self.sums[place]
+            heavy = _is_heavy(own, self._sizes[place])
+            sent = weights[counts] * np.where(heavy, self._lighter[place], whole - own)
+            arrived = np.bincount(rows[counts], sent, _BLOCK)
+            found[known, group[known]] = arrived[known - start]
+        return found
+
+
+def _add(terms: NDArray[np.float64], place: tuple[Any, Any], table: NDArray[np.float64]) -> None:
+    """Add terms to the rows and columns of a table that they belong to."""
+    rows, columns = place
+    table += np.bincount(rows * table.shape[1] + columns, terms, table.size).reshape(table.shape)
+
+
+def _is_heavy(terms: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether a term is more than half of its sum."""
+    return 2 * np.abs(terms) > sizes
+
+
+def _entries(
+    matrix: sparse.csr_array,
+) -> Iterator[tuple[int, NDArray[Any], NDArray[Any], NDArray[np.float64]]]:
+    """Blocks of rows: the first one, and for each entry its row in the block, column and value."""
+    for start in range(0, matrix.shape[0], _BLOCK):
+        bounds = matrix.indptr[start : start + _BLOCK + 1].astype(np.int64)
+        inside = slice(bounds[0], bounds[-1])
+        rows = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        yield start, rows, matrix.indices[inside], matrix.data[inside].astype(np.float64)
+
+
+def _in_places_of(way: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:
+    """The entries of a matrix in the places of another one's, 0 where it has none."""
+    keys, others = (
+        np.repeat(np.arange(one.shape[0]), np.diff(one.indptr)) * one.shape[1] + one.indices
+        for one in (way, other)
+    )
+    found = np.zeros(len(keys), dtype=np.float32)
+    _, places, of_other = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
+    found[places] = other.data[of_other]
+    return sparse.csr_array((found, way.indices, way.indptr), shape=way.shape)
 
 
 def _of_rows(matrix: sparse.csr_array, rows: Rows) -> sparse.csr_array:

@@ -11,9 +11,10 @@ from typing import Any
 from memohop.errors import DataError
 from memohop.own.candidate import Search, Stop
 from memohop.own.candidates.family import Family
-from memohop.own.portfolio import OPENING, Job, Run, search
+from memohop.own.opening import OPENING, openings
+from memohop.own.portfolio import Job, Run, search
 from memohop.own.problem import Problem
-from memohop.own.workers import Order, Workers
+from memohop.own.workers import Answer, Order, Workers
 
 _LATE = 2.0  # seconds over its time after which a job is given up
 
@@ -36,23 +37,31 @@ def search_with(
 
 
 class ParallelRun(Run):
-    """A running search whose jobs are fitted by workers."""
+    """A running search whose jobs are fitted by workers.
+
+    With a number of trials, the results are taken in the order in which the jobs were given, each
+    when as many jobs as there are workers were given after it: what is next does not depend on how
+    long a job takes, and the same search is the same again.
+    """
 
     def __init__(self, workers: Workers, *args: Any) -> None:
         super().__init__(*args)
         self.workers, self.at_once = workers, workers.count
-        self.jobs: dict[Order, Job] = {}  # that are being fitted
+        self.jobs: dict[Order, Job] = {}  # that were given, the oldest first
+        self.answers: dict[Order, Answer] = {}  # that are not taken yet
 
     def open(self) -> None:
         """The first settings of every kind, on one split; the best on all if that costs little."""
-        openings = self.openings()
-        box = OPENING * self.time * min(1, self.workers.count / len(openings))
-        waiting = deque(Job([first], self.all_splits[:1], box) for first in openings)
+        start = openings(self)
+        box = OPENING * self.time * min(1, self.workers.count / max(len(start), 1))
+        waiting = deque(
+            Job([first], self.all_splits[:1], max(seconds, box)) for first, seconds in start
+        )
         while self.jobs or (waiting and self.left() > 0):
             while waiting and self.workers.idle:
                 self.give(waiting.popleft())
             for job in self.collect():
-                (one,), splits, _ = job
+                (one,), splits, *_ = job
                 if splits == self.all_splits[:1] and self.costs_little(one, box):
                     waiting.append(Job([one], self.lacking_splits(one), 2 * box))
         if self.workers.lost and not any(one.scores for one in self.candidates):
@@ -64,7 +73,8 @@ class ParallelRun(Run):
     def go_on(self) -> Stop:
         """Complete the leaders and vary them until the time or the trials are used up."""
         while self.jobs or self.left() > 0:
-            job = self.next_job() if self.workers.idle else None
+            has_room = self.workers.idle and len(self.jobs) < self.at_once
+            job = self.next_job() if has_room else None
             if isinstance(job, Job):
                 self.give(job)
             elif job is None or self.jobs:
@@ -84,16 +94,34 @@ class ParallelRun(Run):
 
     def collect(self) -> list[Job]:
         """The jobs that end within a moment, after their results are taken."""
-        answers = self.workers.take()
-        stuck = self.left() < 0 and not self.workers.working
-        answers += self.workers.give_up(None if stuck else _LATE)
-        ended = []
-        for order, fits, seconds in answers:
-            job = self.jobs.pop(order)
-            self.fitting.difference_update(job.group)
-            self.take(job, fits, seconds=seconds, cut=seconds > order.seconds)
-            ended.append(job)
+        try:
+            if not self.due():
+                answers = self.workers.take()
+                stuck = self.left() < 0 and not self.workers.working
+                answers += self.workers.give_up(None if stuck else _LATE)
+                self.answers |= {answer.order: answer for answer in answers}
+        except KeyboardInterrupt:
+            self.settle([*self.answers])
+            raise
+        ended = self.settle(self.due())
         names = dict.fromkeys(order.family for order in self.jobs)
         passed = (clock.monotonic() - self.started) / max(self.time, 1e-9)
         self.progress(min(1.0, passed), self.doing(", ".join(names)))
         return ended
+
+    def due(self) -> list[Order]:
+        """The orders whose answers are there and may be taken now."""
+        if self.trials is None:
+            return [*self.answers]
+        oldest = [*self.jobs][:1]
+        none_is_to_be_given_before = self.workers.idle or len(self.jobs) >= self.at_once
+        return oldest if none_is_to_be_given_before and {*oldest} <= self.answers.keys() else []
+
+    def settle(self, orders: Sequence[Order]) -> list[Job]:
+        """Take the answers to some orders; their jobs."""
+        jobs = [self.jobs.pop(order) for order in orders]
+        for order, job in zip(orders, jobs, strict=True):
+            _, fits, seconds = self.answers.pop(order)
+            self.fitting.difference_update(job.group)
+            self.take(job, fits, seconds=seconds, cut=seconds > order.seconds)
+        return jobs

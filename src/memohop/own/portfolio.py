@@ -16,23 +16,32 @@ import math
 import sys
 import time as clock
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from memohop.allocator import release_freed_ram
-from memohop.own.candidate import Candidate, Search, Stop, best_few, usual_scores
+from memohop.interrupts import interrupts_raised, interrupts_wait
+from memohop.own.candidate import (
+    Candidate,
+    Search,
+    Stop,
+    best_of_kinds,
+    forget_others,
+    usual_scores,
+)
 from memohop.own.candidates.family import Family, Fits, Look, Setting
+from memohop.own.opening import OPENING, openings, seconds_to_compare
 from memohop.own.paired import paired_interval
 from memohop.own.problem import Problem
+from memohop.own.threads import Threads
+from memohop.own.verdict import lacking_for_verdict
 from memohop.training import Enough
 
 Progress = Callable[[float, str], None]
 """Called with the share of the time that has passed, and the current step."""
 
-OPENING = 0.35
-"""The share of the time for the first settings of every kind."""
+_LATEST = 0.5  # share of the time after which no other kind is tried
 _LITTLE = 0.1  # share of the time left that a variation may take on all splits at once
 _MOST = 0.25  # share of the time left that one fit may take
 _LEADER = 0.5  # the same for a leader that lacks splits: it is worth more than variations
@@ -46,7 +55,7 @@ _MORE = 2  # times the seconds that were too few for a leader on one split, to f
 _QUICK = 1.0  # seconds: kinds with quicker fits are not tried more often
 _FALLING = 0.6  # factor by which each next kind is varied less often
 _IN_VAIN = 20  # settings without a better one after which a kind is varied half as often
-_PUNCTUAL = 0.96  # of the time: a running fit takes a moment to end
+_PUNCTUAL = 0.95  # of the time: a running fit takes a moment to end, as does the calibration
 _ENDING = 0.25  # share of the time for the kept models, at most
 _LONGER = 1.4  # time of a final fit, to more nodes, relative to one on a split
 
@@ -66,21 +75,22 @@ def search(
     Args:
         problem: The problem to fit them on.
         families: The kinds.
-        time: Seconds for the search and the final fit of the chosen models; None for no
-            limit.
+        time: Seconds for the search and the final fits of the chosen; None for no limit.
         trials: The most settings of each kind; None for no limit.
         seed: Decides the variations.
         progress: Called now and then.
-        make_run: Makes the running search; by default one that fits in this process.
+        make_run: Makes the running search; by default one in this process.
     """
     make_run = make_run or Run
     run = make_run(problem, families, time, trials, np.random.default_rng(seed), progress)
     stopped: Stop
     try:
-        run.open()
-        run.families = {name: one for name, one in run.families.items() if run.count(name)}
-        run.leave_out_splits()
-        stopped = run.go_on()
+        with interrupts_raised():
+            run.open()
+            run.families = {name: one for name, one in run.families.items() if run.count(name)}
+            run.comparing = min(seconds_to_compare(run), _ENDING * run.time)
+            run.leave_out_splits()
+            stopped = run.go_on()
     except KeyboardInterrupt:
         if not any(one.scores for one in run.candidates):
             raise
@@ -100,6 +110,7 @@ class Job(NamedTuple):
     group: list[Candidate]
     splits: list[int]
     seconds: float
+    is_for_verdict: bool = False  # and cut off if need be, rather than left out
 
 
 class Run:
@@ -126,36 +137,29 @@ class Run:
         self.fitting: set[Candidate] = set()  # by workers, at this moment
         self.usual: dict[int, float] = {}  # see usual_scores
         self.all_splits = list(range(problem.splits))
+        self.threads = Threads() if trials is None else None  # with trials, a search is repeatable
+        self.comparing = 0.0  # seconds for the comparisons after the search
 
     # The steps of the search
 
     def open(self) -> None:
         """The first settings of every kind, on one split; the best on all if that costs little."""
-        openings, end = self.openings(), self.started + OPENING * self.time
-        for number, first in enumerate(openings):
-            if self.left() <= 0 and self.candidates:
-                break
-            box = max(end - clock.monotonic(), 0) / (len(openings) - number)
+        start, end = openings(self), self.started + OPENING * self.time
+        for number, (first, seconds) in enumerate(start):
+            box = max(seconds, (end - clock.monotonic()) / (len(start) - number))
+            if self.is_late(first, box):
+                self.waiting[first.setting.family].append(first.setting)
+                continue
             self.fit(Job([first], self.all_splits[:1], box))
             if self.costs_little(first, box):
                 self.fit(Job([first], self.lacking_splits(first), 2 * box))
 
-    def openings(self) -> list[Candidate]:
-        """A candidate for each of the settings that a search starts with.
-
-        Those are left out that even the largest share of the time, or the RAM, is too small for.
-        """
-        openings = []
-        for name, family in self.families.items():
-            count = family.openers(self.problem)
-            count = count if self.trials is None else min(count, self.trials)
-            openings += self.waiting[name][:count]
-            del self.waiting[name][:count]
-        least = [self.families[one.family].least_seconds(self.problem, one) for one in openings]
-        most = max(min(least), min(_MOST * self.time, sys.float_info.max))  # RAM: infinite
-        return [
-            Candidate(one) for one, needed in zip(openings, least, strict=True) if needed <= most
-        ]
+    def is_late(self, first: Candidate, box: float) -> bool:
+        """Whether the opening has used up its time, so that only kinds not yet tried go on."""
+        if not self.candidates or (box > 0 and self.left() > 0):
+            return False
+        is_over = clock.monotonic() - self.started > _LATEST * self.time or self.left() <= 0
+        return is_over or self.count(first.setting.family) > 0
 
     def costs_little(self, one: Candidate, box: float) -> bool:
         """Whether it is the best of its kind, and has time for the splits after the first."""
@@ -184,8 +188,8 @@ class Run:
     def next_job(self) -> Job | Stop:
         """The next candidates to fit, or why there are none."""
         for job in self.lacking():
-            (one,), splits, _ = job
-            if one.seconds * len(splits) <= self.left():
+            needed = job.group[0].seconds * len(job.splits)
+            if needed <= self.left() or (job.is_for_verdict and self.left() > 0):
                 return job
         name = self.choose_family()
         if name is None:
@@ -198,6 +202,8 @@ class Run:
 
     def fit(self, job: Job) -> None:
         """Fit candidates with the same options, within a number of seconds."""
+        if self.threads is not None:
+            self.threads.adapt()
         family, begin = self.families[job.group[0].setting.family], clock.monotonic()
         end = begin + min(job.seconds, max(self.left(), 0))
         settings = [one.setting for one in job.group]
@@ -207,21 +213,23 @@ class Run:
         now = clock.monotonic()
         self.take(job, found, seconds=now - begin, cut=now > end)
 
+    @interrupts_wait()
     def take(self, job: Job, found: Fits, *, seconds: float, cut: bool) -> None:
         """Take the results of a job, its time, and whether that was too short."""
-        group, splits, _ = job
+        group, splits, *_ = job
         for one, fits in zip(group, found, strict=True):
-            one.tries += 1
+            one.tries += not job.is_for_verdict
             one.spent += seconds / len(group)
             one.seconds = seconds / (len(group) * len(splits))
-            one.unfinished = one.unfinished.union(splits) if cut else one.unfinished - {*splits}
+            failed = {*splits} if cut else {*splits} - fits.keys()
+            one.unfinished = one.unfinished - {*splits} | failed
             for split, fit in fits.items():
                 one.fits[split] = fit
                 one.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
             if one not in self.candidates:
                 self.candidates.append(one)
         self.usual = usual_scores(self.candidates, range(self.problem.splits))
-        self.forget_models()
+        self.forget()
 
     # The next step
 
@@ -237,23 +245,26 @@ class Run:
     def lacking(self) -> list[Job]:
         """Candidates that lack splits, or time on some, with a share of the time left.
 
-        These are the leaders, and the best of each of the better kinds, since the opening may have
-        been too short for it. A candidate that had too little time gets more, but not again and
-        again. A leader that had too little on the first split, where it gets far more now, gets
-        the others after that: the first tells whether they are worth it.
+        These are those that the verdict needs, the leaders, and the best of each of the better
+        kinds: the opening may have been too short for it. One that had too little time gets more,
+        but not again and again. A leader that had too little on the first split, where it gets far
+        more now, gets the others after that: the first tells whether they are worth it.
         """
-        ranked, first, jobs = self.ranked(), self.all_splits[:1], []
-        for one in ranked[:_LEADERS]:
+        ranked, first = self.ranked(), self.all_splits[:1]
+        jobs: list[Job] = []
+        of_leaders: list[Job] = []  # who get all of their splits before, if there is time
+        leaders = [one for one in ranked[:_LEADERS] if one.tries < _TRIES]
+        for one, splits in lacking_for_verdict(self.families, ranked, self.all_splits):
+            is_leader = one in leaders  # one split at a time, so that each has its share
+            seconds = (_LEADER if is_leader else _LITTLE) * self.left() / len(splits)
+            (of_leaders if is_leader else jobs).append(Job([one], splits[:1], seconds, True))
+        for one in leaders:
             splits, seconds = self.lacking_splits(one), _LEADER * self.left()
             if splits[:1] == first and _MORE * one.seconds <= seconds:
                 splits = first
-            if one.tries < _TRIES:
-                jobs.append(Job([one], splits, seconds))
-        jobs += [
-            Job([one], self.lacking_splits(one), _LITTLE * self.left())
-            for one in self.hopeful()
-            if one.tries < 2
-        ]
+            jobs.append(Job([one], splits, seconds))
+        little, hopeful = _LITTLE * self.left(), [one for one in self.hopeful() if one.tries < 2]
+        jobs += [Job([one], self.lacking_splits(one), little) for one in hopeful] + of_leaders
         return [job for job in jobs if job.splits and job.group[0] not in self.fitting]
 
     def hopeful(self) -> list[Candidate]:
@@ -262,10 +273,7 @@ class Run:
 
     def best_by_kind(self) -> dict[str, Candidate]:
         """The best candidate of each kind, the best kind first."""
-        found: dict[str, Candidate] = {}
-        for one in self.ranked():
-            found.setdefault(one.setting.family, one)
-        return found
+        return best_of_kinds(self.ranked())
 
     def lacking_splits(self, one: Candidate) -> list[int]:
         """The splits that a candidate lacks, or had too little time for."""
@@ -305,7 +313,7 @@ class Run:
     def next_settings(self, name: str, splits: int) -> list[Setting]:
         """The next of the first settings of a kind, or a group of variations of its best.
 
-        Those of the first settings are left out that would take more than a little of the time.
+        First settings that would take more than a little of the time are left out.
         """
         family, most_seconds = self.families[name], min(_LITTLE * self.left(), sys.float_info.max)
         while self.waiting[name]:
@@ -355,8 +363,8 @@ class Run:
         return [ranked[0], max(ranked, key=lambda one: len(self.splits_of(one)))] if ranked else []
 
     def splits_of(self, one: Candidate) -> list[int]:
-        """The splits that a candidate was fitted on, of those that are not left out."""
-        return [split for split in self.all_splits if split in one.scores]
+        """The splits that it has outputs for, of those that are not left out."""
+        return [split for split in self.all_splits if split in one.fits]
 
     # The clock
 
@@ -365,7 +373,8 @@ class Run:
         leading = self.ranked()[:_LEADERS]
         models = self.problem.masks.end_train.shape[1]
         reserve = _LONGER * models * sum(one.seconds for one in leading)
-        return self.time - (clock.monotonic() - self.started) - min(reserve, _ENDING * self.time)
+        passed = clock.monotonic() - self.started + self.comparing
+        return self.time - passed - min(reserve, _ENDING * self.time)
 
     def doing(self, names: str) -> str:
         """The kinds of model that are being fitted, and the best score so far."""
@@ -385,11 +394,9 @@ class Run:
 
         return look
 
-    def forget_models(self) -> None:
-        """Keep only the models of candidates that may be chosen: there may be hundreds more."""
-        ranked, deciding = self.ranked(), self.deciding()
-        kept = {*best_few(ranked), *deciding, *self.hopeful()}
+    def forget(self) -> None:
+        """Keep the results of candidates that may be chosen or compared alone."""
+        rankings, deciding = [self.ranked()], self.deciding()
         for splits in map(self.splits_of, deciding):
-            kept.update(best_few(sorted(ranked, key=lambda one: -one.mean(splits))))
-        for one in {*ranked} - kept:
-            one.fits = {split: replace(fit, part=None) for split, fit in one.fits.items()}
+            rankings.append(sorted(rankings[0], key=lambda one: -one.mean(splits)))
+        forget_others(rankings, {*deciding, *self.hopeful()})

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from memohop.data.arguments import whole_number
 from memohop.data.check import MASKS, as_columns, check_masks
-from memohop.data.folds import Masks, OwnSplit, deal
+from memohop.data.folds import Masks, OwnSplit, make_masks
 from memohop.data.tables.column_kinds import first_few
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError
@@ -21,7 +21,7 @@ from memohop.own.inputs import Given
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Problem
 from memohop.pyg import Data
-from memohop.training.metrics import of_any_classes
+from memohop.training.metrics import of_any_targets
 from memohop.training.objective import Objective
 
 
@@ -68,22 +68,40 @@ def pose(
         splits: How many splits.
         seed: Decides which nodes are in which part.
     """
-    ranking = objective.metric.is_ranking
-    masks = deal(
-        target, splits=splits, seed=seed, own=own, groups=given.groups, both_classes=ranking
+    metric = objective.metric
+    masks = make_masks(
+        target,
+        splits=splits,
+        seed=seed,
+        own=own,
+        groups=given.groups,
+        both_classes=metric.is_ranking,
     )
-    if objective.metric.is_ranking:  # it needs both classes wherever a score is computed
+    if metric.needs_different:  # targets wherever a score is computed
         parts = {"training": masks.train, "validation": masks.val, "test": masks.test[:, None]}
+        what = "different numbers" if metric.is_regression else "both classes"
         for part, mask in parts.items():
-            if min(len(np.unique(target[column])) for column in mask.T) < 2:
+            if not all(column.any() and np.ptp(target[column]) > 0 for column in mask.T):
                 raise UsageError(
-                    f"metric={objective.metric.id!r} needs {part} nodes of both classes, and a "
-                    f"split has those of one; give it others, or use {of_any_classes()}"
+                    f"metric={metric.id!r} needs {part} nodes of {what}, and a split has those of "
+                    f"one; label more nodes, or use {of_any_targets(metric)}"
                 )
+    if classes and not np.isin(target[masks.test], target[masks.train.any(axis=1)]).any():
+        raise UsageError(
+            "no class of a test node has a training node, so there is nothing to test: is a class "
+            "all in one group, or in one part of the split? Give groups, or parts, that share "
+            "classes"
+        )
     _warn_of_small_classes(target, classes, masks)
     arcs = given.arcs(x.shape[0]).numpy()
     return Problem(
-        x=x, arcs=arcs, y=target, objective=objective, masks=masks, weights=given.weights
+        x=x,
+        arcs=arcs,
+        y=target,
+        objective=objective,
+        masks=masks,
+        groups=given.groups,
+        weights=given.weights,
     )
 
 

@@ -24,6 +24,7 @@ Outputs = NDArray[np.float32]
 """Probabilities ``[rows, classes]``, or the predicted numbers ``[rows, 1]``."""
 
 _FEW = 50  # validation nodes of the rarer class
+_AT_ONCE = 5_000_000  # nodes, all parts together, that are scored at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,8 @@ class Inputs:
         directed: Whether directions count; by default, if some arc lacks its opposite.
         overall: The class shares, or the mean, to assume for nodes without labelled neighbours; by
             default those of ``y``.
-        weights: Of the arcs, ``[arcs]``; by default all count alike.
+        weights: Of the arcs, ``[arcs]``, in units of the mean weight of the graph of ``fit``; by
+            default all count alike, with weight 1.
         hidden: Nodes of the graph of ``fit`` to treat as if they had come later: the rows that
             models have for them are not used; by default none.
     """
@@ -59,6 +61,26 @@ class Inputs:
         """The number of nodes in the graph."""
         return len(self.y)
 
+    def is_same_graph(self, other: Inputs) -> bool:
+        """Whether columns, arcs and their weights are the same, arcs in whatever order."""
+        if self.x.shape != other.x.shape or self.arcs.shape != other.arcs.shape:
+            return False
+        weights, others = self.weights, other.weights
+        if (weights is None) != (others is None) or not _same(self.x, other.x):
+            return False
+        in_order = np.array_equal(self.arcs, other.arcs) and (
+            weights is None or others is None or np.array_equal(weights, others)
+        )
+        return in_order or all(map(np.array_equal, self._rows_of_arcs(), other._rows_of_arcs()))
+
+    def _rows_of_arcs(self) -> tuple[NDArray[Any], ...]:
+        """The arrays of the matrix of all arcs, which are the same in whatever order they came."""
+        weights = np.ones(self.arcs.shape[1]) if self.weights is None else self.weights
+        shape = (self.nodes, self.nodes)
+        matrix = sparse.csr_array((weights.astype(np.float64), tuple(self.arcs)), shape=shape)
+        matrix.sum_duplicates()
+        return matrix.indptr, matrix.indices, matrix.data
+
     def overall_shares(self, classes: int) -> NDArray[np.float64]:
         """The share of each class among the labels, or the mean of the numbers."""
         if classes:
@@ -72,7 +94,10 @@ class Inputs:
         y: NDArray[Any],
         weights: NDArray[np.float32] | None,
     ) -> Inputs:
-        """The graph with more nodes; ``arcs`` number its own nodes first, and its arcs stay."""
+        """The graph with more nodes; ``arcs`` number its own nodes first, and its arcs stay.
+
+        New arcs without weights have that of an average arc, 1.
+        """
         both = np.hstack([self.arcs, arcs])
         joined, first = np.unique(both, axis=1, return_index=True)
         if self.weights is not None:
@@ -101,10 +126,13 @@ class Problem(Inputs):
     Attributes:
         objective: Loss, score and kind of target.
         masks: The nodes of each part.
+        groups: The group of each node, ``[nodes]``: no part divides one, and each counts once in
+            intervals; None if nodes have nothing to do with each other.
     """
 
     objective: Objective
     masks: Masks
+    groups: NDArray[Any] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of_fit", self.nodes)  # it is the graph of fit
@@ -186,12 +214,19 @@ class Problem(Inputs):
 
     def score(self, outputs: NDArray[Any], rows: NDArray[Any]) -> float:
         """The score of outputs ``[rows, outputs]`` for some nodes: their numbers, or a mask."""
-        found = self.objective.metric.score(
-            torch.from_numpy(np.ascontiguousarray(outputs, dtype=np.float32))[None],
-            torch.from_numpy(self.y[rows]),
-            torch.ones(1, 1, len(outputs)),
-        )
-        return float(found[0, 0])
+        return float(self.scores(outputs, rows, np.ones((1, len(outputs)), dtype=bool))[0])
+
+    def scores(
+        self, outputs: NDArray[Any], rows: NDArray[Any], parts: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """The scores for parts of these nodes, ``[parts, rows]``: quicker than one by one."""
+        said = torch.from_numpy(np.ascontiguousarray(outputs, dtype=np.float32))[None]
+        y = torch.from_numpy(self.y[rows])
+        found = [
+            self.objective.metric.score(said, y, torch.from_numpy(some)[None].float())[0].numpy()
+            for some in np.array_split(parts, -(-parts.size // _AT_ONCE))
+        ]
+        return np.concatenate(found).astype(np.float64)
 
     def for_the_end(self) -> Problem:
         """The problem of the kept models, which learn from every label."""
@@ -218,7 +253,7 @@ class Problem(Inputs):
 
     def with_rows_hidden(self, split: int) -> Inputs:
         """The graph of a split, with its test nodes as if they had come later."""
-        return Inputs(
+        graph = Inputs(
             self.x,
             self.arcs,
             self.known(split),
@@ -227,11 +262,12 @@ class Problem(Inputs):
             weights=self.weights,
             hidden=self.masks.test,
         )
+        return self._sharing(graph, "neighbourhood")
 
     def as_another_graph(self, split: int) -> Inputs:
         """The graph as if it were another one than that of ``fit``, and no label were known."""
         known = self.with_rows_hidden(split)
-        return Inputs(
+        graph = Inputs(
             self.x,
             self.arcs,
             self._shown(False),
@@ -239,9 +275,17 @@ class Problem(Inputs):
             overall=known.overall_shares(self.classes),
             weights=self.weights,
         )
+        return self._sharing(graph, "neighbourhood")
 
     def _shown(self, nodes: Any) -> NDArray[Any]:
         return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)
+
+
+def _same(x: Matrix, other: Matrix) -> bool:
+    """Whether two matrices of one shape, dense or sparse, have the same entries."""
+    if sparse.issparse(x) or sparse.issparse(other):
+        return bool((sparse.csr_array(x) != sparse.csr_array(other)).nnz == 0)
+    return np.array_equal(x, other)
 
 
 def check_width(view: View, found: int, sizes: Sizes) -> None:

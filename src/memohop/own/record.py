@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import precision_recall_curve
 
 from memohop.intervals import Interval
+from memohop.own.calibration import UNCHANGED, Reliability, reliability
 from memohop.own.candidate import Search, Stop
 from memohop.own.candidates.family import Family
+from memohop.own.conformal import reach
 from memohop.own.finish import Chosen
 from memohop.own.later import LaterNodes, measure_later
-from memohop.own.paired import paired_interval
+from memohop.own.paired import paired_interval, score_interval, too_high
 from memohop.own.problem import Outputs, Problem
-from memohop.own.verdict import Answer, answers, of_test
+from memohop.own.ranking import RarePositives, rare_positives
+from memohop.own.verdict import Answer, against_constant, answers, of_test, over_constant
 from memohop.training.metrics import METRICS
-
-_BINS = 10  # of probabilities, in the reliability plot
-_WITHIN = 0.9  # share of numbers in their interval
-_TOPS = (0.01, 0.05, 0.1)
-_TINY = 1e-12
-_RARE = 0.1  # share of the positive class below which the top of the ranking matters
 
 
 @dataclass(frozen=True)
@@ -63,39 +59,6 @@ class KeptPart:
 
 
 @dataclass(frozen=True)
-class Reliability:
-    """Validation nodes with a similar probability of their most probable class.
-
-    Attributes:
-        said: The mean of that probability.
-        right: The share of them that have that class.
-        nodes: Their number.
-    """
-
-    said: float
-    right: float
-    nodes: int
-
-
-@dataclass(frozen=True)
-class RarePositives:
-    """The value of the top of the ranking, for two classes of which the second is rare.
-
-    Attributes:
-        share: The share of positive nodes among the validation nodes.
-        threshold: The probability from which a node is best called positive, by the F1 score on
-            the validation nodes.
-        tops: Shares of the test nodes, ``0.01`` for the top 1 %.
-        precision: The share of positive nodes in each of them.
-    """
-
-    share: float
-    threshold: float
-    tops: tuple[float, ...]
-    precision: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class FitRecord:
     """How a model was made, and how good it is on nodes that were not used in making it.
 
@@ -122,9 +85,16 @@ class FitRecord:
         notes: How tables were read, in plain words.
         left_out: The kinds of model that there was no time or RAM for.
         residual: If numbers are predicted, the distance from their prediction within which nine of
-            ten new ones are expected to be, by the validation nodes.
+            ten new ones are expected to be, by the validation nodes; infinite if they are too few.
         has_columns: Whether the columns carry information.
         later: The cost in accuracy for nodes that come later; None if it was not measured.
+        positive: The number of the positive one of two classes.
+        over_constant: How far the kept model is ahead, on the test nodes, of saying the most
+            frequent class, or the mean, of every node.
+        reclassified: Test nodes to which calibration gave another class.
+        interval: Of the test score, for other nodes; None in older models.
+        test_groups: How many groups the test nodes are in; None if nodes have no groups.
+        test_positives: How many test nodes are positive, if average precision counts.
     """
 
     nodes: int
@@ -154,11 +124,26 @@ class FitRecord:
     later: LaterNodes | None = None
     left_out: tuple[str, ...] = ()
     shifts: tuple[float, ...] = ()
+    positive: int = 1
+    over_constant: Interval | None = None
+    reclassified: int = 0
+    interval: Interval | None = None
+    test_groups: int | None = None
+    test_positives: int | None = None
 
     def verdict(self) -> str:
         """The kept model, the gain from the graph and the gain from memory, in a few sentences."""
         answers = self.answers if self.arcs else ()
-        return " ".join((self._what_was_kept(), *map(self._answer, answers), *self._open()))
+        constant = against_constant(self.over_constant, METRICS[self.metric], self.class_sizes)
+        kept = (self._what_was_kept(), *constant)
+        return " ".join((*kept, *map(self._answer, answers), *self._open()))
+
+    def test_text(self) -> str:
+        """The test score, with its interval."""
+        metric = METRICS[self.metric]
+        if self.interval is None:
+            return metric.text(self.test)
+        return f"{metric.text(self.test)} ({metric.ends_text(self.interval, signed=False)})"
 
     def later_text(self) -> str:
         """The cost in accuracy for nodes that come later; nothing if it was not measured."""
@@ -189,9 +174,17 @@ class FitRecord:
 
     def _what_was_kept(self) -> str:
         metric = METRICS[self.metric]
-        reached = f"{metric.words} {metric.text(self.test)} on {self.test_nodes} test nodes"
-        if self.residual is not None:
+        reached = f"{metric.words} {self.test_text()} on {self.test_nodes} test nodes"
+        if self.test_groups is not None:
+            reached += f" in {self.test_groups} groups"
+        if self.test_positives is not None and (points := too_high(self.test_positives)):
+            few = f"{self.test_positives} of them positive: with so few it is too high on average"
+            reached += f", {few}, by up to {points} points"
+        if self.residual is not None and math.isfinite(self.residual):
             reached += f"; nine of ten numbers are within {self.residual:.4g} of their prediction"
+        elif self.residual is not None:
+            few = "validation nodes" if self.test_groups is None else "groups of validation nodes"
+            reached += f"; there are too few {few} to tell how close nine of ten numbers are"
         if len(self.kept) == 1:
             return f"Kept: {self.kept[0].family}, {reached}."
         weights: dict[str, list[float]] = {}
@@ -211,7 +204,8 @@ class FitRecord:
         mean, low, high = map(METRICS[self.metric].signed_text, (gain.mean, gain.low, gain.high))
         reach = f"{mean} ({low} to {high}) over {against}"
         if gain.says_nothing:
-            return f"Whether {subject.lower()} helps is not known: there are too few test nodes."
+            few = "test nodes" if self.test_groups is None else "groups of test nodes"
+            return f"Whether {subject.lower()} helps is not known: there are too few {few}."
         if gain.above_zero:
             helps = "helps"
         elif gain.below_zero:
@@ -229,8 +223,31 @@ class FitRecord:
         return (
             f"{metric.words} in {metric.unit}; validation: {several}{self.train} training and "
             f"{self.val_nodes} validation nodes; test: {self.test_nodes} nodes {origin}; intervals "
-            "of 95 % by the test nodes"
+            f"of 95 % by the {'' if self.test_groups is None else 'groups of the '}test nodes"
+            f"{self._rows_and_kept()}"
         )
+
+    def _rows_and_kept(self) -> str:
+        """Why the row of a kind may have another score than what was kept of it, or a better."""
+        texts = [""]
+        if any(one.behind is not None and one.behind.mean < 0 for one in self.families):
+            texts.append(
+                "a kind with a negative value in the column behind did better than kept on the "
+                "test nodes, which had no say in the choice"
+            )
+        kept = [(part.family, part.options, part.numbers) for part in self.kept]
+        rows = [(one.family, one.options, one.numbers) for one in self.families]
+        if len({family for family, *_ in kept}) == 1 and (len(kept) > 1 or kept[0] not in rows):
+            texts.append(
+                f"the row of {kept[0][0]} is its best setting by validation score, and kept has "
+                "others, chosen together"
+            )
+        if self.reclassified:
+            texts.append(
+                "kept is calibrated, and the kinds are not, which changes the class of "
+                f"{self.reclassified} test node{'s' * (self.reclassified > 1)}"
+            )
+        return "; ".join(texts)
 
     def rows(self) -> list[dict[str, Any]]:
         """Flat objects for JSON: the kept model, and each kind of model."""
@@ -239,6 +256,7 @@ class FitRecord:
             "model": "kept",
             "val": metric.in_unit(self.val),
             "test": metric.in_unit(self.test),
+            **self._test_ends(),
             "parts": [asdict(part) for part in self.kept],
         }
         rows = [kept]
@@ -261,6 +279,14 @@ class FitRecord:
         shared = {"metric": self.metric, "unit": metric.unit, "splits": self.splits}
         return [shared | row for row in rows]
 
+    def _test_ends(self) -> dict[str, float | None]:
+        """The ends of the interval of the test score, for JSON."""
+        if self.interval is None:
+            return {}
+        ends = map(METRICS[self.metric].in_unit, (self.interval.low, self.interval.high))
+        low, high = reversed([*ends]) if METRICS[self.metric].is_error else ends
+        return {"test_low": low, "test_high": high}
+
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary, from which ``msgspec.convert`` makes the same record."""
         return asdict(self)
@@ -275,11 +301,17 @@ def make_record(
     classes: Sequence[str],
     seconds: float,
     notes: tuple[str, ...],
+    named: bool = False,
+    look: Callable[[], None] = lambda: None,
 ) -> FitRecord:
-    """Score the test nodes, once, and record the results of a search."""
+    """Score the test nodes, once, and record the results; less if ``look`` raises ``Enough``.
+
+    ``named`` says that the user named the positive class.
+    """
     masks, metric = problem.masks, problem.objective.metric
     test = np.flatnonzero(masks.test)
-    said = chosen.of_test(found.splits)
+    said, validated = chosen.of_test(found.splits), chosen.of_validation(problem, found.splits)
+    uncalibrated = replace(chosen, calibration=UNCHANGED).of_test(found.splits)
     labelled = masks.train[:, 0] | masks.val[:, 0] | masks.test
     sizes = np.bincount(problem.y[labelled], minlength=len(classes)).tolist() if classes else []
     return FitRecord(
@@ -295,11 +327,19 @@ def make_record(
         ),
         val=chosen.val(problem, found.splits),
         test=problem.score(said, test),
+        interval=score_interval(problem, masks.test, said),
+        test_groups=None if problem.groups is None else len(np.unique(problem.groups[test])),
+        test_positives=int((problem.y[test] == metric.positive).sum())
+        if metric.id == "average_precision"
+        else None,
         answers=tuple(answers(problem, families, found)),
-        reliability=tuple(_reliability(problem, chosen, found.splits)),
+        reliability=() if not classes else tuple(reliability(*validated)),
         temperature=chosen.calibration.temperature,
         shifts=chosen.calibration.shifts,
-        rare=_rare(problem, chosen, found.splits, said),
+        rare=rare_positives(problem, *validated, said, named=named),
+        positive=metric.positive,
+        over_constant=over_constant(problem, said, sizes),
+        reclassified=int((said.argmax(axis=1) != uncalibrated.argmax(axis=1)).sum()),
         splits=len(found.splits),
         train=int(masks.train[:, 0].sum()),
         val_nodes=int(masks.val[:, 0].sum()),
@@ -309,9 +349,9 @@ def make_record(
         stopped=found.stopped,
         seconds=seconds,
         notes=notes,
-        residual=None if classes else _residual(*chosen.of_validation(problem, found.splits)),
+        residual=None if classes else _residual(problem, found.splits, *validated),
         has_columns=problem.has_columns,
-        later=measure_later(problem, chosen, found.splits),
+        later=measure_later(problem, chosen, found.splits, look),
         left_out=found.left_out,
     )
 
@@ -324,7 +364,10 @@ def _family_scores(
         own = [one for one in found.candidates if one.setting.family == name and one.scores]
         if not own:
             continue
-        best = max(own, key=lambda one: (one.mean(found.splits), one.mean(found.splits[:1])))
+        has_outputs = [one for one in own if one.fits] or own
+        best = max(
+            has_outputs, key=lambda one: (one.mean(found.splits), one.mean(found.splits[:1]))
+        )
         complete = best in found.complete()
         said = of_test(best)
         scores.append(
@@ -344,53 +387,8 @@ def _family_scores(
     return sorted(scores, key=lambda one: -one.val)
 
 
-def _reliability(problem: Problem, chosen: Chosen, splits: Sequence[int]) -> list[Reliability]:
-    if not problem.classes:
-        return []
-    said, y = chosen.of_validation(problem, splits)
-    sure, right = said.max(axis=1), said.argmax(axis=1) == y
-    bins = np.minimum((sure * _BINS).astype(int), _BINS - 1)
-    return [
-        Reliability(float(sure[inside].mean()), float(right[inside].mean()), int(inside.sum()))
-        for inside in (bins == number for number in range(_BINS))
-        if inside.any()
-    ]
-
-
-def _rare(
-    problem: Problem, chosen: Chosen, splits: Sequence[int], tested: Outputs
-) -> RarePositives | None:
-    if problem.classes != 2:
-        return None
-    said, y = chosen.of_validation(problem, splits)
-    share = float((y == 1).mean())
-    if share >= _RARE:
-        return None
-    truth = problem.y[problem.masks.test] == 1
-    ranked = truth[np.argsort(-tested[:, 1], kind="stable")]
-    counts = [max(1, round(top * len(ranked))) for top in _TOPS]
-    return RarePositives(
-        share=share,
-        threshold=_threshold(said[:, 1], y == 1),
-        tops=_TOPS,
-        precision=tuple(float(ranked[:count].mean()) for count in counts),
-    )
-
-
-def _threshold(probability: NDArray[Any], positive: NDArray[np.bool_]) -> float:
-    """The probability above which calling a node positive gives the best F1 score."""
-    precision, recall, thresholds = precision_recall_curve(positive, probability)
-    f1 = 2 * precision * recall / np.maximum(precision + recall, _TINY)
-    return float(thresholds[int(np.argmax(f1[:-1]))])
-
-
-def _residual(said: Outputs, y: NDArray[Any]) -> float:
-    r"""The distance of split-conformal intervals.
-
-    It is the distance of rank :math:`\lceil (n + 1) p \rceil` among the :math:`n` distances between
-    prediction and truth of validation nodes: a new node is within it with probability :math:`p` or
-    more.
-    """
-    distances = np.sort(np.abs(said[:, 0] - y))
-    rank = min(math.ceil((len(distances) + 1) * _WITHIN), len(distances))
-    return float(distances[rank - 1])
+def _residual(problem: Problem, splits: Sequence[int], said: Outputs, y: NDArray[Any]) -> float:
+    groups = None
+    if problem.groups is not None:
+        groups = np.concatenate([problem.groups[problem.masks.val[:, one]] for one in splits])
+    return reach(np.abs(said[:, 0] - y), groups)

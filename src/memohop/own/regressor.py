@@ -40,9 +40,10 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         append: bool = False,
+        as_another_graph: bool = False,
     ) -> NDArray[np.float32]:
         """The number of each node; arguments as for :meth:`outputs`."""
-        return self.outputs(X, edges, append=append)[:, 0]
+        return self.outputs(X, edges, append=append, as_another_graph=as_another_graph)[:, 0]
 
     def predict_interval(
         self,
@@ -50,13 +51,15 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         edges: Any = None,
         *,
         append: bool = False,
+        as_another_graph: bool = False,
     ) -> NDArray[np.float32]:
         """The lower and the upper end of a 90 % interval, ``[nodes, 2]``.
 
         It is equally wide for every node (split-conformal, see ``report_.residual``), and meant for
-        nodes that are like those of ``fit`` and have no target.
+        nodes that are like those of ``fit`` and have no target. The ends are infinite if too few
+        nodes, or groups of them, validated the model.
         """
-        found = self.predict(X, edges, append=append)
+        found = self.predict(X, edges, append=append, as_another_graph=as_another_graph)
         reach = self.report_.residual or 0.0
         return np.stack([found - reach, found + reach], axis=1)
 

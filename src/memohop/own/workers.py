@@ -19,7 +19,7 @@ from memohop.data.arguments import whole_number
 from memohop.errors import DataError
 from memohop.jobs.train import fits_each, whole_bytes
 from memohop.out_of_memory import in_units
-from memohop.own.candidates.family import Family, Fits, Fitted, Look, Setting, no_fits
+from memohop.own.candidates.family import Family, Fits, Fitted, Look, Setting, by_split, no_fits
 from memohop.own.candidates.linear import Linear
 from memohop.own.candidates.network import Network
 from memohop.own.candidates.networks import NetworkFamily
@@ -310,7 +310,7 @@ class _Elsewhere:
                 look(answered / len(splits))
         except Enough:
             self.workers.give_up()
-        return found
+        return by_split(found)
 
 
 @contextmanager

@@ -53,7 +53,7 @@ class Block:
         at: the places of these among the labelled nodes of all blocks.
         y: the targets of the labelled nodes of all blocks.
         masks: ``[splits, 3, labelled]``.
-        metric: the name of the score.
+        metric, positive: the name of the score, and the positive class of a ranking.
         digest: of the data from which it was cut.
     """
 
@@ -67,6 +67,7 @@ class Block:
     y: Tensor
     masks: Tensor
     metric: str
+    positive: int
     digest: str
 
     @property
@@ -109,7 +110,7 @@ class Cut:
         wanted[y.argmax()] = True  # the number of classes is counted from the highest one
         self.labelled = wanted.nonzero().flatten()
         self.masks, self.y = masks[..., self.labelled], y[self.labelled]
-        self.metric = objective.metric.id
+        self.metric, self.positive = objective.metric.id, objective.metric.positive
 
     def __len__(self) -> int:
         return len(self.partition)
@@ -129,6 +130,7 @@ class Cut:
             y=self.y,
             masks=self.masks,
             metric=self.metric,
+            positive=self.positive,
             digest=self.digest,
         )
 

@@ -231,7 +231,7 @@ def _task(block: Block, group: Group, device: torch.device) -> tuple[Task, Block
         (x, graph),
         block.y.to(device),
         block.masks.to(device, torch.get_default_dtype()),
-        kind(METRICS[block.metric]),
+        kind(METRICS[block.metric].of_class(block.positive)),
         LabelledNodes(group, labelled, at, len(block.nodes), len(block.y)),
     )
     return task, BlockPart(group, nodes, arcs, stored)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from memohop.intervals import Interval
 from memohop.report.terminal import plain_table
-from memohop.training.metrics import METRICS, Metric
+from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from memohop.own.record import FitRecord
@@ -21,7 +20,9 @@ def fit_table(record: FitRecord) -> Table:
     metric = METRICS[record.metric]
     numbers = ("validation", "test", "behind", "95 % interval", "tried", "seconds")
     table = plain_table("model", numbers=numbers)
-    table.add_row("kept", metric.text(record.val), metric.text(record.test), style="bold")
+    ends = "" if record.interval is None else metric.ends_text(record.interval, signed=False)
+    kept = ("kept", metric.text(record.val), metric.text(record.test), "", ends)
+    table.add_row(*kept, style="bold")
     for one in record.families:
         gap = one.behind
         table.add_row(
@@ -29,33 +30,28 @@ def fit_table(record: FitRecord) -> Table:
             metric.text(one.val),
             "no time" if one.test is None else metric.text(one.test),
             "" if gap is None else metric.signed_text(gap.mean),
-            "" if gap is None else _ends(gap, metric),
+            "" if gap is None else metric.ends_text(gap),
             f"{one.tried}",
             f"{one.seconds:.1f}",
         )
     return table
 
 
-def _ends(gap: Interval, metric: Metric) -> str:
-    if gap.says_nothing:
-        return "too few nodes"
-    return f"{metric.signed_text(gap.low)} to {metric.signed_text(gap.high)}"
-
-
 def rare_text(record: FitRecord) -> str:
-    """What the top of the ranking is worth, where one of two classes is rare; else nothing."""
+    """What the top of the ranking is worth, where one of two classes is to be found; or nothing."""
     rare = record.rare
     if rare is None:
         return ""
-    positive = list(record.class_sizes)[1]
+    positive = list(record.class_sizes)[record.positive]
     tops = ", ".join(
         f"{precision:.0%} of the top {top:.0%}"
         for top, precision in zip(rare.tops, rare.precision, strict=True)
     )
+    share = f"{100 * rare.share:.2g}% of the labelled nodes"
     return (
-        f"{positive} is rare ({rare.share:.1%} of the labelled nodes). Of the test nodes by their "
-        f"probability, {tops} are {positive}; by the F1 score, call a node so from a probability "
-        f"of {rare.threshold:.3f} on."
+        f"To find {positive}, {share}: of the test nodes by their probability, {tops} are "
+        f"{positive}; by the F1 score, call a node so from a probability of {rare.threshold:.3f} "
+        "on."
     )
 
 

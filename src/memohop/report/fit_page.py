@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from memohop.explain.fit import ColumnShare
     from memohop.explain.fit_node import NodeReasons, Reason
     from memohop.intervals import Interval
-    from memohop.own.record import FitRecord, Reliability
+    from memohop.own.calibration import Reliability
+    from memohop.own.record import FitRecord
 
 _COLUMNS = 20
 _REASONS = 12
@@ -103,7 +104,7 @@ def _setting(part: Any) -> str:
 def _scores(report: FitRecord) -> list[dict[str, Any]]:
     """A row for each kind of model, with its distance from what was kept on a common scale."""
     metric, gaps = METRICS[report.metric], [one.behind for one in report.families]
-    widest = max((max(abs(gap.low), abs(gap.high)) for gap in gaps if gap), default=1) or 1
+    widest = _widest(gap for gap in gaps if gap is not None)
     kept = {part.family for part in report.kept}
     return [
         {
@@ -123,7 +124,7 @@ def _scores(report: FitRecord) -> list[dict[str, Any]]:
 def _answers(report: FitRecord) -> list[dict[str, Any]]:
     questions = {"graph": "What does the graph add?", "memory": "What does memory add?"}
     against = {"graph": "over the columns alone", "memory": "over the best without it"}
-    widest = max((max(abs(a.gain.low), abs(a.gain.high)) for a in report.answers), default=1) or 1
+    widest = _widest(answer.gain for answer in report.answers)
     return [
         {
             "question": questions[one.question],
@@ -147,11 +148,22 @@ def _gap(report: FitRecord, gap: Interval) -> dict[str, str]:
     text = METRICS[report.metric].gap_text
     signed = [("+" if value > 0 else "") + text(value) for value in (gap.mean, gap.low, gap.high)]
     mean, low, high = (one.replace("-", "\N{MINUS SIGN}") for one in signed)
-    return {"mean": mean, "interval": f"{low} to {high}"}
+    return {"mean": mean, "interval": "too few to tell" if gap.says_nothing else f"{low} to {high}"}
 
 
-def _range(gap: Interval, widest: float) -> dict[str, str]:
-    """Where an interval begins and ends and its middle, from 0 to 1, with 0 in the middle."""
+def _widest(gaps: Iterable[Interval]) -> float:
+    """The end that is farthest from 0, of intervals that say something."""
+    ends = [abs(end) for gap in gaps if not gap.says_nothing for end in (gap.low, gap.high)]
+    return max(ends, default=1) or 1
+
+
+def _range(gap: Interval, widest: float) -> dict[str, str] | None:
+    """Where an interval begins and ends and its middle, from 0 to 1, with 0 in the middle.
+
+    None for one that says nothing.
+    """
+    if gap.says_nothing:
+        return None
     ends = {"low": gap.low, "high": gap.high, "mean": gap.mean}
     return {name: f"{min(1, max(0, 0.5 + value / widest / 2)):.4f}" for name, value in ends.items()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -36,6 +36,8 @@ def output_console() -> Console:
 def progress_bar(text: str) -> Iterator[Callable[..., None]]:
     """A bar with the time left, on standard error; no bar if that is not a terminal.
 
+    What others print meanwhile goes there too, such as Ray's notices of a lost worker: standard
+    output is for results.
     Call it as ``update(done, total)``, or as ``update(done, total, text)`` to change the text.
     """
     console = Console(stderr=True)
@@ -54,7 +56,7 @@ def progress_bar(text: str) -> Iterator[Callable[..., None]]:
         end = start + (time.monotonic() - start) * total / done if done else None
         bar.update(task, completed=done, total=total, end=end, description=text and printable(text))
 
-    with bar:
+    with redirect_stdout(sys.stderr), bar:
         task = bar.add_task(printable(text), total=None, end=None)
         yield update
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from memohop.intervals import Interval
 
 _FACTOR, _DIGITS = 100, 4  # for percent; single precision has no more digits
 
@@ -31,13 +34,14 @@ class Metric:
         score: from outputs ``[B, N, C]``, targets ``[N]`` and masks ``[B, parts, N]``, which are 1
             for the nodes of a part and 0 elsewhere, to scores ``[B, parts]``; NaN if undefined.
         weighted: the same score of one prediction, from true labels, predictions and weights of
-            the nodes: names of classes, or for a ranking, whether each node is of the second class
-            and the predicted probability of that; numbers for a regression.
-        is_ranking: whether it scores how well the second of two classes ranks above the first,
-            and so needs nodes of both.
+            the nodes: names of classes, or for a ranking, whether each node is of the positive
+            class and the predicted probability of that; numbers for a regression.
+        is_ranking: whether it scores how well the positive one of two classes ranks above the
+            other, and so needs nodes of both.
         is_mean: whether it is an unweighted mean over nodes.
         is_regression: whether it is for numbers to predict, and not for classes.
         is_error: whether it is an error in the unit of the targets.
+        positive: the number of the positive class, 0 or 1.
     """
 
     id: str
@@ -48,6 +52,18 @@ class Metric:
     is_mean: bool = False
     is_regression: bool = False
     is_error: bool = False
+    positive: int = 1
+
+    def of_class(self, positive: int) -> Metric:
+        """The same metric with this class as the positive one; only rankings depend on it."""
+        swapped = self.is_ranking and positive != self.positive
+        score = partial(_with_classes_swapped, self.score) if swapped else self.score
+        return replace(self, score=score, positive=positive)
+
+    @property
+    def needs_different(self) -> bool:
+        """Whether it is undefined for nodes that all have the same target."""
+        return self.is_ranking or (self.is_regression and not self.is_error)
 
     @property
     def unit(self) -> str:
@@ -64,13 +80,13 @@ class Metric:
 
     def gap_in_unit(self, gap: float) -> float | None:
         """A difference or a standard deviation of scores for JSON; better stays positive."""
-        if math.isnan(gap):
+        if not math.isfinite(gap):
             return None
         return float(f"{gap:.6g}") if self.is_error else round(_FACTOR * gap, _DIGITS)
 
     def gap_text(self, gap: float) -> str:
         """A difference or a standard deviation of scores for a table."""
-        if math.isnan(gap):
+        if not math.isfinite(gap):
             return "-"
         if not self.is_error:
             return f"{_FACTOR * gap:.2f}"
@@ -80,6 +96,16 @@ class Metric:
         """A difference of scores, with its sign."""
         text = self.gap_text(gap)
         return text if text.startswith("-") else f"+{text}"
+
+    def ends_text(self, interval: Interval, *, signed: bool = True) -> str:
+        """The ends of an interval of a difference, or of a score, which is without a sign."""
+        if interval.says_nothing:
+            return "too few to tell"
+        low, high = (interval.low, interval.high)
+        if signed:
+            return f"{self.signed_text(low)} to {self.signed_text(high)}"
+        ends = (high, low) if self.is_error else (low, high)
+        return " to ".join(map(self.text, ends))
 
 
 def in_sklearn(name: str, *, sign: int = 1, **options: Any) -> Callable[[Any, Any, Any], float]:
@@ -112,6 +138,12 @@ def balanced_accuracy(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
     right = (masks * correct[:, None]) @ of_class
     present = (counts > 0).sum(-1)
     return (right / counts.clamp(min=1)).sum(-1) / present
+
+
+def _with_classes_swapped(
+    score: Callable[[Tensor, Tensor, Tensor], Tensor], logits: Tensor, y: Tensor, masks: Tensor
+) -> Tensor:
+    return score(logits.flip(-1), 1 - y, masks)
 
 
 def roc_auc(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
@@ -240,7 +272,7 @@ def metrics_for(*, regression: bool) -> list[str]:
     return [name for name, metric in METRICS.items() if metric.is_regression == regression]
 
 
-def of_any_classes() -> str:
-    """The metrics for any number of classes, for error messages."""
-    names = metrics_for(regression=False)
-    return " or ".join(name for name in names if not METRICS[name].is_ranking)
+def of_any_targets(metric: Metric) -> str:
+    """The metrics for any targets of the same kind, for error messages."""
+    names = metrics_for(regression=metric.is_regression)
+    return " or ".join(name for name in names if not METRICS[name].needs_different)

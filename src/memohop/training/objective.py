@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.training.metrics import METRICS, Metric, metrics_for, of_any_classes
+from memohop.training.metrics import METRICS, Metric, metrics_for, of_any_targets
 
 if TYPE_CHECKING:
     from memohop.pyg import Data
@@ -107,7 +107,7 @@ class Classification(_Scored):
         if classes != 2:
             raise UsageError(
                 f"data.metric is {metric}, which is a score of two classes, but data.y has "
-                f"{classes}; set data.metric to {of_any_classes()}"
+                f"{classes}; set data.metric to {of_any_targets(self.metric)}"
             )
         used = sorted(set(splits))
         there = torch.stack([(masks[used] * (y == label)).any(-1) for label in range(2)], dim=-1)
@@ -233,7 +233,8 @@ Objective = Classification | Regression
 def objective_of(data: Data) -> Objective:
     """The objective on this data: classes if ``data.y`` holds whole numbers, else regression.
 
-    It is scored by ``data.metric``; by default accuracy, or R2.
+    It is scored by ``data.metric``, with ``data.positive`` as the positive class of a ranking; by
+    default accuracy, or R2, and class 1.
     """
     regression = data.y.is_floating_point()
     fitting = metrics_for(regression=regression)
@@ -247,7 +248,8 @@ def objective_of(data: Data) -> Objective:
             f"{data.y.dtype} and so holds {kinds[regression]}; set data.metric to one of "
             f"{', '.join(fitting)}, or give y of the other type"
         )
-    return (Regression if regression else Classification)(METRICS[metric])
+    positive = data.positive if "positive" in data else 1
+    return (Regression if regression else Classification)(METRICS[metric].of_class(positive))
 
 
 def _differ(values: Tensor) -> bool:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
-import signal
-import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from memohop.allocator import release_freed_ram
+from memohop.interrupts import interrupts_wait
 from memohop.training.device import traits_of
 
 
@@ -53,32 +51,14 @@ class _Meter(TorchDispatchMode):
 
 
 def peak_bytes(function: Callable[[], object]) -> int:
-    """The most bytes of new tensors that exist at the same time during the call."""
-    with _interrupts_wait(), _Meter() as meter:
+    """The most bytes of new tensors that exist at the same time during the call.
+
+    Ctrl-C waits: the meter counts freed tensors in finalizers, and Python ignores exceptions raised
+    there, ``KeyboardInterrupt`` included.
+    """
+    with interrupts_wait(), _Meter() as meter:
         function()
     return meter.peak
-
-
-@contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block.
-
-    The meter counts freed tensors in finalizers, and Python ignores exceptions raised there,
-    ``KeyboardInterrupt`` included.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if before is None or not in_main_thread:  # no Python handler, or not ours to set
-        yield
-        return
-    waiting: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if waiting:
-            signal.raise_signal(signal.SIGINT)
 
 
 def resident_bytes() -> int:

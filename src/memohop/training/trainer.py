@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 _COMPACT_AT = 0.25  # share of stopped members at which continuing without them may pay off
-_LONG = 1.0  # seconds after which the progress is reported, however few epochs they were
+_LONG = 0.25  # seconds after which the progress is reported, however few epochs they were
 
 
 class AloneWarning(UserWarning):

@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memohop
-from memohop import outputs
 from memohop.data.prepared.arrays import ArrayFile
 from memohop.errors import DataError, UsageError
 
@@ -116,6 +116,71 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path, tables):
         memohop.open_prepared(folder)
 
 
+def contents(folder):
+    """The content of every file in a folder."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+FOREIGN = (
+    "labels-0123456789abcdef.npy",
+    "ids-0123456789abcdef.arrow",
+    ".writing-999999999/memohop.txt",
+    ".writing-999999999/chapter.txt",
+    ".preparing-999999999/chapter.txt",
+)
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_name_alone_does_not_make_a_file_ours(tables, name):
+    *files, folder = tables()
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text("years of work")
+    before = contents(folder)
+    with pytest.raises(UsageError, match="is no prepared graph"):
+        memohop.prepare(*files, folder)
+    assert contents(folder) == before
+
+
+def test_what_another_command_is_writing_there_is_left_alone(tables):
+    *files, folder = tables()
+    folder.mkdir()
+    (folder / ".predictions.csv.99.part").write_text("half a table")
+    memohop.prepare(*files, folder)
+    assert (folder / ".predictions.csv.99.part").read_text() == "half a table"
+
+
+def test_what_someone_put_beside_a_graph_stays(tables):
+    *files, folder = tables()
+    memohop.prepare(*files, folder)
+    changed = next(folder.glob("labels-*"))
+    for path in (changed, *(folder / name for name in FOREIGN)):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("years of work")
+    memohop.prepare(*files, folder, label="k", directed=True)
+    kept = {info.file for info in memohop.open_prepared(folder).manifest.files.values()}
+    beside = {str(path.relative_to(folder)) for path in contents(folder)} - kept
+    assert beside == {"prepared.json", changed.name, *FOREIGN}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": 1, "memohop": "1", "sha256": ""}'])
+def test_the_manifest_of_another_program_is_not_replaced(tables, text):
+    *files, folder = tables()
+    folder.mkdir()
+    (folder / "prepared.json").write_text(text)
+    (folder / "out-0123456789abcdef.npy").write_text("years of work")
+    before = contents(folder)
+    with pytest.raises(UsageError, match=r"prepared\.json would be replaced.*move it away"):
+        memohop.prepare(*files, folder)
+    assert contents(folder) == before
+
+
+def test_a_link_to_nothing_is_refused(tables):
+    *files, folder = tables()
+    folder.symlink_to("gone")
+    with pytest.raises(UsageError, match="is a link to gone, which does not exist"):
+        memohop.prepare(*files, folder)
+
+
 def test_a_full_disk_leaves_the_older_graph(tables, monkeypatch):
     *files, folder = tables()
     older = memohop.prepare(*files, folder, label="k").digest
@@ -156,34 +221,35 @@ def test_a_killed_preparation_leaves_nothing_that_looks_finished(tables, tmp_pat
     *files, folder = tables()
     left = []
 
-    def look(*_):
+    def look():
         copy = tmp_path / f"left-{len(left)}"
         shutil.copytree(folder, copy)
-        working = copy / f".preparing-{os.getpid()}"
-        working.rename(copy / ".preparing-999999999")  # no process has this number
+        working = copy / f".writing-{os.getpid()}"
+        working.rename(copy / ".writing-999999999")  # no process has this number
         left.append(copy)
 
-    def look_and_write(*arguments):
+    def look_and_move(path, target):
         look()
-        outputs.write_whole(*arguments)
+        return move(path, target)
 
-    monkeypatch.setattr("memohop.data.prepared.folder.write_whole", look_and_write)
+    move = Path.replace
+    monkeypatch.setattr(Path, "replace", look_and_move)
     memohop.prepare(*files, folder, progress=lambda doing: look())
-    assert len(left) == 5
+    monkeypatch.undo()
+    assert len(left) > 8
     assert (folder / "prepared.json").exists()
     for copy in left:
         assert list(copy.iterdir())
         with pytest.raises(UsageError, match="no prepared graph"):
             memohop.open_prepared(copy)
-    monkeypatch.undo()
-    for copy in (left[2], left[-1]):
+    for copy in (left[2], left[-2], left[-1]):
         memohop.prepare(*files, copy)
         assert {path.name for path in copy.iterdir()} == {path.name for path in folder.iterdir()}
 
 
 def test_two_preparations_of_one_folder(tables):
     *files, folder = tables()
-    (folder / f".preparing-{os.getppid()}").mkdir(parents=True)
+    (folder / f".writing-{os.getppid()}").mkdir(parents=True)
     with pytest.raises(DataError, match=f"process {os.getppid()} is preparing"):
         memohop.prepare(*files, folder)
 
@@ -200,7 +266,8 @@ def test_any_changed_byte_is_refused_and_prepared_again(tables):
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
     assert memohop.open_prepared(folder).arcs == 4
-    path.write_bytes(content[:-1])
+    path = next(folder.glob("labels-*"))
+    path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataError, match="damaged"):
         memohop.open_prepared(folder, check=False)
     memohop.prepare(*files, folder, label="k")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import memohop
 from memohop.data.tables import read_graph
 from memohop.errors import DataError, UsageError
 
@@ -55,6 +58,10 @@ class TestWeights:
             (["", "2"], r"e\.csv: column 'w' has no weight in row 1"),
             (["1", "heavy"], r"e\.csv: column 'w' has the weight 'heavy' in row 2"),
             (["1", "inf"], r"e\.csv: column 'w' has the weight 'inf' in row 2"),
+            (
+                ["1", "1e308"],
+                r"weight '1e.308' in row 2 .* give every edge a number from 0 to 1e\+30",
+            ),
             (["true", "false"], r"e\.csv: column 'w' holds no weights, but bool"),
         ],
     )
@@ -111,6 +118,53 @@ class TestDirection:
         assert graph.data.num_edges == 4
         assert any(note.startswith("50% of the edges are listed the other") for note in graph.notes)
         assert not read(edges(["ab", "ba", "bc", "cd"]), directed=False).directed
+
+
+class TestIdsInTwoSpellings:
+    """Text files may have 007 or 7.0 in one table, and 7 in the other."""
+
+    def files(self, tmp_path, ids, ends):
+        rows = [f"{name},{number},{'xy'[number % 2]}" for number, name in enumerate(ids)]
+        (tmp_path / "n.csv").write_text("\n".join(["id,v,kind", *rows, ""]))
+        pairs = [f"{begin},{end}" for begin, end in pairwise(ends)]
+        (tmp_path / "e.csv").write_text("\n".join(["source,target", *pairs, ""]))
+        return tmp_path / "n.csv", tmp_path / "e.csv"
+
+    @pytest.mark.parametrize(
+        ("ids", "ends", "pair"),
+        [
+            (["7", "8", "19"], ["007", "008", "019"], "'007' as '7'"),
+            (["007", "008", "019"], ["7", "8", "19"], "'7' as '007'"),
+            (["7", "8", "19"], ["7.0", "8.0", "19.0"], "'7.0' as '7'"),
+            (["7.0", "8.0", "19.0"], ["7", "8", "19"], "'7' as '7.0'"),
+            (["007", "008", "019"], ["7.0", "8.0", "19.0"], "'7.0' as '007'"),
+            (["a", "b", "c"], [" a", "b ", "c "], "' a' as 'a'"),
+        ],
+    )
+    def test_are_suggested_in_ram_and_prepared(self, ids, ends, pair, tmp_path):
+        pytest.importorskip("duckdb")
+        files = self.files(tmp_path, ids, ends)
+        for options in ({}, {"drop_unknown": True}):
+            with pytest.raises(DataError, match="2 of 2 edges name a node") as caught:
+                read_graph(*files, label="kind", **options)
+            assert f"3 of 3 unknown ids would be known, {pair}: spell them" in str(caught.value)
+            assert "--drop-unknown" not in str(caught.value)  # it would leave none
+            with pytest.raises(DataError) as again:
+                memohop.prepare(*files, tmp_path / "graph", label="kind", **options)
+            assert str(again.value) == str(caught.value)
+
+    def test_are_suggested_where_some_edges_remain(self, tmp_path):
+        files = self.files(tmp_path, ["7", "8", "9"], ["7", "8", "9", "007", "08"])
+        graph = read_graph(*files, label="kind", drop_unknown=True)
+        (told,) = (line for line in graph.warnings if "dropped" in line)
+        assert "2 of 2 unknown ids would be known, '007' as '7'" in told
+        with pytest.raises(DataError, match=r"'007' as '7'.*or drop these edges"):
+            read_graph(*files, label="kind")
+
+    def test_are_not_where_ids_are_simply_unknown(self, tmp_path):
+        files = self.files(tmp_path, ["7", "8", "9"], ["7", "8", "10", "20", "x", "007"])
+        graph = read_graph(*files, label="kind", drop_unknown=True)
+        assert not any("spell" in line for line in graph.warnings)
 
 
 ROWS = st.lists(

@@ -115,6 +115,54 @@ class TestNumbersToPredict:
             audit(graph)
 
 
+class TestPlaceholders:
+    def read(self, cells, **options):
+        return read_labels(pa.chunked_array([pa.array(cells, pa.string())]), "kind", **options)
+
+    def test_obvious_ones_are_no_labels_and_told(self):
+        found = self.read([*"abab", "?", "-", " None ", "<NA>", "n/a", "", None])
+        assert found.classes == ["a", "b"]
+        assert found.y.tolist() == [0, 1, 0, 1, -1, -1, -1, -1, -1, -1, -1]
+        assert found.warnings[0] == (
+            "label 'kind': 4 cells with '?', '-', 'None', '<NA>' taken for empty (if one is a "
+            "class, spell it as a word, such as 'class ?')"
+        )
+
+    @pytest.mark.parametrize("word", ["unknown", "none", "No label", "missing"])
+    def test_doubtful_ones_are_classes_and_told(self, word):
+        found = self.read(["a", "b", word] * 3)
+        assert word in found.classes
+        (told,) = found.warnings
+        assert f"{word!r} (3 nodes) is taken for a class; leave these cells empty if" in told
+
+    def test_minus_one_before_other_whole_numbers_is_doubtful(self):
+        (told,) = self.read(["-1", "0", "1", "2"] * 3).warnings
+        assert "'-1' (3 nodes) is taken for a class" in told
+        assert not self.read(["-1", "1"] * 3).warnings
+        assert not self.read(["-1", "0", "1"] * 3).warnings
+
+    def test_plus_and_minus_are_classes(self):
+        found = self.read(["+", "-", "?"] * 3)
+        assert (found.classes, len(found.warnings)) == (["+", "-"], 1)
+
+    def test_among_numbers_all_are_missing(self):
+        cells = ["1.5", "2.25", "?", "3.5", "4.125", "9.5", "unknown"]
+        for task in ("auto", "numbers"):
+            found = self.read(cells, task=task)
+            assert found.task == "numbers"
+            np.testing.assert_array_equal(found.y, [1.5, 2.25, np.nan, 3.5, 4.125, 9.5, np.nan])
+            assert found.warnings == ["label 'kind': 2 cells with '?', 'unknown' taken for empty"]
+
+    def test_classes_of_an_earlier_graph_stay_classes(self):
+        found = self.read(["a", "?", "-"], classes=["?", "a"])
+        assert found.y.tolist() == [1, 0, -1]
+        assert "1 cell with '-' taken for empty" in found.warnings[0]
+
+    def test_an_error_says_what_was_taken_for_empty(self):
+        with pytest.raises(DataError, match=r"one class, 'yes'.* 2 cells with '-' taken for empty"):
+            self.read(["yes", "-", "yes", "-"])
+
+
 @pytest.mark.fuzz
 @given(st.lists(st.none() | st.floats(-1e6, 1e6) | st.integers(-9, 9), min_size=1, max_size=40))
 def test_numbers_are_read_as_they_are_or_refused(values):

@@ -58,9 +58,10 @@ class TestNetworkX:
         assert not any("not used" in text for text in own.warnings)
         other = from_networkx(graph.to_undirected(), label="kind", weight="w")
         assert other.data.edge_weight.tolist() == [2.5, 2.5, 4, 4]
-        graph.add_edge(2, 0)
-        with pytest.raises(UsageError, match="the edge attribute 'w' has 1 weight"):
-            from_networkx(graph, label="kind", weight="w")
+        for missing_or_huge in ({}, {"w": 1e308}):
+            graph.add_edge(2, 0, 0, **missing_or_huge)
+            with pytest.raises(UsageError, match="the edge attribute 'w' has 1 weight"):
+                from_networkx(graph, label="kind", weight="w")
 
     def test_mistakes(self):
         with pytest.raises(UsageError, match="no nodes"):

@@ -63,12 +63,12 @@ def advise(audit: Audit) -> Advice:
     """Apply the rules above."""
     if audit.neighbours_say is None or audit.neighbours_error is None:
         reason = "fewer than two classes have three labels, which is too little to judge by"
-        return Advice("mlp", audit.direction, (reason,), tuple(_distrust(audit)))
+        return Advice("mlp", audit.direction, (reason,), tuple(distrust(audit)))
     alike = (audit.known_homophily or 0) >= _ALIKE
     heard = _says_something(audit.neighbours_say, audit.neighbours_error)
     model = ("gcn" if alike else "gcn+mmp") if heard else "mlp"
     reasons = (_of_model(audit, model), *_of_probes(audit), _of_direction(audit))
-    return Advice(model, audit.direction, reasons, tuple(_distrust(audit)))
+    return Advice(model, audit.direction, reasons, tuple(distrust(audit)))
 
 
 def _says_something(score: float, error: float) -> bool:
@@ -124,7 +124,8 @@ def _of_direction(audit: Audit) -> str:
     )
 
 
-def _distrust(audit: Audit) -> list[str]:
+def distrust(audit: Audit) -> list[str]:
+    """What not to trust, of all that the audit knows."""
     found = []
     tests = max(audit.test_nodes, 1)
     largest = max(audit.known_sizes) / max(sum(audit.known_sizes), 1)

@@ -113,7 +113,7 @@ class Audit:
         return advise(self)
 
 
-def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
+def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audit:
     """Examine a graph in a few seconds; :mod:`memohop.data.audit.advice` has the rules of advice.
 
     Sizes of classes, homophily and informativeness are those of all labels, as in papers. All
@@ -124,6 +124,8 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
         data: A graph with ``x``, ``edge_index`` and ``y`` (negative for a node without a label),
             with or without splits; or a graph of your own from :mod:`memohop.data.tables`.
         split: The split to examine, if there are splits.
+        probes: Whether to find out what features and neighbours say, which takes nearly all of
+            the time, and without which there is no advice on models.
 
     Example:
         >>> import memohop
@@ -158,7 +160,7 @@ def audit(data: Data | OwnGraph, split: int = 0) -> Audit:
     pointing = _matrix(arcs, len(y))
     links = _links(_matrix(arcs[:, arcs[0] != arcs[1]], len(y)))
     agreement = homophily(links["undirected"], y)
-    said = probe(x, links, y, known)
+    said = probe(x, links, y, known) if probes else None
     direction = best_direction(said.neighbours) if said else "undirected"
     scores = {name: found.score for name, found in said.neighbours.items()} if said else {}
     keys = link_keys(pointing)

@@ -2,8 +2,9 @@
 
 :mod:`preparing` goes from tables to a folder of arrays; :mod:`reading` opens it. In between,
 :mod:`many_files` reads many files as one table, :mod:`roles` tells its columns apart, :mod:`ids`
-has DuckDB number the nodes, :mod:`rows` sorts the arcs, :mod:`columns` encodes the features, and
-:mod:`folder` keeps and checks the files. :mod:`sample` takes a part of it for a look.
+has DuckDB number the nodes, :mod:`rows` sorts the arcs, and :mod:`columns` encodes the features.
+:mod:`folder` keeps the files, :mod:`checking` checks what is in them, and :mod:`sample` takes a
+part of the graph for a look.
 """
 
 from memohop.data.prepared.preparing import prepare as prepare

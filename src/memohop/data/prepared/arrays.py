@@ -6,13 +6,15 @@ ends the process.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
+
+_HEADER = 128  # bytes, which leaves room for any number of rows
 
 
 class ArrayFile:
@@ -48,15 +50,30 @@ class ArrayFile:
         with self._file:
             if error is None:
                 self._file.seek(0)
-                self._write_header()  # of the same length: NumPy leaves room for more rows
+                self._write_header()  # of the same length
 
     def _write_header(self) -> None:
-        described = {
-            "descr": npy.dtype_to_descr(self._kind),
-            "fortran_order": False,
-            "shape": (self.rows, *self._row),
-        }
-        npy.write_array_header_1_0(self._file, described)
+        self._file.write(header(self._kind, (self.rows, *self._row)))
+
+
+def header(kind: DTypeLike, shape: tuple[int, ...]) -> bytes:
+    """The beginning of a ``.npy`` file, as NumPy writes it."""
+    described = f"{{'descr': '{np.dtype(kind).str}', 'fortran_order': False, 'shape': {shape}, }}"
+    start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
+    return start + described.encode().ljust(_HEADER - 11) + b"\n"
+
+
+def values_in(size: int, kind: DTypeLike) -> int:
+    """How many numbers a file of this many bytes holds."""
+    return (size - _HEADER) // np.dtype(kind).itemsize
+
+
+def is_array(path: Path, kind: DTypeLike, shape: tuple[int, ...]) -> bool:
+    """Whether a file is an array of this type and shape, and was written by :class:`ArrayFile`."""
+    size = np.dtype(kind).itemsize * math.prod(shape)
+    with path.open("rb") as file:
+        begins_so = file.read(_HEADER) == header(kind, shape)
+    return begins_so and path.stat().st_size == _HEADER + size
 
 
 def write_array(path: Path, values: NDArray[Any]) -> None:

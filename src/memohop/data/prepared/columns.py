@@ -18,7 +18,14 @@ from memohop.data.prepared.arrays import ArrayFile, map_array
 from memohop.data.tables.column_types import column_kind
 from memohop.data.tables.columns import ENTRIES, ColumnEncoder
 from memohop.data.tables.feature_matrix import FEW, is_mostly_zero
-from memohop.data.tables.fitting import ColumnKind, Reading, fit_column, is_text
+from memohop.data.tables.fitting import (
+    ColumnKind,
+    Reading,
+    fit_column,
+    is_text,
+    surprise,
+    tell_first,
+)
 from memohop.data.tables.sources import UnreadTable
 
 _BYTES = 16  # of a value while its column is fitted, roughly
@@ -27,10 +34,11 @@ _VALUES = 1 << 25  # values of a chunk, if rows are wide
 
 
 class Fitted(NamedTuple):
-    """An encoder, and the type that each column has in all files."""
+    """An encoder, the type that each column has in all files, and what may be unexpected."""
 
     encoder: ColumnEncoder
     types: dict[str, pa.DataType]
+    warnings: list[str]
 
 
 def fit_columns(
@@ -54,20 +62,30 @@ def fit_columns(
     spelled = {name for name, reading in readings.items() if reading in ("categorical", "text")}
     found: dict[str, ColumnKind | None] = {}
     types: dict[str, pa.DataType] = {}
+    surprises: dict[str, str] = {}
     texts = []
+
+    def fit(name: str, column: pa.ChunkedArray, most: int | None) -> None:
+        reading = readings.get(name)
+        found[name] = fit_column(name, column, reading, most)
+        if line := surprise(name, column, found[name], reading):
+            surprises[name] = line
+
     for name, column in _passes(table, names, spelled, at_once):
         types[name] = _without_dictionary(column.type)
         if is_text(column, readings.get(name)):
             texts.append(name)
         else:
-            found[name] = fit_column(name, column, readings.get(name), None)
+            fit(name, column, None)
     most = ENTRIES // max(1, len(texts))
     for name, column in _passes(table, texts, spelled, at_once):
-        found[name] = fit_column(name, column, readings.get(name), most)
+        fit(name, column, most)
     kept = {name: column for name in names if (column := found[name]) is not None}
     left_out = tuple(name for name in names if name not in kept)
     encoder = ColumnEncoder(tuple(kept.values()), left_out)
-    return Fitted(encoder, {**types, **{name: pa.string() for name in encoder.text_names}})
+    types |= dict.fromkeys(encoder.text_names, pa.string())
+    in_order = {name: surprises[name] for name in names if name in surprises}
+    return Fitted(encoder, types, tell_first(in_order))
 
 
 def known_types(table: UnreadTable, encoder: ColumnEncoder, *, rows: int, memory: int) -> Fitted:
@@ -78,7 +96,7 @@ def known_types(table: UnreadTable, encoder: ColumnEncoder, *, rows: int, memory
         name: _without_dictionary(column.type)
         for name, column in _passes(table, names, set(encoder.text_names), at_once)
     }
-    return Fitted(encoder, types)
+    return Fitted(encoder, types, [])
 
 
 def write_features(table: UnreadTable, fitted: Fitted, folder: Path) -> tuple[bool, list[str]]:

@@ -14,9 +14,8 @@
 ``ids-*.arrow``           the ids, whole numbers or strings
 ========================  ======================================================================
 
-The star stands for the beginning of the file's SHA-256. Everything is written in a folder inside,
-``.preparing-PID``, then renamed, and ``prepared.json`` comes last and at once: a process that is
-killed leaves the older graph or none. The next preparation removes what a killed one left behind.
+The star stands for the beginning of the file's SHA-256. How the folder is written, and what in it
+may be replaced or removed, is in :mod:`memohop.folders`; how it is checked, in :mod:`checking`.
 """
 
 from __future__ import annotations
@@ -24,24 +23,22 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-import psutil
+import pyarrow as pa
 
+from memohop import folders
 from memohop.errors import DataError, UsageError
-from memohop.outputs import check_writable, write_whole
 
 MANIFEST = "prepared.json"
 FORMAT = 1
-_OURS = re.compile(r"(out|in|features|labels|sets|groups|ids)(-[a-z]+)?-[0-9a-f]{16}\.(npy|arrow)")
-_WORKING = re.compile(r"\.preparing-(\d+)")
-_PART = re.compile(rf"\.{MANIFEST}\.(\d+)\.part")
-_NO_DIGEST = "0" * 64
+_FILES = re.compile(
+    r"(out|in|features|labels|sets|groups|ids)(-[a-z]+)?-(?P<digest>[0-9a-f]{16})\.(npy|arrow)"
+)
 _ENDS = 1 << 20  # bytes at either end of an input that its digest is of
 
 
@@ -63,7 +60,7 @@ class ArrayInfo(msgspec.Struct, frozen=True):
 
     file: str
     size: int
-    sha256: str
+    sha256: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,42 +96,27 @@ def known_input(path: Path) -> InputFile:
     return InputFile(str(path.resolve()), found.st_size, found.st_mtime_ns, digest.hexdigest())
 
 
-def check_target(folder: Path) -> None:
-    """Refuse a folder that cannot be written, or that holds something else."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; give the name of a folder")
-    if folder.is_dir() and not (folder / MANIFEST).exists():
-        foreign = sorted(path.name for path in folder.iterdir() if not _is_ours(path.name))
-        if foreign:
-            raise UsageError(
-                f"{folder} exists and is no prepared graph (it holds {foreign[0]}); give another "
-                "name"
-            )
-    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
-    check_writable(nearest, f"{folder}")
+def file_name(name: str, digest: str) -> str:
+    """How the file of an array, or of the ids, is called in the folder."""
+    return folders.named(name, digest, ".arrow" if name == "ids" else ".npy")
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """The folder; a ``UsageError`` if it cannot be written or something in it would be lost."""
+    return folders.check_folder(path, "prepared graph", _is_ours, MANIFEST)
 
 
 @contextmanager
 def working_folder(folder: Path) -> Iterator[Path]:
-    """A folder to work in, removed at the end whatever happens, with those of killed processes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.iterdir():
-        found = _WORKING.fullmatch(path.name)
-        if found and int(found[1]) != os.getpid() and psutil.pid_exists(int(found[1])):
+    """A folder to work in, unless another process has one."""
+    for path in folder.iterdir() if folder.exists() else ():
+        if folders.is_working_folder(path) and (process := folders.writer(path)) is not None:
             raise DataError(
-                f"process {found[1]} is preparing {folder} already; wait for it, give another "
+                f"process {process} is preparing {folder} already; wait for it, give another "
                 f"name, or remove {path} if it is something else"
             )
-    with suppress(DataError):  # a damaged manifest, which will be replaced
-        _clean(folder)
-    work = folder / f".preparing-{os.getpid()}"
-    work.mkdir()
-    try:
+    with folders.working_folder(folder) as work:
         yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        with suppress(OSError):
-            folder.rmdir()  # if it is empty: nothing was prepared
 
 
 def keep(folder: Path, work: Path, files: Sequence[Path], described: dict[str, Any]) -> None:
@@ -148,16 +130,18 @@ def keep(folder: Path, work: Path, files: Sequence[Path], described: dict[str, A
     """
     known = {}
     for path in files:
-        sha256 = _digest(path)
-        name = f"{path.stem}-{sha256[:16]}{path.suffix}"
+        sha256 = folders.sha256_of(path)
+        name = file_name(path.stem, sha256)
         known[path.stem] = ArrayInfo(name, path.stat().st_size, sha256)
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-        path.replace(folder / name)
-    manifest = Manifest(format=FORMAT, sha256=_NO_DIGEST, files=known, **described)
+        path.rename(work / name)
+    manifest = Manifest(format=FORMAT, sha256=folders.NO_DIGEST, files=known, **described)
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-    write_whole(folder / MANIFEST, text.replace(_NO_DIGEST.encode(), _sha256(text).encode(), 1))
-    _clean(folder)
+    (work / MANIFEST).write_bytes(folders.sealed(text.decode()))
+    names = {info.file for info in known.values()}
+    folders.publish(work, folder, names, MANIFEST)
+    for path in folder.iterdir():  # of an older preparation, or of one that was killed
+        if path.name not in names and folders.is_named_so(path, _FILES):
+            path.unlink()
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -166,22 +150,27 @@ def read_manifest(folder: Path) -> Manifest:
     if not path.is_file():
         raise UsageError(f"there is no prepared graph in {folder}; memohop prepare makes one")
     content = path.read_bytes()
-    try:
-        head = msgspec.json.decode(content, type=_Head)
-        if head.format != FORMAT:
-            raise DataError(
-                f"{folder} was made by memohop {head.memohop} in format {head.format}, and this "
-                f"version reads format {FORMAT}; prepare it again"
-            )
-        manifest = msgspec.json.decode(content, type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise _damaged(path) from error
-    if (
-        _sha256(content.replace(manifest.sha256.encode(), _NO_DIGEST.encode(), 1))
-        != manifest.sha256
-    ):
+    head = _head(content)
+    if head is not None and head.format != FORMAT:
+        raise DataError(
+            f"{folder} was made by memohop {head.memohop} in format {head.format}, and this "
+            f"version reads format {FORMAT}; prepare it again"
+        )
+    if head is None or not folders.is_sealed(content, head.sha256):
         raise _damaged(path)
-    return manifest
+    with refused(path):
+        return msgspec.json.decode(content, type=Manifest)
+
+
+@contextmanager
+def refused(path: Path) -> Iterator[None]:
+    """Turn errors inside the block into a :class:`DataError` that names the file."""
+    try:
+        yield
+    except (UsageError, msgspec.MsgspecError, pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"{path} is not as memohop prepare writes it: {error}; prepare the graph again"
+        ) from error
 
 
 def check_files(folder: Path, manifest: Manifest, *, digests: bool) -> None:
@@ -196,7 +185,7 @@ def check_files(folder: Path, manifest: Manifest, *, digests: bool) -> None:
         path = folder / info.file
         if not path.is_file() or path.stat().st_size != info.size:
             raise _damaged(path)
-        if digests and _digest(path) != info.sha256:
+        if digests and folders.sha256_of(path) != info.sha256:
             raise _damaged(path)
 
 
@@ -205,22 +194,24 @@ class _Head(msgspec.Struct):
 
     format: int
     memohop: str
+    sha256: str
 
 
-def _clean(folder: Path) -> None:
-    """Remove what a killed preparation left, and files that the manifest does not name."""
-    named = set()
-    with suppress(UsageError):  # there is no manifest
-        named = {info.file for info in read_manifest(folder).files.values()}
-    for path in folder.iterdir():
-        if path.is_dir() and _WORKING.fullmatch(path.name):
-            shutil.rmtree(path)
-        elif _PART.fullmatch(path.name) or (_OURS.fullmatch(path.name) and path.name not in named):
-            path.unlink()
+def _head(content: bytes) -> _Head | None:
+    """The head of a manifest of any version; None if it is none."""
+    try:
+        return msgspec.json.decode(content, type=_Head)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
-def _is_ours(name: str) -> bool:
-    return any(pattern.fullmatch(name) for pattern in (_OURS, _WORKING, _PART))
+def _is_ours(path: Path) -> bool:
+    """Whether a file or folder in the folder is proven to be ours."""
+    if path.name == MANIFEST:
+        content = path.read_bytes() if path.is_file() else b""
+        head = _head(content)
+        return head is not None and folders.is_sealed(content, head.sha256)
+    return folders.is_working_folder(path) or folders.is_named_so(path, _FILES)
 
 
 def _damaged(path: Path) -> DataError:
@@ -228,12 +219,3 @@ def _damaged(path: Path) -> DataError:
         f"{path} is missing, damaged or was changed after it was prepared: its SHA-256 is not the "
         "one that was recorded; prepare the graph again"
     )
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

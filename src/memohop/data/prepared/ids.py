@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.tables.column_types import spelled_whole, whole_as_text
-from memohop.data.tables.links import edge_weights
+from memohop.data.tables.links import EXTRAS, edge_weights, spelled_otherwise
 from memohop.data.tables.roles import check_header
 from memohop.data.tables.sources import UnreadTable
 from memohop.errors import DataError, UsageError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _ROWS = 1 << 18  # edges that are numbered at a time
 _SHOWN = 5  # ids that an error names
+_TRIED = 1000  # unknown ids that may be spelled in another way
 
 
 class IdDatabase:
@@ -117,19 +118,30 @@ class IdDatabase:
                 yield begin, end, weights[0] if weights else None
 
     def unknown(self, table: UnreadTable, ends: list[str]) -> str:
-        """The first few ids of an edge table that no node has."""
-        found: dict[str, int] = {}
+        """The first few ids of an edge table that no node has, and how they would be known."""
+        found: dict[str | int, int] = {}
         row = 0
         for pair in self._columns(table, ends):
             for ids in pair:
                 missing = self._missing(ids)
-                for number in np.flatnonzero(missing)[:_SHOWN].tolist():
-                    found.setdefault(repr(ids[number].as_py()), row + number + 1)
+                for number in np.flatnonzero(missing)[:_TRIED].tolist():
+                    name, here = ids[number].as_py(), row + number + 1
+                    found[name] = min(found.get(name, here), here)
             row += len(pair[0])
             if len(found) >= _SHOWN:
                 break
         listed = sorted(found.items(), key=lambda item: item[1])[:_SHOWN]
-        return ", ".join(f"{name} (row {number})" for name, number in listed)
+        hint = "" if self._whole else self._spelled_otherwise(pa.array(found, pa.string()))
+        return ", ".join(f"{name!r} (row {number})" for name, number in listed) + hint
+
+    def _spelled_otherwise(self, unknown: pa.Array) -> str:
+        bare = "trim(id, ' \t\r\n')"
+        for pattern, kept in EXTRAS:
+            bare = f"regexp_replace({bare}, '{pattern}', '{kept}')"
+        self._database.register("looked_up", pa.table({"id": unknown}))
+        alike = f"SELECT id FROM nodes WHERE {bare} IN (SELECT {bare} FROM looked_up)"
+        nodes = self._database.execute(alike).fetchnumpy()["id"]
+        return spelled_otherwise(unknown, pa.array(nodes.tolist(), pa.string()))
 
     def check_header(self, table: UnreadTable, ends: list[str]) -> None:
         """Refuse an edge file with an edge on its first line."""

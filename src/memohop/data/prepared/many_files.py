@@ -43,9 +43,14 @@ def find_files(given: Files, argument: str) -> list[Path]:
     return found
 
 
-def open_files(paths: Sequence[Path]) -> UnreadTable:
-    """Files with the same columns as one table; nothing is read yet."""
-    tables = [open_table(path, "") for path in paths]
+def open_files(paths: Sequence[Path], encoding: str | None = None) -> UnreadTable:
+    """Files with the same columns as one table; nothing is read yet.
+
+    Args:
+        paths: The files.
+        encoding: That of text files; by default each decides for itself.
+    """
+    tables = [open_table(path, "", encoding) for path in paths]
     first = tables[0]
     if len(tables) == 1:
         return first
@@ -78,11 +83,14 @@ def open_files(paths: Sequence[Path]) -> UnreadTable:
             yield from table.batches(schema)
 
     notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))
+    warnings = tuple(warning for table in tables for warning in table.warnings)
+    if len(warnings) > 1:  # all are of the same kind
+        warnings = warnings[0], f"so are {len(warnings) - 1} more file(s) beside it"
     name = f"{first.name} and {len(tables) - 1} more file(s)"
     schemas = [table.stored for table in tables]
     kinds = {} if None in schemas else {one: _common(schemas, one) for one in first.columns}
     stored = pa.schema({one: kind or pa.string() for one, kind in kinds.items()}) if kinds else None
-    return UnreadTable(name, first.columns, load, notes, batches, stored)
+    return UnreadTable(name, first.columns, load, notes, batches, stored, warnings)
 
 
 def _common(schemas: Sequence[pa.Schema], name: str) -> pa.DataType | None:

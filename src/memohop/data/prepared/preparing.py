@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,13 @@ import numpy as np
 from memohop.data.arguments import whole_number
 from memohop.data.prepared.arrays import write_array
 from memohop.data.prepared.columns import Fitted, fit_columns, known_types, write_features
-from memohop.data.prepared.folder import check_target, keep, known_input, working_folder
+from memohop.data.prepared.folder import (
+    MANIFEST,
+    check_target,
+    keep,
+    known_input,
+    working_folder,
+)
 from memohop.data.prepared.ids import IdDatabase, are_whole, import_duckdb
 from memohop.data.prepared.many_files import Files, find_files, open_files
 from memohop.data.prepared.reading import Prepared, is_prepared, open_prepared
@@ -22,9 +28,11 @@ from memohop.data.prepared.rows import MOST_NODES, ArcFiles, Sorted
 from memohop.data.tables.column_kinds import listed
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
+from memohop.data.tables.links import tell_unknown
 from memohop.data.tables.own_graph import no_labels, read_sets
 from memohop.data.tables.roles import unused
-from memohop.errors import DataError, MemohopError
+from memohop.errors import DataError
+from memohop.folders import disk_errors
 from memohop.version import __version__
 
 _RAM = 4 * 2**30
@@ -51,6 +59,7 @@ def prepare(
     numeric: Sequence[str] = (),
     text: Sequence[str] = (),
     drop: Sequence[str] = (),
+    encoding: str | None = None,
     encoder: ColumnEncoder | None = None,
     classes: Sequence[Class] | None = None,
     memory: int = _RAM,
@@ -83,6 +92,7 @@ def prepare(
         numeric: Columns to read as numbers.
         text: Columns to read as bags of words.
         drop: Columns to leave out.
+        encoding: How text files store letters, as for :func:`memohop.read_graph`.
         encoder: The encoder of an earlier graph, for a table with the same columns; ``split``,
             ``time_column`` and ``group`` are ignored then.
         classes: The classes of that earlier graph, to keep their numbers.
@@ -117,20 +127,22 @@ def prepare(
         numeric=numeric,
         text=text,
         drop=drop,
+        encoding=encoding,
         encoder=encoder,
         classes=classes,
     )
     whole_number("memory", memory, least=_LEAST_RAM)
-    home = Path(folder).expanduser()
-    check_target(home)
+    home = check_target(folder)
     node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
     inputs = [known_input(path) for path in (*node_files, *edge_files)]
     older = _usable(home)
     if older and (older.manifest.inputs, older.manifest.options) == (inputs, options.plain()):
         progress(f"{home} was made from these files, and is used again")
         return older
-    roles = find_roles(open_files(node_files), open_files(edge_files), options)
-    with _disk_errors(home), working_folder(home) as work:
+    opened = [open_files(paths, encoding) for paths in (node_files, edge_files)]
+    roles = find_roles(opened[0], opened[1], options)
+    duckdb = import_duckdb()
+    with disk_errors(home, "graph", MANIFEST, duckdb.Error), working_folder(home) as work:
         described = _write(work, roles, options, memory, progress)
         progress("computing the digests")
         files = sorted([*work.glob("*.npy"), *work.glob("*.arrow")])
@@ -169,6 +181,7 @@ def _write(
     more = [name for name in roles.edges.columns if name not in (*roles.ends, roles.weight)]
     weighted = roles.weight is not None
     warnings += unused(more, "column", f"{roles.edges.name}: ", weighted=weighted)
+    warnings = [*roles.nodes.warnings, *roles.edges.warnings, *warnings]
     return {
         "nodes": count,
         "arcs": arcs.arcs,
@@ -189,7 +202,7 @@ def _write(
             *told,
             *notes,
         ],
-        "warnings": [*warnings, *labels.warnings],
+        "warnings": [*warnings, *labels.warnings, *fitted.warnings],
     }
 
 
@@ -245,16 +258,11 @@ def _arcs(
             files.add(begin[known], end[known], None if weight is None else weight[known])
     if not edges:
         raise DataError(f"{roles.edges.name} has column names and no rows; give at least one row")
-    warnings = []
+    warnings: list[str] = []
     if lost := edges - files.edges:
         named = database.unknown(roles.edges, roles.ends)
-        if not options.drop_unknown or lost == edges:
-            raise DataError(
-                f"{roles.edges.name}: {lost} of {edges} edges name a node that is not in the node "
-                f"table, such as {named}; correct the ids, or drop these edges "
-                "(drop_unknown=True, --drop-unknown)"
-            )
-        warnings.append(f"{lost} edge(s) dropped that name unknown nodes, such as {named}")
+        name, drop = roles.edges.name, options.drop_unknown
+        warnings = tell_unknown(name, lost, edges, named, drop_unknown=drop)
     return files.write(work, directed=options.directed), warnings
 
 
@@ -266,20 +274,3 @@ def _usable(folder: Path) -> Prepared | None:
         return open_prepared(folder)
     except DataError:
         return None
-
-
-@contextmanager
-def _disk_errors(folder: Path) -> Iterator[None]:
-    """What the disk refuses, and the database with it, as errors that say what to do."""
-    duckdb = import_duckdb()
-    try:
-        yield
-    except MemohopError:
-        raise
-    except (OSError, duckdb.Error) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        older = "the older graph is as it was" if is_prepared(folder) else "nothing was left behind"
-        raise DataError(
-            f"{folder} could not be written ({said.strip()}); {older}: make room there, or name "
-            "a folder on another disk"
-        ) from error

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.prepared.arrays import map_array
-from memohop.data.prepared.folder import MANIFEST, Manifest, check_files, read_manifest
+from memohop.data.prepared.checking import check_prepared
+from memohop.data.prepared.folder import MANIFEST, Manifest, read_manifest
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.feature_matrix import Matrix
 from memohop.data.tables.labels import Class, Labels, Task
@@ -24,6 +25,7 @@ from memohop.data.tables.own_graph import Described, OwnGraph, own_graph
 from memohop.errors import DataError, UsageError
 
 _OF_FREE = 0.8  # share of the free RAM that a graph may take
+_READING = ("label", "id", "source", "target", "weight")  # options, for other tables
 
 
 class Rows(NamedTuple):
@@ -197,6 +199,11 @@ class Prepared:
             weight=None if weights is None else np.array(weights),
             notes=self.manifest.notes,
             warnings=self.warnings,
+            reading={
+                name: value
+                for name in (*_READING, "encoding")
+                if (value := self.manifest.options.get(name)) or name != "encoding"
+            },
         )
 
     def _rows(self, way: str) -> Rows:
@@ -224,8 +231,9 @@ def open_prepared(folder: str | os.PathLike[str], *, check: bool = True) -> Prep
 
     Args:
         folder: The folder.
-        check: Whether to read all files and compare their SHA-256 with those recorded; otherwise
-            only their sizes are compared.
+        check: Whether to read all files, compare their SHA-256 with those recorded, and check
+            every value; otherwise only sizes and types are checked, and a wrong index may end the
+            process.
 
     Example:
         >>> import tempfile
@@ -242,7 +250,7 @@ def open_prepared(folder: str | os.PathLike[str], *, check: bool = True) -> Prep
     """
     path = Path(folder).expanduser()
     manifest = read_manifest(path)
-    check_files(path, manifest, digests=check)
+    check_prepared(path, manifest, contents=check)
     return Prepared(path, manifest)
 
 

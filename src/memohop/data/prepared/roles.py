@@ -41,6 +41,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     numeric: Sequence[str]
     text: Sequence[str]
     drop: Sequence[str]
+    encoding: str | None
     encoder: ColumnEncoder | None
     classes: Sequence[Class] | None
 

@@ -167,7 +167,7 @@ class Number(Column, frozen=True, tag="number"):
         """One feature."""
         what = "the time" if self.time else "the number"
         if self.spelled and not self.time:
-            what += " without its thousands separators or per cent sign"
+            what += " without thousands separators or a per cent sign"
         if self.log_scale is not None:
             what += ", on a logarithmic scale for its long tail"
         return f"one feature, {what}, standardised"

@@ -42,8 +42,10 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
                  missing value is the mean. Dates and times are numbers of seconds. A value that is
                  infinite or beyond 1e30 is an error. Strings are numbers if nearly all are spelled
                  with thousands separators or per cent signs (36,200 or 1 234 or 5 %), or as dates
-                 and times (2024-05-31 18:30). Numbers from 0 on with a skewness above 2 are taken
-                 as log(1 + v / s), where s is the lowest tenth of those that are not 0.
+                 and times (2024-05-31 18:30), or are plain numbers with a few words among them. The
+                 others are missing; of ? or unknown there may be any number. Numbers from 0 on with
+                 a skewness above 2 are taken as log(1 + v / s), where s is the lowest tenth of
+                 those that are not 0.
     mostly of 0  and never negative, such as counts of words: one feature, log2(1 + v / s), where s
                  is the median of the values that are not 0. It is not centred, so 0 stays 0.
     of codes     the number and a category. Codes are whole numbers in a column that is named so

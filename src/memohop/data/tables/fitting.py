@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -17,12 +18,16 @@ from memohop.data.tables.column_kinds import (
     Flag,
     Number,
     are_flags,
+    count,
+    listed,
     logarithm,
     numbers,
 )
 from memohop.data.tables.column_types import as_text, column_kind, is_time
 from memohop.data.tables.feature_matrix import MOSTLY_ZERO
 from memohop.data.tables.spelled_numbers import (
+    has_separators,
+    look_of,
     spelled_as_numbers,
     spelled_as_times,
     spelled_numbers,
@@ -38,6 +43,7 @@ Reading: TypeAlias = Literal["categorical", "numeric", "text"]
 SKEWED = 2.0
 """Numbers from 0 on with a greater skewness have a long tail."""
 _FEWEST = 30  # numbers whose skewness means something
+_SURPRISES = 5  # lines on columns that are read in an unexpected way
 _FEW_CODES = 20  # so many different whole numbers may be codes if each is frequent
 _ROWS_OF_A_CODE = 5  # on average
 _CODES = re.compile(
@@ -77,10 +83,13 @@ def fit_column(
                 f"column {name!r} is to be numeric and holds no number, but strings such as "
                 f"{text.drop_null()[0].as_py()!r}; leave it out of the numeric columns"
             )
-        return _fit_numbers(name, found, reading, spelled=True, time=spelled_as_times(text))
+        time = spelled_as_times(text)
+        may_be_codes = reading is None and not time and not has_separators(text)
+        return _fit_numbers(name, found, reading, may_be_codes, spelled=True, time=time)
     if kind == "flag":
         return Flag(name, column.null_count > 0) if pc.count_distinct(column).as_py() > 1 else None
-    return _fit_numbers(name, column, reading, spelled=False, time=is_time(column.type))
+    time = is_time(column.type)
+    return _fit_numbers(name, column, reading, reading is None and not time, time=time)
 
 
 def is_text(column: pa.ChunkedArray, reading: Reading | None) -> bool:
@@ -91,8 +100,60 @@ def is_text(column: pa.ChunkedArray, reading: Reading | None) -> bool:
     return not spelled_as_numbers(text) and Words.reads(text)
 
 
+def surprise(
+    name: str, column: pa.ChunkedArray, fitted: ColumnKind | None, reading: Reading | None
+) -> str | None:
+    """A line on strings that are read as something other than what most of them look like.
+
+    Args:
+        name: The name of the column.
+        column: Its values.
+        fitted: What :func:`fit_column` made of them.
+        reading: How the user wants it to be read.
+    """
+    if column_kind(column.type) != "text" or reading in ("categorical", "text"):
+        return None
+    there = as_text(column).drop_null()
+    if isinstance(fitted, Number | Amount | Code):
+        others = there.filter(spelled_numbers(there).is_null())
+        if not len(others):
+            return None
+        what = "times" if isinstance(fitted, Number) and fitted.time else "numbers"
+        return (
+            f"column {name!r} is read as {what}, with {len(others)} of "
+            f"{count(len(there), 'value')} taken for missing, such as {others[0].as_py()!r} "
+            f"(categorical=[{name!r}], --categorical {name} takes all as they are spelled)"
+        )
+    look = None if isinstance(fitted, Flag) else look_of(there)
+    if look is None:
+        return None
+    read = "left out" if fitted is None else "read as a category"
+    read = "read as words" if isinstance(fitted, Words) else read
+    alike, others = there.filter(look.fits), there.filter(pc.invert(look.fits))
+    but = f", but not {others[0].as_py()!r}" if len(others) else ""
+    remedy = look.remedy or f"numeric=[{name!r}], --numeric {name} reads them as such"
+    return (
+        f"column {name!r} is {read}: {len(alike)} of {count(len(there), 'value')} look like "
+        f"{look.noun}, such as {alike[0].as_py()!r}{but} ({remedy})"
+    )
+
+
+def tell_first(surprises: Mapping[str, str]) -> list[str]:
+    """The first few lines of :func:`surprise`, by column, and the names of the other columns."""
+    names = list(surprises)
+    more = names[_SURPRISES:]
+    likewise = [f"so are the values of {len(more)} more: {listed(more)}"] if more else []
+    return [surprises[name] for name in names[:_SURPRISES]] + likewise
+
+
 def _fit_numbers(
-    name: str, column: pa.ChunkedArray, reading: Reading | None, *, spelled: bool, time: bool
+    name: str,
+    column: pa.ChunkedArray,
+    reading: Reading | None,
+    may_be_codes: bool,
+    *,
+    spelled: bool = False,
+    time: bool,
 ) -> ColumnKind | None:
     values = numbers(name, column)
     present = values[~np.isnan(values)]
@@ -106,8 +167,8 @@ def _fit_numbers(
         if others.size < MOSTLY_ZERO * values.size and not (reading is None and _names(name)):
             return Amount(name, missing, float(np.median(others)), spelled)
     category, scale = None, None
-    if reading is None and not (spelled or time) and _may_be_codes(name, present):
-        category = Category.fit(name, spelled_codes(name, column))
+    if may_be_codes and _may_be_codes(name, present):
+        category = Category.fit(name, spelled_codes(values))
     elif not time and _has_long_tail(present):
         scale = float(np.quantile(present[present > 0], 0.1))
         present = logarithm(present, scale)

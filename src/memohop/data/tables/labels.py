@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow.types import is_floating
 
-from memohop.data.tables.column_kinds import first_few, numbers
+from memohop.data.tables.column_kinds import count, first_few, numbers
 from memohop.data.tables.column_types import (
     as_text,
     column_kind,
@@ -20,6 +20,7 @@ from memohop.data.tables.column_types import (
     spelled_whole,
     whole_as_text,
 )
+from memohop.data.tables.placeholders import are_obvious, are_placeholders
 from memohop.data.tables.spelled_numbers import spelled_numbers
 from memohop.errors import DataError
 
@@ -69,13 +70,52 @@ def read_labels(
         column: The labels; missing ones are to be predicted.
         name: The name of the column, for errors and notes.
         task: What they are, if the guess is wrong.
-        classes: The classes of an earlier table.
+        classes: The classes of an earlier table; empty if numbers were to be predicted.
     """
     if column_kind(column.type) is None:
         raise no_kind(name, column.type, "the label ")
-    if classes is None and (task == "numbers" or (task == "auto" and _are_real(column))):
-        return _number_labels(column, name)
-    return encode_labels(column, name, classes, checked=task == "auto")
+    numbers_wanted = not classes and (task == "numbers" or (task == "auto" and _are_real(column)))
+    column, told = _without_placeholders(column, name, classes or (), numbers=numbers_wanted)
+    try:
+        if numbers_wanted:
+            found = _number_labels(column, name, checked=classes is None)
+        else:
+            found = encode_labels(column, name, classes, checked=task == "auto")
+    except DataError as error:
+        raise DataError("; ".join([str(error), *told])) from error
+    return found._replace(warnings=[*told, *found.warnings])
+
+
+def _without_placeholders(
+    column: pa.ChunkedArray, name: str, classes: Sequence[Class], *, numbers: bool
+) -> tuple[pa.ChunkedArray, list[str]]:
+    """The labels with null for those that stand for nothing, and a line on these.
+
+    Args:
+        column: The labels.
+        name: The name of the column.
+        classes: The classes of an earlier table, which are classes whatever their names are.
+        numbers: Whether numbers are predicted: then unknown is no label either.
+    """
+    if column_kind(column.type) != "text":
+        return column, []
+    text = column.cast(pa.string())
+    values = pc.utf8_trim_whitespace(text.unique().drop_null())
+    known = {str(label).strip() for label in classes}
+    signs = {"+", "-"} & set(values.to_pylist())  # both: then - is a class too
+    kept = pa.array([*known, *(signs if len(signs) > 1 else ())], pa.string())
+    trimmed = pc.utf8_trim_whitespace(text)
+    stands_for_nothing = are_placeholders(trimmed) if numbers else are_obvious(trimmed)
+    absent = pc.and_not(stands_for_nothing, pc.is_in(trimmed, value_set=kept))
+    if not pc.any(absent).as_py():
+        return column, []
+    different = trimmed.filter(absent).unique().to_pylist()
+    number, shown = pc.sum(absent).as_py(), first_few([repr(value) for value in different])
+    spell = f" (if one is a class, spell it as a word, such as {f'class {different[0]}'!r})"
+    told = f"label {name!r}: {count(number, 'cell')} with {shown} taken for empty"
+    absent = pc.fill_null(absent, False).combine_chunks()
+    column = pc.replace_with_mask(text, absent, pa.scalar(None, pa.string()))
+    return column, [told + spell * (not numbers)]
 
 
 def _are_real(column: pa.ChunkedArray) -> bool:
@@ -84,7 +124,8 @@ def _are_real(column: pa.ChunkedArray) -> bool:
     if kind == "text":
         text = as_text(pc.utf8_trim_whitespace(column.cast(pa.string())))
         column = spelled_numbers(text)
-        if column.null_count > text.null_count:
+        placeholders = pc.sum(are_placeholders(text)).as_py() or 0
+        if column.null_count > text.null_count + placeholders:
             return False
     elif kind != "number" or is_time(column.type):
         return False
@@ -98,7 +139,7 @@ def _are_real(column: pa.ChunkedArray) -> bool:
     )
 
 
-def _number_labels(column: pa.ChunkedArray, name: str) -> Labels:
+def _number_labels(column: pa.ChunkedArray, name: str, *, checked: bool) -> Labels:
     """The labels as numbers to be predicted; anything else is a :class:`DataError`."""
     if column_kind(column.type) == "text":
         text = as_text(pc.utf8_trim_whitespace(column.cast(pa.string())))
@@ -113,17 +154,17 @@ def _number_labels(column: pa.ChunkedArray, name: str) -> Labels:
             )
     y = numbers(name, column).copy()  # PyTorch takes no read-only arrays
     known = y[~np.isnan(y)]
-    if not known.size:
+    if checked and not known.size:
         raise DataError(_EMPTY.format(name=name))
-    if known.min() == known.max():
+    if checked and known.min() == known.max():
         raise DataError(
             f"the label column {name!r} holds {known[0]:g} in every row; there is nothing to "
             "predict: give labels that differ"
         )
+    ends = f", from {known.min():g} to {known.max():g}" if known.size else ""
     note = (
-        f"label {name!r}: a number to predict, from {known.min():g} to {known.max():g}, "
-        f"{known.size} nodes with a label and {y.size - known.size} without (task=classes predicts "
-        "classes instead)"
+        f"label {name!r}: a number to predict{ends}, {known.size} nodes with a label and "
+        f"{y.size - known.size} without (task=classes predicts classes instead)"
     )
     return Labels(y, [], [note], [], "numbers")
 
@@ -168,7 +209,7 @@ def encode_labels(
         values = known.unique()
         classes = sorted((values.cast(pa.int64()) if spelled_whole(values) else values).to_pylist())
         _check_classes(known, classes, name, checked=checked)
-        warnings += _spelled_alike(classes, name)
+        warnings += _spelled_alike(classes, name) + _perhaps_unknown(known, classes, name)
     values = pc.utf8_trim_whitespace(pa.array([str(label) for label in classes], pa.string()))
     y = pc.fill_null(pc.index_in(text, value_set=values), -1).to_numpy().astype(np.int64)
     sizes = np.bincount(y[y >= 0], minlength=len(classes))
@@ -242,6 +283,19 @@ def _are_measured(values: NDArray[Any], labelled: int) -> bool:
     if (numbers != np.floor(numbers)).any():
         return True
     return len(values) > max(_FEW_CLASSES, labelled / _NODES_OF_A_CLASS)
+
+
+def _perhaps_unknown(known: pa.ChunkedArray, classes: Sequence[Class], name: str) -> list[str]:
+    """A warning for each class whose name may mean that the label is not known."""
+    names = pa.array([str(label) for label in classes], pa.string())
+    doubtful = names.filter(pc.and_not(are_placeholders(names), are_obvious(names))).to_pylist()
+    if names.to_pylist() == [str(number) for number in range(-1, len(names) - 1)]:
+        doubtful += ["-1"] * (len(names) > 3)
+    return [
+        f"label {name!r}: {label!r} ({count(pc.sum(pc.equal(known, label)).as_py(), 'node')}) is "
+        "taken for a class; leave these cells empty if it means that the label is not known"
+        for label in doubtful
+    ]
 
 
 def _spelled_alike(classes: Sequence[Class], name: str) -> list[str]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from memohop.data.arcs import LARGEST_WEIGHT
 from memohop.data.assemble import merge_arcs
 from memohop.data.tables.column_kinds import first_few
 from memohop.data.tables.column_types import as_text, column_kind, spelled_whole, whole_as_text
@@ -18,6 +19,8 @@ from memohop.data.tables.spelled_numbers import spelled_numbers
 from memohop.errors import DataError
 
 _SHOWN = 5  # ids that an error names
+EXTRAS = ((r"^0+([0-9])", r"\1"), (r"^([0-9]+)\.0+$", r"\1"))
+"""What a number may have more than another spelling of it, and what is kept."""
 _FEW = 0.05  # share of edges that may be listed both ways, or not, by accident
 
 
@@ -99,19 +102,67 @@ def locate(
     positions = [pc.fill_null(pc.index_in(end, value_set=ids), -1).to_numpy() for end in ends]
     known = (positions[0] >= 0) & (positions[1] >= 0)
     warnings = []
-    unknown = len(known) - int(known.sum())
-    if unknown:
-        named = _unknown(ends, positions)
-        if not drop_unknown or unknown == len(known):
-            raise DataError(
-                f"{name}: {unknown} of {len(known)} edges name a node that is not in the node "
-                f"table, such as {named}; correct the ids, or drop these edges "
-                "(drop_unknown=True, --drop-unknown)"
-            )
-        warnings.append(f"{unknown} edge(s) dropped that name unknown nodes, such as {named}")
+    if unknown := len(known) - int(known.sum()):
+        pairs = zip(ends, positions, strict=True)
+        lost = [chunk for end, found in pairs for chunk in end.filter(pa.array(found < 0)).chunks]
+        hint = spelled_otherwise(pa.chunked_array(lost, pa.string()).unique(), ids)
+        named = _unknown(ends, positions) + hint
+        warnings = tell_unknown(name, unknown, len(known), named, drop_unknown=drop_unknown)
     begin, end = (position[known].astype(np.int64) for position in positions)
     weights = None if weight is None else edge_weights(table[weight], weight, name)[known]
     return Listed(begin, end, weights, warnings)
+
+
+def tell_unknown(
+    name: str, unknown: int, edges: int, named: str, *, drop_unknown: bool
+) -> list[str]:
+    """A warning on edges that are dropped, or a :class:`DataError`.
+
+    Args:
+        name: The name of the table.
+        unknown: How many of its edges name an unknown node.
+        edges: How many there are.
+        named: Some of the unknown ids.
+        drop_unknown: Whether they may be dropped; not if none is left.
+    """
+    if drop_unknown and unknown < edges:
+        return [f"{unknown} edge(s) dropped that name unknown nodes, such as {named}"]
+    drop = ", or drop these edges (drop_unknown=True, --drop-unknown)" * (unknown < edges)
+    raise DataError(
+        f"{name}: {unknown} of {edges} edges name a node that is not in the node table, such as "
+        f"{named}; correct the ids{drop}"
+    )
+
+
+def spelled_otherwise(unknown: pa.Array, ids: pa.Array) -> str:
+    """How unknown ids would be known: in text files, 007 and 7.0 are not 7.
+
+    Args:
+        unknown: The different unknown ids of an edge table, or many of them.
+        ids: The ids of the nodes.
+
+    Returns:
+        An addition to a message with an example; nothing unless half of the ids, or more, would
+        be known without leading zeros, a trailing .0 and spaces on either side.
+    """
+    unknown = unknown.drop_null().cast(pa.string())
+    index = pc.index_in(_bare(unknown), value_set=_bare(ids))
+    if index.null_count * 2 > len(index) or index.null_count == len(index):
+        return ""
+    first = int(np.flatnonzero(index.is_valid().to_numpy(zero_copy_only=False))[0])
+    ours, theirs = unknown[first].as_py(), ids[index[first].as_py()].as_py()
+    number = len(index) - index.null_count
+    return (
+        f" (without leading zeros, a trailing .0 and spaces, {number} of {len(index)} unknown ids "
+        f"would be known, {ours!r} as {theirs!r}: spell them alike in both tables)"
+    )
+
+
+def _bare(ids: pa.Array) -> pa.Array:
+    ids = pc.utf8_trim_whitespace(ids)
+    for pattern, kept in EXTRAS:
+        ids = pc.replace_substring_regex(ids, pattern, kept)
+    return ids
 
 
 def join(listed: Sequence[Listed], *, nodes: int, directed: bool | None, origin: str) -> Links:
@@ -184,7 +235,7 @@ def direction_of(listed: int, either: int) -> tuple[bool, str]:
 def edge_weights(
     column: pa.ChunkedArray, name: str, table: str, *, before: int | None = None
 ) -> NDArray[np.float64]:
-    """The weights of a table's edges; one that is no number from 0 on is a :class:`DataError`.
+    """The weights of a table's edges; one that cannot be a weight is a :class:`DataError`.
 
     Args:
         column: The weights.
@@ -200,7 +251,7 @@ def edge_weights(
             f"{table}: column {name!r} holds no weights, but {column.type}; give numbers"
         )
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
-    wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
+    wrong = np.flatnonzero(~(values >= 0) | (values > LARGEST_WEIGHT))
     if wrong.size:
         row = int(wrong[0])
         found = as_text(given)[row].as_py()
@@ -208,7 +259,7 @@ def edge_weights(
         in_all = f" ({wrong.size} such row(s) in all)" if before is None else ""
         raise DataError(
             f"{table}: column {name!r} has {what} in row {row + 1 + (before or 0)}{in_all}; give "
-            "every edge a finite number that is not negative"
+            f"every edge a number from 0 to {LARGEST_WEIGHT:g}"
         )
     return values
 

@@ -16,7 +16,7 @@ from memohop.data.sparse_features import as_matrix, is_sparse, sharing
 from memohop.data.tables.column_kinds import listed
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.feature_matrix import Matrix
-from memohop.data.tables.fitting import Reading
+from memohop.data.tables.fitting import Reading, surprise, tell_first
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
 from memohop.data.tables.node_sets import (
     NodeSets,
@@ -47,6 +47,8 @@ class OwnGraph:
         directed: Whether an edge is one arc, or one each way.
         masks: The user's own training, validation and test nodes, or None.
         groups: The number of each node's group, ``int64``, or None. A split must not tear a group.
+        reading: The arguments of :func:`~memohop.read_graph` that read other tables alike; None for
+            arrays.
     """
 
     data: Data
@@ -59,6 +61,7 @@ class OwnGraph:
     directed: bool = False
     masks: NodeSets | None = None
     groups: NDArray[np.int64] | None = None
+    reading: Mapping[str, Any] | None = None
 
     @property
     def x(self) -> Matrix:
@@ -79,6 +82,7 @@ class Described(NamedTuple):
     notes: Sequence[str] = ()
     masks: NodeSets | None = None
     groups: NDArray[np.int64] | None = None
+    warnings: Sequence[str] = ()
 
 
 def describe_nodes(
@@ -110,13 +114,19 @@ def describe_nodes(
     table = table.drop_columns(list((roles or {}).values()))
     fitted = ColumnEncoder.fit(table, readings) if encoder is None else encoder
     x, notes = fitted.transform(table)
-    told += fitted.describe() if encoder is None else []
+    surprises: dict[str, str] = {}
+    if encoder is None:
+        kinds = {column.name: column for column in fitted.columns}
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            line = surprise(name, column, kinds.get(name), (readings or {}).get(name))
+            surprises |= {name: line} if line else {}
+        told += fitted.describe()
     told += notes
     if encoder is not None:
         used = {column.name for column in encoder.columns}
         more = [name for name in table.column_names if name not in used]
         told += [f"not used: {listed(more)}"] if more else []
-    return Described(x, labels, fitted, told, masks, groups)
+    return Described(x, labels, fitted, told, masks, groups, tell_first(surprises))
 
 
 def read_sets(
@@ -162,8 +172,9 @@ def own_graph(
     weight: NDArray[np.float32] | None = None,
     notes: Iterable[str] = (),
     warnings: Iterable[str] = (),
+    reading: Mapping[str, Any] | None = None,
 ) -> OwnGraph:
-    """Nodes and arcs, checked, with the notes and warnings on each."""
+    """Nodes and arcs, checked, with the notes and warnings on each, and how they were read."""
     x, labels = found.x, found.labels
     data = Data(
         x=sharing(x) if is_sparse(x) else torch.from_numpy(x),
@@ -176,7 +187,7 @@ def own_graph(
         for name, mask in zip(MASKS, found.masks, strict=True):
             data[name] = torch.from_numpy(mask)
     check_graph(data, numbers=True)
-    warnings = (*warnings, *labels.warnings)
+    warnings = (*warnings, *labels.warnings, *found.warnings)
     return OwnGraph(
         data,
         ids,
@@ -188,4 +199,5 @@ def own_graph(
         directed=directed,
         masks=found.masks,
         groups=found.groups,
+        reading=reading and {**reading, "directed": directed, "task": labels.task},
     )

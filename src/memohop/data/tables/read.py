@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.arcs import LARGEST_WEIGHT
 from memohop.data.assemble import merge_arcs
 from memohop.data.tables.column_kinds import listed as listed_names
 from memohop.data.tables.columns import ColumnEncoder
@@ -59,16 +60,17 @@ def read_graph(
     numeric: Sequence[str] = (),
     text: Sequence[str] = (),
     drop: Sequence[str] = (),
+    encoding: str | None = None,
     encoder: ColumnEncoder | None = None,
     classes: Sequence[Class] | None = None,
 ) -> OwnGraph:
     """A graph from a table of nodes and one or more tables of edges.
 
-    A table is the path of a CSV or TSV file (in UTF-8, also compressed as ``.gz``, with a first
-    line of column names, separated by comma, tab, semicolon or bar) or of a Parquet file, or a
-    table of pyarrow, pandas or polars. :class:`ColumnEncoder` turns columns into features. In a
-    text file a value that is empty, NA, N/A, NaN or null is missing. Repeated edges count once, or
-    add up their weights, and edges from a node to itself are kept.
+    A table is the path of a CSV or TSV file (also compressed as ``.gz``, with a first line of
+    column names, separated by comma, tab, semicolon or bar) or of a Parquet file, or a table of
+    pyarrow, pandas or polars. :class:`ColumnEncoder` turns columns into features. In a text file a
+    value that is empty, NA, N/A, NaN or null is missing. Repeated edges count once, or add up their
+    weights, and edges from a node to itself are kept.
 
     Args:
         nodes: One row for each node: its id, its label, and columns that become features.
@@ -95,6 +97,9 @@ def read_graph(
         numeric: Columns to read as numbers.
         text: Columns to read as bags of words.
         drop: Columns to leave out.
+        encoding: How text files store letters, such as ``"utf-8"``, ``"cp1252"`` or ``"utf-16"``.
+            By default their first bytes or else all of them decide: a file that is not in UTF-8 is
+            taken for Windows-1252, which includes Latin-1.
         encoder: The encoder of an earlier graph, for a table with the same columns. It decides how
             columns are read; ``split``, ``time_column``, ``group`` and the four lists are ignored.
         classes: The classes of that earlier graph, to keep their numbers.
@@ -111,7 +116,10 @@ def read_graph(
     check_options(
         directed=directed, drop_unknown=drop_unknown, encoder=encoder, classes=classes, task=task
     )
-    node_table = open_table(nodes, "nodes")
+    reading = {"label": label, "id": id, "source": source, "target": target, "weight": weight}
+    if encoding is not None:
+        reading["encoding"] = encoding
+    node_table = open_table(nodes, "nodes", encoding)
     id = id_column(node_table, id)
     label = label_column(node_table, label, id, optional=encoder is not None)
     roles: dict[str, str] = {}
@@ -121,7 +129,7 @@ def read_graph(
         roles = node_roles(node_table, [id, label], **sets)
         lists = {"categorical": categorical, "numeric": numeric, "text": text, "drop": drop}
         readings = column_readings(node_table, [id, label, *roles.values()], **lists)
-    edge_tables, ends, weight = _open_edges(edges, source, target, weight)
+    edge_tables, ends, weight = _open_edges(edges, source, target, weight, encoding)
 
     spelled = [id, *([] if label is None else [label])]
     spelled += [name for role, name in roles.items() if role != "time_column"]
@@ -135,7 +143,7 @@ def read_graph(
     )
     del table  # to make room for the edges
     pa.default_memory_pool().release_unused()
-    listed, warnings = [], []
+    listed, warnings = [], [*node_table.warnings]
     read = [*ends, *([] if weight is None else [weight])]
     for edge_table in edge_tables:
         table = edge_table.read(read, text=ends)
@@ -146,6 +154,7 @@ def read_graph(
         del table
         more = [name for name in edge_table.columns if name not in read]
         prefix = f"{edge_table.name}: "
+        warnings += edge_table.warnings
         warnings += unused(more, "column", prefix, weighted=weight is not None)
         warnings += listed[-1].warnings
     links = join(listed, nodes=len(ids), directed=directed, origin=edge_tables[0].name)
@@ -164,6 +173,7 @@ def read_graph(
             *links.notes,
         ),
         warnings=warnings,
+        reading=reading,
     )
 
 
@@ -172,13 +182,14 @@ def _open_edges(
     source: str | None,
     target: str | None,
     weight: str | None,
+    encoding: str | None,
 ) -> tuple[list[UnreadTable], list[str], str | None]:
     """The tables of edges, their columns of ends, and that of weights."""
     several = isinstance(edges, list | tuple)
     if several and not edges:
         raise UsageError("edges is an empty list; give at least one table")
     tables = [
-        open_table(table, f"edges[{index}]" if several else "edges")
+        open_table(table, f"edges[{index}]" if several else "edges", encoding)
         for index, table in enumerate(edges if several else [edges])
     ]
     ends = end_columns(tables[0], source, target)
@@ -249,6 +260,7 @@ def from_networkx(
         directed=directed,
         weight=weights,
         warnings=unused(sorted(names), "attribute", weighted=weight is not None),
+        reading={"label": label, "id": None, "source": None, "target": None, "weight": weight},
     )
 
 
@@ -327,18 +339,18 @@ def from_arrays(
 
 
 def _checked_weights(listed: Any, where: str) -> NDArray[np.float64]:
-    """Weights of edges as numbers; a ``UsageError`` if one is missing, negative or not finite."""
+    """Weights of edges as numbers; a ``UsageError`` if one cannot be a weight."""
     try:
         values = np.asarray(listed, dtype=np.float64)  # None becomes NaN
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"{where} has weights that are no numbers ({error}); give numbers"
         ) from error
-    wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
+    wrong = np.flatnonzero(~(values >= 0) | (values > LARGEST_WEIGHT))
     if wrong.size:
         raise UsageError(
-            f"{where} has {wrong.size} weight(s) that are missing, negative or infinite, such as "
-            f"{values[wrong[0]]:g}; give every edge a finite number that is not negative"
+            f"{where} has {wrong.size} weight(s) that are missing, negative or too large, such as "
+            f"{values[wrong[0]]:g}; give every edge a number from 0 to {LARGEST_WEIGHT:g}"
         )
     return values
 

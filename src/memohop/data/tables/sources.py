@@ -6,7 +6,6 @@ can also be read some rows at a time.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import os
@@ -24,6 +23,13 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from memohop.data.tables.column_types import MISSING, plain_table
+from memohop.data.tables.encodings import (
+    UTF_8,
+    WINDOWS,
+    decoder_of,
+    encoding_of,
+    named_encoding,
+)
 from memohop.errors import DataError, UsageError
 
 TableLike: TypeAlias = Any
@@ -43,8 +49,9 @@ _NOT_COMPRESSED = (
     "{name} is not compressed as its name says, or is damaged ({error}); rename it or copy it again"
 )
 _COMPLAINTS = {  # by words of Arrow's message
-    "invalid UTF8": "{name} is not text in UTF-8; save it as CSV in UTF-8, or as Parquet "
-    "(spreadsheets and other binary files are not read)",
+    "invalid UTF8": "{name} is not text in {encoding}; save it as CSV in UTF-8 or as Parquet, or "
+    "name the encoding in which it is (encoding=, --encoding); spreadsheets and other binary files "
+    "are not read",
     "Empty CSV file": _NO_ROWS,
     "inflate failed": _NOT_COMPRESSED,
     "decompress failed": _NOT_COMPRESSED,
@@ -64,6 +71,7 @@ class UnreadTable:
         notes: How it is read, where that is not obvious.
         batches: Reads columns of these types some rows at a time; None for an object.
         stored: The types of a Parquet file's columns; None if the columns are not typed.
+        warnings: How it is read, where that is a guess.
     """
 
     name: str
@@ -72,6 +80,7 @@ class UnreadTable:
     notes: tuple[str, ...] = ()
     batches: Callable[[pa.Schema], Iterator[pa.RecordBatch]] | None = None
     stored: pa.Schema | None = None
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -92,16 +101,20 @@ class UnreadTable:
         return table
 
 
-def open_table(table: TableLike, argument: str) -> UnreadTable:
+def open_table(table: TableLike, argument: str, encoding: str | None = None) -> UnreadTable:
     """Check that a table is there and which columns it has, without reading it.
 
     Args:
         table: A path of a CSV, TSV or Parquet file, or a table object.
         argument: Its name among the arguments, for the errors.
+        encoding: That of a CSV or TSV file; by default :func:`encoding_of` decides.
     """
+    encoding = None if encoding is None else named_encoding(encoding)
     if isinstance(table, str | os.PathLike):
         path = Path(table).expanduser()
-        return _parquet(path) if path.suffix.lower() in (".parquet", ".pq") else _text(path)
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return _parquet(path)
+        return _text(path, encoding)
     try:
         found = pa.table(table)
     except (TypeError, ValueError, pa.ArrowException) as error:
@@ -140,14 +153,25 @@ def _parquet(path: Path) -> UnreadTable:
     return UnreadTable(str(path), names, load, batches=batches, stored=stored)
 
 
-def _text(path: Path) -> UnreadTable:
+def _text(path: Path, encoding: str | None) -> UnreadTable:
     """A CSV file; its separator is the one that cuts the first line into most columns."""
-    sample = _first_bytes(path)
+    warnings: tuple[str, ...] = ()
+    if encoding is None:
+        with _as_data_errors(path):
+            encoding = encoding_of(path)
+        if encoding == WINDOWS:
+            warnings = (
+                f"{path} is not in UTF-8, and is read as Windows-1252 (or Latin-1); if letters "
+                "come out wrong, name its encoding (encoding=, --encoding)",
+            )
+    sample = _first_bytes(path, encoding)
     headers = {separator: _header(sample, separator) for separator in _SEPARATORS}
     separator = max(headers, key=lambda name: len(headers[name]))  # the comma if all are equal
     names = headers[separator]
     if not names:
         raise DataError(f"{path} has no first line of column names; add one")
+    if any("\0" in name for name in names):  # UTF-16 without its mark, or no text
+        raise _complaint(path, "invalid UTF8", encoding)
     decimal_comma = separator == ";" and _COMMA.search(sample) and not _POINT.search(sample)
     # A row must fit in a block, and is longer than the names where these are short. Each block
     # becomes a piece of each column, which costs more than small numbers do.
@@ -155,7 +179,7 @@ def _text(path: Path) -> UnreadTable:
 
     def options(columns: list[str], types: dict[str, Any]) -> dict[str, Any]:
         return {
-            "read_options": pa.csv.ReadOptions(block_size=block),
+            "read_options": pa.csv.ReadOptions(block_size=block, encoding=encoding),
             "parse_options": pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             "convert_options": pa.csv.ConvertOptions(
                 include_columns=columns,
@@ -172,26 +196,28 @@ def _text(path: Path) -> UnreadTable:
     def batches(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         types = dict(zip(schema.names, schema.types, strict=True))
         with (
-            _as_data_errors(path, separator),
+            _as_data_errors(path, encoding, separator),
             pa.input_stream(str(path), compression="detect") as stream,
         ):
             yield from pa.csv.open_csv(stream, **options(schema.names, types))
 
     def load(columns: list[str], text: Collection[str]) -> pa.Table:
         types = {name: pa.string() for name in text}
-        with _as_data_errors(path, separator):
+        with _as_data_errors(path, encoding, separator):
             table = _narrow(parse, columns, types) if len(columns) > _WIDE else None
             if table is None:
                 table = parse(pa.csv.read_csv, columns, types)
         if any(pa.types.is_binary(field.type) for field in table.schema):  # bytes that are no text
-            raise _complaint(path, "invalid UTF8")
+            raise _complaint(path, "invalid UTF8", encoding)
         return table
 
     notes: tuple[str, ...] = ()
     if separator != "," and not (separator == "\t" and ".tsv" in path.suffixes):
         comma = ", and the decimal point is a comma" if decimal_comma else ""
         notes = (f"{path}: columns are separated by a {_SEPARATORS[separator]}{comma}",)
-    return UnreadTable(str(path), names, load, notes, batches)
+    if encoding not in (UTF_8, WINDOWS):
+        notes += (f"{path}: its encoding is {encoding}",)
+    return UnreadTable(str(path), names, load, notes, batches, warnings=warnings)
 
 
 def _narrow(
@@ -223,16 +249,19 @@ def _narrow(
         return None
 
 
-def _first_bytes(path: Path) -> str:
+def _first_bytes(path: Path, encoding: str) -> str:
     """The first bytes of the file as text, at least its first line, without a byte-order mark."""
-    with _as_data_errors(path), pa.input_stream(str(path), compression="detect") as stream:
-        sample = more = stream.read(_SAMPLE)
-        while more and b"\n" not in sample.strip():
-            more = stream.read(_SAMPLE)
-            sample += more
-        whole = not stream.read(1)
-        # A letter that the end of the sample cuts in two is left out; at the end it is wrong.
-        text = codecs.getincrementaldecoder("utf-8-sig")().decode(sample, final=whole)
+    decoder = decoder_of(encoding)
+    with (
+        _as_data_errors(path, encoding),
+        pa.input_stream(str(path), compression="detect") as stream,
+    ):
+        text, more = "", True
+        while more and "\n" not in text.strip():
+            block = stream.read(_SAMPLE)
+            more = len(block) > 0
+            # A letter that the end of the sample cuts in two is left out; at the end it is wrong.
+            text += decoder.decode(block, final=not more)
     if not text.strip():
         raise DataError(f"{path} is empty; give a table with a first line of column names")
     return text
@@ -247,10 +276,11 @@ def _header(sample: str, separator: str) -> list[str]:
         return []
 
 
-def _uneven_line(path: Path, separator: str) -> int | None:
+def _uneven_line(path: Path, encoding: str, separator: str) -> int | None:
     """The number of the first line that has more or fewer fields than the line of names."""
     with pa.input_stream(str(path), compression="detect") as stream, suppress(csv.Error):
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
+        name = "utf-8-sig" if encoding == UTF_8 else encoding
+        text = io.TextIOWrapper(stream, encoding=name, errors="replace", newline="")
         rows = csv.reader(text, delimiter=separator)
         names = next(row for row in rows if row)
         begin = rows.line_num + 1
@@ -261,25 +291,28 @@ def _uneven_line(path: Path, separator: str) -> int | None:
     return None
 
 
-def _complaint(path: Path, error: str) -> DataError:
+def _complaint(path: Path, error: str, encoding: str = UTF_8) -> DataError:
     found = next(words for words in _COMPLAINTS if words in error)
-    return DataError(_COMPLAINTS[found].format(name=path, error=error))
+    shown = "UTF-8" if encoding == UTF_8 else encoding
+    return DataError(_COMPLAINTS[found].format(name=path, error=error, encoding=shown))
 
 
 @contextmanager
-def _as_data_errors(path: Path, separator: str | None = None) -> Iterator[None]:
+def _as_data_errors(
+    path: Path, encoding: str = UTF_8, separator: str | None = None
+) -> Iterator[None]:
     """Errors of a file, with the line if a row does not have as many fields as there are names."""
     try:
         yield
     except FileNotFoundError as error:
         raise DataError(f"there is no file {path}; check the path") from error
-    except UnicodeDecodeError as error:
-        raise _complaint(path, "invalid UTF8") from error
+    except UnicodeError as error:
+        raise _complaint(path, "invalid UTF8", encoding) from error
     except (OSError, pa.ArrowException) as error:
         if path.is_dir():
             raise DataError(f"{path} is a folder; give the file of a table") from error
         said = str(error).strip()
         if separator is not None and (uneven := _UNEVEN.match(said)):
-            line = _uneven_line(path, separator)
+            line = _uneven_line(path, encoding, separator)
             said = said if line is None else f"line {line}: {said[uneven.end() :]}"
-        raise _complaint(path, said) from error
+        raise _complaint(path, said, encoding) from error

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.assemble import distinct
-from memohop.data.tables.column_kinds import Absent, Column, Number, count, numbers
+from memohop.data.tables.column_kinds import Absent, Column, Number, count, read_numbers
 from memohop.data.tables.column_types import as_text
 from memohop.data.tables.feature_matrix import FeatureMatrix
 
@@ -35,10 +35,15 @@ class Words(Column, frozen=True, tag="words"):
 
     @classmethod
     def reads(cls, column: pa.ChunkedArray) -> bool:
-        """Whether strings have many values and, in the first, two words or more on average."""
+        """Whether strings have many values, and two words or more on average.
+
+        Of a long column, texts from all over it are looked at.
+        """
         if pc.count_distinct(column).as_py() <= _FEW_TEXTS:
             return False
-        texts = column.slice(0, _ROWS).drop_null()
+        if len(column) > _ROWS:
+            column = column.take(np.linspace(0, len(column) - 1, _ROWS, dtype=np.int64))
+        texts = column.drop_null()
         return sum(len(words) for _, words in _cut(texts)) >= 2 * max(len(texts), 1)
 
     @classmethod
@@ -149,6 +154,11 @@ class Code(Column, frozen=True, tag="code"):
     number: Number
     category: Category
 
+    @property
+    def verbatim(self) -> bool:
+        """As its number is: words among codes."""
+        return self.number.verbatim
+
     def own_names(self) -> list[str]:
         """The number, then the features of the category."""
         return self.number.own_names() + self.category.own_names()
@@ -161,14 +171,14 @@ class Code(Column, frozen=True, tag="code"):
         """Both readings; a code without a feature is not told, since the number says it."""
         absent, notes = self.number.own_fill(column, matrix)
         matrix.offset += len(self.number.own_names())
-        self.category.own_fill(spelled_codes(self.name, column), matrix)
+        self.category.own_fill(spelled_codes(read_numbers(self.number, column)[0]), matrix)
         matrix.offset -= len(self.number.own_names())
         return absent, notes
 
 
-def spelled_codes(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def spelled_codes(values: NDArray[np.float64]) -> pa.ChunkedArray:
     """Numbers as strings: 2.0 is 2, since tables with gaps store 2 as 2.0."""
-    return pa.chunked_array([pa.array(numbers(name, column), from_pandas=True).cast(pa.string())])
+    return pa.chunked_array([pa.array(values, from_pandas=True).cast(pa.string())])
 
 
 def _cut(texts: pa.ChunkedArray) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:

@@ -23,6 +23,8 @@ class Operation(torch.autograd.Function):
     in defaults. Our operations have none, and on a small graph the inspection would take a tenth
     of a step. Like ``Function.apply``, this unwraps tensors that ``torch.func.vjp`` saved in the
     wrappers of a transform that has ended.
+
+    ``torch.compile`` does not look inside: the operation runs as it does without it.
     """
 
     tensors: ClassVar[int]
@@ -30,6 +32,8 @@ class Operation(torch.autograd.Function):
     @classmethod
     def apply(cls, *inputs: Any) -> Any:
         """Run the operation."""
+        if torch.compiler.is_dynamo_compiling():
+            return torch.compiler.disable(cls.apply)(*inputs)
         if torch._C._are_functorch_transforms_active():
             return super().apply(*inputs)
         return super(torch.autograd.Function, cls).apply(*unwrap_dead_wrappers(inputs))  # type: ignore[misc]

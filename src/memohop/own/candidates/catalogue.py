@@ -1,16 +1,17 @@
-"""The kinds of model by name, in the order in which a search starts them: cheap ones first."""
+"""The kinds of model by name, the cheap ones first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from memohop.errors import unknown_name
+from memohop.errors import UsageError, unknown_name
 from memohop.own.candidates.family import Family
 from memohop.own.candidates.linear import LinearFamily
 from memohop.own.candidates.networks import NetworkFamily
 from memohop.own.candidates.spaces import SPACES
 from memohop.own.candidates.trees import TreeFamily
+from memohop.own.problem import Problem
 from memohop.training import Rules
 
 _VIEWS: dict[str, LinearFamily | TreeFamily] = {
@@ -49,9 +50,21 @@ def families(
         if name not in NAMES:
             raise unknown_name("model", name, NAMES)
     return [
-        replace(_VIEWS[name], balanced=rules.class_weight == "balanced")
+        replace(_VIEWS[name], balanced=rules.class_weight == "balanced", memory=memory)
         if name in _VIEWS
         else NetworkFamily(name, SPACES[name], rules=rules, seed=seed, device=device, memory=memory)
         for name in NAMES
         if name in wanted
     ]
+
+
+def check_applicable(kinds: Iterable[Family], problem: Problem) -> None:
+    """Raise a ``UsageError`` if none of the kinds can be fitted to a graph."""
+    kinds = list(kinds)
+    if not any(kind.first(problem) for kind in kinds):
+        names = ", ".join(kind.id for kind in kinds)
+        raise UsageError(
+            f"models={names or None}: none of them can be fitted to this graph; models of the "
+            "columns need columns that are not constant, and models of directions need arcs with "
+            "a direction; choose others, or all with models=None"
+        )

@@ -19,7 +19,7 @@ It may raise :class:`~memohop.training.Enough`: the fit then ends with its resul
 """
 
 Fits = list[dict[int, "Fitted"]]
-"""The results of each setting by split; a fit that ended early may lack some."""
+"""The results of each setting by split, in order; a fit that ended early may lack some."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,9 @@ class Family(Protocol):
     def least_seconds(self, problem: Problem, setting: Setting) -> float:
         """Seconds below which it is not worth starting a fit; infinite if its RAM is too small."""
 
+    def least_bytes(self, problem: Problem, setting: Setting) -> float:
+        """The RAM of a fit, beside what the process holds."""
+
     def first(self, problem: Problem) -> list[Setting]:
         """The settings to try first on any graph, the most promising first."""
 
@@ -111,6 +114,11 @@ class Family(Protocol):
 def no_fits(settings: Sequence[Setting]) -> Fits:
     """Empty results, one for each setting."""
     return [{} for _ in settings]
+
+
+def by_split(found: Fits) -> Fits:
+    """The same results in the order of the splits, not that in which they came."""
+    return [dict(sorted(fits.items())) for fits in found]
 
 
 def fitted(

@@ -61,21 +61,27 @@ def logistic_regression(
         value = -(share[:, 0] @ logarithms[rows, y]) + penalty / 2 * np.vdot(weight, weight)
         return float(value), np.concatenate([of_weight.ravel(), slope.sum(axis=0)])
 
-    def at_each_step(intermediate_result: Any) -> None:
-        try:
-            look()
-        except Enough:
-            raise StopIteration from None  # SciPy ends with its result so far
-
     found = minimize(
         loss,
         np.zeros(classes * (features + 1)),
         jac=True,
         method="L-BFGS-B",
-        callback=at_each_step,
+        callback=stopping(look),
         options={"maxiter": _STEPS, "gtol": _FLAT, "ftol": _PRECISE, "maxls": 50},
     )
     return _apart(found.x, classes, features)
+
+
+def stopping(look: Callable[[], None]) -> Callable[[Any], None]:
+    """A callback for SciPy, which ends with its result so far if ``look`` raises ``Enough``."""
+
+    def at_each_step(intermediate_result: Any) -> None:
+        try:
+            look()
+        except Enough:
+            raise StopIteration from None
+
+    return at_each_step
 
 
 def _apart(

@@ -153,7 +153,8 @@ def as_data(inputs: Inputs, model: str, scale: float, arc_scale: float) -> Data:
     if isinstance(inputs, Problem):
         masks = inputs.masks
         data.train_mask, data.val_mask = map(torch.from_numpy, (masks.train, masks.val))
-        data.metric = inputs.objective.metric.id
+        metric = inputs.objective.metric
+        data.metric, data.positive = metric.id, metric.positive
     return data
 
 

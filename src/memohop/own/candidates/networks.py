@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.arcs import mean_weight
 from memohop.jobs.train import train
 from memohop.networks import build
-from memohop.own.candidates.cost import least_seconds
+from memohop.own.candidates.cost import least_seconds, network_bytes
 from memohop.own.candidates.family import Fits, Fitted, Look, Setting, no_fits
 from memohop.own.candidates.learned import packaged
 from memohop.own.candidates.network import AS_IT_IS, Network, as_data, said_by, say, sees_graph
@@ -22,6 +23,8 @@ from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Problem
 from memohop.training import Enough, Member, MemberResult, Rules, standardised
 from memohop.training.device import traits_of
+from memohop.training.plan import TooLittleError
+from memohop.training.room import resident_bytes
 from memohop.training.rules import DEFAULT_RULES
 
 _MANY = 10_000  # validation nodes, of which the best epoch is hardly luck
@@ -73,10 +76,18 @@ class NetworkFamily:
         """The time of a few dozen epochs; infinite for what cannot be trained at all."""
         if not self._can_train(setting.options):
             return np.inf
-        room = self.memory * self.in_parts if self.memory and self.in_parts else None
+        room = None if self.memory is None else self.memory - resident_bytes()
+        if self.memory and self.in_parts:
+            room = self.memory * self.in_parts
         return least_seconds(
             problem, setting.options, self.device, sees_graph=self.sees_graph, room=room
         )
+
+    def least_bytes(self, problem: Problem, setting: Setting) -> float:
+        """The RAM of a fit; none on a device that measures it by itself, or on other workers."""
+        if self.in_parts or traits_of(torch.device(self.device)).is_separate:
+            return 0.0
+        return network_bytes(problem, setting.options, sees_graph=self.sees_graph)
 
     def _can_train(self, options: Mapping[str, Any]) -> bool:
         """On a graph in parts: networks whose outputs need not have all of it in RAM either."""
@@ -142,9 +153,11 @@ class NetworkFamily:
     ) -> Fits:
         """One population, or one network after the other where that takes less time.
 
-        If time is up, members that have not begun have no result.
+        If time is up, members that have not begun have no result; nor if the RAM is too small.
         """
-        scale, arc_scale = feature_scale(problem.x), mean_weight(problem.weights)
+        scale, arc_scale = feature_scale(problem.x), 1.0
+        if problem.weights is not None:  # an average arc counts as much as an added self-loop
+            arc_scale = mean_weight(problem.weights)
         data, standard = as_data(problem, self.id, scale, arc_scale), AS_IT_IS
         options = settings[0].options
         if not problem.classes:
@@ -165,22 +178,26 @@ class NetworkFamily:
                 ended = True
                 raise
 
+        train_some = partial(
+            train,
+            data,
+            self.id,
+            options=options,
+            epochs=self.epochs,
+            patience=self.patience,
+            rules=self._rules(problem),
+            device=self.device,
+            memory=self.memory,
+            keep_models=True,
+            cross_fit=self._crosses(problem),
+            progress=progress,
+            workers=self.in_parts,
+        )
         while len(results) < len(members) and not ended:
-            results += train(
-                data,
-                self.id,
-                members[len(results) : len(results) + at_once],
-                options=options,
-                epochs=self.epochs,
-                patience=self.patience,
-                rules=self._rules(problem),
-                device=self.device,
-                memory=self.memory,
-                keep_models=True,
-                cross_fit=self._crosses(problem),
-                progress=progress,
-                workers=self.in_parts,
-            )
+            try:
+                results += train_some(members[len(results) : len(results) + at_once])
+            except TooLittleError:
+                ended = True
         sizes = (data.x.shape[1], problem.objective.outputs(data.y), problem.nodes)
         network = build(self.id, *sizes[:2], num_nodes=problem.nodes, **options)
         sound = [
@@ -207,9 +224,3 @@ def feature_scale(x: Matrix) -> float:
     """The root mean square of the features that are not 0."""
     values = x.data if sparse.issparse(x) else x[x != 0]
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 1.0
-
-
-def mean_weight(weights: NDArray[np.float32] | None) -> float:
-    """The mean weight of the arcs, so that an average arc counts as much as an added self-loop."""
-    mean = 1.0 if weights is None or not weights.size else float(np.mean(weights, dtype=np.float64))
-    return mean or 1.0

@@ -27,7 +27,6 @@ from memohop.training import Enough
 
 _ROUNDS = 2000  # at most; early stopping ends nearly all fits sooner
 _PATIENCE = 50
-_FEWEST = 20  # rounds that are made even if time is up
 _NAMES = ("learning_rate", "num_leaves", "min_data_in_leaf", "feature_fraction", "lambda_l2")
 _FIRST = (
     (0.05, 15, 10, 0.5, 1.0),
@@ -62,6 +61,11 @@ class Trees:
     def of_features(self, features: Matrix) -> Outputs:
         """The same from features that are already made."""
         return _outputs(self._booster, features, self.view.classes)
+
+    @property
+    def count(self) -> int:
+        """The number of trees, of all classes together."""
+        return max(int(self._booster.num_trees()), 1)
 
     def contributions(self, features: Matrix) -> NDArray[np.float64]:
         """The contribution of each feature to logits or number, ``[rows, features, outputs]``.
@@ -98,6 +102,8 @@ class Trees:
 
 class TreeFamily(ViewFamily):
     """``lightgbm``, ``lightgbm+neighbours`` and ``lightgbm+positions``."""
+
+    are_trees = True
 
     def starts(self) -> list[Mapping[str, float]]:
         """Three sizes of trees."""
@@ -158,18 +164,17 @@ class TreeFamily(ViewFamily):
                 lightgbm.early_stopping(_PATIENCE, verbose=False),
                 partial(_ask, look),
             ],
+            keep_training_booster=True,  # otherwise it is written and read again, which takes long
         )
         part = Trees(self.view(problem, setting), booster.model_to_string())
         return part, partial(_outputs, booster, classes=problem.classes)
 
 
 def _ask(look: Callable[[], None], environment: lightgbm.callback.CallbackEnv) -> None:
-    """Stop with the trees so far when asked to, if there are some."""
+    """Stop with the trees so far when asked to: with many classes, even a few rounds take long."""
     try:
         look()
     except Enough:
-        if environment.iteration < _FEWEST:
-            return
         raise lightgbm.callback.EarlyStopException(
             environment.iteration, environment.evaluation_result_list or []
         ) from None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event, Lock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from memohop.own.candidates.family import Fits, Look, Part, Setting, fitted, no_fits
+from memohop.own.candidates.cost import room_in_ram, view_bytes
+from memohop.own.candidates.family import Fits, Look, Part, Setting, by_split, fitted, no_fits
 from memohop.own.neighbourhood import Matrix
 from memohop.own.problem import Outputs, Problem
 from memohop.own.views import Sees, View
@@ -34,12 +36,15 @@ class ViewFamily(ABC):
         id: Its name.
         sees: The features that the models use.
         balanced: Whether classes, rather than nodes, have equal weight.
+        memory: The most bytes that the process may hold; by default what is free.
     """
 
     id: str
     sees: Sees
     balanced: bool = False
     has_memory: bool = False
+    memory: int | None = None
+    are_trees: ClassVar[bool] = False
 
     @property
     def sees_graph(self) -> bool:
@@ -47,8 +52,13 @@ class ViewFamily(ABC):
         return self.sees != "columns"
 
     def least_seconds(self, problem: Problem, setting: Setting) -> float:
-        """None: a fit is quick, or stops with a model that is of use."""
-        return 0.0
+        """None, if there is the RAM: a fit is quick, or stops with a model that is of use."""
+        enough = self.least_bytes(problem, setting) <= room_in_ram(self.memory)
+        return 0.0 if enough else math.inf
+
+    def least_bytes(self, problem: Problem, setting: Setting) -> float:
+        """The RAM of a fit."""
+        return view_bytes(problem, sees_graph=self.sees_graph, trees=self.are_trees)
 
     def first(self, problem: Problem) -> list[Setting]:
         """The first settings; none for models of columns if there are no columns."""
@@ -120,7 +130,7 @@ class ViewFamily(ABC):
                 pass
             finally:
                 ended.set()  # for threads that are still at work, after Ctrl-C for example
-        return found
+        return by_split(found)
 
     @abstractmethod
     def starts(self) -> list[Mapping[str, float]]:

@@ -1,0 +1,221 @@
+"""What is checked when a prepared graph is opened, here and nowhere else.
+
+NumPy, SciPy and PyTorch follow the indices that they are given, and a right digest proves only
+that a file is as somebody wrote it. So shape, type, range, order and finiteness of everything are
+checked before it is used, with a few megabytes of an array in RAM at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import DTypeLike, NDArray
+
+from memohop.data.prepared.arrays import is_array, map_array, values_in
+from memohop.data.prepared.folder import (
+    MANIFEST,
+    Manifest,
+    check_files,
+    file_name,
+    refused,
+)
+from memohop.data.prepared.rows import MOST_NODES
+from memohop.data.tables.column_kinds import CLIP
+from memohop.data.tables.columns import ColumnEncoder
+from memohop.errors import UsageError
+
+_CHUNK = 1 << 22  # values that are looked at together
+_WHOLE = 2**63  # class names that are numbers are below this
+
+
+def check_prepared(folder: Path, manifest: Manifest, *, contents: bool) -> None:
+    """Refuse a folder that is damaged, or is not as :func:`memohop.prepare` writes one.
+
+    Args:
+        folder: The folder.
+        manifest: Its description.
+        contents: Whether to read all files, or to compare their sizes and types alone.
+    """
+    with refused(folder / MANIFEST):
+        _check_manifest(manifest)
+    check_files(folder, manifest, digests=contents)
+    paths = {name: folder / info.file for name, info in manifest.files.items()}
+    for name, kind, shape, check in _expected(manifest, lambda name: map_array(paths[name])):
+        with refused(paths[name]):
+            if not is_array(paths[name], kind, shape):
+                raise UsageError(f"it is no array of type {np.dtype(kind)} and shape {list(shape)}")
+            if contents:
+                check(map_array(paths[name]))
+    with refused(paths["ids"]):
+        _check_ids(paths["ids"], manifest.nodes, contents=contents)
+
+
+class _Reading(msgspec.Struct):
+    """The options that a model remembers."""
+
+    id: str | None
+    source: str | None
+    target: str | None
+    weight: str | None = None
+
+
+def _check_manifest(manifest: Manifest) -> None:
+    """Refuse counts, names and files that contradict each other."""
+    if not 1 <= manifest.nodes <= MOST_NODES or manifest.arcs < 0:
+        raise UsageError(f"it counts {manifest.nodes} nodes and {manifest.arcs} arcs")
+    encoder = msgspec.convert(manifest.encoder, ColumnEncoder)
+    if manifest.features != len(encoder.feature_names):
+        raise UsageError(f"its columns do not make {manifest.features} features")
+    classes = manifest.classes
+    is_one_kind = len({type(name) for name in classes}) <= (manifest.task == "classes")
+    are_whole = all(isinstance(name, str) or abs(name) < _WHOLE for name in classes)
+    if not is_one_kind or not are_whole or len(set(classes)) < len(classes):
+        raise UsageError(f"it has classes={classes[:9]} and task={manifest.task!r}")
+    msgspec.convert(manifest.options, _Reading)
+    files = manifest.files
+    ways = ["out", "in"] if manifest.directed else ["out"]
+    of_arcs = ["indptr", "indices", *(["weights"] if "out-weights" in files else [])]
+    of_features = ["-indptr", "-indices", "-data"] if manifest.sparse else [""]
+    expected = {f"{way}-{part}" for way in ways for part in of_arcs}
+    expected |= {"labels", "ids", *(f"features{part}" for part in of_features)}
+    if files.keys() - {"sets", "groups"} != expected:
+        raise UsageError(f"it lists {', '.join(sorted(files))}")
+    for name, info in files.items():
+        if info.file != file_name(name, info.sha256):
+            raise UsageError(f"it lists {info.file!r} as {name}")
+
+
+class _Expected(NamedTuple):
+    """An array of the folder, and the check of its content."""
+
+    name: str
+    kind: DTypeLike
+    shape: tuple[int, ...]
+    check: Callable[[NDArray[Any]], None]
+
+
+def _expected(manifest: Manifest, read: Callable[[str], NDArray[Any]]) -> Iterator[_Expected]:
+    """The arrays that belong to a description; the bounds of rows come before what is in them."""
+    nodes, files = manifest.nodes, manifest.files
+    encoded = partial(_check_values, -CLIP, CLIP)
+
+    def rows(name: str, stored: int, width: int) -> Iterator[_Expected]:
+        bounds = f"{name}-indptr"
+        yield _Expected(bounds, np.int64, (nodes + 1,), partial(_check_bounds, stored))
+        yield _Expected(
+            f"{name}-indices",
+            np.int32,
+            (stored,),
+            lambda places: _check_places(read(bounds), width, places),
+        )
+
+    for way in ("out", "in") if manifest.directed else ("out",):
+        yield from rows(way, manifest.arcs, nodes)
+        if f"{way}-weights" in files:
+            finite = partial(_check_values, 0, float(np.finfo(np.float32).max))
+            yield _Expected(f"{way}-weights", np.float32, (manifest.arcs,), finite)
+    if manifest.sparse:
+        stored = values_in(files["features-data"].size, np.float32)
+        yield from rows("features", stored, manifest.features)
+        yield _Expected("features-data", np.float32, (stored,), encoded)
+    else:
+        yield _Expected("features", np.float32, (nodes, manifest.features), encoded)
+    if manifest.task == "numbers":
+        most = float(np.finfo(np.float64).max)
+        finite = partial(_check_values, -most, most, optional=True)
+        yield _Expected("labels", np.float64, (nodes,), finite)
+    else:
+        of_classes = partial(_check_values, -1, len(manifest.classes) - 1)
+        yield _Expected("labels", np.int64, (nodes,), of_classes)
+    if "groups" in files:
+        yield _Expected("groups", np.int64, (nodes,), partial(_check_values, 0, nodes - 1))
+    if "sets" in files:
+        yield _Expected(
+            "sets", np.bool_, (nodes, 3), lambda sets: _check_sets(sets, read("labels"))
+        )
+
+
+def _check_values(
+    least: float, most: float, values: NDArray[Any], *, optional: bool = False, start: int = 0
+) -> None:
+    """Refuse values outside a range, or NaN unless optional; the first one is entry ``start``."""
+    at_once = max(1, _CHUNK // max(1, values[:1].size))
+    for first in range(0, len(values), at_once):
+        part = values[first : first + at_once]
+        if optional:
+            part = np.where(np.isnan(part), 0, part)
+        if part.size and not (least <= part.min() and part.max() <= most):  # NaN is neither
+            wrong = ~((part >= least) & (part <= most))
+            row, *column = np.argwhere(wrong)[0]
+            entry = ", ".join(map(str, (start + first + row, *column)))
+            value = part[(row, *column)]
+            raise UsageError(f"entry {entry} is {value}, which is not from {least} to {most}")
+
+
+def _check_bounds(stored: int, bounds: NDArray[np.int64]) -> None:
+    """Refuse rows that do not follow one another from the first value to the last."""
+    if bounds[0] != 0 or bounds[-1] != stored:
+        raise UsageError(f"rows go from {bounds[0]} to {bounds[-1]}, not from 0 to {stored}")
+    for first in range(0, len(bounds) - 1, _CHUNK):
+        part = bounds[first : first + _CHUNK + 1]
+        falls = part[1:] < part[:-1]
+        if falls.any():
+            raise UsageError(f"row {first + int(falls.argmax())} ends before it begins")
+
+
+def _check_places(bounds: NDArray[np.int64], width: int, places: NDArray[np.int32]) -> None:
+    """Refuse places outside a row, or not in ascending order within one.
+
+    The bounds of the rows must have been checked.
+    """
+    for first in range(0, len(bounds) - 1, _CHUNK):
+        here = np.array(bounds[first : first + _CHUNK + 1])
+        for start in range(int(here[0]), int(here[-1]), _CHUNK):
+            before = max(start - 1, int(here[0]))  # the first is compared with the one before it
+            part = places[before : min(start + _CHUNK, int(here[-1]))]
+            _check_values(0, width - 1, part, start=before)
+            rises = part[1:] > part[:-1]
+            inside = slice(*here.searchsorted([before + 1, before + len(part)]))
+            rises[here[inside] - before - 1] = True  # the first of a row follows on no other
+            if not rises.all():
+                row = here.searchsorted(before + 1 + int(rises.argmin()), side="right") - 1
+                raise UsageError(f"the entries of row {first + row} are not in ascending order")
+
+
+def _check_sets(sets: NDArray[np.bool_], labels: NDArray[Any]) -> None:
+    """Refuse sets that overlap, hold a node without a label, or lack one to learn from or test."""
+    some = np.zeros(3, dtype=bool)
+    for first in range(0, len(sets), _CHUNK):
+        part, y = sets[first : first + _CHUNK], labels[first : first + _CHUNK]
+        _check_values(0, 1, part.view(np.uint8), start=first)
+        is_labelled = ~np.isnan(y) if y.dtype.kind == "f" else y >= 0
+        wrong = part.sum(axis=1) > is_labelled
+        if wrong.any():
+            row = first + int(wrong.argmax())
+            raise UsageError(f"the node of row {row} is in two sets, or has no label")
+        some |= part.any(axis=0)
+    if not (some[0] and some[2]):
+        raise UsageError("no node is for training, or none for testing")
+
+
+def _check_ids(path: Path, nodes: int, *, contents: bool) -> None:
+    """Refuse ids that are no strings or whole numbers, or not one for each node."""
+    count = 0
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+        if reader.schema.names != ["id"] or reader.schema.types[0] not in (pa.int64(), pa.string()):
+            raise UsageError(f"it holds columns {reader.schema.names}, of {reader.schema.types}")
+        for number in range(reader.num_record_batches):
+            batch = reader.get_batch(number)
+            count += len(batch)
+            if contents:
+                batch.validate(full=True)
+                if batch.column(0).null_count:
+                    raise UsageError("a node has no id")
+    if count != nodes:
+        raise UsageError(f"it holds {count} ids for {nodes} nodes")

@@ -1,0 +1,173 @@
+"""Tables and NetworkX graphs: what one way of use has read, every other reads alike."""
+
+from __future__ import annotations
+
+import csv
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from torch_geometric.data import Data, HeteroData
+
+from memohop import GraphClassifier, GraphRegressor, UsageError, load_model, read_graph
+from memohop.cli import main
+from tiny_problem import ring, tiny_problem
+
+QUICK = {"models": ["linear+neighbours"], "trials": 1, "time": None, "splits": 2}
+SIZES = tiny_problem().x[:, 0].tolist()
+KINDS = [("a", "b", None)[(i % 5 == 0 and 2) or i % 2] for i in range(60)]
+NODES = {"name": [f"n{i}" for i in range(60)], "size": SIZES, "kind": KINDS}
+EDGES = {"s": [f"n{i}" for i in range(60)], "t": [f"n{(i + 1) % 60}" for i in range(60)]}
+EDGES["trips"] = [1 + i % 3 for i in range(60)]
+NEW = {"name": ["x", "y", "z"], "size": [0.5, None, 2.0]}
+NEW_EDGES = {"s": ["x", "y"], "t": ["y", "z"], "trips": [1, 5]}
+HOW = {"id": "name", "source": "s", "target": "t", "weight": "trips"}
+
+
+class Frame:
+    """As a frame of pandas or Polars is seen from here."""
+
+    def __init__(self, columns):
+        self.__arrow_c_stream__ = pa.table(columns).__arrow_c_stream__
+
+
+def write(path, columns):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([columns, *zip(*columns.values(), strict=True)])
+    return str(path)
+
+
+@pytest.fixture(scope="module", params=["kind", "size"])
+def from_python(request):
+    """A classifier and a regressor."""
+    kind = GraphClassifier if request.param == "kind" else GraphRegressor
+    return kind(**QUICK).fit(read_graph(NODES, EDGES, label=request.param, **HOW))
+
+
+def said_by_command(model, folder, *options):
+    assert main(["predict", str(model), *options, "-o", str(folder / "out.csv")]) == 0
+    with (folder / "out.csv").open(encoding="utf-8") as file:
+        return [row["predicted"] for row in csv.DictReader(file)]
+
+
+def test_a_model_of_python_reads_tables_at_the_command_line(from_python, tmp_path):
+    from_python.save(tmp_path / "model")
+    label = from_python.reading_["label"]
+    new = {**NEW, "kind": ["a", None, None]} if label == "size" else NEW
+    nodes, edges = write(tmp_path / "n.csv", new), write(tmp_path / "e.csv", NEW_EDGES)
+    for again, options in ((False, []), (True, ["--append"])):
+        found = said_by_command(
+            tmp_path / "model", tmp_path, "--nodes", nodes, "--edges", edges, *options
+        )
+        expected = from_python.predict(new, NEW_EDGES, append=again)
+        assert found == [str(one) for one in expected]
+    assert said_by_command(tmp_path / "model", tmp_path) == [str(o) for o in from_python.predict()]
+
+
+@pytest.mark.parametrize("of", [pa.table, Frame, dict])
+def test_a_model_of_the_command_line_takes_tables_in_python(of, tmp_path):
+    nodes, edges = write(tmp_path / "n.csv", NODES), write(tmp_path / "e.csv", EDGES)
+    columns = [word for name, column in HOW.items() for word in (f"--{name}", column)]
+    fit = ["fit", "--nodes", nodes, "--edges", edges, "--label", "kind", *columns]
+    quick = ["--models", "linear+neighbours", "--trials", "1", "--splits", "2"]
+    assert main([*fit, *quick, "-o", str(tmp_path / "model")]) == 0
+    model = load_model(tmp_path / "model")
+    own = model.predict_proba()
+    assert (model.predict_proba(of(NODES), of(EDGES)) == own).all()  # the graph of fit
+    assert (model.predict_proba(nodes, [edges]) == own).all()
+    assert (model.predict_proba(of(NODES), of(EDGES), as_another_graph=True) != own).any()
+    right = [one == kind for one, kind in zip(model.predict(), KINDS, strict=True) if kind]
+    assert model.score(of(NODES), edges=of(EDGES)) == pytest.approx(np.mean(right))
+    new = model.predict_proba(of(NEW), of(NEW_EDGES))
+    new_edges = write(tmp_path / "new-e.csv", NEW_EDGES)
+    assert (model.predict_proba(write(tmp_path / "new-n.csv", NEW), new_edges) == new).all()
+
+
+def test_labels_of_other_tables_may_be_missing_or_alike():
+    model = GraphRegressor(**QUICK).fit(read_graph(NODES, EDGES, label="size", **HOW))
+    others = NEW | {"kind": ["a", "b", None]}
+    expected = model.predict({name: others[name] for name in ("name", "kind")}, NEW_EDGES)
+    for sizes in ([None] * 3, [2.5, None, None], ["", "", ""]):
+        assert (model.predict(others | {"size": sizes}, NEW_EDGES) == expected).all()
+
+
+def test_the_same_columns_and_arcs_under_other_ids_are_another_graph(from_python):
+    assert from_python.is_graph_of_fit(NODES, EDGES)
+    renamed = NODES | {"name": [f"m{i}" for i in range(60)]}
+    edges = EDGES | {end: [f"m{one[1:]}" for one in EDGES[end]] for end in ("s", "t")}
+    assert not from_python.is_graph_of_fit(renamed, edges)
+    assert not from_python.is_graph_of_fit(NODES, EDGES | {"trips": [2] * 60})
+
+
+def test_tables_for_a_model_of_arrays_are_refused(tmp_path):
+    model = GraphClassifier(**QUICK).fit(tiny_problem().x, tiny_problem().y, ring(60))
+    model.save(tmp_path / "model")
+    nodes, edges = write(tmp_path / "n.csv", NEW), write(tmp_path / "e.csv", NEW_EDGES)
+    assert main(["predict", str(tmp_path / "model"), "--nodes", nodes, "--edges", edges]) == 2
+    with pytest.raises(UsageError, match="fitted on arrays, not on tables"):
+        model.predict(NEW, NEW_EDGES)
+    with pytest.raises(UsageError, match=r"edges is a table; read it .* fit\(memohop.read_graph"):
+        model.fit(NODES, KINDS, EDGES)
+
+
+def as_networkx(nodes=NODES, edges=EDGES, kind=nx.DiGraph):
+    graph = kind()
+    for row in zip(*nodes.values(), strict=True):
+        name, *values = row
+        graph.add_node(name, **dict(zip([*nodes][1:], values, strict=True)))
+    graph.add_weighted_edges_from(zip(*edges.values(), strict=True))
+    return graph
+
+
+class TestNetworkX:
+    @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
+    def test_it_is_read_as_its_tables_are(self, kind):
+        how = HOW | {"directed": kind is nx.DiGraph}
+        tables = GraphClassifier(**QUICK).fit(read_graph(NODES, EDGES, label="kind", **how))
+        found = GraphClassifier(**QUICK).fit(as_networkx(kind=kind), "kind")
+        assert found.directed_ == (kind is nx.DiGraph)
+        assert found.ids_.tolist() == NODES["name"]
+        assert (found.predict_proba() == tables.predict_proba()).all()
+        assert (found.predict_proba(as_networkx(kind=kind)) == found.predict_proba()).all()
+        assert found.score(as_networkx(kind=kind)) == found.score()
+        new, unlike = (as_networkx(NEW, NEW_EDGES, kind) for _ in range(2))
+        expected = tables.predict_proba(NEW, NEW_EDGES)
+        assert found.predict_proba(new) == pytest.approx(expected, abs=1e-6)
+        nx.set_edge_attributes(unlike, 1, "weight")
+        assert np.abs(found.predict_proba(unlike) - expected).max() > 1e-6
+
+    def test_numbers_without_weights(self):
+        graph = as_networkx(kind=nx.Graph)
+        for *_, edge in graph.edges(data=True):
+            del edge["weight"]
+        found = GraphRegressor(**QUICK).fit(graph, "size")
+        assert found.graph_.weights is None
+        assert found.predict(graph).tolist() == found.predict().tolist()
+
+    def test_the_label_must_be_named(self):
+        with pytest.raises(UsageError, match="y=None: X is a NetworkX graph; give the name of the"):
+            GraphClassifier(**QUICK).fit(as_networkx())
+        with pytest.raises(UsageError, match="no node attribute named 'kidn'; did you mean kind"):
+            GraphClassifier(**QUICK).fit(as_networkx(), "kidn")
+
+
+def test_other_graphs_of_pyg_are_refused():
+    several = HeteroData()
+    several["shop"].x = torch.ones(3, 2)
+    with pytest.raises(UsageError, match=r"X is a HeteroData; give a Data.*to_homogeneous\(\)"):
+        GraphClassifier(**QUICK).fit(several)
+
+
+def test_a_score_needs_targets():
+    problem = tiny_problem()
+    model = GraphClassifier(**QUICK).fit(problem.x, problem.y, ring(60))
+    data = Data(x=torch.from_numpy(problem.x), edge_index=torch.from_numpy(ring(60)))
+    nobody = Data(x=data.x, edge_index=data.edge_index, y=torch.full((60,), -1))
+    for graph in (data, nobody):
+        with pytest.raises(UsageError, match="X has no label, and y is None; give y"):
+            model.score(graph)
+    with pytest.raises(UsageError, match="y has no label; give y"):
+        model.score(data, np.full(60, np.nan))
+    assert model.score() == model.score(data, problem.y)
