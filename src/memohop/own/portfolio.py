@@ -16,6 +16,7 @@ import math
 import sys
 import time as clock
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -81,8 +82,7 @@ def search(
         progress: Called now and then.
         make_run: Makes the running search; by default one in this process.
     """
-    make_run = make_run or Run
-    run = make_run(problem, families, time, trials, np.random.default_rng(seed), progress)
+    run = (make_run or Run)(problem, families, time, trials, np.random.default_rng(seed), progress)
     stopped: Stop
     try:
         with interrupts_raised():
@@ -333,8 +333,7 @@ class Run:
 
     def usual_seconds(self, name: str) -> float:
         """The mean time of a kind's fits on one split: some options cost far more than the best."""
-        found = [one.seconds for one in self.candidates if one.setting.family == name]
-        return float(np.mean(found))
+        return fmean(one.seconds for one in self.candidates if one.setting.family == name)
 
     def count(self, name: str) -> int:
         """How many settings of a kind were tried, or are being tried."""
@@ -378,10 +377,9 @@ class Run:
 
     def doing(self, names: str) -> str:
         """The kinds of model that are being fitted, and the best score so far."""
-        means = [np.mean([*one.scores.values()]) for one in self.candidates if one.scores]
-        if not means:
-            return names
-        return f"{names}, best so far {self.problem.objective.metric.text(float(max(means)))}"
+        means = [fmean(one.scores.values()) for one in self.candidates if one.scores]
+        score = self.problem.objective.metric.text
+        return f"{names}, best so far {score(max(means))}" if means else names
 
     def _look(self, end: float, group: list[Candidate]) -> Look:
         doing = self.doing(group[0].setting.family)
