@@ -33,6 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.arcs import in_unit, mean_weight
+
 Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which has no type parameters
 
 Rows: TypeAlias = NDArray[np.int64] | slice
@@ -51,6 +53,8 @@ class Neighbourhood:
         nodes: The number of nodes.
         weights: Of the arcs, those of the same pair added up; by default all pairs count 1.
         directed: Whether directions count; by default, if some arc lacks its opposite.
+        unit: The weight that counts 1; by default the mean weight, so that the unit in which
+            weights are given does not matter.
     """
 
     def __init__(
@@ -59,10 +63,13 @@ class Neighbourhood:
         nodes: int,
         weights: NDArray[np.float32] | None = None,
         directed: bool | None = None,
+        unit: float | None = None,
     ) -> None:
         source, target = arcs
         proper = source != target
-        counted = np.ones(len(source), dtype=np.float32) if weights is None else weights
+        counted = None if weights is None else in_unit(weights, unit or mean_weight(weights))
+        if counted is None:
+            counted = np.ones(len(source), dtype=np.float32)
         pairs = (source[proper], target[proper])
         self.out = sparse.csr_array((counted[proper], pairs), shape=(nodes, nodes))
         self.out.sum_duplicates()
