@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch_geometric.data import HeteroData
 
 from memohop import Member, UsageError, grid, train
 
@@ -67,3 +68,8 @@ def test_grid_is_the_product_of_its_axes():
     assert [(m.split, m.lam, m.lr) for m in members] == [
         (0, 0, 0.05), (0, 0.5, 0.05), (1, 0, 0.05), (1, 0.5, 0.05),
     ]  # fmt: skip
+
+
+def test_a_graph_of_several_kinds_is_named():
+    with pytest.raises(UsageError, match=r"data is a HeteroData; give a Data.*to_homogeneous"):
+        train(HeteroData(), "gcn", [Member()])

@@ -70,6 +70,17 @@ def check_graph(data: Data, *, numbers: bool = False) -> None:
         )
 
 
+def check_one_kind(graph: object, name: str) -> None:
+    """Refuse a graph of PyTorch Geometric with several kinds of nodes or edges."""
+    from memohop.pyg import BaseData, Data
+
+    if isinstance(graph, BaseData) and not isinstance(graph, Data):
+        raise UsageError(
+            f"{name} is a {type(graph).__name__}; give a Data, which has one kind of node and one "
+            f"kind of edge ({name}.to_homogeneous() makes one of a HeteroData)"
+        )
+
+
 def as_columns(data: Data, names: Sequence[str] = MASKS) -> tuple[torch.Tensor, ...]:
     """The masks of these names with one column for each split, `[N, S]`; a flat one has one.
 

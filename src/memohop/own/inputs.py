@@ -16,10 +16,11 @@ from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 
 from memohop.data.arcs import check_arcs, check_weights
+from memohop.data.check import check_one_kind
 from memohop.data.tables.labels import why_no_classes
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import UsageError
-from memohop.pyg import BaseData, Data
+from memohop.pyg import Data
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
@@ -59,11 +60,7 @@ class Given(NamedTuple):
 def as_given(x: Any, y: Any, edges: Any) -> Given:
     """Take an ``OwnGraph`` or a ``Data`` apart; put separate arrays together."""
     labels = None if y is None else _labels(y)
-    if isinstance(x, BaseData) and not isinstance(x, Data):
-        raise UsageError(
-            f"X is a {type(x).__name__}; give a Data, which has one kind of node and one kind of "
-            "edge (X.to_homogeneous() makes one of a HeteroData)"
-        )
+    check_one_kind(x, "X")
     if not isinstance(x, OwnGraph | Data):
         return Given(x, labels, None if edges is None else _arcs(edges))
     if edges is not None:
