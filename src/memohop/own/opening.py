@@ -28,9 +28,7 @@ OPENING = 0.35
 """The share of the time for the first settings of every kind."""
 _MOST = 0.25  # share of the time that a setting may need to be worth starting
 _MEMORY = 0.5  # the same for the first network with memory, which is cut off if need be
-_LEAST = (
-    0.1  # share of the time that it gets if it needs so much, beside the share of every setting
-)
+_LEAST = 0.1  # share of the time that it gets, if it needs so much, beside that of all settings
 _MANY = 100  # classes that take most of the RAM
 _COMPARED = 10  # comparisons of two models after the search, beside one of each kind
 

@@ -32,9 +32,7 @@ _PER_NODE = {True: 3e-8, False: 1e-8}  # the same, with and without the graph
 _MAKING = 1e-6  # seconds to make the graph, for each arc
 _BYTES_PER_ARC, _BYTES_PER_NODE, _BYTES_PER_LOGIT = 200, 40, 32
 _BYTES_PER_LINK = 150  # of the matrices of neighbours, and again of a model's files, for each arc
-_BYTES_PER_WEIGHT = (
-    240  # of logistic regression: its solver holds thirty copies in double precision
-)
+_BYTES_PER_WEIGHT = 240  # of logistic regression: its solver holds thirty copies of 8 bytes
 _BYTES_PER_BIN = 16 * 15  # of a histogram, for some leaves
 _BINS = 255
 
