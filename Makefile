@@ -13,8 +13,9 @@ test: lint
 
 table1: .venv/.ready  # the paper's Table 1: what is missing is trained, which takes hours on a CPU
 	$(BIN)/python -m study run table1 --protocol paper
-	$(BIN)/python -m study store export memohop-runs.sqlite table1 --output table1.json
-	$(BIN)/python -m study table table1 --results table1.json
+	mkdir -p build
+	$(BIN)/python -m study store export memohop-runs.sqlite table1 --output build/table1.json
+	$(BIN)/python -m study table table1 --results build/table1.json
 
 # The site, in build/docs/html. GALLERY=0 leaves out running the examples, which takes most of the time.
 GALLERY ?= 1

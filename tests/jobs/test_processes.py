@@ -55,11 +55,18 @@ def test_a_process_may_die_while_it_sends(tmp_path):
     assert answers(Processes(2), toy_work.half_an_answer, [job]) == {job: "whole"}
 
 
-def test_a_mistake_of_the_user_ends_everything(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("mistaken", DataError, "there are no files"),
+        ("wrong", ZeroDivisionError, "a slip"),
+    ],
+)
+def test_what_the_work_raises_ends_everything(tmp_path, name, kind, words):
     import toy_work
 
-    jobs = [(str(tmp_path), name) for name in ("busy", "mistaken")]
-    with pytest.raises(DataError, match="there are no files"):
+    jobs = [(str(tmp_path), name) for name in ("busy", name)]
+    with pytest.raises(kind, match=words):
         answers(Processes(2), toy_work.mistaken, jobs)
     busy = int((tmp_path / "busy").read_text(encoding="utf-8"))
     for _ in range(10_000):

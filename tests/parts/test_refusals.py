@@ -109,6 +109,8 @@ def test_ray_that_is_not_installed_says_so(data, monkeypatch):
         ({"workers": 2, "cut": "random"}, "cut must be one of contiguous, metis"),
         ({"ray": "auto"}, "ray=auto goes with workers"),
         ({"checkpoints": "there"}, "checkpoints=there goes with workers"),
+        ({"cut": "metis"}, "cut=metis goes with workers"),
+        ({"cut": "roughly"}, "cut=roughly goes with workers"),
         ({"workers": 2, "epochs": 0}, "epochs"),
         ({"workers": 2, "features": "wide"}, "features must be auto, sparse or dense"),
     ],

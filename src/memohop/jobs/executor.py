@@ -1,8 +1,7 @@
 """Who does some work on jobs: this process, several of this machine, or workers of a Ray cluster.
 
-All of them are executors, and behave alike. What the work raises ends everything if it is a
-mistake of the user's, a :class:`~memohop.errors.MemohopError`; the work itself deals with other
-errors. A process that is lost says nothing about its job: the job is tried again after the others,
+All of them are executors, and behave alike. What the work raises ends everything, and is raised
+here. A process that is lost says nothing about its job: the job is tried again after the others,
 with nothing beside it, and after three losses it is answered by :class:`Lost`.
 """
 

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from memohop.allocator import keep_freed_ram
-from memohop.errors import MemohopError
 from memohop.jobs.executor import AnswerT, JobT, Lost, Progress, Tried, keep_busy
 
 _CONTEXT = multiprocessing.get_context("spawn")  # a process that uses a GPU cannot be forked
@@ -67,7 +66,7 @@ class Processes:
         tried = self._running.pop(process)
         if answer is not _DIED:
             self._idle.append(process)
-        if isinstance(answer, MemohopError):
+        if isinstance(answer, Exception):
             raise answer
         return tried, answer
 
@@ -132,7 +131,7 @@ def _serve(connection: Connection, work: Callable[..., Any], threads: int) -> No
             job = connection.recv()
             try:
                 connection.send(work(job, lambda share: None))
-            except MemohopError as error:
+            except Exception as error:
                 connection.send(error)
 
 

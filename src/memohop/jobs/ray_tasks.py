@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memohop.cluster import check_room, connected, count_workers, import_ray, in_a_line, needs_of
-from memohop.errors import MemohopError
 from memohop.jobs.executor import AnswerT, JobT, Lost, Progress, Tried, keep_busy
 
 
@@ -66,9 +65,7 @@ class RayPlaces:
         tried = self._running.pop(ready)
         try:
             return tried, self.ray.get(ready)
-        except MemohopError as error:  # Ray's error, which is also of the original's class
-            raise getattr(error, "cause", error) from None
-        except self.ray.exceptions.RayTaskError as error:  # a mistake of ours
+        except self.ray.exceptions.RayTaskError as error:  # raised by the work
             raise getattr(error, "cause", error) from None
         except self.ray.exceptions.RayError as error:
             return tried, Lost(in_a_line(error))

@@ -87,7 +87,8 @@ def train(
     if in_group:
         workers = _started(workers, ray)
     if workers is None:
-        for name, value in {"ray": ray, "checkpoints": checkpoints}.items():
+        unlike = None if cut == "contiguous" else cut
+        for name, value in {"ray": ray, "checkpoints": checkpoints, "cut": unlike}.items():
             if value is not None:
                 raise UsageError(f"{name}={value} goes with workers; give their number too")
         return train_here(data, model, members, **arguments)
