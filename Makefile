@@ -41,14 +41,14 @@ MATRIX := MEMOHOP_TEST_SEED=0 MEMOHOP_TEST_SEED=1 MEMOHOP_TEST_SEED=2 \
 matrix: .venv/.ready
 	set -e; for setting in $(MATRIX); do echo "$$setting"; \
 		env $$(echo $$setting | tr , ' ') $(BIN)/pytest -x --durations=0 --durations-min=60 \
-		tests/nn tests/networks tests/training tests/inference tests/own; done
+		tests/nn tests/networks tests/training tests/inference tests/fit; done
 
 # The oldest and the newest versions that pyproject.toml admits, each in an environment of its own, and
 # a part of the tests. torch stays at its version in constraints.txt: other builds are gigabytes.
 # TORCH=2.11.0 overrides.
 TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 QUICK := tests/test_quiet.py tests/nn/test_mmp.py tests/nn/test_graph.py tests/networks/test_registry.py \
-	tests/training/test_choice.py tests/own/test_tree_candidates.py tests/own/test_linear_candidates.py \
+	tests/training/test_choice.py tests/fit/test_tree_candidates.py tests/fit/test_linear_candidates.py \
 	tests/data/tables tests/data/prepared tests/parts/test_partition.py tests/parts/test_ray.py \
 	tests/report/test_svg.py tests/cli/test_cli.py
 

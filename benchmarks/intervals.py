@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memohop.data.folds import OwnSplit, make_masks
+from memohop.fit.candidates.catalogue import families
+from memohop.fit.conformal import reach
+from memohop.fit.finish import choose
+from memohop.fit.paired import paired_interval, score_interval, too_high
+from memohop.fit.portfolio import search
+from memohop.fit.problem import Problem
+from memohop.fit.verdict import answers, of_test
 from memohop.intervals import Interval
-from memohop.own.candidates.catalogue import families
-from memohop.own.conformal import reach
-from memohop.own.finish import choose
-from memohop.own.paired import paired_interval, score_interval, too_high
-from memohop.own.portfolio import search
-from memohop.own.problem import Problem
-from memohop.own.verdict import answers, of_test
 from memohop.training.metrics import METRICS, metrics_for
 from memohop.training.objective import Classification, Regression
 from memohop.training.rules import DEFAULT_RULES

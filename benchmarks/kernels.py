@@ -25,9 +25,9 @@ import torch
 
 import memohop
 from memohop.allocator import keep_freed_ram
+from memohop.fit.candidates.spaces import SPACES
 from memohop.jobs.execute import load_data, populations
-from memohop.nn._backends import table
-from memohop.own.candidates.spaces import SPACES
+from memohop.nn._kernels import table
 from memohop.training.device import CapturedStep
 from memohop.training.member import Member
 from memohop.training.population import Population

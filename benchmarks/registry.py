@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 import memohop
-from memohop.own.candidates.catalogue import MEMORY
-from memohop.own.candidates.learned import unseen
+from memohop.fit.candidates.catalogue import MEMORY
+from memohop.fit.candidates.learned import unseen
 from memohop.training.metrics import METRICS
 
 

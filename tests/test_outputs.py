@@ -9,8 +9,8 @@ import pytest
 
 from memohop.data.prepared.folder import check_target as of_a_prepared_graph
 from memohop.errors import DataError, UsageError
+from memohop.fit.folder import check_target as of_a_model
 from memohop.outputs import check_output, check_writable, whole_file, write_whole
-from memohop.own.folder import check_target as of_a_model
 
 
 def refused(output: Path, *endings: str, inputs: tuple[Path, ...] = ()) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from memohop.data.folds import make_masks
-from memohop.own.candidates.family import Fits, Fitted, Look, Setting
-from memohop.own.problem import Problem
+from memohop.fit.candidates.family import Fits, Fitted, Look, Setting
+from memohop.fit.problem import Problem
 from memohop.training import Enough
 from tiny_problem import tiny_problem
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from memohop.errors import DataError as DataError
     from memohop.errors import MemohopError as MemohopError
     from memohop.errors import UsageError as UsageError
+    from memohop.fit.classifier import GraphClassifier as GraphClassifier
+    from memohop.fit.classifier import MMPClassifier as MMPClassifier
+    from memohop.fit.load import load_model as load_model
+    from memohop.fit.regressor import GraphRegressor as GraphRegressor
     from memohop.jobs.train import train as train
     from memohop.networks import build as build
     from memohop.networks import models as models
@@ -27,10 +31,6 @@ if TYPE_CHECKING:
     from memohop.nn import Graph as Graph
     from memohop.nn import MemoryGate as MemoryGate
     from memohop.nn import decoupling_loss as decoupling_loss
-    from memohop.own.classifier import GraphClassifier as GraphClassifier
-    from memohop.own.classifier import MMPClassifier as MMPClassifier
-    from memohop.own.load import load_model as load_model
-    from memohop.own.regressor import GraphRegressor as GraphRegressor
     from memohop.training import Member as Member
     from memohop.training import MemberResult as MemberResult
     from memohop.training import Rules as Rules
@@ -46,9 +46,9 @@ _NAMES = {
     "memohop.errors": ["DataError", "MemohopError", "UsageError"],
     "memohop.networks": ["build", "models"],
     "memohop.nn": ["MMP", "Graph", "MemoryGate", "decoupling_loss"],
-    "memohop.own.classifier": ["GraphClassifier", "MMPClassifier"],
-    "memohop.own.load": ["load_model"],
-    "memohop.own.regressor": ["GraphRegressor"],
+    "memohop.fit.classifier": ["GraphClassifier", "MMPClassifier"],
+    "memohop.fit.load": ["load_model"],
+    "memohop.fit.regressor": ["GraphRegressor"],
     "memohop.jobs.train": ["train"],
     "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select"],
 }

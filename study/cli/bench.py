@@ -112,7 +112,7 @@ def bench_first_settings(
 
     import msgspec
 
-    from memohop.own.candidates.spaces import SPACES
+    from memohop.fit.candidates.spaces import SPACES
     from study.runs.tuned import Tuned
     from study.statistics.first_settings import first_settings
 

@@ -309,7 +309,7 @@ def test_what_memohop_is_writing_beside_the_model_is_not_foreign(tables, tmp_pat
 
 
 def test_ctrl_c_during_fit_saves_the_best_so_far(tables, tmp_path, capsys, monkeypatch):
-    from memohop.own.candidates import trees
+    from memohop.fit.candidates import trees
 
     def interrupted(*arguments, **more):
         raise KeyboardInterrupt

@@ -14,7 +14,7 @@ from memohop.explain import as_pyg
 from memohop.explain.gates import gate_readout
 from memohop.explain.node import index_of, node_shares
 from memohop.explain.pyg import PyGClassifier
-from memohop.own.ensemble import Ensemble
+from memohop.fit.ensemble import Ensemble
 from numerics import assert_rounded, in_float64, seeded, with_parameters
 
 NODES = 60

@@ -18,12 +18,12 @@ from memohop.explain import explain_fit
 from memohop.explain.contributions import mean_sizes, of_node
 from memohop.explain.fit import _OF_COLUMNS
 from memohop.explain.node import node_shares
-from memohop.own import views
-from memohop.own.candidates import networks
-from memohop.own.candidates.linear import LinearFamily
-from memohop.own.candidates.trees import TreeFamily, Trees
-from memohop.own.classifier import GraphClassifier
-from memohop.own.ranking import RarePositives
+from memohop.fit import views
+from memohop.fit.candidates import networks
+from memohop.fit.candidates.linear import LinearFamily
+from memohop.fit.candidates.trees import TreeFamily, Trees
+from memohop.fit.classifier import GraphClassifier
+from memohop.fit.ranking import RarePositives
 from memohop.pyg import Data
 from memohop.report.fit_page import fit_page
 from tiny_problem import ring, tiny_problem

@@ -7,10 +7,10 @@ from scipy import sparse
 
 from memohop.explain.contributions import mean_sizes
 from memohop.explain.network_inputs import ANY_LABEL, ANY_ROW, network_reasons, network_sizes
-from memohop.own.candidates.family import Setting
-from memohop.own.candidates.linear import Linear
-from memohop.own.candidates.networks import NetworkFamily
-from memohop.own.candidates.spaces import SPACES
+from memohop.fit.candidates.family import Setting
+from memohop.fit.candidates.linear import Linear
+from memohop.fit.candidates.networks import NetworkFamily
+from memohop.fit.candidates.spaces import SPACES
 from tiny_problem import tiny_problem
 
 NAMES = ["a", "b", "c"]

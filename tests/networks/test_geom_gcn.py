@@ -12,7 +12,7 @@ from memohop.data.noise import add_noise
 from memohop.jobs.execute import execute
 from memohop.jobs.run import Recipe, Run, Settings
 from memohop.nn import SparseFeatures, epoch_key, randomness
-from memohop.nn._backends import table
+from memohop.nn._kernels import table
 from numerics import assert_same_sums, generator
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])  # with a self-loop

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from memohop.nn import Dropout, epoch_key, randomness
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 from memohop.nn._ops.dropped_linear import dropped_linear
 from memohop.nn._ops.update import gated_update
 from memohop.nn.part import Axis, Part, in_part

@@ -4,8 +4,8 @@ import inspect
 
 import memohop
 from memohop.cli.train import train
+from memohop.fit.candidates.spaces import SPACES
 from memohop.jobs.run import Recipe, Settings
-from memohop.own.candidates.spaces import SPACES
 from memohop.training.numbers import NUMBERS, RATES
 
 

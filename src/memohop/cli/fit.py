@@ -127,11 +127,11 @@ def fit(
         raise UsageError(f"--ray {ray} goes with --workers; give their number too")
     limit = byte_count(memory)
 
-    from memohop.own.classifier import GraphClassifier
-    from memohop.own.estimator import GraphEstimator
-    from memohop.own.folder import check_target
-    from memohop.own.regressor import GraphRegressor
-    from memohop.own.workers import ray_workers
+    from memohop.fit.classifier import GraphClassifier
+    from memohop.fit.estimator import GraphEstimator
+    from memohop.fit.folder import check_target
+    from memohop.fit.regressor import GraphRegressor
+    from memohop.fit.workers import ray_workers
     from memohop.report.fit import fit_remark, fit_table, rare_text
     from memohop.report.terminal import output_console, progress_bar
 

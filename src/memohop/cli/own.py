@@ -66,11 +66,11 @@ def predict(
         raise UsageError("--append goes with --nodes and --edges, the tables of the new nodes")
     check_output(output, inputs=(nodes, *(edges or ()), *_files_of(model)))
 
-    from memohop.own.classifier import GraphClassifier
-    from memohop.own.load import load_model
-    from memohop.own.predictions import write_numbers, write_predictions
-    from memohop.own.reading import read_again, read_new_nodes
-    from memohop.own.regressor import GraphRegressor
+    from memohop.fit.classifier import GraphClassifier
+    from memohop.fit.load import load_model
+    from memohop.fit.predictions import write_numbers, write_predictions
+    from memohop.fit.reading import read_again, read_new_nodes
+    from memohop.fit.regressor import GraphRegressor
 
     found = load_model(model)
     given: dict[str, Any] = {}
@@ -108,9 +108,9 @@ def _predict_prepared(model: Path, graph: Path, output: Path) -> None:
     check_output(output, ".parquet", ".pq", inputs=(*_files_of(model), *inside))
 
     from memohop.data.prepared import open_prepared
-    from memohop.own.by_blocks import tables_by_block
-    from memohop.own.load import load_model
-    from memohop.own.predictions import write_tables
+    from memohop.fit.by_blocks import tables_by_block
+    from memohop.fit.load import load_model
+    from memohop.fit.predictions import write_tables
 
     prepared = open_prepared(graph)
     found = load_model(model)
@@ -140,7 +140,7 @@ def explain(
     check_output(output, ".html", inputs=_files_of(model))
 
     from memohop.explain import explain_fit
-    from memohop.own.load import load_model
+    from memohop.fit.load import load_model
     from memohop.report.fit_page import fit_page
     from memohop.report.terminal import progress_bar
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from memohop.own.candidates.linear import Linear
-from memohop.own.candidates.trees import Trees
-from memohop.own.neighbourhood import Matrix
-from memohop.own.problem import Inputs
+from memohop.fit.candidates.linear import Linear
+from memohop.fit.candidates.trees import Trees
+from memohop.fit.neighbourhood import Matrix
+from memohop.fit.problem import Inputs
 
 Numbers = NDArray[np.float64]
 

@@ -17,19 +17,19 @@ from memohop.explain.fit_node import NEIGHBOURS, NodeReasons, node_reasons
 from memohop.explain.gates import GateReadout, gate_readout
 from memohop.explain.network_inputs import network_sizes
 from memohop.explain.node import index_of
+from memohop.fit.candidates.family import Setting
+from memohop.fit.candidates.linear import Linear
+from memohop.fit.candidates.network import Network
+from memohop.fit.candidates.trees import Trees
+from memohop.fit.ensemble import Component
+from memohop.fit.problem import Inputs
+from memohop.fit.record import FitRecord
+from memohop.fit.views import Feature
 from memohop.networks.memory import MemoryNetwork
-from memohop.own.candidates.family import Setting
-from memohop.own.candidates.linear import Linear
-from memohop.own.candidates.network import Network
-from memohop.own.candidates.trees import Trees
-from memohop.own.ensemble import Component
-from memohop.own.problem import Inputs
-from memohop.own.record import FitRecord
-from memohop.own.views import Feature
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
-    from memohop.own.estimator import GraphEstimator
+    from memohop.fit.estimator import GraphEstimator
 
 _COMBINED = "combinations of columns"
 _OF_COLUMNS = ("own", "one hop", "two hops", "network")

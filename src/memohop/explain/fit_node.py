@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from memohop.explain.contributions import of_node
 from memohop.explain.network_inputs import network_reasons
 from memohop.explain.node import node_shares
-from memohop.own.candidates.linear import Linear
-from memohop.own.candidates.network import Network
-from memohop.own.candidates.trees import Trees
-from memohop.own.ensemble import Component
-from memohop.own.problem import Inputs
-from memohop.own.views import Feature
+from memohop.fit.candidates.linear import Linear
+from memohop.fit.candidates.network import Network
+from memohop.fit.candidates.trees import Trees
+from memohop.fit.ensemble import Component
+from memohop.fit.problem import Inputs
+from memohop.fit.views import Feature
 
 if TYPE_CHECKING:
+    from memohop.fit.estimator import GraphEstimator
     from memohop.networks.memory import MemoryNetwork
-    from memohop.own.estimator import GraphEstimator
 
 NEIGHBOURS = 20
 """Neighbours, at most, that are left out in turn: each takes another prediction."""

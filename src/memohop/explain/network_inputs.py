@@ -32,11 +32,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from memohop.fit.candidates.network import Network
+from memohop.fit.problem import Inputs
+from memohop.fit.views import Feature
 from memohop.networks.memory import MemoryNetwork
 from memohop.nn.features import FeatureLinear
-from memohop.own.candidates.network import Network
-from memohop.own.problem import Inputs
-from memohop.own.views import Feature
 from memohop.training.task import make_inputs
 
 _SENDERS = 2000  # nodes over which contributions are averaged

@@ -16,8 +16,8 @@ from memohop.pyg import Data, GCNConv, LGConv
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
-    from memohop.own.candidates.network import Network
-    from memohop.own.classifier import GraphClassifier
+    from memohop.fit.candidates.network import Network
+    from memohop.fit.classifier import GraphClassifier
 
 
 class PyGClassifier(nn.Module):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 from memohop.nn._ops.operation import Operation
 from memohop.nn.part import mean_for_loss, sum_for_loss
 

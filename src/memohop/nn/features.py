@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from memohop.data.sparse_features import as_csr
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 from memohop.nn._ops.dropped import dropped_product
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pairs import Pairs, pair_product

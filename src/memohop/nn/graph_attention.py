@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 from memohop.nn._ops.attention import attend
 from memohop.nn._ops.dynamic_attention import attend_dynamically
 from memohop.nn._ops.pattern import weighted_product

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from memohop.explain import FitExplanation
     from memohop.explain.fit import ColumnShare
     from memohop.explain.fit_node import NodeReasons, Reason
+    from memohop.fit.calibration import Reliability
+    from memohop.fit.record import FitRecord
     from memohop.intervals import Interval
-    from memohop.own.calibration import Reliability
-    from memohop.own.record import FitRecord
 
 _COLUMNS = 20
 _REASONS = 12

@@ -16,7 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from memohop.errors import UsageError
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 
 
 @dataclass(frozen=True)

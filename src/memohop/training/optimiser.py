@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 from memohop.training.rules import Rules
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # the usual values

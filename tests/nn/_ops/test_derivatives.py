@@ -12,7 +12,7 @@ from torch.func import functional_call, grad
 
 from memohop import MMP, Graph
 from memohop.nn import SparseFeatures, epoch_key, randomness
-from memohop.nn._backends import table
+from memohop.nn._kernels import table
 from memohop.nn._ops.attention import attend, row_softmax
 from memohop.nn._ops.dropped_linear import dropped_linear
 from memohop.nn._ops.dynamic_attention import attend_dynamically

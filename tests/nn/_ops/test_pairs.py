@@ -9,7 +9,7 @@ from numerics import assert_rounded, generator
 
 pytest.importorskip("numba", reason="Numba is not installed")
 
-from memohop.nn._backends.numba import kernels as cpu_kernels
+from memohop.nn._kernels.numba import kernels as cpu_kernels
 from memohop.nn._ops.pairs import Pairs, pair_product
 from memohop.nn._ops.pattern import Pattern
 

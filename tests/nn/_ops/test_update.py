@@ -7,7 +7,7 @@ from torch.func import functional_call, vmap
 
 from memohop import MMP
 from memohop.nn import epoch_key, randomness
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 from memohop.nn._ops import update
 from memohop.nn._ops.masks import scaled_keep_mask
 from memohop.nn.randomness import Draw

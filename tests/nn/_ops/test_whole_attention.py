@@ -10,9 +10,9 @@ from numerics import assert_rounded, assert_same_sums, generator
 pytest.importorskip("numba", reason="Numba is not installed")
 
 from memohop.nn import Graph, GraphAttention, epoch_key, randomness
-from memohop.nn._backends.numba import attention_kernels as cpu_attention_kernels
-from memohop.nn._backends.numba import kernels as cpu_kernels
-from memohop.nn._backends.table import without
+from memohop.nn._kernels.numba import attention_kernels as cpu_attention_kernels
+from memohop.nn._kernels.numba import kernels as cpu_kernels
+from memohop.nn._kernels.table import without
 from memohop.nn._ops.attention import attend
 from memohop.nn._ops.pattern import Pattern, weighted_product
 from memohop.nn._ops.whole_attention import attend_as_a_whole

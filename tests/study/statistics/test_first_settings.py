@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from made_up_search import SOURCE
+from memohop.fit.candidates import learned, networks
+from memohop.fit.candidates.learned import FirstSettings
+from memohop.fit.candidates.networks import NetworkFamily
+from memohop.fit.candidates.spaces import SPACES, near_numbers
 from memohop.networks import build
-from memohop.own.candidates import learned, networks
-from memohop.own.candidates.learned import FirstSettings
-from memohop.own.candidates.networks import NetworkFamily
-from memohop.own.candidates.spaces import SPACES, near_numbers
 from memohop.training import Member
 from study.cli import main
 from study.runs.tuned import Drawn, Tried, Tuned, TunedCell

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 from memohop.nn._ops.masks import keep_masks
 from memohop.nn._ops.operation import Operation
 from memohop.nn.randomness import Draw, Place, place_words

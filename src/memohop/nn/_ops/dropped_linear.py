@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch.nn.functional as F
 from torch import Tensor
 
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 from memohop.nn._ops.dropped import dropped_members
 from memohop.nn._ops.operation import Operation
 from memohop.nn.randomness import Place, place_words, rows_here

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memohop.nn._backends.table import AT_ONCE, serve
+from memohop.nn._kernels.table import AT_ONCE, serve
 from memohop.nn._ops.attention import row_softmax
 from memohop.nn._ops.operation import Operation, gradients, in_single
 from memohop.nn._ops.pattern import Pattern, weighted_product

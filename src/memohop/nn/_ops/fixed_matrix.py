@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn._backends.table import serve
-from memohop.nn._backends.torch.side_by_side import side_by_side
+from memohop.nn._kernels.table import serve
+from memohop.nn._kernels.torch.side_by_side import side_by_side
 from memohop.nn._ops.operation import Operation, in_single
 from memohop.nn._ops.pattern import Pattern, multiply
 

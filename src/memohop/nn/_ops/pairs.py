@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 from memohop.nn._ops.operation import Operation, batch_first
 from memohop.nn._ops.pattern import Pattern, weighted_product
 

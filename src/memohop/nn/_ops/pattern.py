@@ -20,7 +20,7 @@ from torch import Tensor
 
 from memohop.data.sparse_features import csr_tensor
 from memohop.errors import UsageError
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 from memohop.nn._ops.operation import Operation, in_single
 
 _MOST = (1 << 31) - 1  # entries, rows or columns that 32-bit numbers count

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch._functorch.utils import unwrap_dead_wrappers
 
-from memohop.nn._backends.table import in_plain_backward, serve
+from memohop.nn._kernels.table import in_plain_backward, serve
 from memohop.nn._ops.masks import keep_masks
 from memohop.nn._ops.operation import Operation, gradients
 from memohop.nn.randomness import Draw, Place, draw_masks, place_words, rows_here

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn._backends.table import serve
+from memohop.nn._kernels.table import serve
 from memohop.nn._ops.attention import attend
 from memohop.nn._ops.masks import keep_masks
 from memohop.nn._ops.operation import Operation, gradients

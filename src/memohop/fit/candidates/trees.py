@@ -1,0 +1,206 @@
+"""Gradient-boosted trees, by LightGBM, on columns or on columns and neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import lightgbm
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.class_weight import compute_sample_weight
+
+from memohop.data.folds import Mask
+from memohop.errors import UsageError
+from memohop.fit.candidates.family import Setting
+from memohop.fit.candidates.tree_text import END, check_trees
+from memohop.fit.candidates.view_family import SMALL, Learned, ViewFamily
+from memohop.fit.neighbourhood import Matrix
+from memohop.fit.problem import Inputs, Outputs, Problem, check_width
+from memohop.fit.saved import Saved, Sizes
+from memohop.fit.views import View
+from memohop.training import Enough
+
+_ROUNDS = 2000  # at most; early stopping ends nearly all fits sooner
+_PATIENCE = 50
+_NAMES = ("learning_rate", "num_leaves", "min_data_in_leaf", "feature_fraction", "lambda_l2")
+_FIRST = (
+    (0.05, 15, 10, 0.5, 1.0),
+    (0.03, 63, 20, 0.2, 1.0),
+    (0.03, 7, 5, 0.8, 5.0),
+)
+_LISTS = {
+    "num_leaves": (4, 7, 15, 31, 63),
+    "min_data_in_leaf": (3, 5, 10, 20, 40),
+    "feature_fraction": (0.1, 0.2, 0.5, 0.8, 1.0),
+    "lambda_l2": (0.0, 1.0, 5.0, 20.0),
+}
+_WHOLE = ("num_leaves", "min_data_in_leaf")
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """A fitted ensemble of trees.
+
+    Attributes:
+        view: How its features are made.
+        text: The trees as LightGBM writes them.
+    """
+
+    view: View
+    text: str
+
+    def outputs(self, inputs: Inputs) -> Outputs:
+        """Probabilities of the classes, or the number."""
+        return self.of_features(self.view.features(inputs, inputs.y))
+
+    def of_features(self, features: Matrix) -> Outputs:
+        """The same from features that are already made."""
+        return _outputs(self._booster, features, self.view.classes)
+
+    @property
+    def count(self) -> int:
+        """The number of trees, of all classes together."""
+        return max(int(self._booster.num_trees()), 1)
+
+    def contributions(self, features: Matrix) -> NDArray[np.float64]:
+        """The contribution of each feature to logits or number, ``[rows, features, outputs]``.
+
+        By LightGBM (S. Lundberg and others, *Consistent individualized feature attribution for tree
+        ensembles*, 2018). For two classes there is one output, the logit of the second.
+        """
+        taken = _taken(features)
+        found: Any = self._booster.predict(taken, pred_contrib=True)
+        parts = found if isinstance(found, list) else [found]  # sparse arrays come by class
+        dense = [part.toarray() if sparse.issparse(part) else np.asarray(part) for part in parts]
+        of_rows = np.hstack(dense).reshape(taken.shape[0], -1, taken.shape[1] + 1)
+        return of_rows[:, :, :-1].transpose(0, 2, 1)  # without the constant, which comes last
+
+    def saved(self) -> Saved:
+        """The trees alone, without the importances and parameters at the end of LightGBM's text."""
+        return Saved({}, text=self.text.partition(END)[0] + END)
+
+    @classmethod
+    def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Trees:
+        """The model that was saved."""
+        found = cls(view, saved.text or "")
+        check_width(view, check_trees(found.text, _goal(sizes.classes)), sizes)
+        try:
+            _ = found._booster
+        except lightgbm.basic.LightGBMError as error:
+            raise UsageError(f"LightGBM cannot read the trees: {error}") from error
+        return found
+
+    @cached_property
+    def _booster(self) -> lightgbm.Booster:
+        return lightgbm.Booster(model_str=self.text)
+
+
+class TreeFamily(ViewFamily):
+    """``lightgbm``, ``lightgbm+neighbours`` and ``lightgbm+positions``."""
+
+    are_trees = True
+
+    def starts(self) -> list[Mapping[str, float]]:
+        """Three sizes of trees."""
+        return [dict(zip(_NAMES, numbers, strict=True)) for numbers in _FIRST]
+
+    def near(
+        self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
+    ) -> list[Setting]:
+        """Another learning rate, and at times other sizes."""
+        found, options = [], self.near_options(problem, best, generator)
+        for _ in range(count):
+            numbers = dict(best.numbers)
+            rate = numbers["learning_rate"] * np.exp(generator.normal(scale=0.5))
+            numbers["learning_rate"] = float(np.clip(rate, 0.005, 0.2))
+            for name, values in _LISTS.items():
+                if generator.random() < 0.4:
+                    numbers[name] = float(generator.choice(values))
+            found.append(Setting(self.id, options, numbers))
+        return found
+
+    def learn(
+        self,
+        problem: Problem,
+        features: Matrix,
+        setting: Setting,
+        split: int,
+        look: Callable[[], None],
+    ) -> Learned:
+        """Add trees until the validation loss has not fallen for a while."""
+        features = _taken(features)
+
+        def chosen(mask: Mask, reference: lightgbm.Dataset | None = None) -> lightgbm.Dataset:
+            rows = mask[problem.labelled, split]
+            y = problem.y[problem.labelled[rows]]
+            weight = compute_sample_weight("balanced", y) if self.balanced else None
+            return lightgbm.Dataset(features[rows], y, weight=weight, reference=reference)
+
+        data = chosen(problem.masks.train)
+        whole = {name: int(setting.numbers[name]) for name in _WHOLE}
+        parameters = {
+            **_goal(problem.classes),
+            **setting.numbers,
+            **whole,
+            "bagging_fraction": 0.8,
+            "bagging_freq": 1,
+            "seed": split,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": _threads(features.shape[0]),
+            "verbosity": -1,
+        }
+        booster = lightgbm.train(
+            parameters,
+            data,
+            num_boost_round=_ROUNDS,
+            valid_sets=[chosen(problem.masks.val, data)],
+            callbacks=[
+                lightgbm.early_stopping(_PATIENCE, verbose=False),
+                partial(_ask, look),
+            ],
+            keep_training_booster=True,  # otherwise it is written and read again, which takes long
+        )
+        part = Trees(self.view(problem, setting), booster.model_to_string())
+        return part, partial(_outputs, booster, classes=problem.classes)
+
+
+def _ask(look: Callable[[], None], environment: lightgbm.callback.CallbackEnv) -> None:
+    """Stop with the trees so far when asked to: with many classes, even a few rounds take long."""
+    try:
+        look()
+    except Enough:
+        raise lightgbm.callback.EarlyStopException(
+            environment.iteration, environment.evaluation_result_list or []
+        ) from None
+
+
+def _threads(rows: int) -> int:
+    """One thread for a small table, where several would wait more than work."""
+    return 1 if rows < SMALL else torch.get_num_threads()
+
+
+def _goal(classes: int) -> dict[str, Any]:
+    if classes == 0:
+        return {"objective": "regression", "metric": "l2"}
+    if classes == 2:
+        return {"objective": "binary", "metric": "binary_logloss"}
+    return {"objective": "multiclass", "metric": "multi_logloss", "num_class": classes}
+
+
+def _outputs(booster: lightgbm.Booster, features: Matrix, classes: int) -> Outputs:
+    taken = _taken(features)
+    found = np.asarray(booster.predict(taken, num_threads=_threads(taken.shape[0])))
+    if classes == 2:
+        found = np.stack([1 - found, found], axis=1)
+    return found.reshape(len(found), -1).astype(np.float32)
+
+
+def _taken(features: Matrix) -> Matrix:
+    """Features in the form that LightGBM takes: it copies SciPy's sparse arrays with a warning."""
+    return sparse.csr_matrix(features) if sparse.issparse(features) else features

@@ -1,0 +1,218 @@
+"""Classifiers of nodes: the whole portfolio, or its models with memory alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from memohop.data.arguments import whole_number
+from memohop.errors import UsageError, check_choice, unknown_name
+from memohop.fit.candidates.catalogue import MEMORY
+from memohop.fit.candidates.family import Family
+from memohop.fit.candidates.networks import NetworkFamily
+from memohop.fit.estimator import GraphEstimator
+from memohop.fit.inputs import GivenLabels, number_classes
+from memohop.fit.problem import Outputs
+from memohop.training import Rules
+from memohop.training.metrics import METRICS, of_any_targets
+from memohop.training.objective import Classification, Objective
+
+_RARE = 0.1  # share of one of two classes below which finding its nodes counts
+
+
+class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
+    """Labels the nodes of a graph with the best model of a portfolio.
+
+    Search, graphs, arguments and attributes are those of
+    :class:`~memohop.fit.estimator.GraphEstimator`, and in addition the following. Labels are
+    anything that can be sorted.
+
+    Args:
+        metric: The score to maximise; by default ``accuracy``, or ``average_precision`` if the
+            positive one of two classes is rare.
+        positive: The class whose nodes are to be found, of two: the positive one in
+            ``average_precision``, and in the report on the top of the ranking. By default the
+            second one, or the first if it is rare.
+        class_weight: ``balanced`` to give all classes the same weight in training; None to give all
+            nodes the same weight.
+
+    Attributes:
+        classes_: The classes, in sorted order.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=100, homophily=0.1)
+        >>> memohop.GraphClassifier(models=["linear"], trials=1).fit(data, split=0).predict().shape
+        (100,)
+    """
+
+    _predicts_numbers = False
+    score = GraphEstimator.score  # not scikit-learn's, which has no arcs
+
+    def __init__(
+        self,
+        *,
+        models: Sequence[str] | None = None,
+        time: float | None = 300,
+        trials: int | None = None,
+        splits: int = 5,
+        metric: str | None = None,
+        class_weight: str | None = None,
+        positive: Any = None,
+        ensemble: bool = True,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "cpu",
+        memory: int | None = None,
+    ) -> None:
+        self.models, self.time, self.trials, self.splits = models, time, trials, splits
+        self.metric, self.class_weight, self.positive = metric, class_weight, positive
+        self.random_state, self.device, self.memory = random_state, device, memory
+        self.ensemble = ensemble
+
+    def predict_proba(
+        self,
+        X: Any = None,  # noqa: N803
+        edges: Any = None,
+        *,
+        append: bool = False,
+        as_another_graph: bool = False,
+    ) -> NDArray[np.float32]:
+        """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``.
+
+        Arguments as for :meth:`outputs`.
+        """
+        return self.outputs(X, edges, append=append, as_another_graph=as_another_graph)
+
+    def predict(
+        self,
+        X: Any = None,  # noqa: N803
+        edges: Any = None,
+        *,
+        append: bool = False,
+        as_another_graph: bool = False,
+    ) -> NDArray[Any]:
+        """The most probable class of each node; arguments as for :meth:`outputs`."""
+        found = self.outputs(X, edges, append=append, as_another_graph=as_another_graph)
+        return self.classes_[found.argmax(axis=1)]
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        check_choice("class_weight", self.class_weight, (None, "balanced"))
+
+    def _rules(self) -> Rules:
+        return Rules(class_weight="balanced" if self.class_weight else "none")
+
+    def _targets(self, labels: GivenLabels) -> NDArray[np.int64]:
+        codes, self.classes_ = number_classes(labels)
+        return codes.numpy()
+
+    def _class_names(self) -> list[str]:
+        return [str(name) for name in self.classes_.tolist()]
+
+    def _objective(self, target: NDArray[np.int64]) -> Objective:
+        sizes = np.bincount(target[target >= 0])
+        rare = [index for index, size in enumerate(sizes) if size < _RARE * sizes.sum()]
+        positive = self._positive(rare)
+        metric = self.metric
+        if metric is None:
+            finding = len(sizes) == 2 and positive in rare
+            metric = "average_precision" if finding else "accuracy"
+        if METRICS[metric].is_ranking and len(self.classes_) != 2:
+            raise UsageError(
+                f"metric={metric!r} is for two classes and there are {len(self.classes_)}; use "
+                f"{of_any_targets(METRICS[metric])}"
+            )
+        return Classification(METRICS[metric].of_class(positive))
+
+    def _positive(self, rare: Sequence[int]) -> int:
+        """The number of the positive class."""
+        if self.positive is None:
+            return 0 if len(self.classes_) == 2 and 0 in rare else 1
+        names, named = self.classes_.tolist(), self.positive
+        alike = [number for number, name in enumerate(names) if str(name) == str(named)]
+        alike += [number for number, name in enumerate(names) if name == named]  # 1.0 and 1
+        if not alike:
+            raise unknown_name("class", named, map(str, names))
+        if len(names) != 2:
+            raise UsageError(
+                f"positive={named!r} is for two classes and there are {len(names)}; leave it out, "
+                "or merge the other classes into one"
+            )
+        return alike[0]
+
+    def _score(self, truth: NDArray[Any], found: Outputs, weight: NDArray[Any] | None) -> float:
+        metric, positive = METRICS[self.report_.metric], self.report_.positive
+        if metric.is_ranking:
+            is_positive = truth == self.classes_[positive]
+            return metric.weighted(is_positive, found[:, positive], weight)
+        return metric.weighted(truth, self.classes_[found.argmax(axis=1)], weight)
+
+
+class MMPClassifier(GraphClassifier):
+    """Labels the nodes of a graph by memory-based message passing.
+
+    A :class:`GraphClassifier` that chooses among the kinds of model with memory alone (see
+    :data:`memohop.fit.candidates.catalogue.MEMORY`). To compare them with others, give their names
+    as ``models`` of a :class:`GraphClassifier`.
+
+    Args:
+        epochs: The most epochs of a network.
+        patience: Epochs without a better validation score after which a network stops; None to
+            always train for all epochs.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", homophily=0.1, nodes=200)
+        >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=20).fit(data, split=0)
+        >>> classifier.predict().shape
+        (200,)
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", homophily=0.1, nodes=60)
+        >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=3).fit(data, split=0)
+        >>> classifier.predict().shape
+        (60,)
+    """
+
+    models = MEMORY
+
+    def __init__(
+        self,
+        *,
+        time: float | None = None,
+        trials: int | None = 16,
+        splits: int = 5,
+        epochs: int = 200,
+        patience: int | None = 50,
+        metric: str | None = "accuracy",
+        class_weight: str | None = None,
+        positive: Any = None,
+        ensemble: bool = True,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "cpu",
+        memory: int | None = None,
+    ) -> None:
+        self.time, self.trials, self.splits = time, trials, splits
+        self.epochs, self.patience = epochs, patience
+        self.metric, self.class_weight, self.positive = metric, class_weight, positive
+        self.random_state, self.device, self.memory = random_state, device, memory
+        self.ensemble = ensemble
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        whole_number("epochs", self.epochs, least=1)
+        if self.patience is not None:
+            whole_number("patience", self.patience, least=1)
+
+    def _families(self, seed: int) -> list[Family]:
+        return [
+            replace(kind, epochs=self.epochs, patience=self.patience)
+            for kind in super()._families(seed)
+            if isinstance(kind, NetworkFamily)
+        ]

@@ -1,0 +1,304 @@
+"""The problem that every candidate is fitted on: columns, arcs, targets and splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+
+from memohop.data.folds import Masks
+from memohop.errors import UsageError
+from memohop.fit.neighbourhood import Matrix, Neighbourhood
+from memohop.fit.positions import basis_of
+from memohop.fit.saved import Sizes
+from memohop.fit.views import Means, Sees, View, rarely_zero
+from memohop.training.objective import Objective
+
+AnyInputs = TypeVar("AnyInputs", bound="Inputs")
+Outputs = NDArray[np.float32]
+"""Probabilities ``[rows, classes]``, or the predicted numbers ``[rows, 1]``."""
+
+_FEW = 50  # validation nodes of the rarer class
+_AT_ONCE = 5_000_000  # nodes, all parts together, that are scored at once
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """A graph to predict on.
+
+    Attributes:
+        x: The columns as features, ``[nodes, features]``, dense or sparse.
+        arcs: ``[2, arcs]``, sources above targets.
+        y: The targets that a model may use, ``[nodes]``: class numbers, -1 for nodes without a
+            label, or numbers, NaN for nodes without one.
+        of_fit: How many of the first nodes are those of the graph of ``fit``, in its order: all
+            of them or none.
+        directed: Whether directions count; by default, if some arc lacks its opposite.
+        overall: The class shares, or the mean, to assume for nodes without labelled neighbours; by
+            default those of ``y``.
+        weights: Of the arcs, ``[arcs]``, in units of the mean weight of the graph of ``fit``; by
+            default all count alike, with weight 1.
+        hidden: Nodes of the graph of ``fit`` to treat as if they had come later: the rows that
+            models have for them are not used; by default none.
+    """
+
+    x: Matrix
+    arcs: NDArray[np.int64]
+    y: NDArray[Any]
+    of_fit: int = field(default=0, kw_only=True)
+    directed: bool | None = field(default=None, kw_only=True)
+    overall: NDArray[Any] | None = field(default=None, kw_only=True)
+    weights: NDArray[np.float32] | None = field(default=None, kw_only=True)
+    hidden: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes in the graph."""
+        return len(self.y)
+
+    def is_same_graph(self, other: Inputs) -> bool:
+        """Whether columns, arcs and their weights are the same, arcs in whatever order."""
+        if self.x.shape != other.x.shape or self.arcs.shape != other.arcs.shape:
+            return False
+        weights, others = self.weights, other.weights
+        if (weights is None) != (others is None) or not _same(self.x, other.x):
+            return False
+        in_order = np.array_equal(self.arcs, other.arcs) and (
+            weights is None or others is None or np.array_equal(weights, others)
+        )
+        return in_order or all(map(np.array_equal, self._rows_of_arcs(), other._rows_of_arcs()))
+
+    def _rows_of_arcs(self) -> tuple[NDArray[Any], ...]:
+        """The arrays of the matrix of all arcs, which are the same in whatever order they came."""
+        weights = np.ones(self.arcs.shape[1]) if self.weights is None else self.weights
+        shape = (self.nodes, self.nodes)
+        matrix = sparse.csr_array((weights.astype(np.float64), tuple(self.arcs)), shape=shape)
+        matrix.sum_duplicates()
+        return matrix.indptr, matrix.indices, matrix.data
+
+    def overall_shares(self, classes: int) -> NDArray[np.float64]:
+        """The share of each class among the labels, or the mean of the numbers."""
+        if classes:
+            return np.bincount(self.y[self.y >= 0], minlength=classes) / (self.y >= 0).sum()
+        return np.array([np.nanmean(self.y)])
+
+    def with_new_nodes(
+        self,
+        x: Matrix,
+        arcs: NDArray[np.int64],
+        y: NDArray[Any],
+        weights: NDArray[np.float32] | None,
+    ) -> Inputs:
+        """The graph with more nodes; ``arcs`` number its own nodes first, and its arcs stay.
+
+        New arcs without weights have that of an average arc, 1.
+        """
+        both = np.hstack([self.arcs, arcs])
+        joined, first = np.unique(both, axis=1, return_index=True)
+        if self.weights is not None:
+            added = np.ones(arcs.shape[1]) if weights is None else weights
+            weights = np.concatenate([self.weights, added]).astype(np.float32)[first]
+        is_sparse = sparse.issparse(x) or sparse.issparse(self.x)
+        return Inputs(
+            sparse.vstack([self.x, x], format="csr") if is_sparse else np.vstack([self.x, x]),
+            joined,
+            np.concatenate([self.y, y]),
+            of_fit=self.of_fit,
+            directed=self.directed,
+            weights=None if self.weights is None else weights,
+        )
+
+    @cached_property
+    def neighbourhood(self) -> Neighbourhood:
+        """The adjacency matrix and its products, computed once for all candidates."""
+        return Neighbourhood(self.arcs, self.nodes, self.weights, self.directed, unit=1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(Inputs):
+    """A graph to learn from.
+
+    Attributes:
+        objective: Loss, score and kind of target.
+        masks: The nodes of each part.
+        groups: The group of each node, ``[nodes]``: no part divides one, and each counts once in
+            intervals; None if nodes have nothing to do with each other.
+    """
+
+    objective: Objective
+    masks: Masks
+    groups: NDArray[Any] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of_fit", self.nodes)  # it is the graph of fit
+
+    @property
+    def splits(self) -> int:
+        """The number of splits."""
+        return self.masks.train.shape[1]
+
+    @property
+    def classes(self) -> int:
+        """The number of classes; 0 if numbers are predicted."""
+        return 0 if self.y.dtype.kind == "f" else self.objective.outputs(torch.from_numpy(self.y))
+
+    @cached_property
+    def has_columns(self) -> bool:
+        """Whether the columns carry information: a single constant column stands for none."""
+        return self.x.shape[1] > 1 or bool(np.ptp(self.x) > 0)
+
+    @cached_property
+    def ranks_few(self) -> bool:
+        """Whether scores are largely luck: a ranking with few validation nodes of one class.
+
+        The best score of many on a handful of nodes says nothing of others. The loss says more.
+        """
+        if not self.objective.metric.is_ranking:
+            return False
+        return int(np.bincount(self.y[self.masks.val[:, 0]], minlength=2).min()) < _FEW
+
+    @property
+    def classes_count_alike(self) -> bool:
+        """Whether each class has the same weight in the score, however many nodes it has."""
+        metric = self.objective.metric
+        return bool(self.classes) and not (metric.is_mean or metric.is_ranking)
+
+    def known(self, split: int) -> NDArray[Any]:
+        """The targets that may be used in a split: those of its training nodes."""
+        return self._shown(self.masks.train[:, split])
+
+    @cached_property
+    def labelled(self) -> NDArray[np.int64]:
+        """The nodes with a target: all parts of all splits are among them."""
+        return np.flatnonzero(self.y >= 0 if self.classes else ~np.isnan(self.y))
+
+    @cached_property
+    def has_words(self) -> bool:
+        """Whether some columns are numbers, and others are words or categories, mostly 0."""
+        return 0 < len(rarely_zero(self.x)) < self.x.shape[1]
+
+    def view(self, sees: Sees, means: Means = "all") -> View:
+        """How the features of trees and linear models are made."""
+        if (sees, means) not in self._views:
+            if sees in ("rows", "positions"):  # what all of them have is made once
+                basis = basis_of(self) if sees == "positions" else None
+                near = self.view("neighbours", means)
+                self._views[sees, means] = replace(near, sees=sees, basis=basis)
+            else:
+                self._views[sees, means] = View.fit(self, sees, self.classes, means)
+        return self._views[sees, means]
+
+    def features(self, sees: Sees, split: int, means: Means = "all") -> Matrix:
+        """The features of the :attr:`labelled` nodes, given the training targets of a split."""
+        rows = self.labelled
+        if sees == "columns":
+            return self.x[rows]
+        if split not in self._shares:
+            self._shares[split] = self.neighbourhood.label_shares(
+                self.known(split), self.classes, self.overall, rows
+            )
+        return self.view(sees, means).with_shares(self, self._shares[split], rows)
+
+    @cached_property
+    def _views(self) -> dict[tuple[Sees, Means], View]:
+        return {}
+
+    @cached_property
+    def _shares(self) -> dict[int, NDArray[np.float32]]:
+        return {}
+
+    def score(self, outputs: NDArray[Any], rows: NDArray[Any]) -> float:
+        """The score of outputs ``[rows, outputs]`` for some nodes: their numbers, or a mask."""
+        return float(self.scores(outputs, rows, np.ones((1, len(outputs)), dtype=bool))[0])
+
+    def scores(
+        self, outputs: NDArray[Any], rows: NDArray[Any], parts: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """The scores for parts of these nodes, ``[parts, rows]``: quicker than one by one."""
+        said = torch.from_numpy(np.ascontiguousarray(outputs, dtype=np.float32))[None]
+        y = torch.from_numpy(self.y[rows])
+        found = [
+            self.objective.metric.score(said, y, torch.from_numpy(some)[None].float())[0].numpy()
+            for some in np.array_split(parts, -(-parts.size // _AT_ONCE))
+        ]
+        return np.concatenate(found).astype(np.float64)
+
+    def for_the_end(self) -> Problem:
+        """The problem of the kept models, which learn from every label."""
+        masks = self.masks._replace(train=self.masks.end_train, val=self.masks.end_val)
+        return self._sharing(replace(self, masks=masks), "neighbourhood", "labelled", "_views")
+
+    def with_all_labels(self) -> Inputs:
+        """The graph to predict on, with the targets of all nodes that were learned from."""
+        learned = (self.masks.end_train | self.masks.end_val).any(axis=1)
+        graph = Inputs(
+            self.x,
+            self.arcs,
+            self._shown(learned),
+            of_fit=self.nodes,
+            directed=self.neighbourhood.directed,
+            weights=self.weights,
+        )
+        return self._sharing(graph, "neighbourhood")
+
+    def _sharing(self, other: AnyInputs, *names: str) -> AnyInputs:
+        """The same graph in another form, with properties that were computed already."""
+        vars(other).update({name: getattr(self, name) for name in names})
+        return other
+
+    def with_rows_hidden(self, split: int) -> Inputs:
+        """The graph of a split, with its test nodes as if they had come later."""
+        graph = Inputs(
+            self.x,
+            self.arcs,
+            self.known(split),
+            of_fit=self.nodes,
+            directed=self.neighbourhood.directed,
+            weights=self.weights,
+            hidden=self.masks.test,
+        )
+        return self._sharing(graph, "neighbourhood")
+
+    def as_another_graph(self, split: int) -> Inputs:
+        """The graph as if it were another one than that of ``fit``, and no label were known."""
+        known = self.with_rows_hidden(split)
+        graph = Inputs(
+            self.x,
+            self.arcs,
+            self._shown(False),
+            directed=known.directed,
+            overall=known.overall_shares(self.classes),
+            weights=self.weights,
+        )
+        return self._sharing(graph, "neighbourhood")
+
+    def _shown(self, nodes: Any) -> NDArray[Any]:
+        return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)
+
+
+def _same(x: Matrix, other: Matrix) -> bool:
+    """Whether two matrices of one shape, dense or sparse, have the same entries."""
+    if sparse.issparse(x) or sparse.issparse(other):
+        return bool((sparse.csr_array(x) != sparse.csr_array(other)).nnz == 0)
+    return np.array_equal(x, other)
+
+
+def check_width(view: View, found: int, sizes: Sizes) -> None:
+    """Refuse a model with ``found`` features if its view makes another number."""
+    nothing = np.full(1, -1) if sizes.classes else np.full(1, np.nan)
+    if found >= sizes.features:  # otherwise the file could request any number of bytes
+        node = Inputs(
+            sparse.csr_array((1, sizes.features), dtype=np.float32),
+            np.empty((2, 0), dtype=np.int64),
+            nothing,
+            directed=sizes.directed,
+            overall=np.zeros(sizes.outputs),
+        )
+        if found == view.features(node, nothing).shape[1]:
+            return
+    raise UsageError(f"a part has weights of {found} features, which its view does not make")

@@ -1,0 +1,95 @@
+"""How a part of a model is saved, and checked when it is read: correct digests prove little.
+
+A :class:`~memohop.errors.UsageError` describes the error; :func:`memohop.fit.folder.refused` adds
+the file and the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from memohop.errors import UsageError, check_choice
+from memohop.networks.registry import entry
+
+
+class Sizes(NamedTuple):
+    """Sizes that all parts of a model share: features, classes (0 for numbers), nodes of ``fit``.
+
+    ``directed`` states whether directions count.
+    """
+
+    features: int
+    classes: int
+    nodes: int
+    directed: bool
+
+    @property
+    def outputs(self) -> int:
+        """The number of outputs of a model for a node."""
+        return max(self.classes, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """A part of a model.
+
+    Attributes:
+        about: Names and numbers, for JSON.
+        tensors: For safetensors.
+        text: For a text file of its own; None if it has none.
+    """
+
+    about: Mapping[str, Any]
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    text: str | None = None
+
+    def value(self, name: str, kind: type) -> Any:
+        """An item of ``about``; a ``UsageError`` if it is absent or of another type."""
+        found = self.about.get(name)
+        if type(found) is not kind or found != found:
+            raise UsageError(f"a part has {name}={found!r}, which is not of type {kind.__name__}")
+        return found
+
+    def array(self, name: str, shape: Sequence[int]) -> NDArray[np.float32]:
+        """One of the tensors; a ``UsageError`` if it is absent, of another shape or not finite."""
+        found = self.tensors.get(name, torch.empty(0))
+        if found.dtype != torch.float32 or list(found.shape) != list(shape):
+            raise UsageError(
+                f"a part has {name} of shape {list(found.shape)} and type {found.dtype} instead of "
+                f"{list(shape)}"
+            )
+        if not found.isfinite().all():
+            raise UsageError(f"a part has {name} that is not finite")
+        return found.numpy()
+
+
+def as_tensors(**arrays: NDArray[np.float32]) -> dict[str, Tensor]:
+    """Arrays in the form that safetensors takes: copies, since it refuses shared ones."""
+    return {name: torch.from_numpy(np.array(one, order="C")) for name, one in arrays.items()}
+
+
+def checked_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of a network, defaults included, each with the type of its default."""
+    known = entry(model).options()
+    for name, value in options.items():
+        check_choice("options", name, known)
+        allowed = (float, int) if isinstance(known[name], float) else (type(known[name]),)
+        if type(value) not in allowed:
+            raise UsageError(f"option {name}={value!r}; the default is {known[name]!r}")
+    return known | dict(options)
+
+
+def check_state(network: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Refuse parameters that are not finite, or not those of a network (on any device)."""
+    expected = {name: (value.shape, value.dtype) for name, value in network.state_dict().items()}
+    if {name: (value.shape, value.dtype) for name, value in state.items()} != expected:
+        raise UsageError("the weights are not those of a network with these options")
+    if not all(value.isfinite().all() for value in state.values()):
+        raise UsageError("there are weights that are not finite")

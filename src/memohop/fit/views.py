@@ -1,0 +1,224 @@
+"""The input of trees and linear models: a node's columns, its neighbours, its row of the graph.
+
+Linear models take the row itself, one feature for each possible neighbour. Trees need few features,
+so they take its position, see :mod:`memohop.fit.positions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.decomposition import TruncatedSVD
+
+from memohop.errors import check_choice
+from memohop.fit.neighbourhood import EVERY, Matrix, Neighbourhood, Rows
+from memohop.fit.positions import basis_of, position_names, positions
+from memohop.fit.saved import Saved, Sizes, as_tensors
+
+if TYPE_CHECKING:
+    from memohop.fit.problem import Inputs
+
+Sees = Literal["columns", "neighbours", "rows", "positions"]
+"""Columns alone; also the neighbours' features; also the neighbours, in one of two ways."""
+
+Means = Literal["all", "numbers"]
+"""The columns whose means over the neighbours are features: all, or those that are rarely 0.
+
+Means of words and of categories with many values are many features that say little each: trees
+often do better without them.
+"""
+
+
+class Feature(NamedTuple):
+    """A feature's meaning: its source, and its column, node or direction."""
+
+    source: Literal[
+        "own", "one hop", "two hops", "degree", "labels", "rows", "position", "network", "around"
+    ]  # networks take own columns and those of the nodes around together
+    name: str
+
+
+_WIDE = 256  # from this many columns on, two hops (and one, if dense) are combined
+_COMBINED = 64
+_OFTEN = 0.2  # share of nodes in which a column is not 0, for it to stay by itself
+_POSITIONS = 32  # singular vectors for each direction
+_HOPS: tuple[Literal["one hop", "two hops"], ...] = ("one hop", "two hops")
+_ENTRIES = 30_000_000  # the most in one-hop means of sparse columns that stay separate
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    r"""How the features of trees and linear models are made, for one graph and for others.
+
+    Attributes:
+        sees: The features that a model uses.
+        classes: The number of classes; 0 for numbers.
+        nodes: The number of nodes of the graph that the rows belong to.
+        components: The combinations ``[combined, features]`` that stand for many columns; a column
+            that stays by itself is one of them.
+        one_hop_apart: Whether the means over one hop are of the columns themselves.
+        basis: For positions, :math:`\mathbf{D}^{-1/2} \mathbf{V}` of each direction side by side.
+    """
+
+    sees: Sees
+    classes: int
+    nodes: int
+    components: NDArray[np.float32] | None = None
+    one_hop_apart: bool = True
+    basis: NDArray[np.float32] | None = None
+    _made: list[tuple[Neighbourhood, Rows, Matrix]] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def fit(cls, inputs: Inputs, sees: Sees, classes: int, means: Means = "all") -> View:
+        """Make the view of a graph."""
+        x, basis = inputs.x, basis_of(inputs) if sees == "positions" else None
+        if means == "numbers":
+            alone = _alone(rarely_zero(x), x.shape[1])
+            return cls(sees, classes, inputs.nodes, alone, False, basis)
+        if sees == "columns" or x.shape[1] <= _WIDE:
+            return cls(sees, classes, inputs.nodes, basis=basis)
+        degrees = inputs.neighbourhood.both.sum(axis=1)
+        apart = sparse.issparse(x) and float(degrees @ np.diff(x.indptr)) < _ENTRIES
+        return cls(sees, classes, inputs.nodes, _components(x), apart, basis)
+
+    def features(self, inputs: Inputs, known: NDArray[Any]) -> Matrix:
+        """The features of every node.
+
+        Args:
+            inputs: The graph.
+            known: The targets that may be used.
+        """
+        if self.sees == "columns":
+            return inputs.x
+        shares = inputs.neighbourhood.label_shares(known, self.classes, inputs.overall)
+        return self.with_shares(inputs, shares)
+
+    def with_shares(
+        self, inputs: Inputs, shares: NDArray[np.float32], rows: Rows = EVERY
+    ) -> Matrix:
+        """The features of some nodes, with their label shares."""
+        parts = [self._without_labels(inputs, rows), shares]
+        if self.sees == "rows":
+            parts.append(self._rows(inputs)[rows])
+        if self.basis is not None:
+            parts.append(positions(inputs, self.basis, rows))
+        return side_by_side(parts)
+
+    def names(self, inputs: Inputs, columns: Sequence[str]) -> list[Feature]:
+        """The meaning of each feature.
+
+        Args:
+            inputs: The graph.
+            columns: The names of the columns of ``inputs.x``.
+        """
+        own = [Feature("own", name) for name in columns]
+        if self.sees == "columns":
+            return own
+        few, ways = list(columns), inputs.neighbourhood.ways
+        if self.components is not None:
+            few = [_name(row, columns, number) for number, row in enumerate(self.components, 1)]
+        found = own + [Feature("degree", name) for name in inputs.neighbourhood.degrees()[1]]
+        found += [Feature(hop, name) for hop in _HOPS for name in few]
+        if self.components is not None and self.one_hop_apart:
+            found += [Feature("one hop", name) for name in columns]
+        each = max(self.classes, 1) + 1  # the shares or the mean, and the number of labels
+        found += [
+            Feature("labels", f"{way}{hop}") for way in ways for hop in _HOPS for _ in range(each)
+        ]
+        if self.sees == "rows":
+            found += [Feature("rows", f"{node}") for node in range(self.nodes)]
+        if self.basis is not None:
+            count = self.basis.shape[1]
+            found += [Feature("position", name) for name in position_names(inputs, count)]
+        return found
+
+    def _without_labels(self, inputs: Inputs, rows: Rows) -> Matrix:
+        """The same for all splits, so kept, but for one graph only: they may be large."""
+        near, x = inputs.neighbourhood, inputs.x
+        for of_graph, of_rows, made in self._made:
+            if of_graph is near and of_rows is rows:
+                return made
+        few: Matrix = x if self.components is None else x @ self.components.T
+        if sparse.issparse(few):
+            few = few.toarray()
+        one = near.mean(few)
+        parts = [x[rows], near.degrees()[0][rows], one[rows], near.mean(one, rows)]
+        if self.components is not None and self.one_hop_apart:
+            parts.append(near.mean(x, rows))
+        self._made[:] = [(near, rows, side_by_side(parts))]
+        return self._made[0][2]
+
+    def _rows(self, inputs: Inputs) -> Matrix:
+        if inputs.of_fit != self.nodes:  # another graph: its rows are unknown
+            return sparse.csr_array((inputs.nodes, self.nodes), dtype=np.float32)
+        rows = inputs.neighbourhood.both[:, : self.nodes]  # arcs to later nodes have no feature
+        if inputs.hidden is None:
+            return rows
+        return sparse.csr_array(rows @ sparse.diags_array((~inputs.hidden).astype(np.float32)))
+
+    def saved(self) -> Saved:
+        """What :meth:`from_saved` needs."""
+        about = {name: getattr(self, name) for name in ("sees", "one_hop_apart")}
+        tensors = {"components": self.components, "basis": self.basis}
+        return Saved(about, as_tensors(**{k: v for k, v in tensors.items() if v is not None}))
+
+    @classmethod
+    def from_saved(cls, saved: Saved, sizes: Sizes) -> View:
+        """The view that was saved."""
+        check_choice("sees", sees := saved.value("sees", str), get_args(Sees))
+        view = cls(sees, sizes.classes, sizes.nodes, None, saved.value("one_hop_apart", bool))
+        if sees == "positions":
+            width = saved.tensors.get("basis", torch.empty(0)).numel() // sizes.nodes
+            view = replace(view, basis=saved.array("basis", (sizes.nodes, width)))
+        if "components" in saved.tensors:
+            rows = saved.tensors["components"].numel() // sizes.features
+            view = replace(view, components=saved.array("components", (rows, sizes.features)))
+        return view
+
+
+def rarely_zero(x: Matrix) -> NDArray[np.int64]:
+    """The columns that are rarely 0; none if they are very many."""
+    filled = np.asarray((x != 0).sum(axis=0)).ravel() / x.shape[0]
+    often = np.flatnonzero(filled >= _OFTEN)
+    return often if len(often) <= _WIDE / 2 else often[:0]
+
+
+def _alone(columns: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+    """Combinations of one column each, ``[columns, width]``."""
+    found = np.zeros((len(columns), width), dtype=np.float32)
+    found[np.arange(len(columns)), columns] = 1
+    return found
+
+
+def _components(x: Matrix) -> NDArray[np.float32]:
+    """Combinations of many columns: those that are rarely 0 by themselves, and a few of the others.
+
+    A table may have some numbers beside thousands of words: means of the numbers are worth more
+    than those of words, and must not drown in them.
+    """
+    often, others = rarely_zero(x), np.ones(x.shape[1], dtype=np.float32)
+    others[often] = 0
+    count = min(_COMBINED, *(size - 1 for size in x.shape))
+    rest = x @ sparse.diags_array(others) if sparse.issparse(x) else x * others
+    svd = TruncatedSVD(count, random_state=0).fit(rest)
+    return np.vstack([_alone(often, x.shape[1]), svd.components_]).astype(np.float32)
+
+
+def _name(row: NDArray[np.float32], columns: Sequence[str], number: int) -> str:
+    """The column that stays by itself, or the number of a combination."""
+    used = np.flatnonzero(row)
+    alone = len(used) == 1 and row[used[0]] == 1
+    return columns[used[0]] if alone else f"combination {number}"
+
+
+def side_by_side(parts: list[Matrix]) -> Matrix:
+    """Blocks of features as one matrix, sparse if one of them is."""
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.csr_array(sparse.hstack(parts, format="csr", dtype=np.float32))
+    return np.hstack(parts).astype(np.float32, copy=False)

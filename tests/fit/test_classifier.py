@@ -1,0 +1,223 @@
+"""The portfolio as an estimator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch_geometric.data import Data
+
+from memohop import GraphRegressor, UsageError
+from memohop.fit import parallel
+from memohop.fit.candidate import Search
+from memohop.fit.candidates import networks
+from memohop.fit.card import record_card
+from memohop.fit.classifier import GraphClassifier
+from tiny_problem import ring, tiny_problem
+
+QUICK = ["linear", "linear+rows", "lightgbm+neighbours", "mlp", "gcn+mmp"]
+NODES = np.arange(60)
+TRAIN, VAL, TEST = NODES % 3 == 0, NODES % 3 == 1, NODES % 3 == 2
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch):
+    """Networks of three epochs."""
+    whole = networks.train
+    monkeypatch.setattr(
+        networks, "train", lambda *args, **options: whole(*args, **options | {"epochs": 3})
+    )
+
+
+def with_masks(y, *, val=True):
+    graph = Data(
+        x=torch.from_numpy(tiny_problem().x),
+        y=torch.from_numpy(y),
+        edge_index=torch.from_numpy(ring(60)),
+        train_mask=torch.from_numpy(TRAIN),
+        test_mask=torch.from_numpy(TEST),
+    )
+    if val:
+        graph.val_mask = torch.from_numpy(VAL)
+    return graph
+
+
+def classifier(**options):
+    return GraphClassifier(**{"trials": 1, "time": None, "splits": 2, "models": QUICK} | options)
+
+
+def labels():
+    return tiny_problem().y
+
+
+@pytest.mark.parametrize("val", [True, False])
+def test_the_test_nodes_of_a_graph_are_never_learned_from(val):
+    y = labels()
+    scrambled = np.where(TEST, 1 - y, y)
+    one, other = (classifier().fit(with_masks(each, val=val)) for each in (y, scrambled))
+    assert (one.predict_proba() == other.predict_proba()).all()
+    assert one.report_.own_test
+    assert one.report_.test_nodes == TEST.sum()
+    assert one.report_.val == other.report_.val
+    assert one.report_.test == pytest.approx(1 - other.report_.test)
+    assert (one.graph_.y[TEST] == -1).all()
+
+
+def test_a_search_on_named_validation_nodes_has_one_split_and_the_kept_model_all():
+    found = classifier(splits=3).fit(with_masks(labels()))
+    assert found.report_.splits == 1
+    assert f"validation: {TRAIN.sum()} training and {VAL.sum()} val" in found.report_.legend()
+    assert {len(one.models) for one in found.model_.components} == {3}
+    assert "Each was fitted 3 times" in record_card(found)
+    whole = found.model_.components[0]
+    for counts, times in (((1, 3, 2), "1 to 3 times"), ((1, 1), "once")):
+        parts = tuple(replace(whole, models=whole.models[:count]) for count in counts)
+        found.model_ = replace(found.model_, components=parts)
+        assert f"Each was fitted {times}, to other parts" in record_card(found)
+
+
+def test_nodes_that_are_in_no_mask_are_not_learned_from():
+    y, graph = labels(), with_masks(labels())
+    graph.train_mask[:6] = False
+    other = graph.clone()
+    other.y[:6][torch.from_numpy(TRAIN)[:6]] = 1
+    one, same = (classifier(models=["linear+rows"]).fit(each) for each in (graph, other))
+    assert (one.predict_proba() == same.predict_proba()).all()
+    assert len(y) == 60
+
+
+def test_test_nodes_without_labels_are_predicted_and_others_tested():
+    fitted = classifier().fit(with_masks(np.where(TEST, -1, labels())))
+    assert not fitted.report_.own_test
+    assert 0 < fitted.report_.test_nodes < 40
+    assert fitted.predict_proba().shape == (60, 2)
+
+
+def test_labels_of_other_nodes_do_not_change_what_one_split_learns():
+    """Without masks, test nodes are learned from in the end, but not in the search."""
+    y = labels()
+    made = []
+    for scramble in (False, True):
+        fitted = classifier(models=["linear"])
+        kept = {}
+        original = parallel.search
+
+        def spy(problem, *args, kept=kept, scramble=scramble, original=original, **options):
+            if scramble:
+                object.__setattr__(
+                    problem, "y", np.where(problem.masks.test, 1 - problem.y, problem.y)
+                )
+            kept["found"] = original(problem, *args, **options)
+            return kept["found"]
+
+        parallel.search = spy
+        try:
+            fitted.fit(tiny_problem().x, y, ring(60))
+        finally:
+            parallel.search = original
+        made.append(kept["found"])
+    one, other = (found.candidates[0].fits[0].part for found in made)
+    assert (one.weight == other.weight).all()
+
+
+def test_the_same_again_with_a_number_of_trials():
+    one, again = (classifier(trials=2).fit(tiny_problem().x, labels(), ring(60)) for _ in range(2))
+    assert (one.predict_proba() == again.predict_proba()).all()
+    assert one.report_.kept == again.report_.kept
+    other = classifier(random_state=7).fit(tiny_problem().x, labels(), ring(60))
+    assert not np.array_equal(one.predict_proba(), other.predict_proba())
+
+
+def test_an_interrupted_search_keeps_what_it_has():
+    calls = []
+
+    def interrupt(share, doing):
+        calls.append(doing)
+        if "lightgbm+neighbours" in doing:
+            raise KeyboardInterrupt
+
+    fitted = classifier().fit(tiny_problem().x, labels(), ring(60), progress=interrupt)
+    assert fitted.report_.stopped == "interrupted"
+    assert {part.family for part in fitted.report_.kept} <= {"linear", "linear+rows"}
+    said = fitted.predict_proba()
+    assert np.isfinite(said).all()
+
+
+def test_without_time_for_any_model_there_is_an_error(monkeypatch):
+    nothing = Search([], [], "time", 0.1)  # of workers that did not answer in time
+    monkeypatch.setattr("memohop.fit.estimator.search_with", lambda *given, **more: nothing)
+    with pytest.raises(UsageError, match="time=0 is too short"):
+        classifier(time=0, trials=None).fit(tiny_problem().x, labels())
+
+
+@pytest.mark.parametrize("models", [["linear", "mlp"], ["dir-gcn"], []])
+def test_models_that_cannot_be_fitted_to_the_graph_are_named(models):
+    message = rf"models={', '.join(models) or None}: none of them can be fitted to this graph"
+    for estimator in (classifier(models=models), GraphRegressor(models=models)):
+        with pytest.raises(UsageError, match=message):
+            estimator.fit(np.ones((60, 1)), labels(), ring(60))
+
+
+@pytest.mark.parametrize("name", ["linear", "lightgbm", "mlp"])
+def test_the_shortest_time_has_a_model_of_each_kind(name):
+    found = classifier(models=[name], time=0, trials=None).fit(tiny_problem().x, labels())
+    assert set(found.predict(tiny_problem().x)) <= set(labels())
+
+
+def test_a_ranking_needs_both_classes_in_each_part():
+    y = np.where(NODES < 9, 1, 0)
+    graph = with_masks(np.where(VAL, 0, y))
+    with pytest.raises(UsageError, match="needs validation nodes of both classes"):
+        classifier(metric="roc_auc").fit(graph)
+
+
+def test_predictions_follow_the_graph_that_is_given():
+    """One graph after another: nothing of the last one is left."""
+    fitted = classifier(models=["linear+rows", "lightgbm+neighbours"])
+    fitted.fit(tiny_problem().x, labels(), ring(60))
+    graphs = [tiny_problem(seed=seed).x for seed in range(6)]
+    first = [fitted.predict_proba(x, ring(60)) for x in graphs]
+    again = [fitted.predict_proba(x, ring(60)) for x in reversed(graphs)]
+    assert all((one == other).all() for one, other in zip(first, again[::-1], strict=True))
+    assert not (first[0] == first[1]).all()
+
+
+def test_sparse_columns_and_classes_by_name():
+    names = np.array(["ham", "spam"])[labels()].astype(object)
+    names[:5] = None
+    x = sparse.csr_matrix(np.where(tiny_problem().x > 0, tiny_problem().x, 0))
+    fitted = classifier().fit(x, names, ring(60))
+    assert set(fitted.predict()) <= {"ham", "spam"}
+    assert fitted.report_.labelled == 55
+    assert sparse.issparse(fitted.graph_.x)
+
+
+def test_groups_that_are_the_classes_leave_nothing_to_test():
+    with pytest.raises(UsageError, match="no class of a test node has a training node"):
+        classifier().fit(tiny_problem().x, NODES % 10, groups=NODES % 10)
+
+
+def test_groups_are_kept_together():
+    groups = [f"g{node // 4}" if node > 3 else None for node in NODES]  # four alone
+    seen = {}
+    original = parallel.search
+
+    def spy(problem, *args, **options) -> Search:
+        seen["problem"], seen["masks"] = problem, problem.masks
+        return original(problem, *args, **options)
+
+    parallel.search = spy
+    try:
+        found = classifier(models=["linear"])
+        found.fit(tiny_problem().x, labels(), groups=groups)
+    finally:
+        parallel.search = original
+    numbers = seen["problem"].groups  # by which every interval is made
+    assert found.report_.test_groups == len({*numbers[seen["masks"].test]}) > 1
+    assert len(np.unique(numbers)) == len(groups) // 4 + 3  # None is a group of its own
+    for group in np.unique(numbers):
+        assert len({groups[node] for node in np.flatnonzero(numbers == group)}) == 1
+        assert len(np.unique(seen["masks"].test[numbers == group])) == 1

@@ -1,0 +1,335 @@
+"""The estimators: scikit-learn's conventions, and what they do not cover."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch_geometric.data import Data
+
+import memohop
+from memohop import MMPClassifier, UsageError
+from memohop.fit.candidates import networks
+from memohop.fit.candidates.catalogue import MEMORY
+from memohop.fit.pose import SmallClassWarning
+from numerics import assert_same_sums, generator
+from tiny_problem import tiny_problem
+
+FAST = {"trials": 1, "splits": 2, "epochs": 5}
+
+
+def graph(classes=3, **options):
+    """A graph without masks."""
+    made = memohop.load("csbm", nodes=90, classes=classes, channels=8, homophily=0.9, **options)
+    return Data(x=made.x, y=made.y, edge_index=made.edge_index)
+
+
+def with_masks(**masks):
+    """The same graph with masks, true from the first node to before the second one."""
+    data, node = graph(), torch.arange(90)
+    for name, (begin, end) in masks.items():
+        data[f"{name}_mask"] = (node >= begin) & (node < end)
+    return data
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    data = graph()
+    return data, MMPClassifier(**FAST).fit(data)
+
+
+# scikit-learn's checks call `fit(X, y)`, without arcs: features alone decide, and every row is a
+# node of its own, for new data too. All of them apply, then, but for these.
+NOT_APPLICABLE = {
+    "check_class_weight_classifiers": "class_weight is None or 'balanced'; a weight for each class "
+    "is not offered",
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::memohop.fit.pose.SmallClassWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([MMPClassifier(**FAST)], expected_failed_checks=lambda _: NOT_APPLICABLE)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+class TestGraph:
+    def test_data_arrays_and_matrices_are_the_same_graph(self, fitted):
+        data, classifier = fitted
+        x, y, arcs = data.x.numpy(), data.y.numpy(), data.edge_index.numpy()
+        ones = np.ones(arcs.shape[1])
+        expected = classifier.predict_proba()
+        for edges in (arcs, data.edge_index, arcs.tolist(), sparse.coo_array((ones, arcs))):
+            again = clone(classifier).fit(x, y, edges=edges)
+            assert (again.predict_proba() == expected).all()
+
+    def test_a_new_graph_is_predicted_by_its_own_arcs(self, fitted):
+        data, classifier = fitted
+        order = torch.randperm(90, generator=generator())
+        turned = Data(x=data.x[order], edge_index=order.argsort()[data.edge_index])
+        expected = classifier.predict_proba(data, as_another_graph=True)[order]
+        given = classifier.predict_proba(turned.x.numpy(), edges=turned.edge_index)
+        for found in (classifier.predict_proba(turned), given):
+            # Two rounds of neighbours, of a state of 64 channels, and of two of them in the gate.
+            tensors = torch.from_numpy(found), torch.from_numpy(expected)
+            assert_same_sums(*tensors, length=2 * (90 + 3 * 64))
+        alone = classifier.predict_proba(data.x.numpy(), edges=[])
+        assert np.abs(alone - classifier.predict_proba()).max() > 0.01
+
+    def test_arcs_are_not_forgotten_by_accident(self, fitted):
+        data, classifier = fitted
+        with pytest.raises(UsageError, match="edges is None, but the model was fitted on"):
+            classifier.predict(data.x.numpy())
+        with pytest.raises(UsageError, match="edges is given although X is a Data"):
+            classifier.predict(data, edges=data.edge_index)
+
+    @pytest.mark.parametrize("edges", [[[0, 1, 2]], [[0.5], [1.0]], np.zeros((3, 3))])
+    def test_arcs_of_a_wrong_shape_are_refused(self, edges):
+        data = graph()
+        with pytest.raises(UsageError, match="give whole numbers of shape"):
+            MMPClassifier(**FAST).fit(data.x.numpy(), data.y.numpy(), edges=edges)
+
+    def test_arcs_to_nodes_that_are_not_there_are_refused(self):
+        data = graph()
+        with pytest.raises(UsageError, match="points outside the graph"):
+            MMPClassifier(**FAST).fit(data.x.numpy(), data.y.numpy(), edges=[[0], [90]])
+
+    def test_unlabelled_nodes_are_in_no_part_but_pass_messages_on(self, fitted):
+        data, _ = fitted
+        y = data.y.clone()
+        y[::2] = -1
+        some = MMPClassifier(**FAST).fit(Data(x=data.x, y=y, edge_index=data.edge_index))
+        assert (some.graph_.y >= 0).tolist() == (y >= 0).tolist()
+        assert some.report_.labelled == 45
+        assert len(some.predict()) == 90
+        moved = data.x.clone()
+        moved[::2] += 5
+        both = (some.predict_proba(Data(x=x, edge_index=data.edge_index)) for x in (data.x, moved))
+        assert np.abs(np.subtract(*both))[1::2].max() > 1e-4  # 0 without messages
+
+
+class TestMasks:
+    def test_the_nodes_of_the_masks_are_what_they_are_named(self):
+        data = with_masks(train=(0, 40), val=(40, 60), test=(60, 85))
+        report = MMPClassifier(**FAST).fit(data).report_
+        sizes = (report.train, report.val_nodes, report.test_nodes, report.own_test)
+        assert sizes == (40, 20, 25, True)
+        assert "test: 25 nodes that came with the graph" in report.legend()
+
+    def test_of_several_columns_one_is_chosen(self):
+        data = memohop.load("csbm", nodes=90, classes=3, channels=8, splits=4)
+        found = MMPClassifier(**FAST).fit(data, split=2)
+        tested = data.test_mask[:, 2].numpy()
+        assert found.report_.test_nodes == tested.sum()
+        assert ((found.graph_.y == -1) == tested).all()
+        with pytest.raises(UsageError, match=r"the masks have 4 columns.*split=0 to split=3"):
+            MMPClassifier(**FAST).fit(data)
+        with pytest.raises(UsageError, match="split=4, but the masks have 4 column"):
+            MMPClassifier(**FAST).fit(data, split=4)
+
+    @pytest.mark.parametrize(
+        ("masks", "message"),
+        [
+            (
+                {"train": (0, 50), "val": (40, 60), "test": (60, 90)},
+                "train_mask and val_mask share",
+            ),
+            ({"train": (0, 60), "test": (50, 90)}, "train_mask and test_mask share 10 node"),
+            ({"train": (0, 60), "val": (60, 60), "test": (60, 90)}, "val_mask is empty"),
+            ({"train": (0, 60), "val": (60, 90)}, "has train_mask and val_mask alone"),
+            ({"test": (60, 90)}, "has test_mask alone; give it train_mask and test_mask"),
+        ],
+    )
+    def test_masks_that_cannot_be_meant_are_refused(self, masks, message):
+        with pytest.raises(UsageError, match=message):
+            MMPClassifier(**FAST).fit(with_masks(**masks))
+
+    def test_a_ranking_needs_test_nodes_of_both_classes(self):
+        data = with_masks(train=(0, 60), test=(60, 90))
+        data.y = torch.where(data.test_mask, 0, data.y % 2)
+        with pytest.raises(UsageError, match="metric='roc_auc' needs test nodes of both classes"):
+            MMPClassifier(metric="roc_auc", **FAST).fit(data)
+
+    def test_a_split_without_masks_is_refused(self):
+        for given in ((graph(),), (np.zeros((6, 1)), [0, 1] * 3)):
+            with pytest.raises(UsageError, match="split=0, but"):
+                MMPClassifier(**FAST).fit(*given, split=0)
+
+    def test_masks_do_not_matter_to_a_prediction(self, fitted):
+        _, classifier = fitted
+        other = memohop.load("csbm", nodes=90, classes=3, channels=8)
+        assert classifier.predict(other).shape == (90,)
+
+
+class TestLabels:
+    def test_numbers_that_are_no_classes(self):
+        x = np.zeros((200, 1))
+        for y, message in (
+            (np.arange(200) % 95, "y holds 95 different numbers on 200 nodes"),
+            ([f"n{n % 150}" for n in range(200)], "y has 150 different labels on 200 nodes"),
+        ):
+            with pytest.raises(UsageError, match=message):
+                MMPClassifier(**FAST).fit(x, y)
+        data = graph()
+        data.y = data.y.float()
+        with pytest.raises(UsageError, match="y holds numbers to predict"):
+            MMPClassifier(**FAST).fit(data)
+
+    @pytest.mark.parametrize("missing", [None, float("nan")])
+    def test_strings_with_gaps(self, fitted, missing):
+        data, _ = fitted
+        names = np.array(["ant", "bee", "cow", missing], dtype=object)
+        y = names[np.where(np.arange(90) % 3, data.y.numpy(), 3)]
+        found = MMPClassifier(**FAST).fit(data.x.numpy(), y, edges=data.edge_index)
+        assert found.classes_.tolist() == ["ant", "bee", "cow"]
+        assert set(found.predict()) <= {"ant", "bee", "cow"}
+        assert found.report_.labelled == 60
+
+    @pytest.mark.parametrize("of_class", [[3, 7, 11], [False, True, True], np.uint8([3, 7, 11])])
+    def test_whole_numbers_and_truth_values_with_gaps(self, of_class):
+        x, code = tiny_problem(classes=3).x, np.arange(60) % 3
+        linear = memohop.GraphClassifier(models=["linear"], trials=1, time=None, splits=2)
+        found = linear.fit(x, [of_class[c] if n % 5 else None for n, c in enumerate(code)])
+        without = clone(linear).fit(x, np.array(of_class)[code])
+        assert found.classes_.tolist() == without.classes_.tolist()
+        assert set(found.predict()) <= set(of_class)
+        assert found.report_.labelled == 48
+
+    def test_numbers_with_gaps_and_minus_one_as_a_class(self, fitted):
+        data, _ = fitted
+        y = np.where(data.y.numpy() == 0, -1.0, 1.0)
+        y[:30] = np.nan
+        found = MMPClassifier(**FAST).fit(data.x.numpy(), y, edges=data.edge_index)
+        assert found.classes_.tolist() == [-1, 1]
+        assert found.report_.labelled == 60
+
+    def test_no_label_one_class_and_labels_that_cannot_be_sorted(self):
+        x = np.zeros((6, 1))
+        for y, message in (
+            ([None] * 6, "no label at all"),
+            (["a"] * 5 + [None], "y has one class, 'a'"),
+            (["a", 1, "a", 1, "a", 1], "cannot be sorted"),
+            (
+                ["a", "a", "b", "b", None, None],
+                "a test takes 5 labelled nodes of the largest class, and there are 2; label more",
+            ),
+        ):
+            with pytest.raises(UsageError, match=message):
+                MMPClassifier(**FAST).fit(x, np.array(y, dtype=object))
+
+    def test_a_tiny_class_is_learned_from_and_named(self):
+        y = np.array(["a"] * 10 + ["b"] * 10 + ["c"] * 2 + [None] * 4, dtype=object)
+        linear = memohop.GraphClassifier(models=["linear"], trials=1, time=None, splits=2)
+        with pytest.warns(SmallClassWarning, match=r"class 'c' \(2\) has too few"):
+            found = linear.fit(np.arange(26.0)[:, None], y)
+        assert found.classes_.tolist() == ["a", "b", "c"]
+        assert (found.graph_.y[20:22] == 2).all()
+
+
+class TestScores:
+    def test_only_models_with_memory_are_tried(self, fitted):
+        report = fitted[1].report_
+        assert {one.family for one in report.families} <= set(MEMORY)
+        assert {one.family for one in report.kept} <= set(MEMORY)
+        assert report.class_sizes == {"0": 30, "1": 30, "2": 30}
+
+    def test_epochs_and_patience_are_those_of_the_networks(self, monkeypatch):
+        seen = []
+        whole = networks.train
+
+        def spy(*args, **options):
+            seen.append((options["epochs"], options["patience"]))
+            return whole(*args, **options)
+
+        monkeypatch.setattr(networks, "train", spy)
+        MMPClassifier(**FAST, patience=None).fit(graph())
+        assert set(seen) == {(5, None)}
+
+    @pytest.mark.parametrize(
+        ("metric", "expected"),
+        [
+            ("accuracy", lambda y, p: accuracy_score(y, p > 0.5)),
+            ("roc_auc", roc_auc_score),
+            ("average_precision", average_precision_score),
+        ],
+    )
+    def test_score_is_the_metric_on_labelled_nodes(self, metric, expected):
+        data = graph(classes=2)
+        labelled = (data.y >= 0) & (torch.arange(90) % 4 > 0)
+        data.y = data.y.masked_fill(~labelled, -1)
+        classifier = MMPClassifier(metric=metric, class_weight="balanced", **FAST).fit(data)
+        probability = classifier.predict_proba()[labelled, 1]
+        assert classifier.score(data) == pytest.approx(expected(data.y[labelled], probability))
+
+    def test_a_metric_of_two_classes_is_refused_for_three(self):
+        with pytest.raises(UsageError, match="metric='roc_auc' is for two classes and there are 3"):
+            MMPClassifier(metric="roc_auc", **FAST).fit(graph())
+
+    def test_the_random_state_decides(self, fitted):
+        data, classifier = fitted
+        again = clone(classifier).fit(data)
+        other = clone(classifier).set_params(random_state=1).fit(data)
+        assert (again.predict_proba() == classifier.predict_proba()).all()
+        assert (other.predict_proba() != classifier.predict_proba()).any()
+
+    @pytest.mark.parametrize(
+        ("argument", "value"),
+        [
+            ("trials", 0),
+            ("splits", 1),
+            ("epochs", 0),
+            ("patience", 0),
+            ("time", -1),
+            ("metric", "f1"),
+            ("class_weight", "heavy"),
+        ],
+    )
+    def test_bad_arguments_are_named(self, argument, value):
+        with pytest.raises(UsageError, match=argument):
+            MMPClassifier(**FAST | {argument: value}).fit(graph())
+
+
+INTERRUPTED = """
+import signal, torch, memohop
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs behind
+torch.set_num_threads(1)
+data = memohop.load("csbm", nodes=90, classes=3, channels=8, splits=1)
+classifier = memohop.MMPClassifier(trials=10**6, splits=2, epochs=8)
+told = []
+def progress(share, doing):
+    if "best so far" in doing and not told:
+        told.append(doing)
+        print("under way", flush=True)
+classifier.fit(data, progress=progress)
+print(classifier.report_.stopped, classifier.report_.candidates, classifier.predict().shape)
+"""
+
+
+def test_ctrl_c_keeps_the_best_so_far():
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        try:
+            assert process.stdout.readline() == "under way\n"
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0, err
+    stopped, trials, shape = out.strip().split(" ", 2)
+    assert stopped == "interrupted"
+    assert int(trials) >= 1
+    assert shape == "(90,)"

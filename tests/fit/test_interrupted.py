@@ -1,0 +1,121 @@
+"""Ctrl-C after the search keeps the fit, at every stage; a second one leaves the older model."""
+
+import os
+import signal
+import subprocess
+import sys
+from pkgutil import resolve_name
+
+import numpy as np
+import pytest
+
+import memohop
+from memohop.cli import main
+
+pytestmark = pytest.mark.usefixtures("interruptible")
+
+STAGES = {
+    "the end of a fit of the search": "fit.portfolio.usual_scores",
+    "the splits of the search": "fit.portfolio.Search",
+    "the choice": "fit.estimator.choose",
+    "the record": "fit.estimator.make_record",
+    "the costs for later nodes": "fit.record.measure_later",
+    "the final fits": "fit.estimator.fit_to_all",
+    "a final fit": "fit.finish.interrupts_raised",
+    "a look at a final fit": "fit.finish._is_as_good",
+    "the last steps of the fit": "fit.finish.Ensemble",
+    "saving": "fit.estimator.keep.save",
+    "a file": "fit.folder.folders.publish",
+}
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    kinds = np.arange(40) % 2
+    sizes = kinds + np.random.default_rng(0).normal(size=40)
+    nodes = [
+        f"n{i},{size:.3f},{kind}" for i, (size, kind) in enumerate(zip(sizes, kinds, strict=True))
+    ]
+    edges = [f"n{i},n{(i + 2) % 40}" for i in range(40)]
+    (folder / "nodes.csv").write_text("\n".join(["id,size,kind", *nodes]))
+    (folder / "edges.csv").write_text("\n".join(["source,target", *edges]))
+    tables = ["--nodes", str(folder / "nodes.csv"), "--edges", str(folder / "edges.csv")]
+    few = ["--models", "linear", "--trials", "1", "--splits", "2", "--time", "60"]
+    return ["fit", *tables, "--label", "kind", *few]
+
+
+def interrupts(monkeypatch, name, times=1):
+    """Have Ctrl-C come so many times as the function begins, the first time that it is called."""
+    real, left = resolve_name(f"memohop.{name}"), [times]
+
+    def with_ctrl_c(*arguments, **options):
+        while left[0]:
+            left[0] -= 1
+            signal.raise_signal(signal.SIGINT)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(f"memohop.{name}", with_ctrl_c)
+    return left
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_best_so_far_is_kept(words, tmp_path, capsys, monkeypatch, stage):
+    left = interrupts(monkeypatch, STAGES[stage])
+    assert main([*words, "-o", str(tmp_path / "model")]) == 130
+    assert left == [0]
+    out, err = capsys.readouterr()
+    assert "Kept: linear" in out
+    assert "wrote" in err
+    model = memohop.load_model(tmp_path / "model")
+    assert set(model.predict()) == {0, 1}
+    is_saved_first = stage in ("saving", "a file")
+    assert (model.report_.stopped == "interrupted") is not is_saved_first
+
+
+@pytest.mark.parametrize("stage", ["the record", "a file"])
+def test_a_second_one_ends_it_at_once_and_leaves_the_older_model(
+    words, tmp_path, capsys, monkeypatch, stage
+):
+    model = tmp_path / "model"
+    assert main([*words, "-o", str(model)]) == 0
+    before = {file.name: file.read_bytes() for file in model.iterdir()}
+    interrupts(monkeypatch, STAGES[stage], times=2)
+    assert main([*words, "--seed", "1", "-o", str(model)]) == 130
+    assert {file.name: file.read_bytes() for file in model.iterdir()} == before
+
+
+AT_THE_RECORD = """
+import sys
+from memohop.cli import main
+from memohop.fit import estimator
+real = estimator.make_record
+def waits(*arguments, **options):
+    print("under way", file=sys.__stdout__, flush=True)  # sys.stdout waits for the results
+    sys.stdin.readline()
+    return real(*arguments, **options)
+estimator.make_record = waits
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_signal_from_outside(words, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", AT_THE_RECORD, *words, "-o", str(tmp_path / "model")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    with process:
+        try:
+            assert process.stdout.readline() == "under way\n"
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate("go on\n", timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130, err
+    assert "(interrupted); wrote" in err
+    assert "Kept: linear" in out
+    assert len(memohop.load_model(tmp_path / "model").predict()) == 40

@@ -1,0 +1,90 @@
+"""Linear models against scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import MaxAbsScaler
+
+from memohop.fit.candidates.family import Setting
+from memohop.fit.candidates.linear import LinearFamily
+from memohop.training import Enough
+from tiny_problem import tiny_problem
+
+SETTING = Setting("linear", {}, {"freedom": 1.0})
+
+
+def fit(problem, sees="columns", **options):
+    ((fits, *_),) = [
+        LinearFamily("linear", sees, **options).fit(problem, [SETTING], [0, 1], keep=True)
+    ]
+    return fits
+
+
+def sklearn_says(problem, split, model):
+    train = problem.masks.train[:, split]
+    scaler = MaxAbsScaler().fit(problem.x[train])
+    model.fit(scaler.transform(problem.x[train]), problem.y[train])
+    return model, scaler.transform(problem.x)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_probabilities_are_those_of_scikit_learn(classes, balanced):
+    y = np.array([0] * 30 + [1] * 20 + [classes - 1] * 10)
+    problem = tiny_problem(y=y)
+    fits = fit(problem, balanced=balanced)
+    for split in (0, 1):
+        regression = LogisticRegression(max_iter=300, class_weight="balanced" if balanced else None)
+        model, x = sklearn_says(problem, split, regression)
+        expected = model.predict_proba(x)
+        assert np.allclose(fits[split].val, expected[problem.masks.val[:, split]], atol=1e-3)
+        assert np.allclose(fits[split].test, expected[problem.masks.test], atol=1e-3)
+        assert np.allclose(fits[split].part.outputs(problem), expected, atol=1e-3)
+
+
+def test_sparse_columns_give_the_same():
+    problem = tiny_problem()
+    thin = tiny_problem(x=sparse.csr_array(problem.x))
+    assert np.allclose(fit(problem)[0].val, fit(thin)[0].val, atol=1e-5)
+
+
+@pytest.mark.parametrize("present", [[0, 2], [1]])
+def test_classes_that_the_training_nodes_lack_are_never_likely(present):
+    problem = tiny_problem(classes=3)
+    train = problem.masks.train & np.isin(problem.y, present)[:, None]
+    problem = tiny_problem(classes=3, masks=problem.masks._replace(train=train))
+    said = fit(problem)[0].part.outputs(problem)
+    assert np.allclose(said.sum(axis=1), 1)
+    assert (said[:, np.setdiff1d(range(3), present)] < 1e-6).all()
+    assert (said[:, present].max(axis=1) > 0.4).all()
+
+
+def test_numbers_are_those_of_ridge_regression():
+    y = np.linspace(-1, 5, 40)
+    problem = tiny_problem(y=y)
+    said = fit(problem)[0].part.outputs(problem)
+    model, x = sklearn_says(problem, 0, Ridge(alpha=1.0))
+    assert np.allclose(said[:, 0], model.predict(x), atol=1e-5)
+
+
+def test_labels_of_validation_and_test_nodes_change_nothing():
+    problem = tiny_problem()
+    scrambled = np.where(problem.masks.train[:, 0], problem.y, 1 - problem.y)
+    other = tiny_problem(y=problem.y)
+    object.__setattr__(other, "y", scrambled)
+    for sees in ("columns", "neighbours", "rows"):
+        one, same = (fit(each, sees)[0].part for each in (problem, other))
+        assert (one.weight == same.weight).all()
+        assert (one.bias == same.bias).all()
+
+
+def test_what_is_done_when_time_is_over_is_kept():
+    def enough(share):
+        raise Enough
+
+    problem = tiny_problem()
+    (fits,) = LinearFamily("linear", "columns").fit(problem, [SETTING], [0, 1], look=enough)
+    assert list(fits) == [0]

@@ -1,0 +1,254 @@
+"""Networks as candidates, against a forward pass by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+import memohop.jobs.train
+from memohop.fit.candidates import networks
+from memohop.fit.candidates.family import Setting
+from memohop.fit.candidates.learned import packaged
+from memohop.fit.candidates.networks import NetworkFamily, feature_scale
+from memohop.fit.candidates.spaces import LISTS, RANGES, SPACES, near_numbers
+from memohop.fit.problem import Inputs
+from memohop.networks import build
+from memohop.nn import Graph
+from memohop.training.plan import TooLittleError
+from memohop.training.trainer import DivergedWarning, Enough
+from tiny_problem import tiny_problem
+
+
+def family(name="gcn-res", **options):
+    return NetworkFamily(name, SPACES[name], epochs=3, patience=3, **options)
+
+
+@pytest.mark.parametrize("name", ["mlp", "gcn-res", "gcn+mmp"])
+def test_outputs_are_those_of_a_forward_pass(name):
+    problem, kind = tiny_problem(classes=3), family(name)
+    setting = kind.first(problem)[0]
+    (fits,) = kind.fit(problem, [setting], [0, 1], keep=True)
+    x = torch.from_numpy(problem.x) / np.sqrt(np.mean(problem.x.astype(np.float64) ** 2))
+    if name != "mlp":
+        degree = np.bincount(problem.arcs[0], minlength=60)
+        x = torch.cat([x, torch.from_numpy(np.log1p(degree) / 3)[:, None]], dim=1)
+    for split, found in fits.items():
+        network = build(name, x.shape[1], 3, num_nodes=60, **setting.options).eval()
+        network.load_state_dict(dict(found.part.state))
+        if name == "gcn+mmp":
+            network.know(torch.from_numpy(problem.known(split)))
+        policies = getattr(network, "policies_in_force", None)
+        graph = (Graph(torch.from_numpy(problem.arcs), 60, **policies),) if policies else ()
+        with torch.no_grad():
+            said = network(x.float(), *graph)
+        logits = said[0] if isinstance(said, tuple) else said
+        expected = logits.softmax(-1).numpy()
+        assert found.val.shape == expected[problem.masks.val[:, split]].shape  # of other epochs
+        assert np.allclose(found.test, expected[problem.masks.test], atol=1e-5)
+        shown = Inputs(problem.x, problem.arcs, problem.known(split), of_fit=60)
+        assert np.allclose(found.part.outputs(shown), expected, atol=1e-5)
+
+
+def weighted(factor=1.0, **given):
+    """A ring whose edges weigh 1, 2 and 3 in turns."""
+    weights = (factor * (1 + np.tile(np.arange(60), 2) % 3)).astype(np.float32)
+    return tiny_problem(weights=weights, **given)
+
+
+@pytest.mark.parametrize("name", [name for name in SPACES if name not in ("mlp", "dir-gcn")])
+def test_weights_of_arcs_reach_every_network(name):
+    problem, kind = weighted(), family(name)
+    setting = kind.first(problem)[0]
+    (fits,) = kind.fit(problem, [setting], [0], keep=True)
+    part = fits[0].part
+    said = part.outputs(problem)
+    alike = Inputs(problem.x, problem.arcs, problem.y, of_fit=60)
+    alike.__dict__["neighbourhood"] = problem.neighbourhood  # the degrees are not in question
+    assert np.abs(part.outputs(alike) - said).max() > 1e-5
+    larger = weighted(factor=8.0)  # a power of 2, so that the quotients are the same
+    larger.__dict__["neighbourhood"] = problem.neighbourhood
+    (again,) = kind.fit(larger, [setting], [0], keep=True)
+    assert np.array_equal(again[0].part.outputs(larger), said)
+
+
+def test_arcs_of_equal_weight_are_arcs_without_weights():
+    problem, kind = tiny_problem(), family("gcn-res")
+    equal = tiny_problem(weights=np.full(120, 4, dtype=np.float32))
+    equal.__dict__["neighbourhood"] = problem.neighbourhood
+    setting = kind.first(problem)[0]
+    plain, other = (kind.fit(each, [setting], [0])[0][0].test for each in (problem, equal))
+    assert np.array_equal(plain, other)
+
+
+def test_a_network_with_weights_by_hand():
+    problem, kind = weighted(), family("gcn-res")
+    setting = kind.first(problem)[0]
+    (fits,) = kind.fit(problem, [setting], [0], keep=True)
+    part = fits[0].part
+    assert part.arc_scale == 2
+    network, data = part.ready(problem)
+    said = part.outputs(problem)
+    assert data.edge_weight.tolist() == pytest.approx([0.5, 1, 1.5] * 40)
+    matrix = np.eye(60)
+    for one, other in zip(range(60), np.roll(range(60), -1), strict=True):
+        matrix[one, other] = matrix[other, one] = (1 + one % 3) / 2
+    degrees = matrix.sum(axis=1)
+    expected = matrix / np.sqrt(np.outer(degrees, degrees))
+    found = network.prepare_data(data, "cpu") @ torch.eye(60)
+    assert np.allclose(found.numpy(), expected)
+    with torch.no_grad():
+        logits = network(data.x, network.prepare_data(data, "cpu"))
+    assert np.allclose(logits.softmax(-1), said, atol=1e-6)
+
+
+def test_members_that_diverged_are_left_out():
+    problem, kind = tiny_problem(), family("mlp")
+    first = kind.first(problem)[0]
+    wild = Setting("mlp", first.options, {**first.numbers, "lr": 1e30})
+    with pytest.warns(DivergedWarning):
+        sound, diverged = kind.fit(problem, [first, wild], [0])
+    assert list(sound) == [0]
+    assert sound[0].part is None
+    assert diverged == {}
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """How many members each call of the trainer had."""
+    called = []
+
+    def train(data, model, members, **options):
+        called.append(len(members))
+        return memohop.jobs.train.train(data, model, members, **options)
+
+    monkeypatch.setattr("memohop.fit.candidates.networks.train", train)
+    return called
+
+
+@pytest.mark.parametrize(("large", "calls"), [(61, [4]), (60, [1] * 4)])
+def test_networks_of_a_large_graph_are_fitted_one_by_one(large, calls, sizes, monkeypatch):
+    monkeypatch.setattr("memohop.fit.candidates.networks._LARGE", large)
+    problem, kind, shares = tiny_problem(), family("gcn-res"), []
+    first = kind.first(problem)[0]
+    other = Setting("gcn-res", first.options, {**first.numbers, "lr": 0.02})
+    found = kind.fit(problem, [first, other], [0, 1], look=shares.append)
+    assert sizes == calls
+    assert [list(fits) for fits in found] == [[0, 1], [0, 1]]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    if calls == [1] * 4:  # the same to the bit as in a fit of their own
+        alone = kind.fit(problem, [other], [1])[0][1]
+        assert np.array_equal(found[1][1].test, alone.test)
+
+
+def test_networks_that_time_is_too_short_for_have_no_result(monkeypatch):
+    monkeypatch.setattr("memohop.fit.candidates.networks._LARGE", 60)
+    problem, kind = tiny_problem(), family("gcn-res")
+
+    def look(share):
+        if share > 0.4:  # in the second network
+            raise Enough
+
+    (fits,) = kind.fit(problem, [kind.first(problem)[0]], [0, 1, 2], look=look)
+    assert list(fits) == [0, 1]
+
+
+def test_labels_of_test_nodes_change_nothing():
+    problem, other = tiny_problem(), tiny_problem()
+    object.__setattr__(other, "y", np.where(problem.masks.test, 1 - problem.y, problem.y))
+    kind = family("gcn+mmp")
+    states = []
+    for each in (problem, other):
+        (fits,) = kind.fit(each, [kind.first(each)[0]], [0], keep=True)
+        states.append(fits[0].part.state)
+    assert all((states[0][name] == states[1][name]).all() for name in states[0])
+
+
+def test_models_of_the_end_learn_from_test_nodes_too():
+    problem, kind = tiny_problem(), family("mlp")
+    (fits,) = kind.fit(problem.for_the_end(), [kind.first(problem)[0]], [0, 1])
+    assert sorted(fits) == [0, 1]
+
+
+def test_the_scale_is_of_what_is_not_zero():
+    x = np.array([[3.0, 0.0], [0.0, 4.0]], dtype=np.float32)
+    assert feature_scale(x) == pytest.approx(np.sqrt(12.5))
+    assert feature_scale(sparse.csr_array(x)) == pytest.approx(np.sqrt(12.5))
+    assert feature_scale(np.zeros((2, 2), dtype=np.float32)) == 1
+
+
+@pytest.mark.parametrize("name", list(SPACES))
+@pytest.mark.parametrize("directed", [False, True])
+def test_every_first_setting_builds(name, directed):
+    space = SPACES[name]
+    for options, numbers in space.first(directed=directed):
+        build(name, 3, 2, num_nodes=5, **options)
+        assert set(numbers) == {*RANGES, *LISTS}
+        if not directed:
+            assert options.get("direction", "undirected") == "undirected"
+
+
+@pytest.mark.parametrize("name", list(SPACES))
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_change_changes_one_choice_and_what_it_gives_builds(name, directed):
+    space, generator = SPACES[name], np.random.default_rng(0)
+    options = space.first(directed=directed)[0][0]
+    directions = set()
+    for _ in range(60):
+        changed = space.changed(options, generator, directed=directed)
+        others = [
+            axis
+            for axis, choices in space.axes.items()
+            if not any(one.items() <= changed.items() & options.items() for one in choices.values())
+        ]
+        assert len(others) <= 1
+        assert set(changed) == set(options)
+        build(name, 3, 2, num_nodes=5, **changed)
+        directions.add(changed.get("direction"))
+    assert len(directions) == (3 if directed and "direction" in space.axes else 1)
+
+
+def test_numbers_close_by_stay_in_their_ranges():
+    generator = np.random.default_rng(0)
+    numbers = SPACES["gcn+mmp"].first(directed=False)[0][1]
+    for _ in range(100):
+        numbers = near_numbers(numbers, generator)
+        for name, (low, high) in RANGES.items():
+            assert low <= numbers[name] <= high
+        for name, values in LISTS.items():
+            assert numbers[name] in values
+
+
+def test_what_is_for_directed_graphs_alone_is_not_tried_on_others():
+    assert family("dir-gcn").first(tiny_problem()) == []
+    one_way = tiny_problem(arcs=np.array([[0, 1], [1, 2]]))
+    own, taught = SPACES["dir-gcn"].first(directed=True), packaged().of("dir-gcn", directed=True)
+    assert len(own) == 2
+    assert len(family("dir-gcn").first(one_way)) == len(own) + len(taught)
+
+
+@pytest.mark.parametrize(("rare", "epoch"), [(20, "loss"), (500, "first")])
+def test_the_epoch_of_the_best_ranking_counts_if_it_is_no_luck(rare, epoch, monkeypatch):
+    problem = tiny_problem(y=np.repeat([0, 1], [500, rare]), metric="roc_auc")
+    found = {}
+
+    def train(data, model, members, *, rules, **options):
+        found["keep"] = rules.keep
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("memohop.fit.candidates.networks.train", train)
+    kind = family("mlp")
+    with pytest.raises(KeyboardInterrupt):
+        kind.fit(problem, [kind.first(problem)[0]], [0])
+    assert found["keep"] == epoch
+
+
+def test_a_network_that_does_not_fit_in_the_memory_has_no_result(monkeypatch):
+    def too_large(*args, **options):
+        raise TooLittleError("one member does not fit", 2e9, 1e9)
+
+    monkeypatch.setattr(networks, "train", too_large)
+    kind, problem = family(memory=1_000_000_000), tiny_problem()
+    assert kind.fit(problem, kind.first(problem)[:1], [0, 1]) == [{}]

@@ -1,0 +1,64 @@
+"""The table of predictions: whole or not at all, and nothing in it for a spreadsheet to run."""
+
+import csv
+import errno
+import os
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from memohop import DataError
+from memohop.fit import predictions
+from memohop.fit.predictions import write_predictions
+
+IDS = np.array(
+    ["=HYPERLINK(1)", "+1-2", "-x", "@SUM(A1)", "\tcmd", "\rcmd", "＝1", "-12.5", "+3e-4", "a=1"]  # noqa: RUF001
+)
+CLASSES = np.array(["-1", "=2+3"])
+SHARES = np.array([[0.75, 0.25]] * 9 + [[0.25, 0.75]], dtype=np.float32)
+
+
+def rows(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_what_a_spreadsheet_would_run_begins_with_an_apostrophe(tmp_path):
+    path = tmp_path / "out.csv"
+    assert write_predictions(path, IDS, SHARES, CLASSES) == 8
+    found = rows(path)
+    assert [row["id"] for row in found] == [f"'{name}" for name in IDS[:7]] + IDS[7:].tolist()
+    assert [row["predicted"] for row in found] == ["-1"] * 9 + ["'=2+3"]
+    assert found[0]["probability of =2+3"] == "0.25"
+
+
+def test_raw_and_parquet_are_as_they_are(tmp_path):
+    assert write_predictions(tmp_path / "out.csv", IDS, SHARES, CLASSES, raw=True) == 0
+    assert [row["id"] for row in rows(tmp_path / "out.csv")] == IDS.tolist()
+    assert write_predictions(tmp_path / "out.parquet", IDS, SHARES, CLASSES) == 0
+    table = pyarrow.parquet.read_table(tmp_path / "out.parquet")
+    assert table["id"].to_pylist() == IDS.tolist()
+
+
+def test_whole_numbers_stay_numbers(tmp_path):
+    assert write_predictions(tmp_path / "o.csv", np.arange(10) - 5, SHARES, np.array([-1, 2])) == 0
+    assert [row["id"] for row in rows(tmp_path / "o.csv")][:2] == ["-5", "-4"]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_a_full_disk_leaves_the_older_file(tmp_path, monkeypatch, name):
+    path = tmp_path / name
+    path.write_text("older")
+
+    def fail(file, *_, **__):
+        with open(file if isinstance(file, str | os.PathLike) else file.name, "w") as half:
+            half.write("half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(predictions.csv, "writer", fail)
+    monkeypatch.setattr(pyarrow.parquet, "write_table", lambda _, file: fail(file))
+    with pytest.raises(DataError, match=r"No space left.*as it was"):
+        write_predictions(path, IDS, SHARES, CLASSES)
+    assert path.read_text() == "older"
+    assert os.listdir(tmp_path) == [name]

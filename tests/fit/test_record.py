@@ -1,0 +1,281 @@
+"""The record of a fit: rare positives, reliability, and what is written of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from memohop.fit.calibration import Calibration
+from memohop.fit.candidate import Candidate, Search
+from memohop.fit.candidates.family import Fitted, Setting
+from memohop.fit.candidates.linear import LinearFamily
+from memohop.fit.finish import Chosen
+from memohop.fit.paired import score_interval
+from memohop.fit.record import FitRecord, make_record
+from memohop.report.fit import fit_table
+from tiny_problem import tiny_problem
+
+KINDS = {
+    "linear": LinearFamily("linear", "columns"),
+    "linear+rows": LinearFamily("linear+rows", "rows"),
+}
+
+
+def candidate(problem, name, said):
+    found = Candidate(Setting(name, {}, {"freedom": 1.0}), seconds=2.0)
+    for split in range(problem.splits):
+        rows = problem.masks.val[:, split]
+        found.fits[split] = Fitted(said[rows], said[problem.masks.test])
+        found.scores[split] = problem.score(said[rows], rows)
+    return found
+
+
+def record(problem, *outputs, temperature=1.0):
+    candidates = [
+        candidate(problem, name, said.astype(np.float32))
+        for name, said in zip(KINDS, outputs, strict=False)
+    ]
+    found = Search(candidates, [0, 1], "time", 9.0)
+    best = found.complete()[0]
+    return make_record(
+        problem,
+        KINDS,
+        found,
+        Chosen((best,), np.array([1.0]), Calibration(temperature)),
+        classes=["no", "yes"],
+        seconds=12.5,
+        notes=("a note",),
+    )
+
+
+def sure(problem, right, how_sure):
+    said = np.where(right == (problem.y == 1), how_sure, 1 - how_sure)
+    return np.stack([1 - said, said], axis=1)
+
+
+def test_reliability_groups_nodes_by_what_was_said():
+    problem = tiny_problem()
+    nodes = np.arange(60)
+    how_sure = np.where(nodes < 30, 0.72, 1.0)
+    right = (nodes % 3 != 0) | (nodes >= 30)
+    found = record(problem, sure(problem, right, how_sure)).reliability
+    val = problem.masks.val.any(axis=1)
+    assert [one.nodes for one in found] == [
+        int((val & (nodes < 30)).sum()),
+        (val & (nodes >= 30)).sum(),
+    ]
+    assert [one.said for one in found] == pytest.approx([0.72, 1.0])
+    assert [one.right for one in found] == pytest.approx([right[val & (nodes < 30)].mean(), 1.0])
+
+
+def test_reliability_is_of_calibrated_probabilities():
+    problem = tiny_problem()
+    (found,) = record(problem, sure(problem, problem.y >= 0, 0.9), temperature=2.0).reliability
+    assert found.said == pytest.approx(0.75)  # the odds are 3 to 1 where they were 9 to 1
+
+
+def test_the_top_of_the_ranking_and_the_threshold_of_rare_positives():
+    y = np.array([0] * 380 + [1] * 20)
+    problem = tiny_problem(y=y, metric="average_precision")
+    generator = np.random.default_rng(3)
+    # Rounded, so that many nodes share a probability.
+    probability = np.round(np.clip(generator.normal(0.3 + 0.35 * y, 0.15), 0.01, 0.99), 1)
+    found = record(problem, np.stack([1 - probability, probability], axis=1)).rare
+    assert found.share == pytest.approx(0.05, abs=0.01)
+    test = np.flatnonzero(problem.masks.test)
+    ranked = test[np.argsort(-probability[test], kind="stable")]
+    assert len(test) == 80
+    expected = [y[ranked[:count]].mean() for count in (1, 4, 8)]
+    assert found.precision == pytest.approx(expected)
+    val = problem.masks.val.any(axis=1)
+    scores = {
+        p: f1_score(y[val], probability[val] >= p - 1e-6) for p in np.unique(probability[val])
+    }
+    reached = f1_score(y[val], probability[val] >= found.threshold - 1e-6)
+    assert reached == pytest.approx(max(scores.values()))
+
+
+@pytest.mark.parametrize("y", [np.arange(60) % 2, np.arange(60) % 3])
+def test_classes_of_like_size_have_no_such_table(y):
+    problem = tiny_problem(y=y)
+    said = np.eye(y.max() + 1)[y]
+    found = Search([candidate(problem, "linear", said.astype(np.float32))], [0, 1], "time", 9.0)
+    chosen = Chosen((found.candidates[0],), np.array([1.0]))
+    names = [str(name) for name in range(y.max() + 1)]
+    made = make_record(problem, KINDS, found, chosen, classes=names, seconds=1.0, notes=())
+    assert made.rare is None
+    assert made.class_sizes == dict(zip(names, np.bincount(y).tolist(), strict=True))
+
+
+def test_each_kind_is_compared_with_what_was_kept():
+    problem = tiny_problem()
+    nodes = np.arange(60)
+    found = record(problem, sure(problem, nodes % 3 != 0, 0.9), sure(problem, nodes >= 0, 0.9))
+    kept, other = found.families
+    assert (kept.family, other.family) == ("linear+rows", "linear")
+    assert (found.test, kept.test, kept.behind.mean) == (1.0, 1.0, 0.0)
+    assert other.behind.mean == pytest.approx(1 - other.test)
+    assert (found.test_nodes, found.own_test, found.labelled) == (12, False, 60)
+    assert found.answers[0].question == "graph"
+    assert "linear+rows" in found.verdict()
+
+
+def test_the_verdict_says_what_is_all_there_is():
+    problem, right = tiny_problem(), np.arange(60) >= 0
+    found = record(problem, sure(problem, right, 0.8), sure(problem, right, 0.9))
+    assert "The graph may or may not help" in found.verdict()
+    alone = replace(found, answers=(), has_columns=False).verdict()
+    assert alone.endswith("There are no columns: the graph is all there is.")
+    alone = replace(found, arcs=0).verdict()
+    assert alone.endswith("There are no edges: the columns are all there is.")
+    assert "The graph may" not in alone
+
+
+def test_the_verdict_says_that_more_time_may_change_it():
+    problem, nodes = tiny_problem(), np.arange(60)
+    found = record(problem, sure(problem, nodes % 3 != 0, 0.9), sure(problem, nodes >= 0, 0.9))
+    assert "more time" not in found.verdict()
+    (answer,) = found.answers
+    short = replace(found, answers=(replace(answer, short_of_time=True),)).verdict()
+    assert short.endswith("With more time this may change: linear was stopped before its end.")
+
+
+class TestAgainstSayingTheSameOfEveryNode:
+    def test_a_model_that_is_ahead_for_sure_is_not_compared(self):
+        problem = tiny_problem()
+        found = record(problem, sure(problem, np.arange(60) >= 0, 0.9))
+        usual = (problem.y[problem.masks.test] == 0).mean()
+        assert found.over_constant.mean == pytest.approx(found.test - usual)
+        assert found.over_constant.low > 0
+        assert "always saying" not in found.verdict()
+
+    @pytest.mark.parametrize(
+        ("right", "words"),
+        [
+            (
+                lambda y: y == 0,
+                "It is no better than always saying 'no', the most frequent class: ",
+            ),
+            (lambda y: (y == 0) | (np.arange(400) % 40 == 1), "It may be no better than always"),
+            (lambda y: np.arange(400) % 3 == 0, "It is worse than always saying 'no', the most"),
+        ],
+    )
+    def test_one_that_is_not_is_told(self, right, words):
+        y = np.array([0] * 300 + [1] * 100)
+        problem = tiny_problem(y=y)
+        found = record(problem, sure(problem, right(y), 0.9))
+        assert words in found.verdict()
+        gap = found.over_constant
+        assert gap.mean == pytest.approx(found.test - (y[problem.masks.test] == 0).mean())
+        assert f"({100 * gap.low:+.2f} to {100 * gap.high:+.2f})" in found.verdict()
+
+    def test_a_ranking_is_compared_with_a_random_one(self):
+        problem = tiny_problem(y=np.arange(400) % 2, metric="roc_auc")
+        said = np.random.default_rng(0).random((400, 1))
+        found = record(problem, np.hstack([1 - said, said]))
+        assert found.over_constant.mean == pytest.approx(found.test - 0.5)
+        assert "It is no better than a random ranking: -" in found.verdict()
+
+    def test_too_few_nodes_are_told(self):
+        problem = tiny_problem(y=np.array([0] * 20 + [1] * 6), metric="roc_auc")
+        found = record(problem, sure(problem, np.arange(26) >= 0, 0.9))
+        assert "Whether it is better than a random ranking is not known" in found.verdict()
+
+
+class TestWhyTheRowOfWhatWasKeptHasAnotherScore:
+    def test_calibration_changes_classes(self):
+        problem = tiny_problem()
+        said = np.tile([0.45, 0.55], (60, 1)).astype(np.float32)
+        one = candidate(problem, "linear", said)
+        found = Search([one], [0, 1], "time", 9.0)
+        about = {"classes": ["no", "yes"], "seconds": 1.0, "notes": ()}
+        for shifts, changed in (((0.5, -0.5), 12), ((0.01, -0.01), 0), ((), 0)):
+            chosen = Chosen((one,), np.array([1.0]), Calibration(1.3, shifts))
+            made = make_record(problem, KINDS, found, chosen, **about)
+            assert made.reclassified == changed
+            why = "kept is calibrated, and the kinds are not, which changes the class of 12 test"
+            assert (why in made.legend()) is (changed > 0)
+
+    def test_other_settings_than_the_best_may_be_kept(self):
+        problem = tiny_problem()
+        nodes = np.arange(60)
+        several = [
+            candidate(problem, "linear", sure(problem, nodes % step != 0, 0.9).astype(np.float32))
+            for step in (5, 3)
+        ]
+        several[1].setting = replace(several[1].setting, numbers={"freedom": 2.0})
+        found = Search(several, [0, 1], "time", 9.0)
+        about = {"classes": ["no", "yes"], "seconds": 1.0, "notes": ()}
+        for kept, told in ((several[:1], False), (several[1:], True), (several, True)):
+            weights = np.full(len(kept), 1 / len(kept))
+            made = make_record(problem, KINDS, found, Chosen(tuple(kept), weights), **about)
+            assert ("the row of linear is its best setting" in made.legend()) is told
+
+
+def test_a_record_of_before_these_were_kept_is_read():
+    problem = tiny_problem(y=np.array([0] * 76 + [1] * 4))
+    plain = record(problem, sure(problem, problem.y >= 0, 0.9)).to_json()
+    for name in ("positive", "over_constant", "reclassified"):
+        del plain[name]
+    read = msgspec.convert(plain, FitRecord)
+    assert (read.positive, read.over_constant, read.reclassified) == (1, None, 0)
+    assert "always saying" not in read.verdict()
+
+
+def test_a_graph_without_columns_has_none():
+    constant = tiny_problem(x=np.ones((60, 1), dtype=np.float32))
+    assert not record(constant, sure(constant, np.arange(60) > 9, 0.8)).has_columns
+
+
+def test_a_record_is_read_back_from_json_as_it_was():
+    problem = tiny_problem(y=np.array([0] * 76 + [1] * 4))
+    found = record(problem, sure(problem, problem.y >= 0, 0.9))
+    read = msgspec.convert(json.loads(json.dumps(found.to_json())), FitRecord)
+    assert read == found
+    assert read.rare is not None
+    assert replace(read, rare=None) != found
+
+
+def test_a_record_of_an_older_model_has_no_interval():
+    problem = tiny_problem()
+    found = record(problem, sure(problem, problem.y >= 0, 0.9))
+    plain = json.loads(json.dumps(found.to_json()))
+    for name in ("interval", "test_groups", "test_positives"):
+        del plain[name]
+    read = msgspec.convert(plain, FitRecord)
+    assert "accuracy 100.00 on 12 test nodes" in read.verdict()
+    assert "test_low" not in read.rows()[0]
+
+
+def test_the_score_of_what_was_kept_has_an_interval_everywhere():
+    problem = tiny_problem()
+    found = record(problem, sure(problem, problem.y >= 0, 0.9))
+    assert found.interval == score_interval(
+        problem, problem.masks.test, np.eye(2)[problem.y[problem.masks.test]]
+    )
+    text = f"100.00 ({100 * found.interval.low:.2f} to 100.00)"
+    assert found.interval.low < 0.8
+    assert f"accuracy {text} on 12 test nodes" in found.verdict()
+    kept = found.rows()[0]
+    assert (kept["test_low"], kept["test_high"]) == (round(100 * found.interval.low, 4), 100)
+    cells = [list(column.cells) for column in fit_table(found).columns]
+    assert cells[4][0] == text[8:-1]
+    assert found.test_positives is None
+
+
+def test_groups_and_few_positive_nodes_are_told():
+    y = np.array([0] * 160 + [1] * 40)
+    problem = tiny_problem(y=y, metric="average_precision", groups=np.arange(200) // 4)
+    found = record(problem, sure(problem, np.arange(200) % 9 != 0, 0.9))
+    test = problem.masks.test
+    assert found.test_groups == len(np.unique(problem.groups[test]))
+    assert f"40 test nodes in {found.test_groups} groups, 8 of them positive" in found.verdict()
+    assert "too high on average, by up to 9 points" in found.verdict()
+    assert "by the groups of the test nodes" in found.legend()
+    many = replace(found, test_positives=50).verdict()
+    assert "too high" not in many

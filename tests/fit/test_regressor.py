@@ -1,0 +1,126 @@
+"""Numbers to predict, and scikit-learn's conventions for both estimators of the portfolio."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone, is_classifier, is_regressor
+from torch_geometric.data import Data
+
+from memohop import GraphClassifier, GraphRegressor, UsageError
+from memohop.fit.candidates import networks
+from tiny_problem import ring, tiny_problem
+
+FAST = {"models": ("linear",), "trials": 1, "time": None, "splits": 2}
+X = tiny_problem().x
+Y = 1000 + 50 * X[:, 0].astype(float)
+
+
+def test_numbers_that_the_columns_give_are_found():
+    y = np.where(np.arange(60) % 6, Y, np.nan)
+    found = GraphRegressor(**FAST | {"trials": 5}).fit(X, y, ring(60))
+    report = found.report_
+    assert (report.labelled, report.metric, report.class_sizes) == (50, "r2", {})
+    assert report.test > 0.9
+    assert np.abs(found.predict() - Y).max() < 20
+    assert found.score(X, Y, ring(60)) > 0.9
+    low, high = found.predict_interval().T
+    assert high - low == pytest.approx(np.full(60, 2 * report.residual), abs=1e-3)
+    assert "R2" in report.verdict()
+
+
+@pytest.mark.parametrize("metric", ["mae", "rmse"])
+def test_errors_are_in_the_unit_of_the_target(metric):
+    found = GraphRegressor(**FAST, metric=metric).fit(X, Y)
+    assert 0 < -found.report_.test < 50
+    kept = found.report_.rows()[0]
+    assert kept["test"] == pytest.approx(-found.report_.test, rel=1e-4)
+
+
+def test_networks_learn_numbers_far_from_0(monkeypatch):
+    whole = networks.train
+    monkeypatch.setattr(networks, "train", lambda *a, **more: whole(*a, **more | {"epochs": 40}))
+    found = GraphRegressor(**FAST | {"models": ("mlp",)}).fit(X, Y)
+    assert np.abs(found.predict() - Y).mean() < np.abs(Y - Y.mean()).mean()
+
+
+def test_a_data_with_numbers_and_masks():
+    order = np.arange(60) % 3
+    data = Data(
+        x=torch.from_numpy(X),
+        y=torch.from_numpy(Y),
+        edge_index=torch.from_numpy(ring(60)),
+        train_mask=torch.from_numpy(order == 0),
+        val_mask=torch.from_numpy(order == 1),
+        test_mask=torch.from_numpy(order == 2),
+    )
+    found = GraphRegressor(**FAST).fit(data)
+    assert found.report_.own_test
+    assert np.isnan(found.graph_.y[order == 2]).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (["a", "b"] * 30, "no numbers"),
+        (np.full(60, np.nan), "no number at all"),
+        (np.ones(60), "one number everywhere"),
+        (np.where(np.arange(60) == 3, np.inf, Y), "infinite"),
+        (np.where(np.arange(60) < 3, Y, np.nan), "a test takes 5 labelled nodes, and there are 3"),
+        (np.where(np.arange(60) == 3, 2.0, 1), "'r2' needs .* nodes of different numbers"),
+        (1e300 * Y, "which single precision cannot hold"),
+        (1e9 + 1e-6 * Y, "which single precision cannot hold, or tell apart"),
+    ],
+)
+def test_targets_that_cannot_be_right(y, words):
+    with pytest.raises(UsageError, match=words):
+        GraphRegressor(**FAST).fit(X, y)
+
+
+@pytest.mark.parametrize(("kind", "y"), [(GraphClassifier, X[:, 0] > 0), (GraphRegressor, Y)])
+class TestConventions:
+    def test_clones_and_parameters(self, kind, y):
+        made = kind(**FAST)
+        assert clone(made).get_params() == made.get_params() == {**kind().get_params(), **FAST}
+        assert made.fit(X, y) is made
+        assert is_classifier(made) == (kind is GraphClassifier)
+        assert is_regressor(made) == (kind is GraphRegressor)
+        assert made.n_features_in_ == 3
+
+    def test_arguments_and_arrays_are_left_alone(self, kind, y):
+        x, before = X.copy(), X.copy()
+        made = kind(**FAST).fit(x, y)
+        said = made.predict()
+        x[:] = 0
+        assert (made.predict() == said).all()
+        assert (before == X).all()
+        assert made.models == ("linear",)
+
+    def test_pickles(self, kind, y):
+        made = kind(**FAST).fit(X, y)
+        assert (pickle.loads(pickle.dumps(made)).predict() == made.predict()).all()
+
+    def test_other_features_are_refused(self, kind, y):
+        made = kind(**FAST).fit(X, y)
+        with pytest.raises(ValueError, match="expecting 3 features"):
+            made.predict(np.zeros((4, 5)))
+        with pytest.raises(ValueError, match="not fitted"):
+            kind().predict(X)
+
+    def test_a_search_must_end(self, kind, y):
+        with pytest.raises(UsageError, match="a search must end"):
+            kind(time=None, trials=None).fit(X, y)
+
+
+@pytest.mark.parametrize("metric", ["r2", "mae", "rmse"])
+def test_numbers_that_nothing_tells_are_said_to_be_no_better_than_their_mean(metric):
+    generator = np.random.default_rng(0)
+    x, y = generator.normal(size=(100, 2)), generator.normal(size=100)
+    model = GraphRegressor(models=["linear"], trials=1, time=None, splits=2, metric=metric)
+    found = model.fit(x, y, edges=ring(100)).report_
+    assert not found.over_constant.above_zero
+    assert re.search("than saying the mean of every node: [+-].* to ", found.verdict())
+    found = model.fit(x, x[:, 0] + y / 9, edges=ring(100)).report_
+    assert "the mean of every node" not in found.verdict()

@@ -1,0 +1,294 @@
+"""A model that replaces another one: no other file is lost, and no half of a model is left."""
+
+import copy
+import errno
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import memohop
+from memohop import DataError, MMPClassifier, UsageError
+from memohop.cli import main
+from memohop.fit import keep
+from memohop.fit.folder import SavedModel, check_target
+
+LIKE_OURS = ("weights-0123456789abcdef.safetensors", ".model.json.99.part", ".README.md.99.part")
+PLAIN = ["README.md", "graph.safetensors", "model.json", "weights.safetensors"]
+
+
+@pytest.fixture(scope="module")
+def older():
+    data = memohop.load("csbm", nodes=40, classes=2, channels=3)
+    return MMPClassifier(trials=1, splits=2, epochs=1).fit(data, split=0)
+
+
+@pytest.fixture(scope="module")
+def newer(older):
+    """The same graph, other weights."""
+    return weaker(older)
+
+
+def weaker(classifier):
+    found = copy.deepcopy(classifier)
+    for component in found.model_.components:
+        for network in component.models:
+            for value in network.state.values():
+                value.mul_(0.5)
+    return found
+
+
+@pytest.fixture
+def model(older, tmp_path):
+    older.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def plain(folder):
+    return sorted(re.sub("-[0-9a-f]{16}", "", file.name) for file in folder.iterdir())
+
+
+EARLIER = Path(__file__).parent / "version_0_1_0" / "model"
+"""A model as that version wrote it: plain names, no digest of the card."""
+
+
+def test_only_the_four_files_of_the_newer_model_are_left(model, older, newer):
+    assert plain(model) == PLAIN
+    newer.save(model)
+    assert plain(model) == PLAIN
+    assert (MMPClassifier.load(model).predict_proba() == newer.predict_proba()).all()
+    assert (older.predict_proba() != newer.predict_proba()).any()
+
+
+def test_what_someone_put_beside_a_model_stays(model, newer):
+    (model / "notes.txt").write_text("years of work")
+    (model / "data").mkdir()
+    for name in LIKE_OURS:
+        (model / name).write_text("not ours")
+    newer.save(model)
+    assert (MMPClassifier.load(model).predict_proba() == newer.predict_proba()).all()
+    assert (model / "notes.txt").read_text() == "years of work"
+    assert (model / "data").is_dir()
+    assert [(model / name).read_text() for name in LIKE_OURS] == ["not ours"] * len(LIKE_OURS)
+
+
+@pytest.mark.parametrize("name", ["README.md", "model.json"])
+def test_a_file_that_is_not_as_we_wrote_it_is_not_replaced(model, newer, name):
+    with (model / name).open("a") as file:
+        file.write("\nMy own remarks.\n")
+    before = contents(model)
+    with pytest.raises(UsageError, match=rf"{name} would be replaced.*move it away"):
+        newer.save(model)
+    assert contents(model) == before
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "", '{"sha256": {}}'])
+def test_a_folder_with_the_model_json_of_another_program(newer, tmp_path, text):
+    (tmp_path / "model.json").write_text(text)
+    (tmp_path / "thesis.txt").write_text("years of work")
+    before = contents(tmp_path)
+    with pytest.raises(UsageError, match=r"model\.json would be replaced"):
+        newer.save(tmp_path)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_full_disk_leaves_the_older_model_alone(model, older, newer, monkeypatch, step):
+    before, written, write = contents(model), [], Path.write_bytes
+
+    def full(path, content):
+        written.append(path)
+        if len(written) > step:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(DataError, match=r"No space left on device\); the older model is as it was"):
+        newer.save(model)
+    assert contents(model) == before
+    assert (MMPClassifier.load(model).predict_proba() == older.predict_proba()).all()
+
+
+def test_a_folder_without_a_model_is_refused_unless_it_is_empty(newer, tmp_path):
+    (tmp_path / "empty").mkdir()
+    newer.save(tmp_path / "empty")
+    assert plain(tmp_path / "empty") == PLAIN
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
+    with pytest.raises(UsageError, match=r"is no saved model \(it holds chapter.txt\)"):
+        newer.save(tmp_path / "thesis")
+
+
+def test_a_model_that_is_replaced_while_it_is_read_is_the_newer_one(model, newer, monkeypatch):
+    """Between its description and its files, or between two of these."""
+    saved = SavedModel(model)
+    newer.save(model)
+    expected = newer.predict_proba()
+    assert (keep.load(saved, [MMPClassifier]).predict_proba() == expected).all()
+    tensors, newest = SavedModel.tensors, weaker(newer)
+
+    def replaced_after_the_weights(self, kind, **options):
+        found = tensors(self, kind, **options)
+        if kind == "weights":
+            newest.save(model)
+        return found
+
+    monkeypatch.setattr(SavedModel, "tensors", replaced_after_the_weights)
+    (graph,) = model.glob("graph-*")
+    newest.graph_.y[0] = 1 - newest.graph_.y[0]  # so that the file of the graph has another name
+    found = MMPClassifier.load(model)
+    assert not graph.exists()
+    assert (found.predict_proba() == newest.predict_proba()).all()
+
+
+@pytest.mark.parametrize("failing", ["weights", "graph", "README", "model"])
+def test_a_full_disk_leaves_the_older_model_and_no_other_file(model, newer, monkeypatch, failing):
+    before, write = contents(model), Path.write_bytes
+
+    def full(path, content):
+        write(path, content[: len(content) // 2])
+        if path.parent.name.startswith(".writing") and path.name.startswith(failing):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, content)
+
+    newer = weaker(newer)
+    newer.graph_.y[0] = 1 - newer.graph_.y[0]
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(DataError, match="No space left on device"):
+            newer.save(model)
+    assert contents(model) == before
+    newer.save(model)
+    assert plain(model) == PLAIN
+
+
+class TestVersion010:
+    @pytest.fixture
+    def model(self, tmp_path):
+        return shutil.copytree(EARLIER, tmp_path / "earlier")
+
+    def test_its_models_are_replaced(self, model, newer):
+        assert plain(model) == sorted(contents(model)) == PLAIN
+        newer.save(model)
+        assert plain(model) == PLAIN
+        assert not (model / "weights.safetensors").exists()
+        assert (MMPClassifier.load(model).predict_proba() == newer.predict_proba()).all()
+
+    def test_what_it_did_not_write_stays(self, model, newer):
+        (model / "graph.safetensors").write_bytes(b"another program's")
+        (model / "notes.txt").write_text("years of work")
+        newer.save(model)
+        assert (model / "graph.safetensors").read_bytes() == b"another program's"
+        assert (model / "notes.txt").read_text() == "years of work"
+
+
+class Killed(BaseException):
+    """The process is dead, and nothing cleans up after it."""
+
+
+def killed_at(monkeypatch, step):
+    """From the given operation on files onwards, none is done any more."""
+    done = []
+
+    def dying(operation, half=None):
+        def call(*arguments, **more):
+            done.append(operation)
+            if len(done) >= step:
+                if half is not None and len(done) == step:
+                    half(*arguments)
+                raise Killed
+            return operation(*arguments, **more)
+
+        return call
+
+    write = Path.write_bytes
+    half = lambda path, content: write(path, content[: len(content) // 2])  # noqa: E731
+    monkeypatch.setattr(Path, "write_bytes", dying(write, half))
+    for name in ("replace", "unlink", "mkdir", "fsync", "chmod"):
+        monkeypatch.setattr(os, name, dying(getattr(os, name)))
+    return done
+
+
+def save_and_be_killed(classifier, path, step):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        done = killed_at(monkeypatch, step)
+        try:
+            classifier.save(path)
+        except Killed:
+            return True
+    assert len(done) < step
+    return False
+
+
+@pytest.fixture
+def quick_card(monkeypatch):
+    monkeypatch.setattr(keep, "record_card", lambda _: "# A node classifier for the quick\n")
+
+
+@pytest.mark.usefixtures("quick_card")
+@pytest.mark.parametrize("old", [False, True])
+def test_a_kill_between_any_two_steps_leaves_one_of_the_two_models(older, tmp_path, old):
+    seen, step, alive = set(), 0, True
+    if old:
+        older = MMPClassifier.load(shutil.copytree(EARLIER, tmp_path / "start"))
+    else:
+        older.save(tmp_path / "start")
+    newer = weaker(older)
+    expected = {"older": older.predict_proba(), "newer": newer.predict_proba()}
+    while alive:
+        step += 1
+        model = shutil.copytree(tmp_path / "start", tmp_path / f"{step}" / "model")
+        alive = save_and_be_killed(newer, model, step)
+        found = MMPClassifier.load(model).predict_proba()
+        (which,) = [name for name, shares in expected.items() if (shares == found).all()]
+        seen.add(which)
+        older.save(model)  # goes on from there, and clears up
+        # Files of 0.1.0 do not show that they are ours once its model.json is gone.
+        assert plain(model) == PLAIN or (old and set(plain(model)) == set(PLAIN))
+        assert os.listdir(model.parent) == ["model"]
+        assert (MMPClassifier.load(model).predict_proba() == expected["older"]).all()
+    assert seen == {"older", "newer"}
+    assert step > 10
+
+
+@pytest.mark.usefixtures("quick_card")
+def test_a_first_save_that_was_killed_does_not_stand_in_the_way(newer, tmp_path):
+    step, alive = 0, True
+    while alive:
+        step += 1
+        model = tmp_path / f"{step}"
+        alive = save_and_be_killed(newer, model, step)
+        newer.save(model)
+        assert plain(model) == PLAIN
+        assert (MMPClassifier.load(model).predict_proba() == newer.predict_proba()).all()
+
+
+class TestRefusedBeforeTheSearch:
+    def test_paths_where_nothing_can_be_written(self, tmp_path):
+        (tmp_path / "link").symlink_to(tmp_path / "gone")
+        (tmp_path / "file").write_text("")
+        for path, words in {
+            "/proc/model": "nothing can be written into /proc",
+            "/proc/no/such/model": "nothing can be written into /proc",
+            str(tmp_path / "link"): "which does not exist",
+            str(tmp_path / "file"): "is a file",
+            str(tmp_path / "file" / "model"): "nothing can be written into",
+        }.items():
+            with pytest.raises(UsageError, match=words):
+                check_target(path)
+        assert sorted(os.listdir(tmp_path)) == ["file", "link"]
+
+    def test_a_folder_that_holds_the_tables(self, tmp_path, monkeypatch, capsys):
+        (tmp_path / "nodes.csv").write_text("id,a,kind\n1,2,x\n")
+        (tmp_path / "edges.csv").write_text("source,target\n1,1\n")
+        monkeypatch.chdir(tmp_path)
+        tables = ["--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind"]
+        assert main(["fit", *tables, "-o", "."]) == 2
+        assert "is no saved model (it holds" in capsys.readouterr().err
+        assert sorted(os.listdir(tmp_path)) == ["edges.csv", "nodes.csv"]

@@ -1,0 +1,102 @@
+"""Boosted trees: what is kept of them, and when they stop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import lightgbm
+import numpy as np
+import pytest
+from scipy import sparse
+
+from memohop.fit.candidates import trees
+from memohop.fit.candidates.trees import TreeFamily
+from memohop.training import Enough
+from tiny_problem import tiny_problem
+
+
+def fit(problem, sees="neighbours", splits=(0,), **options):
+    family = TreeFamily("lightgbm", sees, **options)
+    (fits,) = family.fit(problem, family.first(problem)[:1], splits, keep=True)
+    return fits
+
+
+@pytest.fixture(autouse=True)
+def _few_rounds(monkeypatch):
+    monkeypatch.setattr(trees, "_ROUNDS", 30)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_trees_read_back_from_their_text_say_the_same(classes, as_sparse):
+    problem = tiny_problem(90, classes=classes)
+    if as_sparse:
+        problem = tiny_problem(90, classes=classes, x=sparse.csr_array(problem.x))
+    fits = fit(problem, splits=[0, 1])
+    for split, found in fits.items():
+        known = problem.known(split)
+        inputs = tiny_problem(90, classes=classes, x=problem.x)
+        object.__setattr__(inputs, "y", known)
+        said = found.part.outputs(inputs)
+        assert said.shape == (90, classes)
+        assert np.allclose(said.sum(axis=1), 1, atol=1e-6)
+        assert np.allclose(said[problem.masks.val[:, split]], found.val, atol=1e-6)
+        assert np.allclose(said[problem.masks.test], found.test, atol=1e-6)
+
+
+def test_a_table_with_words_is_tried_with_and_without_their_means():
+    x = np.hstack([tiny_problem().x, np.eye(60, 20, dtype=np.float32)])
+    problem, family = tiny_problem(x=x), TreeFamily("lightgbm+neighbours", "neighbours")
+    ways = [{"means": "numbers"}, {"means": "all"}]
+    first = family.first(problem)
+    assert [one.options for one in first] == ways * 3
+    assert family.openers(problem) == 2
+    generator = np.random.default_rng(0)
+    near = [family.near(problem, first[0], 2, generator) for _ in range(40)]
+    assert {group[0].options["means"] for group in near} == {"numbers", "all"}
+    assert all(one.options == group[0].options for group in near for one in group)
+    widths = []
+    for setting in first[:2]:
+        (fits,) = family.fit(problem, [setting], [0], keep=True)
+        widths.append(fits[0].part.view.features(problem, problem.y).shape[1])
+        said = fits[0].part.outputs(replace(problem, y=problem.known(0)))
+        assert np.allclose(said[problem.masks.val[:, 0]], fits[0].val, atol=1e-6)
+    assert widths[1] - widths[0] == 2 * 20  # the words' means over one hop and two
+
+
+@pytest.mark.parametrize("sees", ["columns", "neighbours"])
+def test_a_table_of_numbers_or_without_neighbours_has_no_choice_of_means(sees):
+    family = TreeFamily("lightgbm", sees)
+    x = tiny_problem().x if sees == "neighbours" else np.eye(60, 20, dtype=np.float32)
+    assert family.openers(tiny_problem(x=x)) == 1
+    assert all(one.options == {} for one in family.first(tiny_problem(x=x)))
+
+
+def test_numbers_have_one_output():
+    problem = tiny_problem(y=np.linspace(0, 1, 80))
+    said = fit(problem)[0].part.outputs(problem)
+    assert said.shape == (80, 1)
+
+
+def test_trees_stop_when_it_is_enough_but_not_without_any():
+    def enough(share):
+        raise Enough
+
+    family, problem = TreeFamily("lightgbm", "columns"), tiny_problem(120)
+    (fits,) = family.fit(problem, family.first(problem)[:1], [0], keep=True, look=enough)
+    made = lightgbm.Booster(model_str=fits[0].part.text).num_trees()
+    assert made == 1  # a round of many classes may take seconds
+
+
+def test_balanced_classes_are_predicted_more_alike():
+    y = np.array([0] * 100 + [1] * 12)
+    problem = tiny_problem(y=y)
+    plain, balanced = (fit(problem, "columns", balanced=b)[0].test[:, 1] for b in (False, True))
+    assert balanced.mean() > 2 * plain.mean()
+
+
+def test_labels_of_test_nodes_change_nothing():
+    problem = tiny_problem(90)
+    other = tiny_problem(90)
+    object.__setattr__(other, "y", np.where(problem.masks.test, 1 - problem.y, problem.y))
+    assert fit(problem)[0].part.text == fit(other)[0].part.text

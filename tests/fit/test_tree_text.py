@@ -1,0 +1,232 @@
+"""Trees as text: only what LightGBM can follow safely is read."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import lightgbm
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memohop import UsageError
+from memohop.fit.candidates.tree_text import END, check_trees
+from memohop.fit.candidates.trees import TreeFamily, Trees
+from memohop.fit.saved import Saved, Sizes
+from tiny_problem import tiny_problem
+
+GOAL = {"objective": "multiclass", "num_class": 3}
+FEATURES = 5
+
+
+def made(goal, y, rounds=4):
+    """Trees of up to seven leaves."""
+    x = np.random.default_rng(0).normal(size=(len(y), FEATURES))
+    options = {**goal, "num_leaves": 7, "verbosity": -1, "num_threads": 1}
+    text = lightgbm.train(options, lightgbm.Dataset(x, y), rounds).model_to_string()
+    return text.partition(END)[0] + END
+
+
+@pytest.fixture(scope="module")
+def trees():
+    return made(GOAL, np.arange(90) % 3)
+
+
+def with_its_sizes(text):
+    """As LightGBM reads them, so that what is changed inside a tree is read, too."""
+    header, *blocks = re.split("(?=Tree=)", text.removesuffix(END))
+    sizes = " ".join(str(len(block)) for block in blocks)
+    return re.sub("tree_sizes=.*", f"tree_sizes={sizes}", header) + "".join(blocks) + END
+
+
+def arrays_of(tree, *names):
+    return [[int(word) for word in re.search(f"{name}=(.*)", tree)[1].split()] for name in names]
+
+
+def visits(tree):
+    """How often each leaf is reached from the root."""
+    left, right, (leaves,) = arrays_of(tree, "left_child", "right_child", "num_leaves")
+    found, steps, ahead = Counter(), 0, [0] if leaves > 1 else [-1]
+    while ahead and steps < 1000:
+        node, steps = ahead.pop(), steps + 1
+        if node < 0:
+            found[node] += 1
+        else:
+            ahead += [left[node], right[node]]
+    return [found[-1 - leaf] for leaf in range(leaves)]
+
+
+ODD = [
+    "",
+    "-1",
+    "-2",
+    "-7",
+    "-8",
+    "0",
+    "1",
+    "3",
+    "6",
+    "9999999",
+    "nan",
+    "inf",
+    "x",
+    "=",
+    "\r",
+    "\0",
+]
+
+
+@st.composite
+def hostile(draw, trees):
+    """Trees with some words, lines or whole arrays changed, and mostly with the right sizes."""
+    lines = trees.split("\n")
+    for _ in range(draw(st.integers(1, 3))):
+        ways = [number for number, line in enumerate(lines) if "_child" in line]
+        number = draw(st.sampled_from(ways) | st.integers(0, len(lines) - 2))
+        name, _, values = lines[number].partition("=")
+        how = draw(st.sampled_from(["word", "word", "array", "order", "swap", "lines", "insert"]))
+        if how == "word":
+            words = re.split("([= :])", lines[number])
+            words[draw(st.integers(0, len(words) - 1))] = draw(st.sampled_from(ODD))
+            lines[number] = "".join(words)
+        elif how == "array":
+            length = len(values.split())
+            drawn = draw(st.lists(st.integers(-8, 7), min_size=length, max_size=length))
+            lines[number] = f"{name}={' '.join(map(str, drawn))}"
+        elif how == "order":
+            lines[number] = f"{name}={' '.join(draw(st.permutations(values.split())))}"
+        elif how == "swap":
+            other = draw(st.integers(0, len(lines) - 2))
+            lines[number], lines[other] = lines[other], lines[number]
+        elif how == "lines":
+            lines[number : number + 1] = [lines[number]] * draw(st.sampled_from([0, 2]))
+        else:
+            where = draw(st.integers(0, len(lines[number])))
+            odd = draw(st.sampled_from(["\r", "\0", "=", " ", "\n", "\rnum_class=9\rx="]))
+            lines[number] = lines[number][:where] + odd + lines[number][where:]
+    text = "\n".join(lines)
+    return with_its_sizes(text) if draw(st.integers(0, 4)) else text
+
+
+COMPUTE = """
+import json, sys
+import lightgbm, numpy
+x = numpy.random.default_rng(1).normal(size=(50, 5))
+for text in json.load(sys.stdin):
+    try:
+        booster = lightgbm.Booster(model_str=text)
+    except lightgbm.basic.LightGBMError:
+        continue  # which becomes an error that says so
+    booster.predict(x, num_threads=1)
+    booster.predict(x, pred_contrib=True, num_threads=1)
+print("done")
+"""
+
+
+@pytest.mark.fuzz
+def test_hostile_trees_are_refused_or_sound(trees):
+    """What is accepted goes to LightGBM in a process of its own, which it might corrupt."""
+    accepted = [trees]
+
+    @given(hostile(trees))
+    def try_one(text):
+        try:
+            check_trees(text, GOAL)
+        except UsageError:
+            return
+        for tree in text.split("Tree=")[1:]:
+            assert set(visits(tree)) == {1}
+        accepted.append(text)
+
+    try_one()
+    command = [sys.executable, "-c", COMPUTE]
+    ended = subprocess.run(command, input=json.dumps(accepted), capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
+
+
+def in_tree(name, change):
+    """A change of one array of the first tree."""
+
+    def changed(trees):
+        values = re.search(f"{name}=(.*)", trees)[1]
+        return trees.replace(f"{name}={values}", f"{name}={change(values)}", 1)
+
+    return changed
+
+
+def moved(trees):
+    """The last line of the first tree as the first."""
+    lines = trees.split("\n")
+    first, last = (
+        next(n for n, line in enumerate(lines) if line.startswith(name))
+        for name in ("num_leaves", "shrinkage")
+    )
+    lines.insert(first, lines.pop(last))
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        in_tree("right_child", lambda values: " ".join(["-1"] * len(values.split()))),
+        in_tree("left_child", lambda values: f"0 {values}"),
+        in_tree("num_cat", lambda values: "1"),
+        in_tree("is_linear", lambda values: "1"),
+        in_tree("internal_count", lambda values: re.sub(r"\d+", "0", values, count=1)),
+        in_tree("leaf_value", lambda values: re.sub(r"[\d.e-]+", "inf", values, count=1)),
+        in_tree("split_feature", lambda values: re.sub(r"\d+", "5", values, count=1)),
+        in_tree("objective", lambda values: "multiclass num_class:9000000"),
+        in_tree("feature_infos", lambda values: f"{values}\rnum_class=9000000\rx="),
+        in_tree("feature_names", lambda values: f"{values}\0"),
+        in_tree("feature_names", lambda values: f"{values} more"),
+        lambda trees: trees.replace("\n\n\nTree=1\n", "\nTree=1\n", 1),
+        lambda trees: trees.replace("split_gain=", "split_gain", 1),
+        moved,
+        lambda trees: trees + END,
+        lambda trees: trees.replace(END, ""),
+        lambda trees: "",
+    ],
+)
+def test_trees_that_would_mislead_lightgbm_are_refused(trees, change):
+    text = with_its_sizes(change(trees)) if change(trees).endswith(END) else change(trees)
+    assert text != trees
+    with pytest.raises(UsageError):
+        check_trees(text, GOAL)
+
+
+def test_a_saved_model_is_checked_before_lightgbm_reads_it():
+    kind, problem = TreeFamily("lightgbm", "columns"), tiny_problem()
+    (fits,) = kind.fit(problem, kind.first(problem)[:1], [0], keep=True)
+    part, sizes = fits[0].part, Sizes(3, 2, 60, False)
+    text = part.saved().text
+    found = Trees.from_saved(Saved({}, text=text), part.view, sizes)
+    assert (found.outputs(problem) == part.outputs(problem)).all()
+    hostile = with_its_sizes(text.replace("right_child=-2", "right_child=-1", 1))
+    with pytest.raises(UsageError, match="tree 0 is damaged"):
+        Trees.from_saved(Saved({}, text=hostile), part.view, sizes)
+
+
+def test_trees_for_something_else_are_refused(trees):
+    assert with_its_sizes(trees) == trees
+    for goal in ({"objective": "binary"}, GOAL | {"num_class": 4}, {"objective": "regression"}):
+        with pytest.raises(UsageError, match="the trees are for multiclass"):
+            check_trees(trees, goal)
+
+
+@pytest.mark.parametrize(
+    ("goal", "y"),
+    [
+        (GOAL, np.arange(90) % 3),
+        ({"objective": "binary"}, np.arange(90) % 2),
+        ({"objective": "regression"}, np.arange(90.0)),
+        ({"objective": "regression"}, np.ones(90)),  # nothing to learn: a single leaf
+        ({"objective": "multiclass", "num_class": 4}, np.arange(90) % 3),  # a class without rows
+    ],
+)
+def test_what_lightgbm_writes_is_read(goal, y):
+    assert check_trees(made(goal, y), goal) == FEATURES

@@ -1,0 +1,181 @@
+"""What trees and linear models see of a node."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from memohop.fit import positions, views
+from memohop.fit.problem import Inputs
+from memohop.fit.views import View
+
+# 0 - 1 - 2 and 1 - 3, arcs both ways
+ARCS = np.array([[0, 1, 1, 2, 1, 3], [1, 0, 2, 1, 3, 1]])
+X = np.array([[1.0, 0.0], [2.0, 0.0], [4.0, 6.0], [9.0, 0.0]], dtype=np.float32)
+Y = np.array([0, 1, 1, 0])
+
+
+def graph(x=X, y=Y):
+    return Inputs(x, ARCS, y, of_fit=4)
+
+
+def test_columns_alone_are_the_columns():
+    inputs = graph()
+    assert View.fit(inputs, "columns", 2).features(inputs, Y) is inputs.x
+
+
+def test_neighbours_give_degree_means_of_two_hops_and_shares_of_labels():
+    inputs = graph()
+    found = View.fit(inputs, "neighbours", 2).features(inputs, Y)
+    one = np.array([[2, 0], [14 / 3, 2], [2, 0], [2, 0]])
+    two = np.array([[14 / 3, 2], [2, 0], [14 / 3, 2], [14 / 3, 2]])
+    assert np.allclose(found[:, :2], X)
+    assert np.allclose(np.expm1(found[:, 2]), [1, 3, 1, 1])
+    assert np.allclose(found[:, 3:5], one)
+    assert np.allclose(found[:, 5:7], two)
+    assert np.allclose(found[:, 7:], inputs.neighbourhood.label_shares(Y, 2))
+    assert found.dtype == np.float32
+
+
+def test_rows_of_the_graph_come_last_and_make_all_sparse():
+    inputs = graph()
+    found = View.fit(inputs, "rows", 2).features(inputs, Y)
+    assert sparse.issparse(found)
+    assert (found.toarray()[:, -4:] == inputs.neighbourhood.both.toarray()).all()
+
+
+def test_another_graph_has_no_rows_of_this_one():
+    view = View.fit(graph(), "rows", 2)
+    other = Inputs(X[:3], ARCS[:, :4], Y[:3])
+    found = view.features(other, Y[:3])
+    assert found.shape == (3, view.features(graph(), Y).shape[1])
+    assert (found.toarray()[:, -4:] == 0).all()
+
+
+@pytest.mark.parametrize("sees", ["neighbours", "rows"])
+def test_the_own_label_says_nothing_of_a_node(sees):
+    """All labels but those of nodes 0 and 2 are hidden: neither of them sees its own."""
+    inputs = graph()
+    view = View.fit(inputs, sees, 2)
+    known, other = np.array([0, -1, 1, -1]), np.array([1, -1, 0, -1])
+    first, second = (view.features(inputs, y) for y in (known, other))
+    if sparse.issparse(first):
+        first, second = first.toarray(), second.toarray()
+    # Node 0 sees the label of node 2 two hops away, in one case 1 and in the other 0: its own
+    # label is the opposite of it. Node 1 sees both, whichever is where.
+    shares = slice(7, 13)
+    assert np.allclose(first[1, shares], second[1, shares])
+    assert np.allclose(first[0, shares][3:5], second[0, shares][4:2:-1])
+    assert first[0, shares][4] > first[0, shares][3]
+
+
+def test_many_sparse_columns_stay_sparse_and_are_combined_for_two_hops(monkeypatch):
+    monkeypatch.setattr(views, "_WIDE", 3)
+    monkeypatch.setattr(views, "_COMBINED", 2)
+    x = sparse.csr_array(np.eye(4, 5, dtype=np.float32))
+    inputs = graph(x)
+    view = View.fit(inputs, "neighbours", 2)
+    found = view.features(inputs, Y)
+    assert sparse.issparse(found)
+    combined = x.toarray() @ view.components.T
+    one = inputs.neighbourhood.mean(combined)
+    dense = found.toarray()
+    assert np.allclose(dense[:, :5], x.toarray())
+    assert np.allclose(dense[:, 6:8], one, atol=1e-6)
+    assert np.allclose(dense[:, 8:10], inputs.neighbourhood.mean(one), atol=1e-6)
+    assert np.allclose(dense[:, 10:15], inputs.neighbourhood.mean(x.toarray()))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_means_of_numbers_alone_leave_words_to_the_node_itself(form, monkeypatch):
+    """A column that is 0 in more than half of the nodes counts as a word here."""
+    monkeypatch.setattr(views, "_OFTEN", 0.5)
+    inputs = graph(form(X))
+    view = View.fit(inputs, "neighbours", 2, means="numbers")
+    found, names = view.features(inputs, Y), view.names(inputs, ["number", "word"])
+    found = found.toarray() if sparse.issparse(found) else found
+    assert names[:5] == [
+        ("own", "number"),
+        ("own", "word"),
+        ("degree", "degree"),
+        ("one hop", "number"),
+        ("two hops", "number"),
+    ]
+    assert np.allclose(found[:, 3], [2, 14 / 3, 2, 2])
+    assert np.allclose(found[:, 4], [14 / 3, 2, 14 / 3, 14 / 3])
+    assert len(names) == found.shape[1]
+
+
+def test_one_graph_after_another_is_never_mistaken_for_the_last():
+    """A graph that is gone may leave its address in RAM to the next."""
+    view = View.fit(graph(), "neighbours", 2)
+    for scale in range(20):
+        found = view.features(graph(X * scale), Y)
+        assert np.allclose(found[:, :2], X * scale)
+
+
+def _slow_positions(adjacency):
+    """The scaled matrix times its right singular vectors, whose signs are arbitrary."""
+    rows, columns = adjacency.sum(axis=1), adjacency.sum(axis=0)
+    scaled = adjacency / np.sqrt(np.outer(np.maximum(rows, 1e-30), np.maximum(columns, 1e-30)))
+    left, sizes, _ = np.linalg.svd(np.where(adjacency > 0, scaled, 0))
+    return left * sizes
+
+
+def test_positions_are_the_leading_singular_vectors(monkeypatch):
+    generator = np.random.default_rng(0)
+    arcs = np.unique(generator.integers(9, size=(2, 60)), axis=1)
+    arcs = arcs[:, arcs[0] != arcs[1]]
+    inputs = Inputs(np.eye(9, 2, dtype=np.float32), arcs, np.arange(9) % 2, of_fit=9)
+    monkeypatch.setattr(positions, "_VECTORS", 3)
+    view = View.fit(inputs, "positions", 2)
+    names = view.names(inputs, ["a", "b"])
+    found = view.features(inputs, inputs.y)
+    at = [number for number, one in enumerate(names) if one.source == "position"]
+    assert [names[number].name for number in at] == [
+        "out 1",
+        "out 2",
+        "out 3",
+        "in 1",
+        "in 2",
+        "in 3",
+    ]
+    assert len(names) == found.shape[1]
+    ends = (inputs.neighbourhood.out, inputs.neighbourhood.into)
+    for part, adjacency in zip(np.split(found[:, at], 2, axis=1), ends, strict=True):
+        slow = _slow_positions(adjacency.toarray().astype(np.float64))[:, :3]
+        assert np.abs(part) == pytest.approx(np.abs(slow), abs=1e-3)
+
+
+def test_a_later_node_has_the_position_of_one_with_the_same_neighbours():
+    view = View.fit(graph(), "positions", 2)
+    # Node 4 comes later and is a neighbour of node 1, like nodes 0, 2 and 3.
+    later = graph().with_new_nodes(X[:1], np.array([[1, 4], [4, 1]]), np.array([-1]), None)
+    names = view.names(later, ["a", "b"])
+    at = [number for number, one in enumerate(names) if one.source == "position"]
+    found = view.features(later, later.y)[:, at]
+    assert found[4] == pytest.approx(found[0], abs=1e-6)
+    assert np.abs(found[0]).max() > 0.1
+    other = Inputs(X[:3], ARCS[:, :4], Y[:3])
+    assert (view.features(other, Y[:3])[:, at] == 0).all()
+
+
+def test_numbers_beside_many_words_keep_their_means(monkeypatch):
+    monkeypatch.setattr(views, "_WIDE", 6)
+    monkeypatch.setattr(views, "_COMBINED", 2)
+    words = sparse.random_array((40, 9), density=0.1, rng=np.random.default_rng(0))
+    numbers = np.random.default_rng(1).normal(size=(40, 2))
+    x = sparse.csr_array(sparse.hstack([words, numbers]).astype(np.float32))
+    ring = np.stack([np.arange(40), np.roll(np.arange(40), 1)])
+    inputs = Inputs(x, np.hstack([ring, ring[::-1]]), np.arange(40) % 2, of_fit=40)
+    view = View.fit(inputs, "neighbours", 2)
+    columns = [f"w{number}" for number in range(9)] + ["age", "size"]
+    names = view.names(inputs, columns)
+    found = view.features(inputs, inputs.y).toarray()
+    assert len(names) == found.shape[1]
+    at = [names.index(views.Feature("two hops", name)) for name in ("age", "size")]
+    one = (np.roll(numbers, 1, axis=0) + np.roll(numbers, -1, axis=0)) / 2
+    two = (np.roll(one, 1, axis=0) + np.roll(one, -1, axis=0)) / 2
+    assert np.allclose(found[:, at], two, atol=1e-5)
+    assert views.Feature("two hops", "combination 3") in names

@@ -1,0 +1,123 @@
+"""Weights of arcs, from the graph that a user gives to predictions and explanations."""
+
+import numpy as np
+import pytest
+import torch
+
+from memohop import GraphClassifier, UsageError
+from memohop.data.tables import from_arrays
+from memohop.explain import explain_fit
+from memohop.fit.candidates import networks
+from memohop.pyg import Data
+from tiny_problem import ring, tiny_problem
+
+WEIGHTS = (1 + np.tile(np.arange(60), 2) % 3).astype(np.float32)  # of the edges of a ring
+
+
+def as_data(arcs=None, weights=WEIGHTS):
+    problem = tiny_problem()
+    return Data(
+        x=torch.from_numpy(problem.x),
+        y=torch.from_numpy(problem.y),
+        edge_index=torch.from_numpy(ring(60) if arcs is None else arcs),
+        edge_weight=torch.from_numpy(weights),
+    )
+
+
+@pytest.fixture(scope="module", params=["gcn+mmp", "gcn-res", "lightgbm+neighbours"])
+def fitted(request):
+    whole = networks.train
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(networks, "train", lambda *args, **more: whole(*args, **more | {"epochs": 5}))
+        found = GraphClassifier(models=[request.param], trials=1, time=None, splits=2)
+        return found.fit(as_data())
+
+
+def test_other_weights_give_other_outputs(fitted):
+    said = fitted.outputs(as_data())
+    assert (fitted.outputs(as_data(weights=WEIGHTS[::-1].copy())) != said).any()
+    order = np.random.default_rng(0).permutation(120)
+    shuffled = as_data(ring(60)[:, order], WEIGHTS[order])
+    assert np.allclose(fitted.outputs(shuffled), said, atol=1e-5)
+
+
+def test_a_saved_model_knows_the_weights(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    again = GraphClassifier.load(tmp_path / "model")
+    assert (again.graph_.weights == WEIGHTS / 2).all()  # in units of their mean
+    assert again.mean_weight_ == 2
+    assert np.array_equal(again.outputs(), fitted.outputs())
+    assert np.array_equal(again.outputs(as_data()), fitted.outputs(as_data()))
+
+
+def test_new_nodes_come_with_weights(fitted):
+    arcs = np.array([[60, 0, 60, 1], [0, 60, 1, 60]])
+    new = as_data(arcs, np.array([1, 1, 9, 9], dtype=np.float32))
+    new.x, new.y = new.x[:1], new.y[:1]
+    said = fitted.outputs(new, append=True)
+    new.edge_weight = torch.tensor([9.0, 9, 1, 1])
+    assert (fitted.outputs(new, append=True) != said).any()
+
+
+def test_explanations_use_them(fitted):
+    found = explain_fit(fitted, 7)
+    assert {one.id for one in found.node.neighbours} == {6, 8}
+    assert all(np.isfinite(one.effect) for one in found.node.neighbours)
+
+
+def test_a_matrix_with_weights(fitted):
+    problem, matrix = tiny_problem(), np.zeros((60, 60))
+    matrix[tuple(ring(60))] = WEIGHTS
+    graph = from_arrays(matrix, problem.x, problem.y, weighted=True)
+    assert np.allclose(fitted.outputs(graph), fitted.outputs(as_data()), atol=1e-5)
+
+
+@pytest.mark.parametrize(("weight", "shown"), [(-1.0, "-1.0"), (1e308, r"1e\+308")])
+def test_weights_that_are_negative_or_too_large_are_refused(weight, shown):
+    with pytest.raises(UsageError, match=rf"edge_weight\[0\] is {shown} .* from 0 to 1e\+30"):
+        GraphClassifier().fit(as_data(weights=np.full(120, weight)))
+
+
+@pytest.mark.parametrize("name", ["linear+neighbours", "lightgbm+neighbours", "gcn-res"])
+@pytest.mark.parametrize("unit", [1e-12, 1e5])
+def test_the_unit_of_weights_does_not_matter(name, unit, monkeypatch, tmp_path):
+    whole = networks.train
+    monkeypatch.setattr(networks, "train", lambda *a, **more: whole(*a, **more | {"epochs": 5}))
+    arcs = np.hstack([ring(60), ring(60)[:, ::7]])
+    weights = np.random.default_rng(0).lognormal(size=arcs.shape[1])
+    new = as_data(np.array([[60, 0, 60, 1], [0, 60, 1, 60]]), unit * np.array([1.0, 1, 9, 9]))
+    new.x, new.y = new.x[:1], new.y[:1]
+    said = []
+    for scale in (1.0, unit):
+        model = GraphClassifier(models=[name], trials=2, time=None, splits=2)
+        model.fit(as_data(arcs, scale * weights)).save(tmp_path / "model")
+        model = GraphClassifier.load(tmp_path / "model")
+        new.edge_weight = scale * torch.tensor([1.0, 1, 9, 9], dtype=torch.float64)
+        report = model.report_
+        said.append(
+            [
+                [report.val, report.test, *(one.test for one in report.families)],
+                model.outputs(),
+                model.outputs(as_data(arcs[:, ::-1].copy(), scale * weights)),
+                model.outputs(new, append=True),
+            ]
+        )
+    for one, other in zip(*said, strict=True):
+        assert np.allclose(one, other, atol=1e-4)
+
+
+def test_an_arc_without_a_weight_counts_as_much_as_an_average_one(fitted):
+    arcs = np.array([[60, 0, 60, 1], [0, 60, 1, 60]])
+    new = as_data(arcs, np.full(4, fitted.mean_weight_, dtype=np.float32))
+    new.x, new.y = new.x[:1], new.y[:1]
+    said = fitted.outputs(new, append=True)
+    del new.edge_weight
+    assert (fitted.outputs(new, append=True) == said).all()
+
+
+def test_a_model_that_was_fitted_without_weights_counts_none(tmp_path):
+    model = GraphClassifier(models=["linear+neighbours"], trials=1, time=None, splits=2)
+    problem = tiny_problem()
+    model.fit(problem.x, problem.y, ring(60)).save(tmp_path / "model")
+    model = GraphClassifier.load(tmp_path / "model")
+    assert (model.outputs(as_data()) == model.outputs(problem.x, ring(60))).all()

@@ -1,0 +1,163 @@
+"""The GPU kernels on bfloat16, and on tensors with more elements than 32 bits count."""
+
+import pytest
+import torch
+
+from numerics import generator
+
+pytest.importorskip("triton", reason="Triton is not installed")
+if not torch.cuda.is_available():
+    pytest.skip("there is no GPU here", allow_module_level=True)
+
+from memohop.nn import Graph, SparseFeatures, epoch_key
+from memohop.nn._kernels.triton import gate_kernels, kernels
+from memohop.nn._kernels.triton.dense_kernels import batched_product
+from memohop.nn.randomness import draw_masks, place_words
+
+MEMBERS, NODES, WIDTH = 3, 37, 12
+KEYS = epoch_key(torch.arange(MEMBERS), torch.tensor(3)).cuda()
+RATES = torch.tensor([0.0, 0.3, 0.9]).cuda()
+LARGE = (1 << 31) + (1 << 20)  # elements: offsets of the last ones need more than 32 bits
+
+
+def states(*shape, offset=0):
+    return torch.randn(*shape, generator=generator(offset)).cuda().bfloat16()
+
+
+def assert_half(found, single):
+    """A result of float32 arithmetic that is rounded once, to the 8 bits of bfloat16."""
+    assert found.dtype == torch.bfloat16
+    scale = float(single.abs().max())
+    torch.testing.assert_close(found.float(), single, rtol=2**-7, atol=1e-5 * scale)
+
+
+@pytest.fixture
+def room():
+    """Enough memory for a dozen large tensors."""
+    if torch.cuda.mem_get_info()[0] < 12 * 2 * LARGE:
+        pytest.skip("the GPU has too little memory for tensors of 2 ** 31 elements")
+    yield
+    torch.cuda.empty_cache()
+
+
+def test_products():
+    arcs = torch.randint(NODES, (2, 150), generator=generator(2)).cuda()
+    for direction in ("out", "undirected"):
+        graph = Graph(arcs, NODES, direction=direction, norm="symmetric")
+        full = graph.pattern.csr(graph.matrix.values).to_dense().double()
+        hidden, bias = states(MEMBERS, NODES, WIDTH), states(MEMBERS, WIDTH, offset=1)
+        found = kernels.fixed_product(hidden, bias, graph.matrix)
+        assert_half(found, (full @ hidden.double() + bias.double()[:, None]).float())
+        back = kernels.fixed_product(hidden, None, graph.matrix.transpose)
+        assert_half(back, (full.mT @ hidden.double()).float())
+
+
+def test_products_with_dropped_features():
+    numbers = torch.rand(NODES, 23, generator=generator(4))
+    sparse = SparseFeatures((numbers * (numbers < 0.3)).cuda())
+    weight = states(MEMBERS, 23, WIDTH)
+    drop = (KEYS, RATES, *place_words(4))
+    for given, turned in ((weight, False), (states(MEMBERS, NODES, WIDTH), True)):
+        found, single = (
+            kernels.dropped_product(sparse.values, dense, None, sparse.pattern, drop, turned)
+            for dense in (given, given.float())
+        )
+        assert_half(found, single)
+
+
+def test_dropout():
+    values = states(MEMBERS, NODES, WIDTH)
+    found = kernels.dropout(values, KEYS, RATES, *place_words(9))
+    mask = draw_masks(KEYS, RATES, (9,), (NODES, WIDTH), torch.float32)[0]
+    assert_half(found, values.float() * mask)
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+def test_gated_update(dropout):
+    shapes = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
+    tensors = [states(MEMBERS, *shape, offset=i) for i, shape in enumerate(shapes)]
+    grads = states(MEMBERS, NODES, WIDTH, offset=8), states(MEMBERS, NODES, WIDTH, offset=9)
+    drop = (KEYS, RATES, place_words(1), place_words(2)) if dropout else None
+    found = gate_kernels.gated_update(*tensors, drop, True)
+    single = gate_kernels.gated_update(*(one.float() for one in tensors), drop, True)
+    for one, other in zip(found[:2], single[:2], strict=True):
+        assert_half(one, other)
+    torch.testing.assert_close(found[2], single[2])
+    back = gate_kernels.gated_update_backward(*tensors[:3], found[2], *grads, drop)
+    given = (one.float() for one in (*tensors[:3], single[2], *grads))
+    exact = gate_kernels.gated_update_backward(*given, drop)
+    for one, other in zip(back[:2], exact[:2], strict=True):
+        assert_half(one, other)
+    for one, other in zip(back[2:], exact[2:], strict=True):
+        assert one.dtype == torch.float32
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(37, 64, 64), (64, 2500, 5), (5, 33, 70)])
+def test_batched_products(rows, inner, columns):
+    left, right = states(MEMBERS, inner, rows).mT, states(MEMBERS, inner, columns, offset=1)
+    assert_half(batched_product(left, right), (left.double() @ right.double()).float())
+
+
+@pytest.mark.usefixtures("room")
+def test_dropout_of_a_large_tensor():
+    """Elements are numbered modulo 2 ** 33: two of them share one of 2 ** 32 hashes."""
+    values = torch.ones(1, LARGE, dtype=torch.bfloat16, device="cuda")
+    found = kernels.dropout(values, KEYS[1:2], RATES[1:2], *place_words(9))
+    kept = found[0, -4096:] != 0
+    pairs = torch.arange((LARGE - 4096) // 2, LARGE // 2, dtype=torch.int64)
+    first, second = (int(word) & 0xFFFFFFFF for word in KEYS[1].tolist())
+    one, two = (word & 0xFFFFFFFF for word in place_words(9))
+    bits = hashed(pairs ^ (first ^ one), second ^ two)
+    halves = torch.stack([bits & 0xFFFF, bits >> 16], dim=1).flatten()
+    expected = (halves ^ 0x8000) >= round(float(RATES[1]) * 65536)
+    assert torch.equal(kept.cpu(), expected)
+
+
+def hashed(value, middle):
+    """The hash of the masks, with whole numbers of 64 bits."""
+    word = 0xFFFFFFFF
+    value = value ^ (value >> 16)
+    value = (value * 0x7FEB352D) & word
+    value = value ^ (value >> 15)
+    value = value ^ middle
+    low, high = value & 0xFFFF, value >> 16  # the product of two words overflows
+    value = (low * 0x846CA68B + (((high * 0x846CA68B) & word) << 16)) & word
+    return value ^ (value >> 16)
+
+
+@pytest.mark.usefixtures("room")
+def test_a_gated_update_of_many_nodes():
+    width = 64
+    nodes = LARGE // width
+    hidden = torch.ones(1, nodes, width, dtype=torch.bfloat16, device="cuda")
+    message = torch.full_like(hidden, 2)
+    hidden[:, -100:], message[:, -100:] = states(100, width), states(100, width, offset=1)
+    weight, bias = states(1, 3, 2 * width, offset=2), states(1, 3, offset=3)
+    new, memory, gates = gate_kernels.gated_update(hidden, message, weight, bias, None, True)
+    last = [one[:, -100:].contiguous() for one in (hidden, message)]
+    for one, other in zip(
+        (new, memory, gates),
+        gate_kernels.gated_update(*last, weight, bias, None, True),
+        strict=True,
+    ):
+        torch.testing.assert_close(one[:, -100:], other, rtol=2**-7, atol=1e-5)
+    back = gate_kernels.gated_update_backward(hidden, message, weight, gates, new, None, None)
+    few = gates[:, -100:].contiguous(), new[:, -100:].contiguous()
+    exact = gate_kernels.gated_update_backward(*last, weight, *few, None, None)
+    for one, other in zip(back[:2], exact[:2], strict=True):
+        torch.testing.assert_close(one[:, -100:], other, rtol=2**-7, atol=1e-4)
+
+
+@pytest.mark.usefixtures("room")
+def test_a_matrix_product_of_many_rows():
+    """Both a result with many rows, and a sum over more parts than a grid is long."""
+    rows = 70_000_000
+    left = torch.zeros(1, rows, 32, dtype=torch.bfloat16, device="cuda")
+    left[:, -100:], left[:, :100] = states(100, 32), states(100, 32, offset=1)
+    right = states(1, 32, 32, offset=2)
+    found = batched_product(left, right)
+    assert_half(found[:, -100:], (left[:, -100:].double() @ right.double()).float())
+    sums = batched_product(left.mT, left)
+    ends = torch.cat([left[:, :100], left[:, -100:]], dim=1).double()
+    assert_half(sums, (ends.mT @ ends).float())

@@ -1,0 +1,200 @@
+"""The GPU kernels against dense products in float64. They need Triton and a GPU."""
+
+import pytest
+import torch
+
+from numerics import assert_rounded, generator, seeded
+
+pytest.importorskip("triton", reason="Triton is not installed")
+if not torch.cuda.is_available():
+    pytest.skip("there is no GPU here", allow_module_level=True)
+
+from memohop.nn import Graph, SparseFeatures, epoch_key
+from memohop.nn._kernels.table import serve
+from memohop.nn._kernels.torch import side_by_side
+from memohop.nn._kernels.triton import attention_kernels, gate_kernels, kernels
+from memohop.nn._kernels.triton.dense_kernels import batched_product
+from memohop.nn._ops.fixed_matrix import fixed_product
+from memohop.nn._ops.masks import scaled_keep_mask
+from memohop.nn.randomness import Draw, place_words
+from memohop.training.device import invariant_products
+
+MEMBERS, NODES, WORDS, WIDTH = 5, 37, 23, 12
+
+
+def features():
+    numbers = generator(1)
+    dense = torch.rand(NODES, WORDS, generator=numbers)
+    return (dense * (dense < 0.3)).cuda()
+
+
+def keys():
+    return epoch_key(torch.arange(MEMBERS), torch.tensor(3)).cuda()
+
+
+RATES = torch.tensor([0.0, 0.2, 0.5, 0.7, 0.9])
+
+
+def masks(shape, place):
+    drawn = [
+        scaled_keep_mask(Draw(key, place), shape, rate, torch.float64)
+        for key, rate in zip(keys(), RATES.cuda(), strict=True)
+    ]
+    return torch.stack(drawn)
+
+
+def test_products_with_dropout_forward_and_backward():
+    dense, sparse = features(), SparseFeatures(features())
+    weight = torch.randn(MEMBERS, WORDS, WIDTH, device="cuda")
+    drop = (keys(), RATES.cuda(), *place_words(4))
+    dropped = dense.double().expand(MEMBERS, -1, -1).clone()
+    dropped[:, dense != 0] *= masks((len(sparse.values),), 4)
+    found = kernels.dropped_product(sparse.values, weight, None, sparse.pattern, drop, False)
+    assert_rounded(found, lambda weight: dropped @ weight, weight, length=WORDS)
+    grad = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
+    found = kernels.dropped_product(sparse.values, grad, None, sparse.pattern, drop, True)
+    assert_rounded(found, lambda grad: dropped.mT @ grad, grad, length=NODES)
+
+
+@pytest.mark.parametrize("width", [1, 8, 64, 100])
+def test_graph_products_and_inner_products(width):
+    arcs = torch.randint(NODES, (2, 150), generator=generator(2))
+    graph = Graph(arcs.cuda(), NODES, direction="out", norm="row")
+    pattern, values = graph.pattern, torch.randn(MEMBERS, len(graph.pattern), device="cuda")
+    hidden = torch.randn(MEMBERS, NODES, width, device="cuda")
+    other = torch.randn(MEMBERS, NODES, width, device="cuda")
+
+    def matrices(values, elsewhere=0.0):
+        full = values.new_full((MEMBERS, NODES, NODES), elsewhere)
+        full[:, pattern.row, pattern.col] = values
+        return full
+
+    def inner(other, hidden):
+        return (other[:, pattern.row] * hidden[:, pattern.col]).sum(-1)
+
+    def row_softmax(values):
+        return matrices(values, -torch.inf).softmax(-1)[:, pattern.row, pattern.col]
+
+    found = kernels.weighted_product(values, hidden, pattern)
+    assert_rounded(found, lambda v, h: matrices(v) @ h, values, hidden, length=NODES)
+    found = kernels.inner(other, hidden, pattern)
+    assert_rounded(found, inner, other, hidden, length=width)
+    found = pattern.row_sums(values)
+    assert_rounded(found, lambda v: matrices(v).sum(-1), values, length=NODES)
+    assert_rounded(pattern.row_softmax(values), row_softmax, values, length=NODES)
+
+
+@pytest.mark.parametrize("width", [1, 5, 16, 32])
+def test_scores_of_arcs_forward_and_backward(width):
+    arcs = torch.randint(NODES, (2, 300), generator=generator(2))
+    pattern = Graph(arcs.cuda(), NODES, direction="out", norm="row").pattern
+    numbers = torch.Generator(device="cuda").manual_seed(seeded())
+    shapes = (NODES, width), (NODES, width), (width,), (len(pattern),)
+    receive, send, score, grad = (
+        torch.randn(MEMBERS, *shape, device="cuda", generator=numbers) for shape in shapes
+    )
+    means = pattern.row_sums(grad) / pattern.csr_indices[0].diff()
+    grad = grad - means.index_select(1, pattern.row)  # a softmax's gradients add up to 0 in a row
+
+    def by_hand(receive, send, score, grad):
+        leaves = [tensor.clone().requires_grad_() for tensor in (receive, send, score)]
+        sums = leaves[0][:, pattern.row] + leaves[1][:, pattern.col]
+        scores = (torch.nn.functional.leaky_relu(sums, 0.2) * leaves[2][:, None]).sum(-1)
+        return scores, *torch.autograd.grad((scores * grad).sum(), leaves)
+
+    found = attention_kernels.dynamic_scores(receive, send, score, 0.2, pattern)
+    parts = attention_kernels.dynamic_scores_backward(grad, receive, send, score, 0.2, pattern)
+    length = width + len(pattern) // NODES + len(pattern)
+    assert_rounded([found, *parts], by_hand, receive, send, score, grad, length=length)
+    for size in (1, 3):
+        given = (tensor[:size] for tensor in (grad, receive, send, score))
+        some = attention_kernels.dynamic_scores_backward(*given, 0.2, pattern)
+        assert all(torch.equal(one, other[:size]) for one, other in zip(some, parts, strict=True))
+
+
+def test_dropout_masks_are_those_of_the_cpu():
+    values = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
+    found = kernels.dropout(values, keys(), RATES.cuda(), *place_words(9))
+    on_cpu = torch.stack([
+        scaled_keep_mask(Draw(key, 9), (NODES, WIDTH), rate, torch.float32)
+        for key, rate in zip(keys().cpu(), RATES, strict=True)
+    ])  # fmt: skip
+    assert torch.equal((found != 0).cpu(), on_cpu != 0)
+    assert_rounded(found.cpu(), lambda values: values * on_cpu, values.cpu(), length=2)
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+def test_gated_update_forward_and_backward(dropout):
+    shapes = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
+    hidden, message, weight, bias = (
+        torch.randn(MEMBERS, *shape, device="cuda") for shape in shapes
+    )
+    drop = (keys(), RATES.cuda(), place_words(1), place_words(2)) if dropout else None
+    one, two = (masks((NODES, WIDTH), p) if dropout else 1.0 for p in (1, 2))
+    grads = torch.randn(2, MEMBERS, NODES, WIDTH, device="cuda")
+
+    def by_hand(*tensors):
+        *leaves, of_hidden, of_memory = (tensor.clone().requires_grad_() for tensor in tensors)
+        h, m, w, b = leaves
+        scores = torch.cat([h * one, m * two], -1) @ w.mT + b[:, None]
+        keep, absorb, send = scores.sigmoid().split(1, dim=-1)
+        new_hidden, memory = keep * h + absorb * m, send * m
+        loss = (new_hidden * of_hidden + memory * of_memory).sum()
+        return new_hidden, memory, scores.sigmoid(), *torch.autograd.grad(loss, leaves)
+
+    found = gate_kernels.gated_update(hidden, message, weight, bias, drop, True)
+    parts = gate_kernels.gated_update_backward(hidden, message, weight, found[2], *grads, drop)
+    # Scores add two states; a gradient adds a state up, then those of scores, then all nodes.
+    length = 3 * WIDTH + 3 + NODES
+    given = hidden, message, weight, bias, *grads
+    assert_rounded([*found, *parts], by_hand, *given, length=length)
+
+
+def test_gated_update_without_the_memory():
+    shapes = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
+    tensors = [torch.randn(MEMBERS, *shape, device="cuda") for shape in shapes]
+    whole = gate_kernels.gated_update(*tensors, None, True)
+    part = gate_kernels.gated_update(*tensors, None, False)
+    assert torch.equal(whole[0], part[0])
+    assert part[1].numel() == 0
+    grad = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
+    zeros = torch.zeros_like(grad)
+    for one, other in zip(
+        gate_kernels.gated_update_backward(*tensors[:3], whole[2], grad, zeros, None),
+        gate_kernels.gated_update_backward(*tensors[:3], whole[2], grad, None, None),
+        strict=True,
+    ):
+        assert torch.equal(one, other)
+
+
+SHAPES = [(37, 64, 64), (64, 2500, 5), (1, 1, 1), (5, 33, 70), (192, 40, 7)]
+
+
+@pytest.mark.parametrize(("rows", "inner", "columns"), SHAPES)
+def test_batched_products_do_not_depend_on_the_batch(rows, inner, columns):
+    numbers = torch.Generator(device="cuda").manual_seed(seeded())
+    left = torch.randn(40, inner, rows, device="cuda", generator=numbers).mT
+    right = torch.randn(40, inner, columns, device="cuda", generator=numbers)
+    whole = batched_product(left, right)
+    assert_rounded(whole, torch.matmul, left, right, length=inner)
+    for size in (1, 3, 17):
+        assert torch.equal(batched_product(left[:size], right[:size]), whole[:size])
+    shared = right[:1].expand(40, -1, -1)
+    assert torch.equal(batched_product(left, shared)[0], whole[0])
+
+
+def test_a_crowded_graph_is_multiplied_with_its_zeros():
+    arcs = torch.randint(NODES, (2, 600), generator=generator(2))
+    graph = Graph(arcs.cuda(), NODES, direction="out", norm="row")
+    assert serve("fixed_product", torch.empty(1, device="cuda"), graph.matrix) is side_by_side.full
+    hidden = torch.randn(MEMBERS, NODES, WIDTH, device="cuda", requires_grad=True)
+    bias = torch.randn(MEMBERS, WIDTH, device="cuda")
+    full = graph.matrix.pattern.csr(graph.matrix.values).to_dense().double()
+    out = fixed_product(hidden, graph.matrix, bias)
+    assert_rounded(out, lambda h, b: full @ h + b[:, None], hidden, bias, length=NODES)
+    weight = torch.randn_like(out)
+    (out * weight).sum().backward()
+    assert_rounded(hidden.grad, lambda weight: full.mT @ weight, weight, length=NODES)
+    with invariant_products(hidden.device), torch.no_grad():
+        alone, together = (torch.vmap(graph.__matmul__)(hidden[:size]) for size in (1, MEMBERS))
+    assert torch.equal(alone[0], together[0])
