@@ -15,7 +15,7 @@ from memohop.fit import parallel
 from memohop.fit.candidate import Search
 from memohop.fit.candidates import networks
 from memohop.fit.card import record_card
-from memohop.fit.classifier import GraphClassifier
+from memohop.fit.estimators import GraphClassifier
 from tiny_problem import ring, tiny_problem
 
 QUICK = ["linear", "linear+rows", "lightgbm+neighbours", "mlp", "gcn+mmp"]

@@ -127,10 +127,9 @@ def fit(
         raise UsageError(f"--ray {ray} goes with --workers; give their number too")
     limit = byte_count(memory)
 
-    from memohop.fit.classifier import GraphClassifier
     from memohop.fit.estimator import GraphEstimator
-    from memohop.fit.folder import check_target
-    from memohop.fit.regressor import GraphRegressor
+    from memohop.fit.estimators import GraphClassifier, GraphRegressor
+    from memohop.fit.keep import check_target
     from memohop.fit.workers import ray_workers
     from memohop.report.fit import fit_remark, fit_table, rare_text
     from memohop.report.terminal import output_console, progress_bar

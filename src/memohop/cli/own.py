@@ -66,35 +66,25 @@ def predict(
         raise UsageError("--append goes with --nodes and --edges, the tables of the new nodes")
     check_output(output, inputs=(nodes, *(edges or ()), *_files_of(model)))
 
-    from memohop.fit.classifier import GraphClassifier
-    from memohop.fit.load import load_model
-    from memohop.fit.predictions import write_numbers, write_predictions
-    from memohop.fit.reading import read_again, read_new_nodes
-    from memohop.fit.regressor import GraphRegressor
+    from memohop.fit.estimators import load_model
+    from memohop.fit.inputs import read_alike
+    from memohop.fit.predictions import table_of, write_predictions
 
-    found = load_model(model)
-    given: dict[str, Any] = {}
-    if nodes is None or edges is None:
-        found.own_graph()
-        ids = found.ids_
+    estimator = load_model(model)
+    if nodes is None:
+        estimator.own_graph()
+        ids, outputs = estimator.ids_, estimator.outputs()
     else:
-        reader = read_new_nodes if append else read_again
         changes: dict[str, Any] = {} if encoding is None else {"encoding": encoding}
-        read = reader(found, nodes, edges, drop_unknown=drop_unknown, **changes)
-        given["append"] = append
+        changes |= {"append": append, "drop_unknown": drop_unknown}
+        read = read_alike(estimator, nodes, edges, **changes)
         for note in read.notes:
             remark(note)
-        ids, given["X"] = read.ids, read
-    if isinstance(found, GraphRegressor):
-        numbers, ends = found.predict(**given), found.predict_interval(**given)
-        changed = write_numbers(output, ids, numbers, ends, raw=raw)
-    else:
-        assert isinstance(found, GraphClassifier)
-        shares = found.predict_proba(**given)
-        changed = write_predictions(output, ids, shares, found.classes_, raw=raw)
-    if nodes is not None and found.report_.later is not None:
-        remark(found.report_.later_text())
-    remark(f"wrote {output}: {len(ids)} nodes")
+        ids, outputs = read.ids, estimator.outputs(read, append=append)
+    rows, changed = write_predictions(output, [table_of(estimator, ids, outputs)], raw=raw)
+    if nodes is not None and estimator.report_.later is not None:
+        remark(estimator.report_.later_text())
+    remark(f"wrote {output}: {rows} nodes")
     if changed:
         remark(
             f"{changed} ids and labels that a spreadsheet would take for formulas have a ' before "
@@ -109,14 +99,14 @@ def _predict_prepared(model: Path, graph: Path, output: Path) -> None:
 
     from memohop.data.prepared import open_prepared
     from memohop.fit.by_blocks import tables_by_block
-    from memohop.fit.load import load_model
-    from memohop.fit.predictions import write_tables
+    from memohop.fit.estimators import load_model
+    from memohop.fit.predictions import write_predictions
 
     prepared = open_prepared(graph)
-    found = load_model(model)
+    estimator = load_model(model)
     with TemporaryDirectory(dir=output.resolve().parent, prefix=".memohop-") as scratch:
-        tables = tables_by_block(found, prepared, Path(scratch), remark)
-        rows = write_tables(output, tables)
+        tables = tables_by_block(estimator, prepared, Path(scratch), remark)
+        rows, _ = write_predictions(output, tables)
     remark(f"wrote {output}: {rows} nodes")
 
 
@@ -140,14 +130,14 @@ def explain(
     check_output(output, ".html", inputs=_files_of(model))
 
     from memohop.explain import explain_fit
-    from memohop.fit.load import load_model
+    from memohop.fit.estimators import load_model
     from memohop.report.fit_page import fit_page
     from memohop.report.terminal import progress_bar
 
-    found = load_model(model)
-    found.own_graph()
+    estimator = load_model(model)
+    estimator.own_graph()
     with progress_bar(f"explaining {model}") as update:
-        explained = explain_fit(found, node, progress=lambda share: update(share, 1.0))
+        explained = explain_fit(estimator, node, progress=lambda share: update(share, 1.0))
     write_whole(output, fit_page(explained))
     remark(f"wrote {output}; open it in a browser")
 

@@ -67,8 +67,8 @@ def prepare(
         **reading.options(),
     }
     if model is not None:
-        from memohop.fit.load import load_model
-        from memohop.fit.reading import how_to_read
+        from memohop.fit.estimators import load_model
+        from memohop.fit.inputs import how_to_read
 
         given = {} if reading.encoding is None else {"encoding": reading.encoding}
         options |= how_to_read(load_model(model)) | given
