@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from memohop.data.tables import from_networkx, read_graph
 from memohop.data.tables.columns import ColumnEncoder
+from memohop.data.tables.options import find_column
 from memohop.data.tables.own_graph import OwnGraph
-from memohop.data.tables.roles import id_column
 from memohop.data.tables.sources import open_table
 from memohop.errors import UsageError
 from memohop.fit.inputs import Given, as_given
@@ -126,7 +126,7 @@ def read_new_nodes(
     model.own_graph()
     reading = (model.reading_ or {}) | changes
     table = open_table(nodes, "nodes", reading.get("encoding"))
-    id = id_column(table, reading.get("id"))
+    id = find_column(table, "id", reading.get("id"))
     first = table.read([id], text=[id])[id][:1]
     alone = pa.table({"source": first, "target": first})  # edges are read below
     without_ends = {"source": None, "target": None, "weight": None}
