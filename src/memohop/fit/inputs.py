@@ -29,8 +29,8 @@ from memohop.data.check import check_one_kind
 from memohop.data.tables import from_networkx, read_graph
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import why_no_classes
+from memohop.data.tables.options import find_column
 from memohop.data.tables.own_graph import OwnGraph
-from memohop.data.tables.roles import id_column
 from memohop.data.tables.sources import open_table
 from memohop.errors import UsageError
 from memohop.pyg import Data
@@ -141,7 +141,7 @@ def _read_new_nodes(model: GraphPredictor, nodes: Any, edges: Any, **changes: An
     model.own_graph()
     reading = {**(model.reading_ or {}), **changes}
     table = open_table(nodes, "nodes", reading.get("encoding"))
-    id = id_column(table, reading.get("id"))
+    id = find_column(table, "id", reading.get("id"))
     first = table.read([id], text=[id])[id][:1]
     any_edge = pa.table({"source": first, "target": first})  # a graph of tables has edges
     new = read_alike(
