@@ -25,26 +25,16 @@ from memohop.training.metrics import METRICS, Metric
 
 @dataclass(frozen=True)
 class FamilyScore:
-    """The best candidate of one kind of model, by validation.
-
-    Attributes:
-        family: The kind.
-        tried: How many settings of it were tried.
-        seconds: The time that they took.
-        val: The mean validation score over splits.
-        test: The score on the test nodes; None if it was not fitted on all splits.
-        options, numbers: The setting.
-        behind: How far it is behind the kept model on the test nodes, with an interval.
-    """
+    """The best candidate of one kind of model, by validation."""
 
     family: str
-    tried: int
-    seconds: float
-    val: float
-    test: float | None
+    tried: int  # settings of it
+    seconds: float  # that they took
+    val: float  # mean over splits
+    test: float | None  # None if it was not fitted on all splits
     options: Mapping[str, Any]
     numbers: Mapping[str, float]
-    behind: Interval | None
+    behind: Interval | None  # how far, of the kept model on the test nodes
 
 
 @dataclass(frozen=True)
@@ -59,76 +49,47 @@ class KeptPart:
 
 @dataclass(frozen=True)
 class FitRecord:
-    """How a model was made, and how good it is on nodes that were not used in making it.
-
-    Attributes:
-        nodes, arcs: Of the graph.
-        labelled: Nodes with a target.
-        class_sizes: Labelled nodes of each class; empty if numbers are predicted.
-        metric: The id of the score.
-        families: The kinds of model that were tried, the best by validation first.
-        kept: The parts of the kept model.
-        val: Its mean validation score.
-        test: Its score on the test nodes, by models that had not learned from them.
-        answers: The gain from the graph, and the gain from memory.
-        reliability: How far calibrated probabilities can be trusted.
-        temperature: The temperature that calibrates the probabilities.
-        shifts: Of the logits of the classes, which calibrate them too; none if they stay.
-        rare: The ranking, if one of two classes is rare.
-        splits: How many splits candidates were compared on.
-        train, val_nodes, test_nodes: Nodes in each part of a split.
-        own_test: Whether the graph came with its test nodes.
-        candidates: How many settings were tried in all.
-        stopped: Why the search ended.
-        seconds: How long everything took.
-        notes: How tables were read, in plain words.
-        left_out: The kinds of model that there was no time or RAM for.
-        residual: If numbers are predicted, the distance from their prediction within which nine of
-            ten new ones are expected to be, by the validation nodes; infinite if they are too few.
-        has_columns: Whether the columns carry information.
-        later: The cost in accuracy for nodes that come later; None if it was not measured.
-        positive: The number of the positive one of two classes.
-        over_constant: How far the kept model is ahead, on the test nodes, of saying the most
-            frequent class, or the mean, of every node.
-        reclassified: Test nodes to which calibration gave another class.
-        interval: Of the test score, for other nodes.
-        test_groups: How many groups the test nodes are in; None if nodes have no groups.
-        test_positives: How many test nodes are positive, if average precision counts.
-    """
+    """How a model was made, and how good it is on nodes that were not used in making it."""
 
     nodes: int
     arcs: int
-    labelled: int
-    class_sizes: Mapping[str, int]
-    metric: str
-    families: tuple[FamilyScore, ...]
-    kept: tuple[KeptPart, ...]
-    val: float
-    test: float
-    answers: tuple[Answer, ...]
-    reliability: tuple[Reliability, ...]
-    temperature: float
-    rare: RarePositives | None
-    splits: int
-    train: int
+    labelled: int  # nodes with a target
+    class_sizes: Mapping[str, int]  # labelled nodes of each class; empty if numbers are predicted
+    metric: str  # its id
+    families: tuple[
+        FamilyScore, ...
+    ]  # kinds of model that were tried, the best by validation first
+    kept: tuple[KeptPart, ...]  # the parts of the kept model
+    val: float  # its mean validation score
+    test: float  # its score on the test nodes, by models that had not learned from them
+    interval: Interval  # of that score, for other nodes
+    answers: tuple[Answer, ...]  # the gain from the graph, and the gain from memory
+    reliability: tuple[Reliability, ...]  # how far calibrated probabilities can be trusted
+    temperature: float  # that calibrates the probabilities
+    shifts: tuple[float, ...]  # of the logits of the classes, for the same; none if they stay
+    rare: RarePositives | None  # the ranking, if one of two classes is rare
+    positive: int  # the number of the positive one of two classes
+    splits: int  # on which candidates were compared
+    train: int  # nodes in each part of a split
     val_nodes: int
     test_nodes: int
-    own_test: bool
-    candidates: int
-    stopped: Stop
-    seconds: float
-    notes: tuple[str, ...]
+    test_groups: int | None  # in which the test nodes are; None if nodes have no groups
+    test_positives: int | None  # test nodes that are positive, if average precision counts
+    own_test: bool  # whether the graph came with its test nodes
+    candidates: int  # settings that were tried in all
+    stopped: Stop  # why the search ended
+    seconds: float  # that everything took
+    notes: tuple[str, ...]  # how tables were read, in plain words
+    left_out: tuple[str, ...]  # kinds of model that there was no time or RAM for
+    # If numbers are predicted, the distance from their prediction within which nine of ten new ones
+    # are expected to be, by the validation nodes; infinite if they are too few.
     residual: float | None
-    has_columns: bool
-    later: LaterNodes | None
-    left_out: tuple[str, ...]
-    shifts: tuple[float, ...]
-    positive: int
+    has_columns: bool  # whether the columns carry information
+    later: LaterNodes | None  # the cost for nodes that come later; None if it was not measured
+    # How far the kept model is ahead, on the test nodes, of saying the most frequent class, or the
+    # mean, of every node.
     over_constant: Interval
-    reclassified: int
-    interval: Interval
-    test_groups: int | None
-    test_positives: int | None
+    reclassified: int  # test nodes to which calibration gave another class
 
     @property
     def _metric(self) -> Metric:

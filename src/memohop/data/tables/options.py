@@ -14,6 +14,8 @@ from memohop.errors import DataError, UsageError, check_choice, unknown_name
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
     from memohop.data.tables.sources import UnreadTable
+else:
+    ColumnEncoder = Any  # a command line resolves the annotations below
 
 Class: TypeAlias = str | int
 Task: TypeAlias = Literal["classes", "numbers"]
