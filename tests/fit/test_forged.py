@@ -14,19 +14,14 @@ from safetensors.torch import load_file, save_file
 
 import memohop
 from memohop import DataError, GraphClassifier, MemohopError
-from memohop.fit.candidates import networks
 from memohop.folders import sha256, sha256_of
 from saved_models import FAST, changed, everything, tables, write_json
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory):
+def original(few_epochs, tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model"
-    whole = networks.train
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(networks, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3}))
-        graph = memohop.read_graph(*tables(), label="kind")
-        everything(GraphClassifier(**FAST), graph).save(path)
+    everything(GraphClassifier(**FAST), memohop.read_graph(*tables(), label="kind")).save(path)
     return path
 
 

@@ -20,7 +20,6 @@ from memohop import (
     UsageError,
 )
 from memohop.fit import keep, views
-from memohop.fit.candidates import networks
 from memohop.fit.candidates.family import Setting
 from memohop.fit.candidates.linear import LinearFamily
 from memohop.fit.candidates.spaces import SPACES
@@ -30,22 +29,13 @@ from saved_models import FAST, changed, everything, tables
 from tiny_problem import ring, tiny_problem
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _short():
-    """Networks of three epochs."""
-    whole = networks.train
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(networks, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3}))
-        yield
-
-
 @pytest.fixture(scope="module")
-def classifier():
+def classifier(few_epochs):
     return everything(GraphClassifier(**FAST), memohop.read_graph(*tables(), label="kind"))
 
 
 @pytest.fixture(scope="module")
-def regressor():
+def regressor(few_epochs):
     y = 1000 + 50 * tiny_problem().x[:, 0].astype(float)
     y[::6] = np.nan
     x = sparse.csr_array(np.where(tiny_problem().x > 0, tiny_problem().x, 0))
