@@ -125,6 +125,8 @@ def test_a_label_column_of_measurements_is_predicted_as_numbers(tables, tmp_path
         (["--task", "numbers", "--class-weight", "balanced"], "is for classes; leave it out"),
         (["--models", "linear,oracle"], "no model named 'oracle'"),
         (["--time", "-1"], "time=-1.0 is out of range"),
+        (["--ray", "auto"], "--ray auto goes with --workers"),
+        (["--workers", "0"], "--workers=0"),
     ],
 )
 def test_what_cannot_be_right_is_refused(tables, tmp_path, capsys, words, told):
@@ -312,23 +314,15 @@ class TestAppended:
         shares = [float(row["probability of even"]) for row in rows]
         assert shares == pytest.approx(expected[:, 0].tolist(), abs=1e-6)
 
-    def test_ids_that_exist_are_an_error(self, rows_model, tmp_path, capsys):
-        write(tmp_path / "nodes.csv", [("id", "size"), ("n7", 0.5), ("new", 1)])
-        write(tmp_path / "edges.csv", [("source", "target"), ("new", "n3")])
-        err = fails(capsys, "predict", str(rows_model), "--append", *at(tmp_path))
-        assert "1 of the 2 nodes" in err
-        assert "'n7'" in err
-
-    def test_ends_that_nobody_knows_are_an_error(self, rows_model, tmp_path, capsys):
-        write(tmp_path / "nodes.csv", [("id", "size"), ("new", 1)])
-        write(tmp_path / "edges.csv", [("source", "target"), ("new", "n99")])
-        assert "n99" in fails(capsys, "predict", str(rows_model), "--append", *at(tmp_path), code=1)
-        err = fails(capsys, "predict", str(rows_model), "--append")
-        assert "--append goes with --nodes and --edges" in err
-
-
-def test_an_address_is_for_a_cluster(tables, capsys):
-    err = fails(capsys, "fit", *at(tables), "--label", "kind", "--ray", "auto")
-    assert "--ray auto goes with --workers" in err
-    err = fails(capsys, "fit", *at(tables), "--label", "kind", "--workers", "0")
-    assert "--workers=0" in err
+    @pytest.mark.parametrize(
+        ("node", "end", "code", "words"),
+        [("n7", "n3", 2, "1 of the 3 nodes"), ("newer", "n99", 1, "n99")],
+    )
+    def test_ids_that_exist_or_nobody_knows_are_an_error(
+        self, rows_model, tmp_path, capsys, node, end, code, words
+    ):
+        write(tmp_path / "nodes.csv", [("id", "size"), (node, 0.5), ("new", 1), ("last", 2)])
+        write(tmp_path / "edges.csv", [("source", "target"), ("new", end)])
+        append = ["predict", str(rows_model), "--append"]
+        assert words in fails(capsys, *append, *at(tmp_path), code=code)
+        assert "--append goes with --nodes and --edges" in fails(capsys, *append)

@@ -16,9 +16,9 @@ from memohop.cli.options import (
     Edges,
     Folder,
     Json,
-    LearningReading,
+    LearningOptions,
     Nodes,
-    Reading,
+    TableOptions,
     byte_count,
 )
 from memohop.data.datasets.registry import datasets, describe
@@ -63,7 +63,7 @@ _Tables = Annotated[
     str,
     Parameter(help="A CSV, TSV or Parquet file, a folder of such files, or a pattern in quotes."),
 ]
-_AS_IT_LOOKS, _TO_LEARN = Reading(), LearningReading()
+_AS_IT_LOOKS, _TO_LEARN = TableOptions(), LearningOptions()
 
 data_app = App(
     name="data", help="List, download and inspect datasets.", help_epilogue=_DATA_EXAMPLES
@@ -148,7 +148,7 @@ def audit(
     *,
     nodes: Nodes = None,
     edges: Edges = None,
-    reading: Reading = _AS_IT_LOOKS,
+    reading: TableOptions = _AS_IT_LOOKS,
     split: int = 0,
     data: Folder = None,
     output: Annotated[Path | None, OUTPUT] = None,
@@ -211,7 +211,7 @@ def prepare(
     nodes: _Tables,
     edges: _Tables,
     *,
-    reading: LearningReading = _TO_LEARN,
+    reading: LearningOptions = _TO_LEARN,
     model: Path | None = None,
     memory: str | None = None,
     output: Annotated[Path, OUTPUT] = Path("prepared"),

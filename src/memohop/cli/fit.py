@@ -18,7 +18,7 @@ from memohop.cli.options import (
     Device,
     Edges,
     Json,
-    LearningReading,
+    LearningOptions,
     Memory,
     Nodes,
     PreparedFolder,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 else:
     MetricId = Literal[tuple(METRICS)]
 
-_BY_DEFAULT = LearningReading()
+_BY_DEFAULT = LearningOptions()
 _SAVING = 0.2  # time to write the graph beside the model, relative to that of reading it
 
 _EXAMPLES = """Examples:
@@ -52,7 +52,7 @@ def fit(
     *,
     nodes: Nodes = None,
     edges: Edges = None,
-    reading: LearningReading = _BY_DEFAULT,
+    reading: LearningOptions = _BY_DEFAULT,
     models: Annotated[tuple[str, ...] | None, BY_COMMA] = None,
     time: float = 300,
     trials: int | None = None,

@@ -73,7 +73,7 @@ _NoOption = Annotated[Any, Parameter(parse=False)]
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Reading(ReadOptions):
+class TableOptions(ReadOptions):
     """How a table of nodes and a table of edges are read.
 
     Attributes:
@@ -125,7 +125,7 @@ class Reading(ReadOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class LearningReading(Reading):
+class LearningOptions(TableOptions):
     """How tables to learn from are read.
 
     Attributes:
@@ -214,8 +214,8 @@ def id_list(flag: str, text: str, *, count_alone: bool = False) -> list[int]:
     if count_alone and re.fullmatch(rf"[1-9]\d{{,{_DIGITS - 1}}}", text):
         ranges = [range(int(text))]
     else:
-        one = rf"(\d{{1,{_DIGITS}}})"
-        matches = [re.fullmatch(f"{one}(?:-{one})?", part) for part in text.split(",")]
+        whole = rf"(\d{{1,{_DIGITS}}})"
+        matches = [re.fullmatch(f"{whole}(?:-{whole})?", part) for part in text.split(",")]
         ranges = [
             range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
             for match in matches

@@ -30,7 +30,7 @@ from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 from memohop.training.numbers import NUMBERS
 
-_MOST_EPOCHS = 10**9
+_MOST = 10**9  # epochs, for one
 _Dataset = Annotated[
     str,
     Parameter(
@@ -127,11 +127,9 @@ def train(
     for flag, value in of_datasets.items():
         if own and value is not None:
             raise UsageError(f"{flag} {value} is for datasets, and {dataset} is a folder of yours")
-    for flag, number in (("--epochs", epochs), ("--patience", patience)):
+    for flag, number in (("--epochs", epochs), ("--patience", patience), ("--workers", workers)):
         if number is not None:
-            whole_number(flag, number, least=1, most=_MOST_EPOCHS)
-    if workers is not None:
-        whole_number("--workers", workers, least=1)
+            whole_number(flag, number, least=1, most=_MOST)
     for flag, given_with in (("--ray", ray), ("--checkpoints", checkpoints)):
         if given_with is not None and workers is None and "RANK" not in os.environ:
             raise UsageError(f"{flag} {given_with} goes with --workers; give their number too")

@@ -188,7 +188,7 @@ def graph_tensors(graph: Inputs, ids: NDArray[Any]) -> dict[str, Tensor]:
         arrays["x"] = x
     if graph.weights is not None:
         arrays["weights"] = graph.weights
-    return {name: torch.from_numpy(np.ascontiguousarray(one)) for name, one in arrays.items()}
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
 
 def checked_graph(tensors: Mapping[str, Tensor], sizes: Sizes) -> tuple[Inputs, NDArray[Any]]:

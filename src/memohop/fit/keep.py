@@ -153,9 +153,9 @@ def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
 def _write(folder: Path, files: Mapping[str, bytes], model: DescribedModel, card: str) -> None:
     """Write a model; the digest of ``model.json`` is of the text with zeros in its place."""
     digests = {_JSON: NO_DIGEST} | {name: sha256(content) for name, content in files.items()}
-    head = {"format": FORMAT, "sha256": digests, "memohop": __version__}
+    header = {"format": FORMAT, "sha256": digests, "memohop": __version__}
     try:
-        text = json.dumps(head | model.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(header | model.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"this model cannot be saved ({error}); use labels that are strings or numbers"
@@ -176,14 +176,14 @@ def _is_ours(path: Path) -> bool:
     """Whether a file or folder inside the folder of a model is proven to be Memohop's."""
     content = path.read_bytes() if path.name in (_JSON, _CARD) and path.is_file() else b""
     if path.name == _JSON:
-        return (head := _head(content)) is not None and head.is_seal_of(content)
+        return (header := _header(content)) is not None and header.is_seal_of(content)
     if path.name == _CARD:
         card = content[: -len(_CARD_END.format(NO_DIGEST))]
         return content == card + _CARD_END.format(sha256(card)).encode()
     return folders.is_working_folder(path) or folders.is_named_so(path, _FILE)
 
 
-class _Head(msgspec.Struct):
+class _Header(msgspec.Struct):
     """The part of ``model.json`` that every version has."""
 
     format: int
@@ -195,13 +195,13 @@ class _Head(msgspec.Struct):
         return folders.is_sealed(content, self.sha256[_JSON])
 
 
-def _head(content: bytes) -> _Head | None:
-    """The head of a ``model.json``; None if it is not one of any version."""
+def _header(content: bytes) -> _Header | None:
+    """The header of a ``model.json``; None if it is not one of any version."""
     try:
-        head = msgspec.json.decode(content, type=_Head)
+        header = msgspec.json.decode(content, type=_Header)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return head if _JSON in head.sha256 else None
+    return header if _JSON in header.sha256 else None
 
 
 class SavedModel:
@@ -225,17 +225,17 @@ class SavedModel:
         if not self.json.is_file():
             raise UsageError(f"there is no saved model in {self.folder}; memohop fit makes one")
         self.content = self.json.read_bytes()
-        head = _head(self.content)
-        if head is not None and head.format != FORMAT:
-            update = "update memohop, or " if head.format > FORMAT else ""
+        header = _header(self.content)
+        if header is not None and header.format != FORMAT:
+            update = "update memohop, or " if header.format > FORMAT else ""
             raise DataError(
-                f"{self.folder} was made by memohop {head.memohop} in format {head.format}, and "
-                f"memohop {__version__} reads format {FORMAT} alone; {update}fit the model again: "
-                f"memohop fit --nodes NODES --edges EDGES --label LABEL -o {self.folder}"
+                f"{self.folder} was made by memohop {header.memohop} in format {header.format}, "
+                f"and memohop {__version__} reads format {FORMAT} alone; {update}fit the model "
+                f"again: memohop fit --nodes NODES --edges EDGES --label LABEL -o {self.folder}"
             )
-        if head is None or not head.is_seal_of(self.content):
+        if header is None or not header.is_seal_of(self.content):
             raise _damaged(self.json)
-        self._sha256, names = head.sha256, defaultdict[str, list[str]](list)
+        self._sha256, names = header.sha256, defaultdict[str, list[str]](list)
         for name in self._sha256:
             if match := _FILE.fullmatch(name):
                 names[match[1]].append(name)

@@ -305,12 +305,13 @@ def _family_scores(
     """The best candidate of each kind, of those whose outputs are at hand if there are any."""
     scores = []
     for name in families:
-        own = [one for one in search.candidates if one.setting.family == name and one.scores]
+        of_kind = (each for each in search.candidates if each.setting.family == name)
+        own = [candidate for candidate in of_kind if candidate.scores]
         if not own:
             continue
         best = max(
-            [one for one in own if one.fits] or own,
-            key=lambda one: (one.mean(search.splits), one.mean(search.splits[:1])),
+            [candidate for candidate in own if candidate.fits] or own,
+            key=lambda candidate: [candidate.mean(s) for s in (search.splits, search.splits[:1])],
         )
         test = behind = None
         if best in search.complete():
@@ -320,7 +321,7 @@ def _family_scores(
             FamilyScore(
                 family=name,
                 tried=len(own),
-                seconds=sum(one.spent for one in own),
+                seconds=sum(candidate.spent for candidate in own),
                 val=float(np.mean(list(best.scores.values()))),
                 test=test,
                 options=best.setting.options,
