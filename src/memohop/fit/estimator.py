@@ -102,7 +102,7 @@ class GraphEstimator(GraphPredictor):
     @restoring_threads
     def fit(
         self,
-        X: Any,  # noqa: N803
+        X: Any,
         y: Any = None,
         edges: Any = None,
         *,

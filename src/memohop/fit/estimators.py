@@ -62,10 +62,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     score = GraphEstimator.score  # not scikit-learn's, which has no arcs
 
     def predict_proba(
-        self,
-        X: Any = None,  # noqa: N803
-        edges: Any = None,
-        **how: Unpack[How],
+        self, X: Any = None, edges: Any = None, **how: Unpack[How]
     ) -> NDArray[np.float32]:
         """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``.
 
@@ -73,7 +70,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         """
         return self.outputs(X, edges, **how)
 
-    def predict(self, X: Any = None, edges: Any = None, **how: Unpack[How]) -> NDArray[Any]:  # noqa: N803
+    def predict(self, X: Any = None, edges: Any = None, **how: Unpack[How]) -> NDArray[Any]:
         """The most probable class of each node; arguments as for :meth:`outputs`."""
         probabilities = self.outputs(X, edges, **how)
         return self.classes_[probabilities.argmax(axis=1)]
@@ -148,15 +145,12 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     _predicts_numbers = True
     score = GraphEstimator.score  # not scikit-learn's, which has no arcs
 
-    def predict(self, X: Any = None, edges: Any = None, **how: Unpack[How]) -> NDArray[np.float32]:  # noqa: N803
+    def predict(self, X: Any = None, edges: Any = None, **how: Unpack[How]) -> NDArray[np.float32]:
         """The number of each node; arguments as for :meth:`outputs`."""
         return self.outputs(X, edges, **how)[:, 0]
 
     def predict_interval(
-        self,
-        X: Any = None,  # noqa: N803
-        edges: Any = None,
-        **how: Unpack[How],
+        self, X: Any = None, edges: Any = None, **how: Unpack[How]
     ) -> NDArray[np.float32]:
         """The lower and the upper end of a 90 % interval, ``[nodes, 2]``.
 

@@ -52,7 +52,7 @@ class GraphPredictor(BaseEstimator, ABC):  # type: ignore[misc]
 
     def outputs(
         self,
-        X: Any = None,  # noqa: N803
+        X: Any = None,
         edges: Any = None,
         *,
         append: bool = False,
@@ -92,7 +92,7 @@ class GraphPredictor(BaseEstimator, ABC):  # type: ignore[misc]
 
     def score(
         self,
-        X: Any = None,  # noqa: N803
+        X: Any = None,
         y: Any = None,
         edges: Any = None,
         sample_weight: Any = None,
@@ -124,7 +124,7 @@ class GraphPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         weight = None if sample_weight is None else np.asarray(sample_weight)[labels.known]
         return self._score(labels.names, outputs[labels.known], weight)
 
-    def is_graph_of_fit(self, X: Any, edges: Any = None) -> bool:  # noqa: N803
+    def is_graph_of_fit(self, X: Any, edges: Any = None) -> bool:
         """Whether a graph is recognised as that of ``fit``; arguments as for :meth:`outputs`."""
         check_is_fitted(self)
         given = read_given(X, None, edges, self)
