@@ -13,11 +13,11 @@ from memohop.cli.app import app, print_json, remark
 from memohop.cli.options import (
     OUTPUT,
     Dataset,
-    Edges,
+    EdgesTable,
     Folder,
     Json,
     LearningOptions,
-    Nodes,
+    NodesTable,
     TableOptions,
     byte_count,
 )
@@ -146,8 +146,8 @@ def data_show(name: Dataset, *, data: Folder = None, json: Json = False) -> None
 def audit(
     dataset: Dataset | None = None,
     *,
-    nodes: Nodes = None,
-    edges: Edges = None,
+    nodes: NodesTable = None,
+    edges: EdgesTable = None,
     reading: TableOptions = _AS_IT_LOOKS,
     split: int = 0,
     data: Folder = None,

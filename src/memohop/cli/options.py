@@ -34,7 +34,7 @@ OUTPUT = Parameter(name=["--output", "-o"])
 
 Dataset = Annotated[str, Parameter(help="The id of a dataset; see memohop data list.")]
 Device = Annotated[Literal["cpu", "cuda"], Parameter(help="The device to train on.")]
-Edges = Annotated[
+EdgesTable = Annotated[
     list[Path] | None,
     Parameter(
         help="The table of edges: the ids of both ends; give it several times for several tables."
@@ -63,7 +63,7 @@ Memory = Annotated[
 ]
 ModelFolder = Annotated[Path, Parameter(help="The folder that memohop fit wrote.")]
 Names = Annotated[tuple[str, ...], BY_COMMA]
-Nodes = Annotated[
+NodesTable = Annotated[
     Path | None,
     Parameter(help="The table of nodes: an id, a label, and columns that become features."),
 ]
