@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from memohop.errors import DataError as DataError
     from memohop.errors import MemohopError as MemohopError
     from memohop.errors import UsageError as UsageError
-    from memohop.fit.classifier import GraphClassifier as GraphClassifier
-    from memohop.fit.classifier import MMPClassifier as MMPClassifier
-    from memohop.fit.load import load_model as load_model
-    from memohop.fit.regressor import GraphRegressor as GraphRegressor
+    from memohop.fit.estimators import GraphClassifier as GraphClassifier
+    from memohop.fit.estimators import GraphRegressor as GraphRegressor
+    from memohop.fit.estimators import MMPClassifier as MMPClassifier
+    from memohop.fit.estimators import load_model as load_model
     from memohop.jobs.train import train as train
     from memohop.networks import build as build
     from memohop.networks import models as models
@@ -46,9 +46,7 @@ _NAMES = {
     "memohop.errors": ["DataError", "MemohopError", "UsageError"],
     "memohop.networks": ["build", "models"],
     "memohop.nn": ["MMP", "Graph", "MemoryGate", "decoupling_loss"],
-    "memohop.fit.classifier": ["GraphClassifier", "MMPClassifier"],
-    "memohop.fit.load": ["load_model"],
-    "memohop.fit.regressor": ["GraphRegressor"],
+    "memohop.fit.estimators": ["GraphClassifier", "GraphRegressor", "MMPClassifier", "load_model"],
     "memohop.jobs.train": ["train"],
     "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select"],
 }

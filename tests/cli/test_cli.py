@@ -174,14 +174,12 @@ class TestTrain:
         assert row["std"] == pytest.approx(100 * chosen.std, abs=1e-3)
         assert row["seed_ids"] == [0, 1]
 
-    def test_a_single_run_has_no_standard_deviation(self, capsys):
-        (row,) = rows(capsys, *CSBM, "--model", "mlp", "--epochs", "2", "--splits", "3")
-        assert row["std"] is None
-        assert row["split_ids"] == [3]
-
-    def test_all_splits_are_the_default(self, capsys):
-        (row,) = rows(capsys, *CSBM, "--data-option", "splits=3", "--model", "mlp", "--epochs", "1")
+    def test_all_splits_are_the_default_and_a_single_one_has_no_standard_deviation(self, capsys):
+        model = ["--data-option", "splits=3", "--model", "mlp", "--epochs", "1"]
+        (row,) = rows(capsys, *CSBM, *model)
         assert row["split_ids"] == [0, 1, 2]
+        (row,) = rows(capsys, *CSBM, *model, "--splits", "2")
+        assert (row["std"], row["split_ids"]) == (None, [2])
 
     def test_warnings_are_one_line_remarks(self, data_root, capsys):
         arguments = ["train", "texas", "--model", "mlp", "--epochs", "2", "--data", str(data_root)]

@@ -1,15 +1,19 @@
-"""`memohop train` with odd values: an error that names them, or a result."""
+"""`memohop train` with odd values and with workers: an error that names them, or a result."""
 
 import contextlib
 import io
 import json
+import sys
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memohop.cli import main
+from memohop.training import MemberResult
 
+ARGUMENTS = ["train", "csbm", "--model", "gcn", "--epochs", "3", "--splits", "0-1"]
 TINY = ("train", "csbm", "--model", "mlp", "--data-option", "nodes=20", "--data-option", "splits=2")
 
 
@@ -54,6 +58,10 @@ def test_fewer_bytes(capsys):
         (("--data-option", "seed=-1"), "seed=-1 is too small"),
         (("--memory", "1MB"), "memory=1 MB is too little"),
         (("--memory", "9" * 400 + "GB"), "--memory 9"),
+        (("--workers", "0"), "--workers=0 is too small"),
+        (("--ray", "auto"), "--ray auto goes with --workers"),
+        (("--checkpoints", "there"), "--checkpoints there goes with --workers"),
+        (("--workers", "2", "--cut", "random"), "--cut"),
     ],
 )
 def test_odd_values_are_refused_by_name(words, told, capsys):
@@ -85,3 +93,53 @@ def test_nothing_but_errors_for_people_comes_out(pairs):
         code = main([*TINY, "--epochs", "1", *words])
     assert code in (0, 1, 2)
     assert err.getvalue() or code == 0
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What the command asks of the library, where Ray has something to say."""
+    found = {}
+
+    def train(data, model, members, *, epochs, **arguments):
+        found.update(arguments)
+        sys.stdout.write("(raylet) A worker died or was killed\n")
+        curve = np.zeros(epochs, dtype=np.float32)
+        return [MemberResult(member, 0, epochs, 1.0, 0.5, 0.5, curve, curve) for member in members]
+
+    monkeypatch.setattr("memohop.jobs.execute.train", train)
+    return found
+
+
+def test_options_reach_the_library(asked, tmp_path, capsys):
+    more = ["--workers", "3", "--ray", "auto", "--cut", "metis", "--checkpoints", str(tmp_path)]
+    assert main([*ARGUMENTS, *more, "--json"]) == 0
+    assert {name: asked[name] for name in ("workers", "ray", "cut", "checkpoints")} == {
+        "workers": 3,
+        "ray": "auto",
+        "cut": "metis",
+        "checkpoints": tmp_path,
+    }
+    assert '"workers": 3' in capsys.readouterr().out
+
+
+def test_what_ray_has_to_say_is_not_in_the_results(asked, capsys):
+    assert main([*ARGUMENTS, "--workers", "2", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)[0]["model"] == "gcn"
+    assert "(raylet) A worker died" in err
+
+
+def test_one_process_is_the_default(asked, capsys):
+    assert main([*ARGUMENTS, "--json"]) == 0
+    assert asked["workers"] is None
+    assert "workers" not in capsys.readouterr().out
+
+
+def test_of_the_processes_of_torchrun_the_first_one_prints(asked, capsys, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert main([*ARGUMENTS, "--json"]) == 0
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("RANK", "0")
+    assert main([*ARGUMENTS, "--json"]) == 0
+    assert '"mean": 50.0' in capsys.readouterr().out

@@ -22,7 +22,7 @@ from memohop.fit import views
 from memohop.fit.candidates import networks
 from memohop.fit.candidates.linear import LinearFamily
 from memohop.fit.candidates.trees import TreeFamily, Trees
-from memohop.fit.classifier import GraphClassifier
+from memohop.fit.estimators import GraphClassifier
 from memohop.fit.ranking import RarePositives
 from memohop.pyg import Data
 from memohop.report.fit_page import fit_page

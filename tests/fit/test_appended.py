@@ -7,7 +7,6 @@ from scipy import sparse
 from torch_geometric.data import Data
 
 from memohop import GraphClassifier, UsageError, load_model
-from memohop.fit.candidates import networks
 from tiny_problem import ring, tiny_problem
 
 KINDS = ("linear", "linear+rows", "lightgbm+neighbours", "linkx", "gcn-res")
@@ -15,12 +14,9 @@ NEW = tiny_problem(seed=7).x[:2]
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def fitted(request):
-    whole = networks.train
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(networks, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3}))
-        found = GraphClassifier(models=[request.param], trials=1, time=None, splits=2)
-        return found.fit(tiny_problem().x, tiny_problem().y, ring(60))
+def fitted(request, few_epochs):
+    model = GraphClassifier(models=[request.param], trials=1, time=None, splits=2)
+    return model.fit(tiny_problem().x, tiny_problem().y, ring(60))
 
 
 def both_ways(*edges):

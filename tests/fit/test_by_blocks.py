@@ -18,7 +18,7 @@ from memohop.fit import by_blocks
 from memohop.fit.candidates import networks
 from memohop.fit.candidates.spaces import SPACES
 from memohop.fit.ensemble import Component, Ensemble
-from memohop.fit.predictions import write_tables
+from memohop.fit.predictions import write_predictions
 from memohop.fit.problem import Inputs
 from memohop.fit.views import View, side_by_side
 from memohop.inference import from_disk
@@ -179,7 +179,8 @@ def test_a_regression_is_written_while_it_goes(tables, tmp_path):
     model = everything(estimator, graph.in_ram(), ("linear+neighbours", "gcn+mmp"))
     (tmp_path / "scratch").mkdir()
     output = tmp_path / "said.parquet"
-    assert write_tables(output, by_blocks.tables_by_block(model, graph, tmp_path / "scratch")) == 90
+    tables = by_blocks.tables_by_block(model, graph, tmp_path / "scratch")
+    assert write_predictions(output, tables) == (90, 0)
     table = pa.parquet.read_table(output)
     assert table["id"].to_pylist() == graph.ids.to_pylist()
     numbers = in_ram(model, graph)[:, 0]

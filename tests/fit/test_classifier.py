@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,23 +14,14 @@ from torch_geometric.data import Data
 from memohop import GraphRegressor, UsageError
 from memohop.fit import parallel
 from memohop.fit.candidate import Search
-from memohop.fit.candidates import networks
 from memohop.fit.card import record_card
-from memohop.fit.classifier import GraphClassifier
+from memohop.fit.estimators import GraphClassifier
 from tiny_problem import ring, tiny_problem
 
+pytestmark = pytest.mark.usefixtures("few_epochs")
 QUICK = ["linear", "linear+rows", "lightgbm+neighbours", "mlp", "gcn+mmp"]
 NODES = np.arange(60)
 TRAIN, VAL, TEST = NODES % 3 == 0, NODES % 3 == 1, NODES % 3 == 2
-
-
-@pytest.fixture(autouse=True)
-def _short(monkeypatch):
-    """Networks of three epochs."""
-    whole = networks.train
-    monkeypatch.setattr(
-        networks, "train", lambda *args, **options: whole(*args, **options | {"epochs": 3})
-    )
 
 
 def with_masks(y, *, val=True):
@@ -80,13 +72,12 @@ def test_a_search_on_named_validation_nodes_has_one_split_and_the_kept_model_all
 
 
 def test_nodes_that_are_in_no_mask_are_not_learned_from():
-    y, graph = labels(), with_masks(labels())
+    graph = with_masks(labels())
     graph.train_mask[:6] = False
     other = graph.clone()
     other.y[:6][torch.from_numpy(TRAIN)[:6]] = 1
     one, same = (classifier(models=["linear+rows"]).fit(each) for each in (graph, other))
     assert (one.predict_proba() == same.predict_proba()).all()
-    assert len(y) == 60
 
 
 def test_test_nodes_without_labels_are_predicted_and_others_tested():
@@ -96,30 +87,32 @@ def test_test_nodes_without_labels_are_predicted_and_others_tested():
     assert fitted.predict_proba().shape == (60, 2)
 
 
-def test_labels_of_other_nodes_do_not_change_what_one_split_learns():
+@pytest.fixture
+def searches(monkeypatch):
+    """The problems and the results of all searches; a problem may be changed before its search."""
+    original = parallel.search
+    seen = SimpleNamespace(problems=[], results=[], change=lambda problem: None)
+
+    def spy(problem, *args, **options):
+        seen.change(problem)
+        seen.problems.append(problem)
+        seen.results.append(original(problem, *args, **options))
+        return seen.results[-1]
+
+    monkeypatch.setattr(parallel, "search", spy)
+    return seen
+
+
+def test_labels_of_other_nodes_do_not_change_what_one_split_learns(searches):
     """Without masks, test nodes are learned from in the end, but not in the search."""
-    y = labels()
-    made = []
-    for scramble in (False, True):
-        fitted = classifier(models=["linear"])
-        kept = {}
-        original = parallel.search
 
-        def spy(problem, *args, kept=kept, scramble=scramble, original=original, **options):
-            if scramble:
-                object.__setattr__(
-                    problem, "y", np.where(problem.masks.test, 1 - problem.y, problem.y)
-                )
-            kept["found"] = original(problem, *args, **options)
-            return kept["found"]
+    def scramble(problem):
+        other = np.where(problem.masks.test, 1 - problem.y, problem.y)
+        object.__setattr__(problem, "y", other)
 
-        parallel.search = spy
-        try:
-            fitted.fit(tiny_problem().x, y, ring(60))
-        finally:
-            parallel.search = original
-        made.append(kept["found"])
-    one, other = (found.candidates[0].fits[0].part for found in made)
+    for searches.change in (lambda problem: None, scramble):
+        classifier(models=["linear"]).fit(tiny_problem().x, labels(), ring(60))
+    one, other = (result.candidates[0].fits[0].part for result in searches.results)
     assert (one.weight == other.weight).all()
 
 
@@ -200,24 +193,13 @@ def test_groups_that_are_the_classes_leave_nothing_to_test():
         classifier().fit(tiny_problem().x, NODES % 10, groups=NODES % 10)
 
 
-def test_groups_are_kept_together():
+def test_groups_are_kept_together(searches):
     groups = [f"g{node // 4}" if node > 3 else None for node in NODES]  # four alone
-    seen = {}
-    original = parallel.search
-
-    def spy(problem, *args, **options) -> Search:
-        seen["problem"], seen["masks"] = problem, problem.masks
-        return original(problem, *args, **options)
-
-    parallel.search = spy
-    try:
-        found = classifier(models=["linear"])
-        found.fit(tiny_problem().x, labels(), groups=groups)
-    finally:
-        parallel.search = original
-    numbers = seen["problem"].groups  # by which every interval is made
-    assert found.report_.test_groups == len({*numbers[seen["masks"].test]}) > 1
+    model = classifier(models=["linear"]).fit(tiny_problem().x, labels(), groups=groups)
+    (problem,) = searches.problems
+    numbers, test = problem.groups, problem.masks.test  # by which every interval is made
+    assert model.report_.test_groups == len({*numbers[test]}) > 1
     assert len(np.unique(numbers)) == len(groups) // 4 + 3  # None is a group of its own
     for group in np.unique(numbers):
         assert len({groups[node] for node in np.flatnonzero(numbers == group)}) == 1
-        assert len(np.unique(seen["masks"].test[numbers == group])) == 1
+        assert len(np.unique(test[numbers == group])) == 1

@@ -1,10 +1,5 @@
 """The estimators: scikit-learn's conventions, and what they do not cover."""
 
-import os
-import signal
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -23,6 +18,7 @@ from numerics import assert_same_sums, generator
 from tiny_problem import tiny_problem
 
 FAST = {"trials": 1, "splits": 2, "epochs": 5}
+LINEAR = {"models": ("linear",), "trials": 1, "splits": 2}
 
 
 def graph(classes=3, **options):
@@ -47,16 +43,21 @@ def fitted():
 
 # scikit-learn's checks call `fit(X, y)`, without arcs: features alone decide, and every row is a
 # node of its own, for new data too. All of them apply, then, but for these.
+_WEIGHTS = "class_weight is None or 'balanced'; a weight for each class is not offered"
 NOT_APPLICABLE = {
-    "check_class_weight_classifiers": "class_weight is None or 'balanced'; a weight for each class "
-    "is not offered",
+    MMPClassifier: {"check_class_weight_classifiers": _WEIGHTS},
+    memohop.GraphClassifier: {"check_class_weight_classifiers": _WEIGHTS},
+    memohop.GraphRegressor: {"check_fit2d_1sample": "the error says that it is the same number"},
 }
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::memohop.fit.pose.SmallClassWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks([MMPClassifier(**FAST)], expected_failed_checks=lambda _: NOT_APPLICABLE)
+@parametrize_with_checks(
+    [MMPClassifier(**FAST), memohop.GraphClassifier(**LINEAR), memohop.GraphRegressor(**LINEAR)],
+    expected_failed_checks=lambda estimator: NOT_APPLICABLE[type(estimator)],
+)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -152,12 +153,6 @@ class TestMasks:
         with pytest.raises(UsageError, match=message):
             MMPClassifier(**FAST).fit(with_masks(**masks))
 
-    def test_a_ranking_needs_test_nodes_of_both_classes(self):
-        data = with_masks(train=(0, 60), test=(60, 90))
-        data.y = torch.where(data.test_mask, 0, data.y % 2)
-        with pytest.raises(UsageError, match="metric='roc_auc' needs test nodes of both classes"):
-            MMPClassifier(metric="roc_auc", **FAST).fit(data)
-
     def test_a_split_without_masks_is_refused(self):
         for given in ((graph(),), (np.zeros((6, 1)), [0, 1] * 3)):
             with pytest.raises(UsageError, match="split=0, but"):
@@ -183,33 +178,25 @@ class TestLabels:
         with pytest.raises(UsageError, match="y holds numbers to predict"):
             MMPClassifier(**FAST).fit(data)
 
-    @pytest.mark.parametrize("missing", [None, float("nan")])
-    def test_strings_with_gaps(self, fitted, missing):
-        data, _ = fitted
-        names = np.array(["ant", "bee", "cow", missing], dtype=object)
-        y = names[np.where(np.arange(90) % 3, data.y.numpy(), 3)]
-        found = MMPClassifier(**FAST).fit(data.x.numpy(), y, edges=data.edge_index)
-        assert found.classes_.tolist() == ["ant", "bee", "cow"]
-        assert set(found.predict()) <= {"ant", "bee", "cow"}
-        assert found.report_.labelled == 60
-
-    @pytest.mark.parametrize("of_class", [[3, 7, 11], [False, True, True], np.uint8([3, 7, 11])])
-    def test_whole_numbers_and_truth_values_with_gaps(self, of_class):
+    @pytest.mark.parametrize(
+        ("of_class", "missing", "known"),
+        [
+            (["ant", "bee", "cow"], None, ["ant", "bee", "cow"]),
+            (["ant", "bee", "cow"], float("nan"), ["ant", "bee", "cow"]),
+            ([3, 7, 11], None, [3, 7, 11]),
+            ([False, True, True], None, [False, True]),
+            (np.uint8([3, 7, 11]), None, [3, 7, 11]),
+            ([-1.0, 1.0, 1.0], float("nan"), [-1, 1]),
+        ],
+    )
+    def test_labels_of_any_kind_with_gaps(self, of_class, missing, known):
         x, code = tiny_problem(classes=3).x, np.arange(60) % 3
         linear = memohop.GraphClassifier(models=["linear"], trials=1, time=None, splits=2)
-        found = linear.fit(x, [of_class[c] if n % 5 else None for n, c in enumerate(code)])
-        without = clone(linear).fit(x, np.array(of_class)[code])
-        assert found.classes_.tolist() == without.classes_.tolist()
-        assert set(found.predict()) <= set(of_class)
-        assert found.report_.labelled == 48
-
-    def test_numbers_with_gaps_and_minus_one_as_a_class(self, fitted):
-        data, _ = fitted
-        y = np.where(data.y.numpy() == 0, -1.0, 1.0)
-        y[:30] = np.nan
-        found = MMPClassifier(**FAST).fit(data.x.numpy(), y, edges=data.edge_index)
-        assert found.classes_.tolist() == [-1, 1]
-        assert found.report_.labelled == 60
+        y = [of_class[c] if n % 5 else missing for n, c in enumerate(code)]
+        model = linear.fit(x, np.array(y, dtype=object) if isinstance(y[1], str) else y)
+        assert model.classes_.tolist() == known
+        assert set(model.predict()) <= set(known)
+        assert model.report_.labelled == 48
 
     def test_no_label_one_class_and_labels_that_cannot_be_sorted(self):
         x = np.zeros((6, 1))
@@ -273,13 +260,6 @@ class TestScores:
         with pytest.raises(UsageError, match="metric='roc_auc' is for two classes and there are 3"):
             MMPClassifier(metric="roc_auc", **FAST).fit(graph())
 
-    def test_the_random_state_decides(self, fitted):
-        data, classifier = fitted
-        again = clone(classifier).fit(data)
-        other = clone(classifier).set_params(random_state=1).fit(data)
-        assert (again.predict_proba() == classifier.predict_proba()).all()
-        assert (other.predict_proba() != classifier.predict_proba()).any()
-
     @pytest.mark.parametrize(
         ("argument", "value"),
         [
@@ -295,41 +275,3 @@ class TestScores:
     def test_bad_arguments_are_named(self, argument, value):
         with pytest.raises(UsageError, match=argument):
             MMPClassifier(**FAST | {argument: value}).fit(graph())
-
-
-INTERRUPTED = """
-import signal, torch, memohop
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs behind
-torch.set_num_threads(1)
-data = memohop.load("csbm", nodes=90, classes=3, channels=8, splits=1)
-classifier = memohop.MMPClassifier(trials=10**6, splits=2, epochs=8)
-told = []
-def progress(share, doing):
-    if "best so far" in doing and not told:
-        told.append(doing)
-        print("under way", flush=True)
-classifier.fit(data, progress=progress)
-print(classifier.report_.stopped, classifier.report_.candidates, classifier.predict().shape)
-"""
-
-
-def test_ctrl_c_keeps_the_best_so_far():
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
-        try:
-            assert process.stdout.readline() == "under way\n"
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert process.returncode == 0, err
-    stopped, trials, shape = out.strip().split(" ", 2)
-    assert stopped == "interrupted"
-    assert int(trials) >= 1
-    assert shape == "(90,)"

@@ -25,7 +25,7 @@ STAGES = {
     "a look at a final fit": "fit.finish._is_as_good",
     "the last steps of the fit": "fit.finish.Ensemble",
     "saving": "fit.estimator.keep.save",
-    "a file": "fit.folder.folders.publish",
+    "a file": "fit.keep.folders.publish",
 }
 
 

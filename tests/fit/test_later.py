@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from memohop import GraphClassifier
 from memohop.fit.candidate import Candidate
 from memohop.fit.candidates.family import Setting
 from memohop.fit.candidates.linear import LinearFamily
@@ -17,7 +16,7 @@ from memohop.fit.problem import Inputs
 from memohop.intervals import Interval
 from memohop.training import Enough
 from memohop.training.metrics import METRICS
-from tiny_problem import ring, tiny_problem
+from tiny_problem import tiny_problem
 
 ROWS = {"labels": "memory", "address": "rows", "hidden_channels": 4}
 NUMBERS = {"lr": 0.1, "weight_decay": 0.0, "dropout": 0.0, "input_dropout": 0.0, "lam": 0.0}
@@ -97,13 +96,6 @@ def test_a_model_that_uses_neither_loses_nothing():
     assert found.elsewhere is not None
 
 
-def test_it_is_not_measured_without_models():
-    problem = tiny_problem()
-    one = model("linear", problem)
-    one.fits[0] = replace(one.fits[0], part=None)
-    assert measure_later(problem, chosen(one), [0]) is None
-
-
 def test_the_sentence():
     text = LaterNodes(None, Interval(-0.0812, -0.12, -0.04, 0.95)).text(METRICS["accuracy"])
     assert text == (
@@ -115,18 +107,12 @@ def test_the_sentence():
     assert "-10.00, by too few test nodes to tell, if they are appended" in unsure
 
 
-def test_it_is_kept_with_the_model(tmp_path):
-    problem = tiny_problem()
-    found = GraphClassifier(models=["linear+rows"], trials=1, time=None, splits=2)
-    found.fit(problem.x, problem.y, ring(60)).save(tmp_path / "model")
-    again = GraphClassifier.load(tmp_path / "model")
-    assert again.report_.later == found.report_.later
-    assert again.report_.later_text() in (tmp_path / "model" / "README.md").read_text()
-
-
-def test_it_is_not_measured_without_time():
+def test_it_is_not_measured_without_time_or_models():
     def enough():
         raise Enough
 
     problem = tiny_problem()
-    assert measure_later(problem, chosen(model("linear+rows", problem)), [0], enough) is None
+    one = model("linear+rows", problem)
+    assert measure_later(problem, chosen(one), [0], enough) is None
+    one.fits[0] = replace(one.fits[0], part=None)
+    assert measure_later(problem, chosen(one), [0]) is None

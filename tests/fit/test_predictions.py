@@ -3,6 +3,7 @@
 import csv
 import errno
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet
@@ -10,13 +11,22 @@ import pytest
 
 from memohop import DataError
 from memohop.fit import predictions
-from memohop.fit.predictions import write_predictions
+from memohop.fit.predictions import table_of, write_predictions
 
 IDS = np.array(
     ["=HYPERLINK(1)", "+1-2", "-x", "@SUM(A1)", "\tcmd", "\rcmd", "＝1", "-12.5", "+3e-4", "a=1"]  # noqa: RUF001
 )
 CLASSES = np.array(["-1", "=2+3"])
 SHARES = np.array([[0.75, 0.25]] * 9 + [[0.25, 0.75]], dtype=np.float32)
+
+
+def written(path, ids=IDS, classes=CLASSES, **how):
+    """How many cells got an apostrophe, in tables of three rows."""
+    model = SimpleNamespace(report_=SimpleNamespace(residual=None), classes_=classes)
+    tables = (table_of(model, ids[at : at + 3], SHARES[at : at + 3]) for at in range(0, 10, 3))
+    rows, changed = write_predictions(path, tables, **how)
+    assert rows == 10
+    return changed
 
 
 def rows(path):
@@ -26,7 +36,7 @@ def rows(path):
 
 def test_what_a_spreadsheet_would_run_begins_with_an_apostrophe(tmp_path):
     path = tmp_path / "out.csv"
-    assert write_predictions(path, IDS, SHARES, CLASSES) == 8
+    assert written(path) == 8
     found = rows(path)
     assert [row["id"] for row in found] == [f"'{name}" for name in IDS[:7]] + IDS[7:].tolist()
     assert [row["predicted"] for row in found] == ["-1"] * 9 + ["'=2+3"]
@@ -34,15 +44,15 @@ def test_what_a_spreadsheet_would_run_begins_with_an_apostrophe(tmp_path):
 
 
 def test_raw_and_parquet_are_as_they_are(tmp_path):
-    assert write_predictions(tmp_path / "out.csv", IDS, SHARES, CLASSES, raw=True) == 0
+    assert written(tmp_path / "out.csv", raw=True) == 0
     assert [row["id"] for row in rows(tmp_path / "out.csv")] == IDS.tolist()
-    assert write_predictions(tmp_path / "out.parquet", IDS, SHARES, CLASSES) == 0
+    assert written(tmp_path / "out.parquet") == 0
     table = pyarrow.parquet.read_table(tmp_path / "out.parquet")
     assert table["id"].to_pylist() == IDS.tolist()
 
 
 def test_whole_numbers_stay_numbers(tmp_path):
-    assert write_predictions(tmp_path / "o.csv", np.arange(10) - 5, SHARES, np.array([-1, 2])) == 0
+    assert written(tmp_path / "o.csv", np.arange(10) - 5, np.array([-1, 2])) == 0
     assert [row["id"] for row in rows(tmp_path / "o.csv")][:2] == ["-5", "-4"]
 
 
@@ -57,8 +67,8 @@ def test_a_full_disk_leaves_the_older_file(tmp_path, monkeypatch, name):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(predictions.csv, "writer", fail)
-    monkeypatch.setattr(pyarrow.parquet, "write_table", lambda _, file: fail(file))
+    monkeypatch.setattr(pyarrow.parquet, "ParquetWriter", fail)
     with pytest.raises(DataError, match=r"No space left.*as it was"):
-        write_predictions(path, IDS, SHARES, CLASSES)
+        written(path)
     assert path.read_text() == "older"
     assert os.listdir(tmp_path) == [name]

@@ -7,7 +7,6 @@ import torch
 from memohop import GraphClassifier, UsageError
 from memohop.data.tables import from_arrays
 from memohop.explain import explain_fit
-from memohop.fit.candidates import networks
 from memohop.pyg import Data
 from tiny_problem import ring, tiny_problem
 
@@ -25,12 +24,9 @@ def as_data(arcs=None, weights=WEIGHTS):
 
 
 @pytest.fixture(scope="module", params=["gcn+mmp", "gcn-res", "lightgbm+neighbours"])
-def fitted(request):
-    whole = networks.train
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(networks, "train", lambda *args, **more: whole(*args, **more | {"epochs": 5}))
-        found = GraphClassifier(models=[request.param], trials=1, time=None, splits=2)
-        return found.fit(as_data())
+def fitted(request, few_epochs):
+    model = GraphClassifier(models=[request.param], trials=1, time=None, splits=2)
+    return model.fit(as_data())
 
 
 def test_other_weights_give_other_outputs(fitted):
@@ -80,9 +76,8 @@ def test_weights_that_are_negative_or_too_large_are_refused(weight, shown):
 
 @pytest.mark.parametrize("name", ["linear+neighbours", "lightgbm+neighbours", "gcn-res"])
 @pytest.mark.parametrize("unit", [1e-12, 1e5])
-def test_the_unit_of_weights_does_not_matter(name, unit, monkeypatch, tmp_path):
-    whole = networks.train
-    monkeypatch.setattr(networks, "train", lambda *a, **more: whole(*a, **more | {"epochs": 5}))
+@pytest.mark.usefixtures("few_epochs")
+def test_the_unit_of_weights_does_not_matter(name, unit, tmp_path):
     arcs = np.hstack([ring(60), ring(60)[:, ::7]])
     weights = np.random.default_rng(0).lognormal(size=arcs.shape[1])
     new = as_data(np.array([[60, 0, 60, 1], [0, 60, 1, 60]]), unit * np.array([1.0, 1, 9, 9]))

@@ -3,11 +3,8 @@
 There is one file for each group of commands, and importing it adds them to the app.
 """
 
-from memohop.cli import audit as audit
 from memohop.cli import data as data
-from memohop.cli import demo as demo
 from memohop.cli import fit as fit
-from memohop.cli import own as own
-from memohop.cli import prepare as prepare
+from memohop.cli import predict as predict
 from memohop.cli import train as train
 from memohop.cli.app import main as main

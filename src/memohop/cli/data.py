@@ -1,17 +1,33 @@
-"""`memohop data`: list, fetch, show."""
+"""`memohop data`, `audit` and `prepare`: published graphs, and your own."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memohop.cli.app import app, print_json
-from memohop.cli.options import Dataset, Folder, Json
+from memohop.cli.app import app, print_json, remark
+from memohop.cli.options import (
+    OUTPUT,
+    Dataset,
+    EdgesTable,
+    Folder,
+    Json,
+    LearningOptions,
+    NodesTable,
+    TableOptions,
+    byte_count,
+)
 from memohop.data.datasets.registry import datasets, describe
 from memohop.errors import UsageError
+from memohop.outputs import check_output, write_whole
+
+if TYPE_CHECKING:
+    from memohop.data.tables.own_graph import OwnGraph
+    from memohop.pyg import Data
 
 _DATA_EXAMPLES = """Examples:
   memohop data list
@@ -28,10 +44,26 @@ _SHOW_EXAMPLES = """Examples:
   memohop data show squirrel
   memohop data show texas --data my/folder --json"""
 
+_AUDIT_EXAMPLES = """Examples:
+  memohop audit squirrel
+  memohop audit csbm --json
+  memohop audit prepared
+  memohop audit --nodes nodes.csv --edges edges.csv --label kind -o audit.html"""
+_PREPARE_EXAMPLES = """Examples:
+  memohop prepare nodes/ edges/ --label kind -o graph
+  memohop prepare 'nodes-*.csv.gz' 'edges-*.parquet' --label kind --directed -o graph
+  memohop prepare new-nodes.parquet new-edges.parquet --model model -o new-graph"""
+
 _FilledFolder = Annotated[
     Folder,
     Parameter(help="A folder that has the files: they are checked, and nothing is downloaded."),
 ]
+
+_Tables = Annotated[
+    str,
+    Parameter(help="A CSV, TSV or Parquet file, a folder of such files, or a pattern in quotes."),
+]
+_AS_IT_LOOKS, _TO_LEARN = TableOptions(), LearningOptions()
 
 data_app = App(
     name="data", help="List, download and inspect datasets.", help_epilogue=_DATA_EXAMPLES
@@ -88,10 +120,10 @@ def data_fetch(*names: str, data: _FilledFolder = None) -> None:
         folder = locate(info.files, root=data, progress=sys.stderr.isatty())
         if unchecked:
             memohop.load(info.id, root=folder)
-            found = "with the published counts (no SHA-256 is known)"
+            checked = "with the published counts (no SHA-256 is known)"
         else:
-            found = "as published"
-        print(f"{info.id}: {len(info.files)} file(s) in {folder}, {found}")
+            checked = "as published"
+        print(f"{info.id}: {len(info.files)} file(s) in {folder}, {checked}")
 
 
 @data_app.command(name="show", help_epilogue=_SHOW_EXAMPLES)
@@ -108,3 +140,107 @@ def data_show(name: Dataset, *, data: Folder = None, json: Json = False) -> None
         print_json([row])
     else:
         output_console().print(dataset_sheet(row))
+
+
+@app.command(help_epilogue=_AUDIT_EXAMPLES)
+def audit(
+    dataset: Dataset | None = None,
+    *,
+    nodes: NodesTable = None,
+    edges: EdgesTable = None,
+    reading: TableOptions = _AS_IT_LOOKS,
+    split: int = 0,
+    data: Folder = None,
+    output: Annotated[Path | None, OUTPUT] = None,
+    json: Json = False,
+) -> None:
+    """Examine a graph: what predicts its labels, which model to use, what not to trust.
+
+    Takes the id of a dataset, a folder of memohop prepare (of a large graph, a sample is
+    examined), or a table of nodes and a table of edges (CSV, TSV or Parquet, with
+    column names). How well features or neighbours predict the labels is
+    a balanced accuracy, rescaled: 0 is chance and 1 is always right.
+
+    Args:
+        split: The split whose test nodes are examined.
+        output: Also write a page, which needs no network; its name ends in .html.
+    """
+    if (dataset is None) == (nodes is None) or (nodes is None) != (edges is None):
+        raise UsageError(
+            "give the id of a dataset or a prepared folder, or else both --nodes and --edges"
+        )
+    is_folder = dataset is not None and Path(dataset).is_dir()
+    if dataset is not None and not is_folder:
+        describe(dataset)  # before the imports, which take seconds
+    elif reading.label is None and not is_folder:
+        raise UsageError("--nodes needs --label, the column with the classes")
+    if output is not None:
+        check_output(output, ".html")
+
+    import memohop
+    from memohop.report.audit import audit_row, audit_sheet
+    from memohop.report.audit_page import audit_page
+    from memohop.report.terminal import output_console
+
+    graph: Data | OwnGraph
+    if nodes is not None and edges is not None:
+        name, graph = str(nodes), reading.read(nodes, edges)
+    elif is_folder:
+        from memohop.data.prepared.sample import sample
+
+        name = str(dataset)
+        graph, said = sample(memohop.open_prepared(name))
+        if said is not None:
+            remark(said)
+    else:
+        name = str(dataset)
+        graph = memohop.load(name, root=data, progress=sys.stderr.isatty())
+    result = memohop.audit(graph, split)
+    if output is not None:
+        write_whole(output, audit_page(result, name))
+    if json:
+        print_json([audit_row(result, name)])
+    else:
+        output_console().print(audit_sheet(result, name))
+    if output is not None:
+        remark(f"wrote {output}; open it in a browser")
+
+
+@app.command(help_epilogue=_PREPARE_EXAMPLES)
+def prepare(
+    nodes: _Tables,
+    edges: _Tables,
+    *,
+    reading: LearningOptions = _TO_LEARN,
+    model: Path | None = None,
+    memory: str | None = None,
+    output: Annotated[Path, OUTPUT] = Path("prepared"),
+) -> None:
+    """Read tables that need not fit in RAM, once, into a folder that others can use.
+
+    Ids are numbered, edges sorted and columns turned into features, as memohop fit
+    does, but out of core. Other commands take the folder instead of the tables. If the
+    files are those that the folder was made from, nothing is done.
+
+    Args:
+        model: The folder of a model, to make the features that it knows and read the columns that
+            it read; other options for columns are then ignored.
+        memory: About how much RAM to use; 4GB by default.
+        output: The folder to write.
+    """
+    limit = byte_count(memory)
+
+    import memohop
+
+    options = reading.options()
+    if model is not None:
+        from memohop.fit.estimators import load_model
+        from memohop.fit.inputs import how_to_read
+
+        given = {} if reading.encoding is None else {"encoding": reading.encoding}
+        options |= how_to_read(load_model(model)) | given
+    if limit is not None:
+        options["memory"] = limit
+    graph = memohop.prepare(nodes, edges, output, progress=remark, **options)
+    reading.tell(graph)
+    remark(f"{output}: {graph.nodes} nodes, {graph.arcs} arcs, {graph.features} features")

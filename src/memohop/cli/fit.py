@@ -13,17 +13,17 @@ from cyclopts import Parameter
 
 from memohop.cli.app import app, print_json, recommend_extras, remark, warnings_as_remarks
 from memohop.cli.options import (
-    BY_DEFAULT,
+    BY_COMMA,
     OUTPUT,
     Device,
+    EdgesTable,
     Json,
+    LearningOptions,
     Memory,
+    NodesTable,
     PreparedFolder,
-    Reading,
-    read_prepared,
-    split_names,
+    byte_count,
 )
-from memohop.cli.parsing import byte_count
 from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.errors import DataError, UsageError
 from memohop.interrupts import interrupted, interrupts_wait
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 else:
     MetricId = Literal[tuple(METRICS)]
 
-
-_Models = Annotated[tuple[str, ...] | None, Parameter(converter=split_names, n_tokens=1)]
-
+_BY_DEFAULT = LearningOptions()
 _SAVING = 0.2  # time to write the graph beside the model, relative to that of reading it
 
 _EXAMPLES = """Examples:
@@ -52,15 +50,10 @@ _EXAMPLES = """Examples:
 def fit(
     graph: PreparedFolder | None = None,
     *,
-    nodes: Path | None = None,
-    edges: list[Path] | None = None,
-    label: str | None = None,
-    task: Literal["auto", "classes", "numbers"] = "auto",
-    reading: Reading = BY_DEFAULT,
-    split: str | None = None,
-    time_column: str | None = None,
-    group: str | None = None,
-    models: _Models = None,
+    nodes: NodesTable = None,
+    edges: EdgesTable = None,
+    reading: LearningOptions = _BY_DEFAULT,
+    models: Annotated[tuple[str, ...] | None, BY_COMMA] = None,
     time: float = 300,
     trials: int | None = None,
     splits: int = 5,
@@ -79,21 +72,13 @@ def fit(
     """Find the best model for your own graph, and say what the graph adds.
 
     Takes a table of nodes and a table of edges (CSV, TSV or Parquet, with column
-    names), or a folder of memohop prepare whose graph fits in RAM. Nodes whose label is
+    names), or a folder of memohop prepare whose graph fits in RAM. NodesTable whose label is
     empty are what is to be predicted. Linear models, boosted trees and networks, with
     memory and without, are tried on splits of the labelled nodes; the best on
     validation is kept, or an ensemble of a few, and fitted to every label. Ctrl-C keeps
     the best so far and exits with 130; a second one ends at once, and keeps nothing.
 
     Args:
-        nodes: The table of nodes: an id, a label, and columns that become features.
-        edges: The table of edges: the ids of both ends; give it several times for several tables.
-        label: The column of the node table with the labels, empty where unknown.
-        task: Whether the labels are classes or numbers; by default as the column looks.
-        split: The column of the node table that says train, val or test.
-        time_column: The column with times, for a split by time: the latest nodes are for testing.
-        group: The column with groups of nodes that no split tears apart, and that count as one each
-            in intervals.
         models: The kinds of model to choose from, with commas; all by default.
         time: Seconds for everything, reading and saving included.
         trials: The most settings of each kind of model; as many as time allows by default.
@@ -112,13 +97,12 @@ def fit(
         output: The folder for the model; its README.md also says how the tables were read.
     """
     begin = clock.monotonic()
-    tables = {"--nodes": nodes, "--edges": edges, "--label": label}
+    tables = {"--nodes": nodes, "--edges": edges, "--label": reading.label}
     if graph is None and (lacking := [name for name, given in tables.items() if given is None]):
         raise UsageError(
             f"{lacking[0]} is missing: give --nodes, --edges and --label, or else a prepared folder"
         )
-    of_tables = (split, time_column, group)
-    if graph is not None and (any((*tables.values(), *of_tables)) or reading != BY_DEFAULT):
+    if graph is not None and (nodes or edges or reading != _BY_DEFAULT):
         raise UsageError(f"{graph} was read when it was prepared; leave out the options of tables")
     whole_number("--seed", seed, least=0, most=LARGEST_SEED)
     if workers is not None:
@@ -127,30 +111,22 @@ def fit(
         raise UsageError(f"--ray {ray} goes with --workers; give their number too")
     limit = byte_count(memory)
 
-    from memohop.fit.classifier import GraphClassifier
+    from memohop.data.prepared import open_prepared
     from memohop.fit.estimator import GraphEstimator
-    from memohop.fit.folder import check_target
-    from memohop.fit.regressor import GraphRegressor
+    from memohop.fit.estimators import GraphClassifier, GraphRegressor
+    from memohop.fit.keep import check_target
     from memohop.fit.workers import ray_workers
     from memohop.report.fit import fit_remark, fit_table, rare_text
     from memohop.report.terminal import output_console, progress_bar
 
     check_target(output)
-    if graph is not None:
-        read = read_prepared(graph)
+    if nodes is not None and edges is not None:
+        read = reading.read(nodes, edges)
     else:
-        assert nodes is not None
-        assert edges is not None
-        assert label is not None
-        read = reading.read(
-            nodes,
-            edges,
-            label,
-            task=task,
-            split=split,
-            time_column=time_column,
-            group=group,
-        )
+        assert graph is not None
+        prepared = open_prepared(graph)
+        prepared.check_labelled()
+        read = prepared.in_ram()
     assert read.reading is not None
     label = read.reading["label"]
     options: dict[str, Any] = {
@@ -175,13 +151,8 @@ def fit(
         estimator = GraphRegressor(**options)
     recommend_extras(device)
     cluster = nullcontext() if workers is None else ray_workers(workers, ray, device, remark)
-    doing = f"fitting {label}"
-    with (
-        interrupts_wait(),
-        warnings_as_remarks(),
-        progress_bar(doing) as update,
-        cluster as crew,
-    ):
+    bar = progress_bar(f"fitting {label}")
+    with interrupts_wait(), warnings_as_remarks(), bar as update, cluster as crew:
         estimator.fit(
             read,
             progress=lambda share, doing: update(share, 1.0, doing),

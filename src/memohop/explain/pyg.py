@@ -17,7 +17,7 @@ from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
     from memohop.fit.candidates.network import Network
-    from memohop.fit.classifier import GraphClassifier
+    from memohop.fit.estimators import GraphClassifier
 
 
 class PyGClassifier(nn.Module):

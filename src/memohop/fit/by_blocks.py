@@ -25,9 +25,8 @@ from memohop.fit.candidates.network import DEGREE, Network
 from memohop.fit.candidates.trees import Trees
 from memohop.fit.estimator import GraphEstimator
 from memohop.fit.neighbourhood import Matrix, Neighbourhood
-from memohop.fit.predictions import table_of_classes, table_of_numbers
+from memohop.fit.predictions import table_of
 from memohop.fit.problem import Inputs, Outputs
-from memohop.fit.regressor import GraphRegressor
 from memohop.fit.views import View, side_by_side
 from memohop.inference.from_disk import DiskMatrix, logits_from_disk, slices
 from memohop.networks import MemoryNetwork, build
@@ -92,14 +91,9 @@ def tables_by_block(
     tell: Callable[[str], None] = lambda text: None,
 ) -> Iterator[pa.Table]:
     """The predictions of some nodes at a time, as tables; arguments as above."""
-    for rows, found in outputs_by_block(model, graph, scratch, tell):
+    for rows, outputs in outputs_by_block(model, graph, scratch, tell):
         ids = graph.ids.slice(rows.start, rows.stop - rows.start)
-        if isinstance(model, GraphRegressor):
-            reach = model.report_.residual or 0.0
-            ends = np.hstack([found - reach, found + reach])
-            yield table_of_numbers(ids, found[:, 0], ends)
-        else:
-            yield table_of_classes(ids, found, model.classes_)
+        yield table_of(model, ids, outputs)
 
 
 def check_columns(model: GraphEstimator, graph: Prepared) -> None:
@@ -236,4 +230,4 @@ class _Graph:
         )
 
     def _nothing(self, count: int) -> NDArray[Any]:
-        return np.full(count, np.nan if isinstance(self._model, GraphRegressor) else -1)
+        return self._model._unknown(count)

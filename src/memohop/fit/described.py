@@ -1,126 +1,139 @@
-"""The content of ``model.json``, and its checks: a correct digest does not make it valid.
+"""What a saved model holds, and its checks: a correct digest does not make it valid.
 
-Types and ranges are those of :class:`DescribedModel`. Its parts must agree with each other, and
-those of the ensemble are checked by their own classes; no number in the file decides how many bytes
-are allocated.
+Types and ranges of ``model.json`` are those of :class:`DescribedModel`. Its parts must agree with
+each other and with the graph, and those of the ensemble are checked by their own classes; no number
+in the file decides how many bytes are allocated.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
+import torch
 from msgspec import Meta
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
 
+from memohop.data.arcs import check_arcs
 from memohop.data.tables.column_kinds import Number
 from memohop.data.tables.columns import ColumnEncoder
+from memohop.data.tables.links import id_array
 from memohop.errors import UsageError, check_choice
+from memohop.fit.problem import Inputs
 from memohop.fit.record import FitRecord
-from memohop.fit.saved import Sizes
+from memohop.fit.saved import Saved, Sizes
 from memohop.training.metrics import metrics_for
 
-Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Scalar: TypeAlias = bool | Whole | float | str | None
-Ids: TypeAlias = list[Whole | str]
+_Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+_Plain: TypeAlias = bool | _Whole | float | str | None
+_AboveZero: TypeAlias = Annotated[float, Meta(gt=0)]
 
 _READING = (  # for later tables
     *("label", "id", "source", "target", "weight", "directed", "task", "encoding"),
 )
 _NOT_FINITE = ("nan", "inf", "-inf")  # JSON has no such numbers
 
-Positive = Annotated[float, Meta(gt=0)]
 
-
-class DescribedPart(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class DescribedPart:
     """A fitted model of a component, in ``model.json``."""
 
     kind: Literal["linear", "trees", "network"]
-    about: dict[str, Scalar | dict[str, Scalar]]
+    about: Mapping[str, _Plain | dict[str, _Plain]]
     view: Annotated[int, Meta(ge=0)] | None = None  # its index
     file: str | None = None  # its text file
 
 
-class DescribedComponent(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class DescribedComponent:
     """A component of the ensemble, in ``model.json``."""
 
     family: str
-    options: dict[str, Scalar]
-    numbers: dict[str, float]
-    weight: Positive
+    options: Mapping[str, _Plain]
+    numbers: Mapping[str, float]
+    weight: _AboveZero
     models: Annotated[tuple[DescribedPart, ...], Meta(min_length=1)]
 
 
-class DescribedModel(msgspec.Struct, frozen=True):
-    """The content of ``model.json``."""
+@dataclass(frozen=True)
+class DescribedModel:
+    """The content of ``model.json``, except for digests and the version that wrote it."""
 
     estimator: Literal["GraphClassifier", "GraphRegressor", "MMPClassifier"]
-    parameters: dict[str, Scalar | list[str]]
+    parameters: Mapping[str, _Plain | list[str]]
     features: Annotated[int, Meta(ge=1)]  # their number
     feature_names: list[str] | None  # if they came in a data frame
-    classes: list[bool | Whole | float | str]  # sorted; none if numbers are predicted
+    classes: list[bool | _Whole | float | str]  # sorted; none if numbers are predicted
     overall: list[float]  # share of each class, or the mean
     directed: bool  # whether directions count
     has_arcs: bool  # whether fit was given arcs
+    mean_weight: _AboveZero | None  # of arcs
     encoder: ColumnEncoder | None
-    reading: dict[str, bool | str | None] | None  # how the tables were read
-    views: list[dict[str, Scalar]]
+    reading: Mapping[str, bool | str | None] | None  # how the tables were read
+    views: list[Mapping[str, _Plain]]
     components: Annotated[tuple[DescribedComponent, ...], Meta(min_length=1)]
-    temperature: Positive
     report: FitRecord
-    shifts: list[float] = []  # of the logits of the classes; none in format 3
-    mean_weight: Positive | None = 1.0  # of arcs; 1 in older models, which count in any unit
 
     @property
     def sizes(self) -> Sizes:
         """The sizes that all of its parts share."""
         return Sizes(self.features, len(self.classes), self.report.nodes, self.directed)
 
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary, from which :func:`read_described` makes the same description."""
+        encoder = None if self.encoder is None else self.encoder.to_json()
+        return asdict(self) | {"encoder": encoder, "report": _without_nan(asdict(self.report))}
+
 
 def read_described(content: bytes) -> DescribedModel:
-    """The description of a model in format 3 or 4."""
-    found = msgspec.json.decode(content)
-    found["report"] = _with_nan(found.get("report"))
-    return msgspec.convert(found, DescribedModel)
+    """The description of a model."""
+    plain = msgspec.json.decode(content)
+    plain["report"] = _with_nan(plain.get("report"))
+    return msgspec.convert(plain, DescribedModel)
 
 
-def check_described(found: DescribedModel, *, numbers: bool) -> None:
+def check_described(model: DescribedModel, *, numbers: bool) -> None:
     """Raise a ``UsageError`` if two parts of the file contradict each other.
 
     Args:
-        found: The description.
+        model: The description.
         numbers: Whether its estimator predicts numbers.
     """
+    report, classes = model.report, model.classes
     if numbers:
-        check_choice("classes", len(found.classes), (0,))
+        check_choice("classes", len(classes), (0,))
     else:
-        _check_classes(found.classes)
-    if found.mean_weight is not None and not np.isfinite(found.mean_weight):
-        raise UsageError(f"mean_weight={found.mean_weight} is not finite")
-    if len(found.overall) != found.sizes.outputs or not np.isfinite(found.overall).all():
-        raise UsageError(f"overall={found.overall[:9]} is not a share of each class, or a mean")
-    is_whole = len(found.shifts) == len(found.classes) and np.isfinite(found.shifts).all()
-    if found.shifts and not is_whole:
-        raise UsageError(f"shifts={found.shifts[:9]} are not a number for each class")
-    _check_columns(found.features, found.feature_names, found.encoder)
-    if found.reading is not None:
-        _check_reading(found.reading)
-    report = found.report
+        kinds = {str if isinstance(name, str) else float for name in classes}
+        if len(kinds) != 1 or len(classes) < 2 or len(np.unique(np.array(classes))) != len(classes):
+            raise UsageError(f"classes={classes[:9]} are not different names of one kind")
+    if model.mean_weight is not None and not np.isfinite(model.mean_weight):
+        raise UsageError(f"mean_weight={model.mean_weight} is not finite")
+    if len(model.overall) != model.sizes.outputs or not np.isfinite(model.overall).all():
+        raise UsageError(f"overall={model.overall[:9]} is not a share of each class, or a mean")
+    if not 0 < report.temperature < np.inf:
+        raise UsageError(f"temperature={report.temperature} is not above 0, or not finite")
+    if report.shifts and not (
+        len(report.shifts) == len(classes) and np.isfinite(report.shifts).all()
+    ):
+        raise UsageError(f"shifts={report.shifts[:9]} are not a number for each class")
+    _check_columns(model.features, model.feature_names, model.encoder)
+    if model.reading is not None:
+        _check_reading(model.reading)
     check_choice("metric", report.metric, metrics_for(regression=numbers))
-    if list(report.class_sizes) != [str(name) for name in found.classes]:
+    if list(report.class_sizes) != [str(name) for name in classes]:
         raise UsageError("the report has other classes")
+    if (report.residual is None) == numbers:
+        raise UsageError(f"the report has residual={report.residual}")
     check_choice("positive", report.positive, (0, 1))
     counts = (report.arcs, report.labelled, *report.class_sizes.values())
     if min(counts) < 0 or min(report.nodes, report.splits) < 1:
         raise UsageError("the report has counts that are too small")
-
-
-def _check_classes(classes: list[Any]) -> None:
-    """Raise a ``UsageError`` unless they are the names of at least two classes."""
-    kinds = {str if isinstance(name, str) else float for name in classes}
-    if len(kinds) != 1 or len(classes) < 2 or len(np.unique(np.array(classes))) != len(classes):
-        raise UsageError(f"classes={classes[:9]} are not different names of one kind")
 
 
 def _check_columns(features: int, names: list[str] | None, encoder: ColumnEncoder | None) -> None:
@@ -145,19 +158,71 @@ def _check_reading(reading: Mapping[str, Any]) -> None:
         raise UsageError("reading has no label")
 
 
-def without_nan(value: Any) -> Any:
+def _without_nan(value: Any) -> Any:
     """Write numbers that JSON lacks as words."""
     if isinstance(value, Mapping):
-        return {name: without_nan(one) for name, one in value.items()}
+        return {name: _without_nan(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [without_nan(one) for one in value]
+        return [_without_nan(item) for item in value]
     return str(value) if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _with_nan(value: Any) -> Any:
     """Read numbers that JSON lacks from words."""
     if isinstance(value, dict):
-        return {name: _with_nan(one) for name, one in value.items()}
+        return {name: _with_nan(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_with_nan(one) for one in value]
+        return [_with_nan(item) for item in value]
     return float(value) if value in _NOT_FINITE else value
+
+
+def graph_tensors(graph: Inputs, ids: NDArray[Any]) -> dict[str, Tensor]:
+    """The graph of ``fit`` and its ids, which may be words, for safetensors."""
+    x = graph.x
+    plain = [node if isinstance(node, int | str) else str(node) for node in ids.tolist()]
+    text = json.dumps(plain, ensure_ascii=False).encode()
+    arrays = {"arcs": graph.arcs, "y": graph.y, "ids": np.frombuffer(text, dtype=np.uint8).copy()}
+    if sparse.issparse(x):
+        arrays |= {"x.data": x.data, "x.indices": x.indices, "x.indptr": x.indptr}
+    else:
+        arrays["x"] = x
+    if graph.weights is not None:
+        arrays["weights"] = graph.weights
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+
+
+def checked_graph(tensors: Mapping[str, Tensor], sizes: Sizes) -> tuple[Inputs, NDArray[Any]]:
+    """The graph of ``fit`` and its ids; a ``UsageError`` if it does not match the model."""
+    columns = ("x",) if "x" in tensors else ("x.data", "x.indices", "x.indptr")
+    if tensors.keys() - {"weights"} != {*columns, "arcs", "y", "ids"}:
+        raise UsageError(f"it holds {', '.join(sorted(tensors))}")
+    ids = msgspec.json.decode(tensors["ids"].numpy().tobytes(), type=list[_Whole | str])
+    saved, arcs, y = Saved({}, tensors), tensors["arcs"], tensors["y"]
+    if "x" in tensors:
+        x = saved.array("x", (sizes.nodes, sizes.features))
+    else:
+        parts = tuple(tensors[name].numpy() for name in columns)
+        try:
+            x = sparse.csr_array(parts, shape=(sizes.nodes, sizes.features))
+            x.check_format(full_check=True)
+        except (ValueError, TypeError, IndexError) as error:
+            raise UsageError(f"x is not a sparse matrix ({error})") from error
+        if x.dtype != np.float32 or not np.isfinite(x.data).all():
+            raise UsageError(f"x is of type {x.dtype}, or not finite")
+    check_arcs(arcs, sizes.nodes)
+    weights = saved.array("weights", (arcs.shape[1],)) if "weights" in tensors else None
+    if weights is not None and (weights < 0).any():
+        raise UsageError("there are arcs with a negative weight")
+    kind = torch.int64 if sizes.classes else torch.float64
+    if list(y.shape) != [sizes.nodes] or y.dtype != kind:
+        raise UsageError(f"y has shape {list(y.shape)} and type {y.dtype}")
+    if sizes.classes and not -1 <= int(y.min()) <= int(y.max()) < sizes.classes:
+        raise UsageError(f"y goes from {int(y.min())} to {int(y.max())}")
+    known = y >= 0 if sizes.classes else ~y.isnan()
+    if not known.any() or y.isinf().any():
+        raise UsageError("y has no label, or one that is infinite")
+    if len(ids) != sizes.nodes:
+        raise UsageError(f"there are {sizes.nodes} nodes and {len(ids)} ids")
+    of_fit, directed = sizes.nodes, sizes.directed
+    graph = Inputs(x, arcs.numpy(), y.numpy(), of_fit=of_fit, directed=directed, weights=weights)
+    return graph, id_array(ids)

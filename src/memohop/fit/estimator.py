@@ -6,7 +6,7 @@ import os
 import time as clock
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,18 +21,15 @@ from memohop.errors import UsageError, check_choice
 from memohop.fit import keep
 from memohop.fit.candidates.catalogue import check_applicable, families
 from memohop.fit.candidates.family import Family
-from memohop.fit.ensemble import Ensemble
 from memohop.fit.finish import choose, fit_to_all
-from memohop.fit.folder import SavedModel
-from memohop.fit.inputs import Given, GivenLabels, number_groups
+from memohop.fit.inputs import Given, GivenLabels, number_groups, read_given
 from memohop.fit.opening import check_room
 from memohop.fit.parallel import search_with
 from memohop.fit.portfolio import Progress
 from memohop.fit.pose import given_split, pose
 from memohop.fit.predictor import GraphPredictor
 from memohop.fit.problem import Problem
-from memohop.fit.reading import read_given
-from memohop.fit.record import FitRecord, make_record
+from memohop.fit.record import make_record
 from memohop.fit.threads import restoring_threads
 from memohop.interrupts import interrupted, interrupts_raised, interrupts_wait
 from memohop.training import Enough, Rules
@@ -40,7 +37,6 @@ from memohop.training.metrics import metrics_for
 from memohop.training.objective import Objective
 
 if TYPE_CHECKING:
-    from memohop.data.tables.columns import ColumnEncoder
     from memohop.fit.workers import Workers
 
 _SEEDS = 2**31 - 1
@@ -48,6 +44,7 @@ _PUNCTUAL = 0.98  # of the time: the last of the final fits takes a moment to en
 _LATER = 0.3  # share of the time left after the search to see what later nodes lack, at most
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GraphEstimator(GraphPredictor):
     """What classifiers and regressors of nodes have in common.
 
@@ -91,30 +88,21 @@ class GraphEstimator(GraphPredictor):
         n_features_in_: How many features a node has.
     """
 
-    positive: Any = None  # of classifiers
-
-    def __init__(
-        self,
-        *,
-        models: Sequence[str] | None = None,
-        time: float | None = 300,
-        trials: int | None = None,
-        splits: int = 5,
-        metric: str | None = None,
-        ensemble: bool = True,
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "cpu",
-        memory: int | None = None,
-    ) -> None:
-        self.models, self.time, self.trials, self.splits = models, time, trials, splits
-        self.metric, self.ensemble = metric, ensemble
-        self.random_state, self.device, self.memory = random_state, device, memory
+    models: Sequence[str] | None = None
+    time: float | None = 300
+    trials: int | None = None
+    splits: int = 5
+    metric: str | None = None
+    ensemble: bool = True
+    random_state: int | np.random.RandomState | None = 0
+    device: str = "cpu"
+    memory: int | None = None
 
     @interrupts_wait()
     @restoring_threads
     def fit(
         self,
-        X: Any,  # noqa: N803
+        X: Any,
         y: Any = None,
         edges: Any = None,
         *,
@@ -168,7 +156,7 @@ class GraphEstimator(GraphPredictor):
         if workers is not None and not workers.share_search(problem, self.memory):
             families, workers = workers.in_parts(families), None
         kinds = {kind.id: kind for kind in families}
-        found = search_with(
+        search = search_with(
             workers,
             problem,
             list(kinds.values()),
@@ -177,57 +165,57 @@ class GraphEstimator(GraphPredictor):
             seed=seed,
             progress=tell,
         )
-        if not found.complete():
+        if not search.complete():
             raise UsageError(
                 f"time={self.time} is too short to fit any model to this graph; give more seconds"
             )
-        if found.stopped == "interrupted":
+        if search.stopped == "interrupted":
             progress(1.0, "keeping the best so far")
         balanced = self._rules().class_weight == "balanced"
         tell(1.0, "choosing")
         chosen = choose(
-            problem, found, single=not self.ensemble, balanced=balanced, look=_until(left)
+            problem, search, single=not self.ensemble, balanced=balanced, look=_until(left)
         )
         tell(1.0, "comparing on the test nodes")
         rest = (1 - _LATER) * max(left(), 0.0)
         record = make_record(
             problem,
             kinds,
-            found,
+            search,
             chosen,
             classes=self._class_names(),
             seconds=passed(),
             notes=given.notes,
-            named=self.positive is not None,
+            named=getattr(self, "positive", None) is not None,
             look=_until(lambda: left() - rest),
         )
-        seconds = 0.0 if found.stopped == "interrupted" else left()
-        del found  # with the models that were not chosen: they may be most of the RAM
+        seconds = 0.0 if search.stopped == "interrupted" else left()
+        del search  # with the models that were not chosen: they may be most of the RAM
         release_freed_ram()
         self.ids_ = np.arange(problem.nodes) if given.ids is None else given.ids
-        self.encoder_: ColumnEncoder | None = given.encoder
+        self.encoder_ = given.encoder
         self.reading_ = None if given.reading is None else dict(given.reading)
         self.has_arcs_ = given.edge_index is not None
         self.graph_ = problem.with_all_labels()
         self.directed_ = problem.neighbourhood.directed
         self.overall_ = self.graph_.overall_shares(problem.classes)
         ends = kinds if workers is None else workers.families(kinds)
-        model: Ensemble = fit_to_all(problem, ends, chosen, seconds=seconds, progress=tell)
+        model = fit_to_all(problem, ends, chosen, seconds=seconds, progress=tell)
         if interrupted():
             record = replace(record, stopped="interrupted")
-        self.report_: FitRecord = replace(record, seconds=passed())
+        self.report_ = replace(record, seconds=passed())
         self.model_ = model
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model into a folder; see :mod:`memohop.fit.folder`."""
+        """Write the model into a folder; see :mod:`memohop.fit.keep`."""
         check_is_fitted(self)
         keep.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> GraphEstimator:
         """The model that was saved in a folder."""
-        return keep.load(SavedModel(path), [cls])
+        return keep.load(path, [cls])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -288,9 +276,9 @@ class GraphEstimator(GraphPredictor):
     def _objective(self, target: NDArray[Any]) -> Objective:
         """Loss and score."""
 
-    @abstractmethod
     def _class_names(self) -> list[str]:
         """The names of the classes; empty if numbers are predicted."""
+        return [str(name) for name in getattr(self, "classes_", np.empty(0)).tolist()]
 
 
 def _until(left: Callable[[], float]) -> Callable[[], None]:

@@ -1,13 +1,22 @@
-"""The forms of a user's graph, converted to one: features, arcs and labels."""
+"""The forms of a user's graph, converted to one: features, arcs and labels.
+
+Tables are read by :func:`memohop.read_graph` before ``fit``; a fitted model remembers how, and
+reads others, or new nodes of its graph, alike.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
@@ -17,15 +26,20 @@ from torch import Tensor
 
 from memohop.data.arcs import check_arcs, check_weights
 from memohop.data.check import check_one_kind
+from memohop.data.tables import from_networkx, read_graph
+from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import why_no_classes
+from memohop.data.tables.options import find_column
 from memohop.data.tables.own_graph import OwnGraph
+from memohop.data.tables.sources import open_table
 from memohop.errors import UsageError
 from memohop.pyg import Data
 
 if TYPE_CHECKING:
-    from memohop.data.tables.columns import ColumnEncoder
+    from memohop.fit.predictor import GraphPredictor
 
 _LARGEST = 1e37  # number to predict: a model's output may be some times larger
+_WEIGHT = "weight"  # the attribute of edges that NetworkX itself takes for their weight
 
 
 class GivenLabels(NamedTuple):
@@ -57,7 +71,112 @@ class Given(NamedTuple):
         return self.edge_index.cpu()
 
 
-def as_given(x: Any, y: Any, edges: Any) -> Given:
+def read_given(
+    x: Any, y: Any, edges: Any, model: GraphPredictor | None = None, *, append: bool = False
+) -> Given:
+    """A graph in any form; tables and a NetworkX graph are read.
+
+    Args:
+        x: The graph, or its features, or its table of nodes.
+        y: The targets, or the name of the column or attribute that holds them.
+        edges: Arcs or tables of edges, if ``x`` is not the whole graph.
+        model: A fitted model, to read tables and attributes as it remembers; None for ``fit``.
+        append: Whether they are new nodes in the graph of ``fit``.
+    """
+    if model is not None and (_is_networkx(x) or _are_tables(edges)):
+        label = {"label": y} if isinstance(y, str) else {}
+        x, edges = read_alike(model, x, edges, append=append, **label), None
+        y = None if label else y
+    elif _is_networkx(x):
+        if not isinstance(y, str):
+            raise UsageError(
+                f"y={y!r}: X is a NetworkX graph; give the name of the node attribute with the "
+                "labels, such as y='club'"
+            )
+        weighted = any(_WEIGHT in edge for *_, edge in x.edges(data=True))
+        x, y = from_networkx(x, label=y, weight=_WEIGHT if weighted else None), None
+    elif _are_tables(edges):
+        raise UsageError(
+            "edges is a table; read it together with that of the nodes, and give the result: "
+            "fit(memohop.read_graph(nodes, edges, label=...))"
+        )
+    return _as_given(x, y, edges)
+
+
+def read_alike(
+    model: GraphPredictor, nodes: Any, edges: Any, *, append: bool = False, **changes: Any
+) -> OwnGraph:
+    """A graph from tables, or from NetworkX, as that of ``fit`` was read.
+
+    Args:
+        model: A fitted model.
+        nodes: The table of nodes, or a NetworkX graph.
+        edges: The tables of edges. With ``append``, an arc may name a node of ``fit``, and arcs
+            count those first.
+        append: Whether these are new nodes in the graph of ``fit``.
+        **changes: Other options of :func:`~memohop.read_graph` than those of ``fit``.
+    """
+    if append:
+        return _read_new_nodes(model, nodes, edges, **changes)
+    how = how_to_read(model) | changes
+    if _is_networkx(nodes):
+        of_networkx = ("label", "weight", "task", "encoder", "classes")
+        return from_networkx(nodes, **{name: how[name] for name in of_networkx if name in how})
+    return read_graph(nodes, edges, **how)
+
+
+def how_to_read(model: GraphPredictor) -> dict[str, Any]:
+    """The arguments of :func:`~memohop.read_graph` that read tables as those of ``fit``."""
+    if model.encoder_ is None or model.reading_ is None:
+        raise UsageError(
+            "this model was fitted on arrays, not on tables; predict from Python, with features "
+            "and edges as arrays"
+        )
+    classes = getattr(model, "classes_", np.empty(0)).tolist()
+    return {**model.reading_, "encoder": model.encoder_, "classes": classes}
+
+
+def _read_new_nodes(model: GraphPredictor, nodes: Any, edges: Any, **changes: Any) -> OwnGraph:
+    """Features of the new nodes by themselves, and arcs by the ids of all nodes."""
+    model.own_graph()
+    reading = {**(model.reading_ or {}), **changes}
+    table = open_table(nodes, "nodes", reading.get("encoding"))
+    id = find_column(table, "id", reading.get("id"))
+    first = table.read([id], text=[id])[id][:1]
+    any_edge = pa.table({"source": first, "target": first})  # a graph of tables has edges
+    new = read_alike(
+        model, nodes, any_edge, **changes | {"source": None, "target": None, "weight": None}
+    )
+    old = {str(node) for node in model.ids_}
+    if known := [node for node in map(str, new.ids) if node in old]:
+        raise UsageError(
+            f"{len(known)} of the {len(new.ids)} nodes in {table.name}, such as {known[0]!r}, are "
+            "in the graph of the model; leave them out, or predict without append"
+        )
+    everyone = {"id": [str(node) for node in (*model.ids_, *new.ids)]}
+    only_ids = {"label": None, "id": "id", "encoder": ColumnEncoder(())}
+    joined = read_graph(everyone, edges, **reading | only_ids)
+    data = copy(joined.data)  # its arcs, and their weights
+    data.x, data.y = new.data.x, new.data.y
+    return replace(new, data=data, notes=(*new.notes, *joined.warnings))
+
+
+def _is_networkx(graph: Any) -> bool:
+    """Whether it is a graph of NetworkX, which is then imported already."""
+    networkx = sys.modules.get("networkx")
+    return networkx is not None and isinstance(graph, networkx.Graph)
+
+
+def _are_tables(edges: Any) -> bool:
+    """Whether edges are a table or a path, or a list of them, and not numbers of nodes."""
+    if isinstance(edges, list | tuple):
+        return bool(edges) and all(map(_are_tables, edges))
+    return isinstance(edges, str | os.PathLike | Mapping) or any(
+        hasattr(edges, name) for name in ("columns", "__arrow_c_stream__")
+    )
+
+
+def _as_given(x: Any, y: Any, edges: Any) -> Given:
     """Take an ``OwnGraph`` or a ``Data`` apart; put separate arrays together."""
     labels = None if y is None else _labels(y)
     check_one_kind(x, "X")
@@ -91,7 +210,7 @@ def as_given(x: Any, y: Any, edges: Any) -> Given:
     return Given(x.x, labels, x.edge_index, weights=weights)
 
 
-def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
+def number_classes(labels: GivenLabels) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Class numbers ``[nodes]``, -1 for nodes without a label, and the sorted classes."""
     if not labels.known.any():
         raise UsageError("y has no label at all; give some nodes their label")
@@ -106,9 +225,7 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
             check_classification_targets(labels.names)
         classes, numbers, sizes = np.unique(labels.names, return_inverse=True, return_counts=True)
     except TypeError as error:
-        raise UsageError(
-            f"y has labels of kinds that cannot be sorted ({error}); make them all strings"
-        ) from error
+        raise _not_sortable("y has labels", error) from error
     except ValueError as error:
         raise UsageError(
             f"y holds numbers, not classes ({error}); group them into classes"
@@ -122,7 +239,7 @@ def number_classes(labels: GivenLabels) -> tuple[Tensor, NDArray[Any]]:
         raise UsageError(f"y {reason}")
     codes = np.full(len(labels.known), -1, dtype=np.int64)
     codes[labels.known] = numbers
-    return torch.from_numpy(codes), classes
+    return codes, classes
 
 
 def number_groups(groups: Any) -> NDArray[np.int64]:
@@ -132,10 +249,12 @@ def number_groups(groups: Any) -> NDArray[np.int64]:
     try:
         numbers[known] = np.unique(names, return_inverse=True)[1]
     except TypeError as error:
-        raise UsageError(
-            f"groups has names of kinds that cannot be sorted ({error}); make them all strings"
-        ) from error
+        raise _not_sortable("groups has names", error) from error
     return numbers
+
+
+def _not_sortable(what: str, error: TypeError) -> UsageError:
+    return UsageError(f"{what} of kinds that cannot be sorted ({error}); make them all strings")
 
 
 def as_numbers(labels: GivenLabels) -> NDArray[np.float64]:
@@ -158,9 +277,9 @@ def as_numbers(labels: GivenLabels) -> NDArray[np.float64]:
             f"y has numbers from {values.min():g} to {values.max():g}, which single precision "
             "cannot hold, or tell apart; subtract their mean and divide them by their spread"
         )
-    found = np.full(len(labels.known), np.nan)
-    found[labels.known] = values
-    return found
+    targets = np.full(len(labels.known), np.nan)
+    targets[labels.known] = values
+    return targets
 
 
 def _labels(y: Any) -> GivenLabels:

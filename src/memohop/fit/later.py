@@ -55,20 +55,18 @@ class LaterNodes:
                 "Nodes that come later lose nothing, in this graph or in another one: the model "
                 "has no weights for single nodes, and uses no labels."
             )
-        appended, elsewhere = (_cost(gap, metric) for gap in (self.appended, self.elsewhere))
+
+        def cost(gap: Interval | None) -> str:
+            if gap is None:
+                return "nothing is lost"
+            mean, low, high = map(metric.signed_text, (gap.mean, gap.low, gap.high))
+            few = f"{mean}, by too few test nodes to tell,"
+            return few if gap.says_nothing else f"{mean} ({low} to {high})"
+
         return (
-            f"Nodes that come later: {appended} if they are appended to this graph, {elsewhere} "
-            "on another graph, where no label is known."
+            f"Nodes that come later: {cost(self.appended)} if they are appended to this graph, "
+            f"{cost(self.elsewhere)} on another graph, where no label is known."
         )
-
-
-def _cost(gap: Interval | None, metric: Metric) -> str:
-    if gap is None:
-        return "nothing is lost"
-    mean, low, high = map(metric.signed_text, (gap.mean, gap.low, gap.high))
-    if gap.says_nothing:
-        return f"{mean}, by too few test nodes to tell,"
-    return f"{mean} ({low} to {high})"
 
 
 def measure_later(
@@ -86,9 +84,13 @@ def measure_later(
         look: Called before each prediction; it may raise ``Enough``.
     """
     split, test = splits[0], np.flatnonzero(problem.masks.test)
-    fits = [one.fits[split] for one in chosen.candidates]
+    fits = [candidate.fits[split] for candidate in chosen.candidates]
     if problem.arcs.shape[1] > _ARCS or any(fit.part is None for fit in fits):
         return None
+
+    def mean(outputs: Sequence[Outputs]) -> Outputs:
+        total = sum(map(np.multiply, chosen.weights, outputs))
+        return chosen.calibration.of(np.asarray(total))
 
     def cost(hidden: Inputs, *, labels: bool) -> Interval | None:
         said = []
@@ -97,12 +99,10 @@ def measure_later(
             assert fit.part is not None
             loses = _loses(fit.part, labels=labels)
             said.append(outputs_of(fit.part, hidden, test) if loses else fit.test)
-        now, then = (_mean(chosen, outputs) for outputs in ([fit.test for fit in fits], said))
-        return (
-            None
-            if np.array_equal(now, then)
-            else paired_interval(problem, problem.masks.test, then, now)
-        )
+        now, then = mean([fit.test for fit in fits]), mean(said)
+        if np.array_equal(now, then):
+            return None
+        return paired_interval(problem, problem.masks.test, then, now)
 
     try:
         return LaterNodes(
@@ -119,7 +119,3 @@ def _loses(part: Part, *, labels: bool) -> bool:
         return part.has_rows or (labels and part.takes_labels)
     assert isinstance(part, Linear | Trees)
     return part.view.sees in ("rows", "positions") or (labels and part.view.sees == "neighbours")
-
-
-def _mean(chosen: Chosen, outputs: Sequence[Outputs]) -> Outputs:
-    return chosen.calibration.of(np.asarray(sum(map(np.multiply, chosen.weights, outputs))))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
-from numpy.typing import NDArray
 
 from memohop.outputs import whole_file
+
+if TYPE_CHECKING:
+    from memohop.fit.predictor import GraphPredictor
+    from memohop.fit.problem import Outputs
 
 _DIGITS = 6  # single precision has few more
 _ROWS = 1 << 15  # rows held as Python objects at a time
@@ -22,15 +25,34 @@ _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")  # noqa: RUF001
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 
 
+def table_of(model: GraphPredictor, ids: Any, outputs: Outputs) -> pa.Table:
+    """One row for each node: its id, its class and the probability of each.
+
+    Or its id, the number that is predicted, and the ends of its interval.
+
+    Args:
+        model: The model that predicted.
+        ids: The names of the nodes, in the form of Arrow or NumPy.
+        outputs: ``[nodes, classes]`` or ``[nodes, 1]``.
+    """
+    columns = {"id": pa.array(ids.tolist()) if isinstance(ids, np.ndarray) else ids}
+    if model.report_.residual is not None:
+        numbers, reach = outputs[:, 0], model.report_.residual
+        ends = {"predicted": numbers, "low": numbers - reach, "high": numbers + reach}
+        for name, values in ends.items():
+            columns[name] = pa.array([float(str(value)) for value in values])
+        return pa.table(columns)
+    names = model.classes_.tolist()
+    columns["predicted"] = pa.array(names).take(pa.array(outputs.argmax(axis=1)))
+    for name, shares in zip(names, outputs.T, strict=True):
+        columns[f"probability of {name}"] = pa.array(shares.astype(np.float64).round(_DIGITS))
+    return pa.table(columns)
+
+
 def write_predictions(
-    path: Path,
-    ids: NDArray[Any],
-    probabilities: NDArray[np.float32],
-    classes: NDArray[Any],
-    *,
-    raw: bool = False,
-) -> int:
-    """Write one row for each node, as Parquet if the name ends in .parquet or .pq, else as CSV.
+    path: Path, tables: Iterable[pa.Table], *, raw: bool = False
+) -> tuple[int, int]:
+    """Write tables one below the other, as Parquet if the name ends in .parquet or .pq, else CSV.
 
     A spreadsheet runs a cell of a CSV file as a formula if it begins with ``=``, ``+``, ``-``,
     ``@``, a tab or a line break. Such an id or label, unless it is a plain number, gets a leading
@@ -38,104 +60,46 @@ def write_predictions(
 
     Args:
         path: The file; an older one is replaced once everything is written.
-        ids: The names of the nodes.
-        probabilities: ``[nodes, classes]``.
-        classes: The names of the classes.
+        tables: At least one; all have the same columns.
         raw: Whether to write all ids and labels unchanged.
 
     Returns:
-        How many cells got a ``'``.
+        How many rows were written, and how many cells got a ``'``.
     """
-    return _write(path, table_of_classes(pa.array(ids.tolist()), probabilities, classes), raw=raw)
-
-
-def table_of_classes(
-    ids: pa.Array | pa.ChunkedArray, probabilities: NDArray[np.float32], classes: NDArray[Any]
-) -> pa.Table:
-    """One row for each node: its id, its class, and the probability of each."""
-    found = pa.array(classes.tolist()).take(pa.array(probabilities.argmax(axis=1)))
-    columns = {"id": ids, "predicted": found}
-    for name, shares in zip(classes.tolist(), probabilities.T, strict=True):
-        columns[f"probability of {name}"] = pa.array(shares.astype(np.float64).round(_DIGITS))
-    return pa.table(columns)
-
-
-def write_numbers(
-    path: Path,
-    ids: NDArray[Any],
-    predicted: NDArray[np.float32],
-    ends: NDArray[np.float32],
-    *,
-    raw: bool = False,
-) -> int:
-    """The same for numbers: the id of a node, the number, and the ends of its interval.
-
-    Args:
-        path: The file; an older one is replaced once everything is written.
-        ids: The names of the nodes.
-        predicted: ``[nodes]``.
-        ends: ``[nodes, 2]``.
-        raw: Whether to write all ids unchanged.
-
-    Returns:
-        How many cells got a ``'``.
-    """
-    return _write(path, table_of_numbers(pa.array(ids.tolist()), predicted, ends), raw=raw)
-
-
-def table_of_numbers(
-    ids: pa.Array | pa.ChunkedArray, predicted: NDArray[np.float32], ends: NDArray[np.float32]
-) -> pa.Table:
-    """One row for each node: its id, the number, and the ends of its interval."""
-    columns = {"predicted": predicted, "low": ends[:, 0], "high": ends[:, 1]}
-    numbers = {
-        name: pa.array([float(str(one)) for one in values]) for name, values in columns.items()
-    }
-    return pa.table({"id": ids, **numbers})
-
-
-def write_tables(path: Path, tables: Iterator[pa.Table]) -> int:
-    """Write tables one after the other into a Parquet file; return the number of rows.
-
-    Args:
-        path: The file; an older one is replaced once everything is written.
-        tables: At least one; all have the same columns.
-    """
-    rows = 0
-    with whole_file(path) as part:
-        first = next(tables)
-        with pa.parquet.ParquetWriter(part, first.schema) as writer:
-            for table in itertools.chain([first], tables):
-                writer.write_table(table)
-                rows += table.num_rows
-    return rows
-
-
-def _write(path: Path, table: pa.Table, *, raw: bool) -> int:
+    rows = changed = 0
+    later = iter(tables)
+    first = next(later)
     with whole_file(path) as part:
         if path.suffix in (".parquet", ".pq"):
-            pa.parquet.write_table(table, part)
-            return 0
-        return _write_csv(part, table, raw=raw)
+            with pa.parquet.ParquetWriter(part, first.schema) as parquet:
+                for table in chain([first], later):
+                    parquet.write_table(table)
+                    rows += table.num_rows
+            return rows, 0
+        with part.open("w", newline="", encoding="utf-8") as file:
+            _write_rows(file, [first.column_names])
+            for table in chain([first], later):
+                for batch in table.to_batches(_ROWS):
+                    cells = [column.to_pylist() for column in batch]
+                    changed += 0 if raw else sum(map(_disarm, cells[:2]))
+                    _write_rows(file, list(zip(*cells, strict=True)))
+                rows += table.num_rows
+    return rows, changed
 
 
-def _write_csv(path: Path, table: pa.Table, *, raw: bool) -> int:
-    changed = 0
-    with path.open("w", newline="", encoding="utf-8") as file:
-        _write_rows(file, [table.column_names])
-        for batch in table.to_batches(_ROWS):
-            ids, labels, *shares = (column.to_pylist() for column in batch)
-            if not raw:
-                for cells in (ids, labels):
-                    for row, cell in enumerate(cells):
-                        if _is_formula(cell):
-                            cells[row] = f"'{cell}"
-                            changed += 1
-            _write_rows(file, list(zip(ids, labels, *shares, strict=True)))
-    return changed
+def _disarm(cells: list[Any]) -> int:
+    """Put a ``'`` before all that a spreadsheet would run; return how many these are."""
+    formulas = [
+        row
+        for row, cell in enumerate(cells)
+        if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell)
+    ]
+    for row in formulas:
+        cells[row] = f"'{cells[row]}"
+    return len(formulas)
 
 
-def _write_rows(file: TextIO, rows: Sequence[Sequence[Any]]) -> None:
+def _write_rows(file: Any, rows: list[Any]) -> None:
     """Quote only if needed; Python 3.11 would not quote a lone carriage return."""
     returns = any(isinstance(cell, str) and "\r" in cell for row in rows for cell in row)
     csv.writer(
@@ -143,8 +107,3 @@ def _write_rows(file: TextIO, rows: Sequence[Sequence[Any]]) -> None:
         lineterminator="\n",
         quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
     ).writerows(rows)
-
-
-def _is_formula(cell: Any) -> bool:
-    is_suspicious = isinstance(cell, str) and _FORMULA.match(cell) is not None
-    return is_suspicious and not _NUMBER.fullmatch(cell)

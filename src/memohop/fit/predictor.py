@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -16,27 +16,43 @@ from torch import Tensor
 
 from memohop.data.arcs import in_unit
 from memohop.errors import UsageError
-from memohop.fit.ensemble import Ensemble
-from memohop.fit.inputs import Given, labels_of
+from memohop.fit.inputs import Given, labels_of, read_given
 from memohop.fit.problem import Inputs, Outputs
-from memohop.fit.reading import read_given
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from memohop.data.tables.columns import ColumnEncoder
+    from memohop.fit.ensemble import Ensemble
+    from memohop.fit.record import FitRecord
+
+
+class How(TypedDict, total=False):
+    """How a graph is predicted; see :meth:`GraphPredictor.outputs`."""
+
+    append: bool
+    as_another_graph: bool
 
 
 class GraphPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     """The half of an estimator that predicts; see :class:`memohop.fit.estimator.GraphEstimator`."""
 
     _predicts_numbers: ClassVar[bool]
-    model_: Ensemble
+    classes_: NDArray[Any]  # of classifiers
+    directed_: bool
+    encoder_: ColumnEncoder | None
     graph_: Inputs
+    has_arcs_: bool
     ids_: NDArray[Any]
     mean_weight_: float | None
-    directed_: bool
+    model_: Ensemble
     overall_: NDArray[Any]
-    has_arcs_: bool
+    reading_: Mapping[str, Any] | None
+    report_: FitRecord
 
     def outputs(
         self,
-        X: Any = None,  # noqa: N803
+        X: Any = None,
         edges: Any = None,
         *,
         append: bool = False,
@@ -76,7 +92,7 @@ class GraphPredictor(BaseEstimator, ABC):  # type: ignore[misc]
 
     def score(
         self,
-        X: Any = None,  # noqa: N803
+        X: Any = None,
         y: Any = None,
         edges: Any = None,
         sample_weight: Any = None,
@@ -103,31 +119,37 @@ class GraphPredictor(BaseEstimator, ABC):  # type: ignore[misc]
             raise UsageError(
                 f"{lacking}; give y, the true target of each node, None or NaN where unknown"
             )
-        found = self.model_.outputs(self._inputs(given, as_another_graph))
-        check_consistent_length(found, labels.known)
+        outputs = self.model_.outputs(self._inputs(given, as_another_graph))
+        check_consistent_length(outputs, labels.known)
         weight = None if sample_weight is None else np.asarray(sample_weight)[labels.known]
-        return self._score(labels.names, found[labels.known], weight)
+        return self._score(labels.names, outputs[labels.known], weight)
 
-    def is_graph_of_fit(self, X: Any, edges: Any = None) -> bool:  # noqa: N803
+    def is_graph_of_fit(self, X: Any, edges: Any = None) -> bool:
         """Whether a graph is recognised as that of ``fit``; arguments as for :meth:`outputs`."""
         check_is_fitted(self)
         given = read_given(X, None, edges, self)
         return self._inputs(given, as_another_graph=False) is getattr(self, "graph_", None)
 
+    def own_graph(self) -> Inputs:
+        """The graph of ``fit``; a ``UsageError`` if the model was saved without it."""
+        check_is_fitted(self)
+        if not hasattr(self, "graph_"):
+            raise UsageError("this model was saved without its graph; give the graph again")
+        return self.graph_
+
     def _inputs(self, given: Given, as_another_graph: bool) -> Inputs:
         """The graph to predict: that of ``fit`` with its labels, or another one without any."""
-        if given.x is None and not as_another_graph:
-            return self.own_graph()
         if given.x is None:
-            x, arcs, weights = (own := self.own_graph()).x, own.arcs, own.weights
+            own = self.own_graph()
+            if not as_another_graph:
+                return own
+            x, arcs, weights = own.x, own.arcs, own.weights
         else:
             x, weights = self._known_features(given), in_unit(given.weights, self.mean_weight_)
             arcs = given.arcs(x.shape[0]).numpy()
         unknown, directed = self._unknown(x.shape[0]), self.directed_
-        found = Inputs(x, arcs, unknown, directed=directed, overall=self.overall_, weights=weights)
-        if as_another_graph or not self._is_own(found, given.ids):
-            return found
-        return self.graph_
+        graph = Inputs(x, arcs, unknown, directed=directed, overall=self.overall_, weights=weights)
+        return graph if as_another_graph or not self._is_own(graph, given.ids) else self.graph_
 
     def _is_own(self, graph: Inputs, ids: NDArray[Any] | None) -> bool:
         """Whether this is the graph of ``fit``; one without ids is known by the rest of it."""
@@ -148,13 +170,6 @@ class GraphPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         """The targets of nodes that have none."""
         return np.full(nodes, np.nan if self._predicts_numbers else -1)
 
-    def own_graph(self) -> Inputs:
-        """The graph of ``fit``; a ``UsageError`` if the model was saved without it."""
-        check_is_fitted(self)
-        if not hasattr(self, "graph_"):
-            raise UsageError("this model was saved without its graph; give the graph again")
-        return self.graph_
-
     def _features(self, given: Given, *, reset: bool) -> Any:
         checked = validate_data(
             self,
@@ -169,5 +184,5 @@ class GraphPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         return sparse.csr_array(checked) if sparse.issparse(checked) else checked
 
     @abstractmethod
-    def _score(self, truth: NDArray[Any], found: Outputs, weight: NDArray[Any] | None) -> float:
+    def _score(self, truth: NDArray[Any], outputs: Outputs, weight: NDArray[Any] | None) -> float:
         """The metric of the outputs for some nodes, given their targets."""

@@ -1,6 +1,6 @@
 """How a part of a model is saved, and checked when it is read: correct digests prove little.
 
-A :class:`~memohop.errors.UsageError` describes the error; :func:`memohop.fit.folder.refused` adds
+A :class:`~memohop.errors.UsageError` describes the error; :func:`memohop.fit.keep.refused` adds
 the file and the remedy.
 """
 
@@ -52,27 +52,27 @@ class Saved:
 
     def value(self, name: str, kind: type) -> Any:
         """An item of ``about``; a ``UsageError`` if it is absent or of another type."""
-        found = self.about.get(name)
-        if type(found) is not kind or found != found:
-            raise UsageError(f"a part has {name}={found!r}, which is not of type {kind.__name__}")
-        return found
+        value = self.about.get(name)
+        if type(value) is not kind or value != value:
+            raise UsageError(f"a part has {name}={value!r}, which is not of type {kind.__name__}")
+        return value
 
     def array(self, name: str, shape: Sequence[int]) -> NDArray[np.float32]:
         """One of the tensors; a ``UsageError`` if it is absent, of another shape or not finite."""
-        found = self.tensors.get(name, torch.empty(0))
-        if found.dtype != torch.float32 or list(found.shape) != list(shape):
+        tensor = self.tensors.get(name, torch.empty(0))
+        if tensor.dtype != torch.float32 or list(tensor.shape) != list(shape):
             raise UsageError(
-                f"a part has {name} of shape {list(found.shape)} and type {found.dtype} instead of "
-                f"{list(shape)}"
+                f"a part has {name} of shape {list(tensor.shape)} and type {tensor.dtype} instead "
+                f"of {list(shape)}"
             )
-        if not found.isfinite().all():
+        if not tensor.isfinite().all():
             raise UsageError(f"a part has {name} that is not finite")
-        return found.numpy()
+        return tensor.numpy()
 
 
 def as_tensors(**arrays: NDArray[np.float32]) -> dict[str, Tensor]:
     """Arrays in the form that safetensors takes: copies, since it refuses shared ones."""
-    return {name: torch.from_numpy(np.array(one, order="C")) for name, one in arrays.items()}
+    return {name: torch.from_numpy(np.array(array, order="C")) for name, array in arrays.items()}
 
 
 def checked_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.tables.column_types import spelled_whole, whole_as_text
-from memohop.data.tables.links import EXTRAS, edge_weights, spelled_otherwise
-from memohop.data.tables.roles import check_header
+from memohop.data.tables.links import EXTRAS, check_header, edge_weights, spelled_otherwise
 from memohop.data.tables.sources import UnreadTable
 from memohop.errors import DataError, UsageError
 
@@ -148,7 +147,7 @@ class IdDatabase:
         found = self._database.execute(
             "SELECT id::VARCHAR FROM nodes WHERE id::VARCHAR IN (?, ?)", ends
         ).fetchall()
-        check_header(ends, pa.array([name for (name,) in found], pa.string()), table)
+        check_header(ends, pa.array([name for (name,) in found], pa.string()), table.name)
 
     def _missing(self, ids: pa.Array) -> NDArray[np.bool_]:
         given = pa.table({"id": ids, "row": np.arange(len(ids))})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from memohop.data.arguments import whole_number
@@ -23,14 +24,13 @@ from memohop.data.prepared.folder import (
 from memohop.data.prepared.ids import IdDatabase, are_whole, import_duckdb
 from memohop.data.prepared.many_files import Files, find_files, open_files
 from memohop.data.prepared.reading import Prepared, is_prepared, open_prepared
-from memohop.data.prepared.roles import Options, Roles, find_roles
 from memohop.data.prepared.rows import MOST_NODES, ArcFiles, Sorted
 from memohop.data.tables.column_kinds import listed
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.labels import Class, Labels, Task, read_labels
-from memohop.data.tables.links import tell_unknown
+from memohop.data.tables.labels import Labels, read_labels
+from memohop.data.tables.links import tell_unknown, unused
+from memohop.data.tables.options import ReadOptions, Roles, find_roles
 from memohop.data.tables.own_graph import no_labels, read_sets
-from memohop.data.tables.roles import unused
 from memohop.errors import DataError
 from memohop.folders import disk_errors
 from memohop.version import __version__
@@ -44,26 +44,9 @@ def prepare(
     edges: Files,
     folder: str | os.PathLike[str],
     *,
-    label: str | None = None,
-    id: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    directed: bool | None = None,
-    drop_unknown: bool = False,
-    task: Literal["auto"] | Task = "auto",
-    split: str | None = None,
-    time_column: str | None = None,
-    group: str | None = None,
-    categorical: Sequence[str] = (),
-    numeric: Sequence[str] = (),
-    text: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    encoding: str | None = None,
-    encoder: ColumnEncoder | None = None,
-    classes: Sequence[Class] | None = None,
     memory: int = _RAM,
     progress: Callable[[str], None] = lambda doing: None,
+    **how: Any,
 ) -> Prepared:
     r"""Turn tables that need not fit in RAM into a folder of arrays, as ``read_graph`` would.
 
@@ -77,27 +60,10 @@ def prepare(
             ``nodes/*.csv``, or a list of these. Nodes are numbered in the order of files and rows.
         edges: The edge table, likewise.
         folder: Where to write; made if needed.
-        label: The column with the labels; None if there are none.
-        id: The column with the ids.
-        source: The column where an edge begins.
-        target: The column where it ends.
-        weight: The column with the weights, numbers from 0 on.
-        directed: Whether edges have a direction; by default as they look.
-        drop_unknown: Leave out edges that name an unknown id.
-        task: Whether the labels are classes or numbers.
-        split: The column that says train, val or test.
-        time_column: The column with times, for a split by time.
-        group: The column with groups of nodes that a split must not tear apart.
-        categorical: Columns to read as categories.
-        numeric: Columns to read as numbers.
-        text: Columns to read as bags of words.
-        drop: Columns to leave out.
-        encoding: How text files store letters, as for :func:`memohop.read_graph`.
-        encoder: The encoder of an earlier graph, for a table with the same columns; ``split``,
-            ``time_column`` and ``group`` are ignored then.
-        classes: The classes of that earlier graph, to keep their numbers.
         memory: The most bytes that the process should hold, roughly.
         progress: Called with what is done next.
+        **how: The arguments of :class:`~memohop.data.tables.ReadOptions`: ``label``, None if there
+            are no labels, which column is for what, and how columns are read.
 
     Example:
         >>> import tempfile
@@ -111,42 +77,24 @@ def prepare(
         ...     graph.nodes, graph.arcs, graph.out.indices.tolist()
         (3, 4, [1, 0, 2, 1])
     """
-    options = Options(
-        label=label,
-        id=id,
-        source=source,
-        target=target,
-        weight=weight,
-        directed=directed,
-        drop_unknown=drop_unknown,
-        task=task,
-        split=split,
-        time_column=time_column,
-        group=group,
-        categorical=categorical,
-        numeric=numeric,
-        text=text,
-        drop=drop,
-        encoding=encoding,
-        encoder=encoder,
-        classes=classes,
-    )
+    options = ReadOptions(**how)
+    plain = msgspec.json.decode(msgspec.json.encode(options))
     whole_number("memory", memory, least=_LEAST_RAM)
     home = check_target(folder)
     node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
     inputs = [known_input(path) for path in (*node_files, *edge_files)]
     older = _usable(home)
-    if older and (older.manifest.inputs, older.manifest.options) == (inputs, options.plain()):
+    if older and (older.manifest.inputs, older.manifest.options) == (inputs, plain):
         progress(f"{home} was made from these files, and is used again")
         return older
-    opened = [open_files(paths, encoding) for paths in (node_files, edge_files)]
+    opened = [open_files(paths, options.encoding) for paths in (node_files, edge_files)]
     roles = find_roles(opened[0], opened[1], options)
     duckdb = import_duckdb()
     with disk_errors(home, "graph", MANIFEST, duckdb.Error), working_folder(home) as work:
         described = _write(work, roles, options, memory, progress)
         progress("computing the digests")
         files = sorted([*work.glob("*.npy"), *work.glob("*.arrow")])
-        described |= {"memohop": __version__, "options": options.plain(), "inputs": inputs}
+        described |= {"memohop": __version__, "options": plain, "inputs": inputs}
         keep(home, work, files, described)
     return open_prepared(home, check=False)
 
@@ -154,7 +102,7 @@ def prepare(
 def _write(
     work: Path,
     roles: Roles,
-    options: Options,
+    options: ReadOptions,
     memory: int,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
@@ -206,7 +154,7 @@ def _write(
     }
 
 
-def _labels(roles: Roles, options: Options, count: int) -> Labels:
+def _labels(roles: Roles, options: ReadOptions, count: int) -> Labels:
     if roles.label is None:
         return no_labels(count, options.classes, options.task)
     column = roles.nodes.read([roles.label], text=[roles.label])[roles.label]
@@ -235,8 +183,7 @@ def _fit(
     if encoder is not None:
         return known_types(roles.nodes, encoder, rows=count, memory=memory), []
     fitted = fit_columns(roles.nodes, roles.columns, roles.readings, rows=count, memory=memory)
-    dropped = [name for name, reading in roles.readings.items() if reading == "drop"]
-    told = [f"dropped as asked: {listed(dropped)}"] if dropped else []
+    told = [f"dropped as asked: {listed(roles.dropped)}"] if roles.dropped else []
     return fitted, told + fitted.encoder.describe()
 
 
@@ -245,7 +192,7 @@ def _arcs(
     scratch: Path,
     database: IdDatabase,
     roles: Roles,
-    options: Options,
+    options: ReadOptions,
     count: int,
 ) -> tuple[Sorted, list[str]]:
     """Write the rows; return what became of the edges, and warnings."""

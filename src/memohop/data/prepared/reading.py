@@ -21,11 +21,11 @@ from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.feature_matrix import Matrix
 from memohop.data.tables.labels import Class, Labels, Task
 from memohop.data.tables.node_sets import NodeSets
+from memohop.data.tables.options import read_alike
 from memohop.data.tables.own_graph import Described, OwnGraph, own_graph
 from memohop.errors import DataError, UsageError
 
 _OF_FREE = 0.8  # share of the free RAM that a graph may take
-_READING = ("label", "id", "source", "target", "weight")  # options, for other tables
 
 
 class Rows(NamedTuple):
@@ -199,11 +199,7 @@ class Prepared:
             weight=None if weights is None else np.array(weights),
             notes=self.manifest.notes,
             warnings=self.warnings,
-            reading={
-                name: value
-                for name in (*_READING, "encoding")
-                if (value := self.manifest.options.get(name)) or name != "encoding"
-            },
+            reading=read_alike(self.manifest.options),
         )
 
     def _rows(self, way: str) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -100,13 +100,7 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
 
     def transform(self, table: pa.Table) -> Encoded:
         """The features of a table with these columns; a missing one is a :class:`UsageError`."""
-        there = set(table.column_names)
-        absent = [column.name for column in self.columns if column.name not in there]
-        if absent:
-            raise UsageError(
-                f"the table lacks the column(s) {', '.join(map(repr, absent))}, from which "
-                "features were made; give a table with the same columns, empty where unknown"
-            )
+        self.check_columns(table.column_names, "the table")
         if not self.columns:
             return Encoded(np.ones((table.num_rows, 1), dtype=np.float32), ())
         matrix = FeatureMatrix(table.num_rows, len(self.feature_names))
@@ -115,6 +109,16 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
             notes += column.fill(table[column.name], matrix)
             matrix.offset += len(column.names())
         return Encoded(matrix.finish(), tuple(notes))
+
+    def check_columns(self, names: Collection[str], table: str) -> None:
+        """Refuse a table, of which errors speak as ``table``, that lacks a column it needs."""
+        there = set(names)
+        absent = [column.name for column in self.columns if column.name not in there]
+        if absent:
+            raise UsageError(
+                f"{table} lacks the column(s) {', '.join(map(repr, absent))}, from which features "
+                "were made; give a table with the same columns, empty where unknown"
+            )
 
     @property
     def feature_names(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,12 @@ from memohop.data.tables.column_types import (
     spelled_whole,
     whole_as_text,
 )
+from memohop.data.tables.options import Class as Class
+from memohop.data.tables.options import Task as Task
 from memohop.data.tables.placeholders import are_obvious, are_placeholders
 from memohop.data.tables.spelled_numbers import spelled_numbers
 from memohop.errors import DataError
 
-Class: TypeAlias = str | int
-Task: TypeAlias = Literal["classes", "numbers"]
 _FEW_CLASSES = 20  # up to this many whole numbers are taken for classes, however small
 _NODES_OF_A_CLASS = 10  # with a fifth of the nodes for testing, two of them
 _FEWEST_NUMBERS = 5  # different ones that are predicted as numbers without being asked

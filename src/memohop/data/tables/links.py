@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memohop.data.arcs import LARGEST_WEIGHT
 from memohop.data.assemble import merge_arcs
-from memohop.data.tables.column_kinds import first_few
+from memohop.data.tables.column_kinds import first_few, listed
 from memohop.data.tables.column_types import as_text, column_kind, spelled_whole, whole_as_text
 from memohop.data.tables.spelled_numbers import spelled_numbers
 from memohop.errors import DataError
@@ -113,6 +113,21 @@ def locate(
     return Listed(begin, end, weights, warnings)
 
 
+def check_header(ends: list[str], ids: pa.Array, table: str) -> None:
+    """Refuse an edge table with an edge on its first line, where its column names should be."""
+    if pc.all(pc.is_in(pa.array(ends), value_set=ids)).as_py():
+        raise DataError(
+            f"the first line of {table} is an edge, from {ends[0]!r} to {ends[1]!r}, and not "
+            "the names of the columns; add a line such as source,target"
+        )
+
+
+def unused(names: list[str], noun: str, prefix: str = "", *, weighted: bool = False) -> list[str]:
+    """A warning if edges have more columns or attributes than are read."""
+    alike = "" if weighted else "every edge counts alike; "
+    return [f"{prefix}{alike}not used: {listed(names, noun)}"] if names else []
+
+
 def tell_unknown(
     name: str, unknown: int, edges: int, named: str, *, drop_unknown: bool
 ) -> list[str]:
@@ -165,7 +180,7 @@ def _bare(ids: pa.Array) -> pa.Array:
     return ids
 
 
-def join(listed: Sequence[Listed], *, nodes: int, directed: bool | None, origin: str) -> Links:
+def join(parts: Sequence[Listed], *, nodes: int, directed: bool | None, origin: str) -> Links:
     """All edges as arcs, every arc once; the weights of repeated edges add up.
 
     If ``directed`` is None, the edges decide: they have a direction if some, but not nearly all,
@@ -173,13 +188,13 @@ def join(listed: Sequence[Listed], *, nodes: int, directed: bool | None, origin:
     the sum of the weights, unless all are listed so with equal weights, as in a symmetric matrix.
 
     Args:
-        listed: The edges of each table.
+        parts: The edges of each table.
         nodes: The number of nodes.
         directed: Whether an edge is one arc, or one each way.
         origin: The table, for errors.
     """
     begin, end = (
-        np.concatenate([getattr(part, key) for part in listed]) for key in Listed._fields[:2]
+        np.concatenate([getattr(part, key) for part in parts]) for key in Listed._fields[:2]
     )
     notes = []
     merged = partial(merge_arcs, begin, end, nodes=nodes, origin=origin)
@@ -190,8 +205,8 @@ def join(listed: Sequence[Listed], *, nodes: int, directed: bool | None, origin:
     loops = int((arcs[0] == arcs[1]).sum())
     edges = arcs.shape[1] if directed else (arcs.shape[1] + loops) // 2
     weight = None
-    if listed[0].weight is not None:
-        listed_weight = np.concatenate([part.weight for part in listed])
+    if parts[0].weight is not None:
+        listed_weight = np.concatenate([part.weight for part in parts])
         weight = sum_weights(arcs, begin, end, listed_weight, nodes=nodes, directed=directed)
         notes.append(f"weights of edges from {listed_weight.min():g} to {listed_weight.max():g}")
     if repeated := len(begin) - edges:

@@ -18,51 +18,23 @@ from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.feature_matrix import as_features
 from memohop.data.tables.labels import Class, Task, read_labels
 from memohop.data.tables.links import (
+    check_header,
     id_array,
     join,
     locate,
     node_ids,
     plain_ids,
     sum_weights,
-)
-from memohop.data.tables.own_graph import Described, OwnGraph, describe_nodes, no_labels, own_graph
-from memohop.data.tables.roles import (
-    check_header,
-    check_options,
-    column_readings,
-    end_columns,
-    id_column,
-    label_column,
-    node_roles,
     unused,
-    weight_column,
 )
-from memohop.data.tables.sources import TableLike, UnreadTable, open_table
+from memohop.data.tables.options import ReadOptions, find_roles, read_alike
+from memohop.data.tables.own_graph import Described, OwnGraph, describe_nodes, no_labels, own_graph
+from memohop.data.tables.sources import TableLike, open_table
 from memohop.errors import DataError, UsageError, unknown_name
 
 
 def read_graph(
-    nodes: TableLike,
-    edges: TableLike | Sequence[TableLike],
-    *,
-    label: str | None,
-    id: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    directed: bool | None = None,
-    drop_unknown: bool = False,
-    task: Literal["auto"] | Task = "auto",
-    split: str | None = None,
-    time_column: str | None = None,
-    group: str | None = None,
-    categorical: Sequence[str] = (),
-    numeric: Sequence[str] = (),
-    text: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    encoding: str | None = None,
-    encoder: ColumnEncoder | None = None,
-    classes: Sequence[Class] | None = None,
+    nodes: TableLike, edges: TableLike | Sequence[TableLike], *, label: str | None, **options: Any
 ) -> OwnGraph:
     """A graph from a table of nodes and one or more tables of edges.
 
@@ -78,31 +50,8 @@ def read_graph(
             that are not used are named in a warning.
         label: The column of ``nodes`` with the labels, empty where they are to be predicted. With
             an ``encoder`` it may be None or a column that is not there: no node has a label then.
-        id: The column of ``nodes`` with the ids. By default the one named id, node or node_id, or
-            else the first.
-        source: The column of ``edges`` where an edge begins. By default source, src or from, or
-            else the first.
-        target: The column where it ends. By default target, dst or to, or else the second.
-        weight: The column with the weights, numbers from 0 on.
-        directed: Keep the direction of the edges; if False, there is an arc each way. By default
-            they have one if some edges, but not nearly all, are listed the other way round too.
-        drop_unknown: Leave out edges that name an id that is not in ``nodes``.
-        task: Whether the labels are classes or numbers to predict. By default a column of many
-            different numbers that are not all whole is one of numbers.
-        split: The column of ``nodes`` that says train, val or test; nodes without are not scored.
-        time_column: The column with times: the latest fifth of the labelled nodes is for testing,
-            and the fifth before it for validation.
-        group: The column with groups of nodes that a split must not tear apart.
-        categorical: Columns to read as categories.
-        numeric: Columns to read as numbers.
-        text: Columns to read as bags of words.
-        drop: Columns to leave out.
-        encoding: How text files store letters, such as ``"utf-8"``, ``"cp1252"`` or ``"utf-16"``.
-            By default their first bytes or else all of them decide: a file that is not in UTF-8 is
-            taken for Windows-1252, which includes Latin-1.
-        encoder: The encoder of an earlier graph, for a table with the same columns. It decides how
-            columns are read; ``split``, ``time_column``, ``group`` and the four lists are ignored.
-        classes: The classes of that earlier graph, to keep their numbers.
+        **options: Which column is for what, and how columns are read: the other arguments of
+            :class:`~memohop.data.tables.ReadOptions`.
 
     Example:
         >>> import memohop
@@ -113,54 +62,64 @@ def read_graph(
         >>> graph.data.num_nodes, graph.classes
         (5, ['big', 'small'])
     """
-    check_options(
-        directed=directed, drop_unknown=drop_unknown, encoder=encoder, classes=classes, task=task
-    )
-    reading = {"label": label, "id": id, "source": source, "target": target, "weight": weight}
-    if encoding is not None:
-        reading["encoding"] = encoding
-    node_table = open_table(nodes, "nodes", encoding)
-    id = id_column(node_table, id)
-    label = label_column(node_table, label, id, optional=encoder is not None)
-    roles: dict[str, str] = {}
-    readings: dict[str, Any] = {}
-    if encoder is None:
-        sets = {"split": split, "time_column": time_column, "group": group}
-        roles = node_roles(node_table, [id, label], **sets)
-        lists = {"categorical": categorical, "numeric": numeric, "text": text, "drop": drop}
-        readings = column_readings(node_table, [id, label, *roles.values()], **lists)
-    edge_tables, ends, weight = _open_edges(edges, source, target, weight, encoding)
+    how = ReadOptions(label=label, **options)
+    if label is None and how.encoder is None:
+        raise UsageError("label=None: name the column of the node table with the classes")
+    several = isinstance(edges, list | tuple)
+    if several and not edges:
+        raise UsageError("edges is an empty list; give at least one table")
+    node_table = open_table(nodes, "nodes", how.encoding)
+    edge_tables = [
+        open_table(table, f"edges[{index}]" if several else "edges", how.encoding)
+        for index, table in enumerate(edges if several else [edges])
+    ]
+    roles = find_roles(node_table, edge_tables[0], how)
+    read = [*roles.ends, *([] if roles.weight is None else [roles.weight])]
+    for other in edge_tables[1:]:
+        absent = [name for name in read if name not in other.columns]
+        if absent:
+            raise DataError(
+                f"{other.name} has no column {absent[0]!r}, which {roles.edges.name} has; give "
+                "tables of edges with the same columns"
+            )
 
-    spelled = [id, *([] if label is None else [label])]
-    spelled += [name for role, name in roles.items() if role != "time_column"]
-    spelled += [name for name, reading in readings.items() if reading in ("categorical", "text")]
-    spelled += [] if encoder is None else encoder.text_names
-    kept = [name for name in node_table.columns if readings.get(name) != "drop"]
-    table = node_table.read(kept, text=spelled)
-    ids = node_ids(table[id], id, node_table.name)
-    found = describe_nodes(
-        table.drop_columns([id]), label, encoder, classes, task=task, readings=readings, roles=roles
+    text_names = [] if how.encoder is None else how.encoder.text_names
+    kept = [name for name in node_table.columns if name not in roles.dropped]
+    table = node_table.read(kept, text=[*roles.spelled, *text_names])
+    ids = node_ids(table[roles.id], roles.id, node_table.name)
+    described = describe_nodes(
+        table.drop_columns([roles.id]),
+        roles.label,
+        how.encoder,
+        how.classes,
+        task=how.task,
+        readings=roles.readings,
+        roles=roles.sets,
     )
     del table  # to make room for the edges
     pa.default_memory_pool().release_unused()
     listed, warnings = [], [*node_table.warnings]
-    read = [*ends, *([] if weight is None else [weight])]
     for edge_table in edge_tables:
-        table = edge_table.read(read, text=ends)
-        check_header(ends, ids, edge_table)
+        table = edge_table.read(read, text=roles.ends)
+        check_header(roles.ends, ids, edge_table.name)
         listed.append(
-            locate(table, ids, drop_unknown=drop_unknown, weight=weight, name=edge_table.name)
+            locate(
+                table,
+                ids,
+                drop_unknown=how.drop_unknown,
+                weight=roles.weight,
+                name=edge_table.name,
+            )
         )
         del table
         more = [name for name in edge_table.columns if name not in read]
         prefix = f"{edge_table.name}: "
         warnings += edge_table.warnings
-        warnings += unused(more, "column", prefix, weighted=weight is not None)
+        warnings += unused(more, "column", prefix, weighted=roles.weight is not None)
         warnings += listed[-1].warnings
-    links = join(listed, nodes=len(ids), directed=directed, origin=edge_tables[0].name)
-    dropped = [name for name, reading in readings.items() if reading == "drop"]
+    links = join(listed, nodes=len(ids), directed=how.directed, origin=roles.edges.name)
     return own_graph(
-        found,
+        described,
         links.arcs,
         plain_ids(ids),
         directed=links.directed,
@@ -168,40 +127,13 @@ def read_graph(
         notes=(
             *node_table.notes,
             *(note for edge_table in edge_tables for note in edge_table.notes),
-            f"{len(ids)} nodes, column {id!r} is their id",
-            *([f"dropped as asked: {listed_names(dropped)}"] if dropped else []),
+            f"{len(ids)} nodes, column {roles.id!r} is their id",
+            *([f"dropped as asked: {listed_names(roles.dropped)}"] if roles.dropped else []),
             *links.notes,
         ),
         warnings=warnings,
-        reading=reading,
+        reading=read_alike(vars(how)),
     )
-
-
-def _open_edges(
-    edges: TableLike | Sequence[TableLike],
-    source: str | None,
-    target: str | None,
-    weight: str | None,
-    encoding: str | None,
-) -> tuple[list[UnreadTable], list[str], str | None]:
-    """The tables of edges, their columns of ends, and that of weights."""
-    several = isinstance(edges, list | tuple)
-    if several and not edges:
-        raise UsageError("edges is an empty list; give at least one table")
-    tables = [
-        open_table(table, f"edges[{index}]" if several else "edges", encoding)
-        for index, table in enumerate(edges if several else [edges])
-    ]
-    ends = end_columns(tables[0], source, target)
-    weight = weight_column(tables[0], weight, ends)
-    for table in tables[1:]:
-        absent = [name for name in (*ends, weight) if name and name not in table.columns]
-        if absent:
-            raise DataError(
-                f"{table.name} has no column {absent[0]!r}, which {tables[0].name} has; give "
-                "tables of edges with the same columns"
-            )
-    return tables, ends, weight
 
 
 def from_networkx(

@@ -54,70 +54,51 @@ def predict(
             the ends of its 90 % interval. By default predictions.csv, or predictions.parquet for a
             prepared graph.
     """
-    if graph is not None:
-        if nodes is not None or edges is not None or append or drop_unknown or encoding or raw:
-            raise UsageError(f"{graph} is a prepared graph; leave out the options of tables")
-        _predict_prepared(model, graph, output or Path("predictions.parquet"))
-        return
-    output = output or Path("predictions.csv")
+    if graph is not None and (nodes or edges or append or drop_unknown or encoding or raw):
+        raise UsageError(f"{graph} is a prepared graph; leave out the options of tables")
     if (nodes is None) != (edges is None):
         raise UsageError("give both --nodes and --edges, or neither for the model's own graph")
     if append and nodes is None:
         raise UsageError("--append goes with --nodes and --edges, the tables of the new nodes")
-    check_output(output, inputs=(nodes, *(edges or ()), *_files_of(model)))
+    output = output or Path("predictions.csv" if graph is None else "predictions.parquet")
+    inside = graph.iterdir() if graph is not None and graph.is_dir() else ()
+    inputs = (nodes, *(edges or ()), *inside, *_files_of(model))
+    check_output(output, *(() if graph is None else (".parquet", ".pq")), inputs=inputs)
 
-    from memohop.fit.classifier import GraphClassifier
-    from memohop.fit.load import load_model
-    from memohop.fit.predictions import write_numbers, write_predictions
-    from memohop.fit.reading import read_again, read_new_nodes
-    from memohop.fit.regressor import GraphRegressor
+    from memohop.data.prepared import open_prepared
+    from memohop.fit.by_blocks import tables_by_block
+    from memohop.fit.estimators import load_model
+    from memohop.fit.inputs import read_alike
+    from memohop.fit.predictions import table_of, write_predictions
 
-    found = load_model(model)
-    given: dict[str, Any] = {}
-    if nodes is None or edges is None:
-        found.own_graph()
-        ids = found.ids_
+    prepared = None if graph is None else open_prepared(graph)
+    estimator = load_model(model)
+    if prepared is not None:
+        with TemporaryDirectory(dir=output.resolve().parent, prefix=".memohop-") as scratch:
+            tables = tables_by_block(estimator, prepared, Path(scratch), remark)
+            rows, changed = write_predictions(output, tables)
     else:
-        reader = read_new_nodes if append else read_again
-        changes: dict[str, Any] = {} if encoding is None else {"encoding": encoding}
-        read = reader(found, nodes, edges, drop_unknown=drop_unknown, **changes)
-        given["append"] = append
-        for note in read.notes:
-            remark(note)
-        ids, given["X"] = read.ids, read
-    if isinstance(found, GraphRegressor):
-        numbers, ends = found.predict(**given), found.predict_interval(**given)
-        changed = write_numbers(output, ids, numbers, ends, raw=raw)
-    else:
-        assert isinstance(found, GraphClassifier)
-        shares = found.predict_proba(**given)
-        changed = write_predictions(output, ids, shares, found.classes_, raw=raw)
-    if nodes is not None and found.report_.later is not None:
-        remark(found.report_.later_text())
-    remark(f"wrote {output}: {len(ids)} nodes")
+        given: dict[str, Any] = {}
+        if nodes is None:
+            estimator.own_graph()
+            ids = estimator.ids_
+        else:
+            changes: dict[str, Any] = {} if encoding is None else {"encoding": encoding}
+            changes |= {"append": append, "drop_unknown": drop_unknown}
+            read = read_alike(estimator, nodes, edges, **changes)
+            for note in read.notes:
+                remark(note)
+            ids, given = read.ids, {"X": read, "append": append}
+        table = table_of(estimator, ids, estimator.outputs(**given))
+        rows, changed = write_predictions(output, [table], raw=raw)
+    if nodes is not None and estimator.report_.later is not None:
+        remark(estimator.report_.later_text())
+    remark(f"wrote {output}: {rows} nodes")
     if changed:
         remark(
             f"{changed} ids and labels that a spreadsheet would take for formulas have a ' before "
             "them; to join tables by id, use --raw, which writes them as they are"
         )
-
-
-def _predict_prepared(model: Path, graph: Path, output: Path) -> None:
-    """Predict a graph that stays on the disk."""
-    inside = list(graph.iterdir()) if graph.is_dir() else []
-    check_output(output, ".parquet", ".pq", inputs=(*_files_of(model), *inside))
-
-    from memohop.data.prepared import open_prepared
-    from memohop.fit.by_blocks import tables_by_block
-    from memohop.fit.load import load_model
-    from memohop.fit.predictions import write_tables
-
-    prepared = open_prepared(graph)
-    found = load_model(model)
-    with TemporaryDirectory(dir=output.resolve().parent, prefix=".memohop-") as scratch:
-        tables = tables_by_block(found, prepared, Path(scratch), remark)
-        rows = write_tables(output, tables)
-    remark(f"wrote {output}: {rows} nodes")
 
 
 @app.command(help_epilogue=_EXPLAIN_EXAMPLES)
@@ -140,14 +121,14 @@ def explain(
     check_output(output, ".html", inputs=_files_of(model))
 
     from memohop.explain import explain_fit
-    from memohop.fit.load import load_model
+    from memohop.fit.estimators import load_model
     from memohop.report.fit_page import fit_page
     from memohop.report.terminal import progress_bar
 
-    found = load_model(model)
-    found.own_graph()
+    estimator = load_model(model)
+    estimator.own_graph()
     with progress_bar(f"explaining {model}") as update:
-        explained = explain_fit(found, node, progress=lambda share: update(share, 1.0))
+        explained = explain_fit(estimator, node, progress=lambda share: update(share, 1.0))
     write_whole(output, fit_page(explained))
     remark(f"wrote {output}; open it in a browser")
 

@@ -1,14 +1,15 @@
-"""Classifiers of nodes: the whole portfolio, or its models with memory alone."""
+"""The estimators: a classifier and a regressor of nodes, and a classifier with memory alone."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from memohop.data.arguments import whole_number
 from memohop.errors import UsageError, check_choice, unknown_name
@@ -16,15 +17,18 @@ from memohop.fit.candidates.catalogue import MEMORY
 from memohop.fit.candidates.family import Family
 from memohop.fit.candidates.networks import NetworkFamily
 from memohop.fit.estimator import GraphEstimator
-from memohop.fit.inputs import GivenLabels, number_classes
+from memohop.fit.inputs import GivenLabels, as_numbers, number_classes
+from memohop.fit.keep import load
+from memohop.fit.predictor import How
 from memohop.fit.problem import Outputs
 from memohop.training import Rules
 from memohop.training.metrics import METRICS, of_any_targets
-from memohop.training.objective import Classification, Objective
+from memohop.training.objective import Classification, Objective, Regression
 
 _RARE = 0.1  # share of one of two classes below which finding its nodes counts
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     """Labels the nodes of a graph with the best model of a portfolio.
 
@@ -51,54 +55,25 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         (100,)
     """
 
+    class_weight: str | None = None
+    positive: Any = None
+
     _predicts_numbers = False
     score = GraphEstimator.score  # not scikit-learn's, which has no arcs
 
-    def __init__(
-        self,
-        *,
-        models: Sequence[str] | None = None,
-        time: float | None = 300,
-        trials: int | None = None,
-        splits: int = 5,
-        metric: str | None = None,
-        class_weight: str | None = None,
-        positive: Any = None,
-        ensemble: bool = True,
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "cpu",
-        memory: int | None = None,
-    ) -> None:
-        self.models, self.time, self.trials, self.splits = models, time, trials, splits
-        self.metric, self.class_weight, self.positive = metric, class_weight, positive
-        self.random_state, self.device, self.memory = random_state, device, memory
-        self.ensemble = ensemble
-
     def predict_proba(
-        self,
-        X: Any = None,  # noqa: N803
-        edges: Any = None,
-        *,
-        append: bool = False,
-        as_another_graph: bool = False,
+        self, X: Any = None, edges: Any = None, **how: Unpack[How]
     ) -> NDArray[np.float32]:
         """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``.
 
         Arguments as for :meth:`outputs`.
         """
-        return self.outputs(X, edges, append=append, as_another_graph=as_another_graph)
+        return self.outputs(X, edges, **how)
 
-    def predict(
-        self,
-        X: Any = None,  # noqa: N803
-        edges: Any = None,
-        *,
-        append: bool = False,
-        as_another_graph: bool = False,
-    ) -> NDArray[Any]:
+    def predict(self, X: Any = None, edges: Any = None, **how: Unpack[How]) -> NDArray[Any]:
         """The most probable class of each node; arguments as for :meth:`outputs`."""
-        found = self.outputs(X, edges, append=append, as_another_graph=as_another_graph)
-        return self.classes_[found.argmax(axis=1)]
+        probabilities = self.outputs(X, edges, **how)
+        return self.classes_[probabilities.argmax(axis=1)]
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
@@ -109,10 +84,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     def _targets(self, labels: GivenLabels) -> NDArray[np.int64]:
         codes, self.classes_ = number_classes(labels)
-        return codes.numpy()
-
-    def _class_names(self) -> list[str]:
-        return [str(name) for name in self.classes_.tolist()]
+        return codes
 
     def _objective(self, target: NDArray[np.int64]) -> Objective:
         sizes = np.bincount(target[target >= 0])
@@ -145,14 +117,61 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             )
         return alike[0]
 
-    def _score(self, truth: NDArray[Any], found: Outputs, weight: NDArray[Any] | None) -> float:
+    def _score(self, truth: NDArray[Any], outputs: Outputs, weight: NDArray[Any] | None) -> float:
         metric, positive = METRICS[self.report_.metric], self.report_.positive
         if metric.is_ranking:
             is_positive = truth == self.classes_[positive]
-            return metric.weighted(is_positive, found[:, positive], weight)
-        return metric.weighted(truth, self.classes_[found.argmax(axis=1)], weight)
+            return metric.weighted(is_positive, outputs[:, positive], weight)
+        return metric.weighted(truth, self.classes_[outputs.argmax(axis=1)], weight)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
+    """Predicts a number for the nodes of a graph with the best model of a portfolio.
+
+    Search, graphs, arguments and attributes are those of
+    :class:`~memohop.fit.estimator.GraphEstimator`. ``metric`` is ``r2`` (the default), ``mae`` or
+    ``rmse``.
+
+    Example:
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=100)
+        >>> prices = 10 + data.x[:, 0].numpy()
+        >>> model = memohop.GraphRegressor(models=["linear"], trials=1)
+        >>> model.fit(data.x.numpy(), prices, edges=data.edge_index.numpy()).predict().shape
+        (100,)
+    """
+
+    _predicts_numbers = True
+    score = GraphEstimator.score  # not scikit-learn's, which has no arcs
+
+    def predict(self, X: Any = None, edges: Any = None, **how: Unpack[How]) -> NDArray[np.float32]:
+        """The number of each node; arguments as for :meth:`outputs`."""
+        return self.outputs(X, edges, **how)[:, 0]
+
+    def predict_interval(
+        self, X: Any = None, edges: Any = None, **how: Unpack[How]
+    ) -> NDArray[np.float32]:
+        """The lower and the upper end of a 90 % interval, ``[nodes, 2]``.
+
+        It is equally wide for every node (split-conformal, see ``report_.residual``), and meant for
+        nodes that are like those of ``fit`` and have no target. The ends are infinite if too few
+        nodes, or groups of them, validated the model. Arguments as for :meth:`outputs`.
+        """
+        numbers, reach = self.outputs(X, edges, **how), self.report_.residual or 0.0
+        return np.hstack([numbers - reach, numbers + reach])
+
+    def _targets(self, labels: GivenLabels) -> NDArray[np.float64]:
+        return as_numbers(labels)
+
+    def _objective(self, target: NDArray[np.float64]) -> Objective:
+        return Regression(METRICS[self.metric or "r2"])
+
+    def _score(self, truth: NDArray[Any], outputs: Outputs, weight: NDArray[Any] | None) -> float:
+        return METRICS[self.report_.metric].weighted(truth, outputs[:, 0], weight)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class MMPClassifier(GraphClassifier):
     """Labels the nodes of a graph by memory-based message passing.
 
@@ -167,42 +186,18 @@ class MMPClassifier(GraphClassifier):
 
     Example:
         >>> import memohop
-        >>> data = memohop.load("csbm", homophily=0.1, nodes=200)
-        >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=20).fit(data, split=0)
-        >>> classifier.predict().shape
-        (200,)
-
-    Example:
-        >>> import memohop
         >>> data = memohop.load("csbm", homophily=0.1, nodes=60)
         >>> classifier = memohop.MMPClassifier(trials=1, splits=2, epochs=3).fit(data, split=0)
         >>> classifier.predict().shape
         (60,)
     """
 
-    models = MEMORY
-
-    def __init__(
-        self,
-        *,
-        time: float | None = None,
-        trials: int | None = 16,
-        splits: int = 5,
-        epochs: int = 200,
-        patience: int | None = 50,
-        metric: str | None = "accuracy",
-        class_weight: str | None = None,
-        positive: Any = None,
-        ensemble: bool = True,
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "cpu",
-        memory: int | None = None,
-    ) -> None:
-        self.time, self.trials, self.splits = time, trials, splits
-        self.epochs, self.patience = epochs, patience
-        self.metric, self.class_weight, self.positive = metric, class_weight, positive
-        self.random_state, self.device, self.memory = random_state, device, memory
-        self.ensemble = ensemble
+    models: Sequence[str] | None = field(default=MEMORY, init=False)
+    time: float | None = None
+    trials: int | None = 16
+    metric: str | None = "accuracy"
+    epochs: int = 200
+    patience: int | None = 50
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
@@ -216,3 +211,20 @@ class MMPClassifier(GraphClassifier):
             for kind in super()._families(seed)
             if isinstance(kind, NetworkFamily)
         ]
+
+
+def load_model(path: str | os.PathLike[str]) -> GraphEstimator:
+    """The model saved in a folder, as the class that it was saved from.
+
+    Example:
+        >>> import tempfile
+        >>> import memohop
+        >>> data = memohop.load("csbm", nodes=100)
+        >>> model = memohop.GraphClassifier(models=["linear"], trials=1).fit(data, split=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model")
+        ...     again = memohop.load_model(f"{folder}/model")
+        >>> bool((again.predict() == model.predict()).all())
+        True
+    """
+    return load(path, [GraphClassifier, GraphRegressor, MMPClassifier])

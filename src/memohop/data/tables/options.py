@@ -1,0 +1,273 @@
+"""How tables are read: what the user says, and which column is for what.
+
+Nothing heavy is imported here, so that a command line can have these options as its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from memohop.errors import DataError, UsageError, check_choice, unknown_name
+
+if TYPE_CHECKING:
+    from memohop.data.tables.columns import ColumnEncoder
+    from memohop.data.tables.sources import UnreadTable
+else:
+    ColumnEncoder = Any  # a command line resolves the annotations below
+
+Class: TypeAlias = str | int
+Task: TypeAlias = Literal["classes", "numbers"]
+
+_USUAL = {"id": ("id", "node", "node_id"), "source": ("source", "src", "from")}
+_USUAL |= {"target": ("target", "dst", "to")}
+_NAMES = ("label", "id", "source", "target", "weight")  # with these, a later table is read alike
+_SETS = ("split", "time_column", "group")
+_READINGS = ("categorical", "numeric", "text", "drop")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How the tables of a graph are read.
+
+    Attributes:
+        label: The column of ``nodes`` with the labels, empty where they are to be predicted. With
+            an ``encoder`` it may be None or a column that is not there: no node has a label then.
+        id: The column of ``nodes`` with the ids. By default the one named id, node or node_id, or
+            else the first.
+        source: The column of ``edges`` where an edge begins. By default source, src or from, or
+            else the first.
+        target: The column where it ends. By default target, dst or to, or else the second.
+        weight: The column with the weights, numbers from 0 on; by default all edges count alike.
+        directed: Keep the direction of the edges; if False, there is an arc each way. By default
+            they have one if some edges, but not nearly all, are listed the other way round too.
+        drop_unknown: Leave out edges that name an id that is not in ``nodes``.
+        task: Whether the labels are classes or numbers to predict. By default a column of many
+            different numbers that are not all whole is one of numbers.
+        split: The column of ``nodes`` that says train, val or test; nodes without are not scored.
+        time_column: The column with times: the latest fifth of the labelled nodes is for testing,
+            and the fifth before it for validation.
+        group: The column with groups of nodes that a split must not tear apart.
+        categorical: Columns to read as categories.
+        numeric: Columns to read as numbers.
+        text: Columns to read as bags of words.
+        drop: Columns to leave out.
+        encoding: How text files store letters, such as ``"utf-8"``, ``"cp1252"`` or ``"utf-16"``.
+            By default their first bytes or else all of them decide: a file that is not in UTF-8 is
+            taken for Windows-1252, which includes Latin-1.
+        encoder: The encoder of an earlier graph, for a table with the same columns. It decides how
+            columns are read; ``split``, ``time_column``, ``group`` and the four lists are ignored.
+        classes: The classes of that earlier graph, to keep their numbers.
+
+    Example:
+        >>> from memohop.data.tables import ReadOptions
+        >>> ReadOptions(label="kind", task="numbers", drop=["name"]).drop
+        ['name']
+    """
+
+    label: str | None = None
+    id: str | None = None
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    directed: bool | None = None
+    drop_unknown: bool = False
+    task: Literal["auto"] | Task = "auto"
+    split: str | None = None
+    time_column: str | None = None
+    group: str | None = None
+    categorical: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+    text: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    encoding: str | None = None
+    encoder: ColumnEncoder | None = None
+    classes: Sequence[Class] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be right, whatever the tables are."""
+        if self.directed is not None and not isinstance(self.directed, bool):
+            raise UsageError(
+                f"directed={self.directed!r} is neither True nor False; give one of these, or None "
+                "to have the edges decide"
+            )
+        if not isinstance(self.drop_unknown, bool):
+            raise UsageError(
+                f"drop_unknown={self.drop_unknown!r} is neither True nor False; give one"
+            )
+        check_choice("task", self.task, ("auto", "classes", "numbers"))
+        if self.encoder is not None and not hasattr(self.encoder, "transform"):
+            raise UsageError(
+                f"encoder={self.encoder!r} is no ColumnEncoder; give the one of an OwnGraph"
+            )
+        if self.classes is not None and not (
+            isinstance(self.classes, Sequence)
+            and all(isinstance(label, str | int) for label in self.classes)
+        ):
+            raise UsageError(
+                f"classes={self.classes!r} is no list of classes; give the one of an OwnGraph"
+            )
+        named = [(argument, getattr(self, argument)) for argument in (*_NAMES, *_SETS)]
+        for argument in _READINGS:
+            names = getattr(self, argument)
+            if isinstance(names, str) or not isinstance(names, Sequence):
+                raise UsageError(
+                    f"{argument}={names!r} is no list of columns; give a list of names"
+                )
+            named += [(argument, name) for name in names]
+        for argument, name in named:
+            if name is not None and not isinstance(name, str):
+                raise UsageError(f"{argument}={name!r} is no name of a column; give it as a string")
+
+
+def read_alike(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options that read other tables in the same way, as a saved model keeps them."""
+    encoding = {"encoding": options["encoding"]} if options.get("encoding") else {}
+    return {name: options[name] for name in _NAMES} | encoding
+
+
+class Roles(NamedTuple):
+    """The tables, and which column is for what.
+
+    Attributes:
+        nodes: The node table.
+        edges: The edge table.
+        id: The column of the ids.
+        label: The column of the labels, or None.
+        ends: The two columns of an edge.
+        weight: The column of its weight, or None.
+        sets: The columns for ``split``, ``time_column`` and ``group``, by these names.
+        columns: The columns that become features.
+        readings: How columns are to be read, or ``drop``, where the user says so.
+    """
+
+    nodes: UnreadTable
+    edges: UnreadTable
+    id: str
+    label: str | None
+    ends: list[str]
+    weight: str | None
+    sets: dict[str, str]
+    columns: list[str]
+    readings: dict[str, Any]
+
+    @property
+    def dropped(self) -> list[str]:
+        """The columns that the user leaves out."""
+        return [name for name, reading in self.readings.items() if reading == "drop"]
+
+    @property
+    def spelled(self) -> list[str]:
+        """The columns of a text file that are read as they are spelled."""
+        words = [name for role, name in self.sets.items() if role != "time_column"]
+        words += [name for name, how in self.readings.items() if how in ("categorical", "text")]
+        return [self.id, *([] if self.label is None else [self.label]), *words]
+
+
+def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> Roles:
+    """The columns that the options name, or that are named as usual.
+
+    A label that is None, or with an encoder not there, is none.
+    """
+    encoder = options.encoder
+    id, label = find_column(nodes, "id", options.id), options.label
+    if label is not None and (encoder is None or label in nodes.columns):
+        label = find_column(nodes, "label", label)
+    else:
+        label = None
+    if label == id:
+        raise UsageError(
+            f"column {label!r} of {nodes.name} cannot be both id and label; name the column with "
+            "the classes as label, or another one as id"
+        )
+    sets: dict[str, str] = {}
+    readings: dict[str, str] = {}
+    if encoder is None:
+        sets = _find_sets(nodes, [id, label], options)
+        readings = _find_readings(nodes, [id, label, *sets.values()], options)
+    taken = {id, label, *sets.values()}
+    taken |= {name for name, reading in readings.items() if reading == "drop"}
+    columns = [name for name in nodes.columns if name not in taken]
+    if encoder is not None:
+        encoder.check_columns(columns, nodes.name)
+    ends, weight = _find_ends(edges, options)
+    return Roles(nodes, edges, id, label, ends, weight, sets, columns, readings)
+
+
+def find_column(table: UnreadTable, argument: str, name: str | None, default: int = 0) -> str:
+    """The column that is named, or else has a usual name, or else has the default number."""
+    if name is None:
+        by_name = {column.lower(): column for column in table.columns}
+        usual = _USUAL.get(argument, ())
+        return next((by_name[key] for key in usual if key in by_name), table.columns[default])
+    if name not in table.columns:
+        raise unknown_name(f"column of {table.name} for {argument}", name, table.columns)
+    return name
+
+
+def _find_sets(
+    nodes: UnreadTable, taken: Sequence[str | None], options: ReadOptions
+) -> dict[str, str]:
+    """The columns for ``split``, ``time_column`` and ``group``, by argument."""
+    sets = {
+        argument: find_column(nodes, argument, name)
+        for argument in _SETS
+        if (name := getattr(options, argument)) is not None
+    }
+    if {"split", "time_column"} <= sets.keys():
+        raise UsageError(
+            f"split={sets['split']!r} and time_column={sets['time_column']!r} each say which "
+            "nodes are for testing; give one of them"
+        )
+    for argument, name in sets.items():
+        if name in taken or list(sets.values()).count(name) > 1:
+            raise UsageError(
+                f"{argument}={name!r}: this column of {nodes.name} is already the id, the label or "
+                "another part of the split; name another one"
+            )
+    return sets
+
+
+def _find_readings(
+    nodes: UnreadTable, taken: Sequence[str | None], options: ReadOptions
+) -> dict[str, str]:
+    """By column, the list that names it: ``categorical``, ``numeric``, ``text`` or ``drop``."""
+    readings: dict[str, str] = {}
+    for argument in _READINGS:
+        for name in getattr(options, argument):
+            find_column(nodes, argument, name)
+            if name in taken:
+                raise UsageError(
+                    f"{argument}={name!r}: this column of {nodes.name} is the id, the label or "
+                    "part of the split, and no feature; leave it out of the list"
+                )
+            if readings.setdefault(name, argument) != argument:
+                raise UsageError(
+                    f"column {name!r} of {nodes.name} is in {readings[name]} and in {argument}; "
+                    "name it in one of them"
+                )
+    return readings
+
+
+def _find_ends(edges: UnreadTable, options: ReadOptions) -> tuple[list[str], str | None]:
+    """The columns where an edge begins and ends, and that of its weight."""
+    if len(edges.columns) == 1:
+        raise DataError(
+            f"{edges.name} has one column, {edges.columns[0]!r}; an edge takes two, separated by "
+            "comma, tab, semicolon or bar"
+        )
+    begin = find_column(edges, "source", options.source)
+    end = find_column(edges, "target", options.target, default=1)
+    if begin == end:
+        raise UsageError(
+            f"column {begin!r} of {edges.name} cannot be both ends of an edge; give source= and "
+            "target="
+        )
+    weight = options.weight
+    if weight is not None and find_column(edges, "weight", weight) in (begin, end):
+        raise UsageError(
+            f"column {weight!r} of {edges.name} cannot be both weight and end of an edge; name "
+            "another one as weight"
+        )
+    return [begin, end], weight

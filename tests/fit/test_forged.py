@@ -1,0 +1,226 @@
+"""A saved model with right digests and wrong content: refused, or it works."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+
+import memohop
+from memohop import DataError, GraphClassifier, MemohopError
+from memohop.folders import sha256, sha256_of
+from saved_models import FAST, changed, everything, tables, write_json
+
+
+@pytest.fixture(scope="module")
+def original(few_epochs, tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "model"
+    everything(GraphClassifier(**FAST), memohop.read_graph(*tables(), label="kind")).save(path)
+    return path
+
+
+@pytest.fixture
+def model(original, tmp_path):
+    return shutil.copytree(original, tmp_path / "model")
+
+
+def use(folder):
+    """Ask a loaded model for everything."""
+    loaded = GraphClassifier.load(folder)
+    shape = (60, len(loaded.classes_))
+    assert loaded.predict_proba().shape == shape
+    report = loaded.report_
+    assert report.verdict()
+    assert report.legend()
+    assert report.rows()
+    if loaded.encoder_ is not None and loaded.reading_ is not None:
+        assert loaded.predict_proba(*tables(), as_another_graph=True).shape == shape
+
+
+LINEAR, TREES, LINKX, MMP = (("components", number, "models", 0) for number in (0, 1, 4, 5))
+OPTIONS = (*MMP, "about", "options")
+FORGERIES = [
+    (("components", 0, "family"), "oracle", "family must be one of"),
+    (("components", 0, "weight"), 0.9, "do not sum to 1"),
+    (("components",), [], "length >= 1"),
+    ((*LINEAR, "kind"), "oracle", "Invalid enum value"),
+    ((*LINEAR, "view"), 9, "view=9"),
+    ((*LINEAR, "view"), None, "view=None"),
+    ((*TREES, "file"), "../secret.txt", "file must be one of"),
+    ((*LINKX, "about", "model"), "gat", "model must be one of"),
+    ((*LINKX, "about", "options"), {"wings": 2}, "options must be one"),
+    ((*LINKX, "about", "options"), {"hidden_channels": 10**9}, "large"),
+    ((*LINKX, "about", "scale"), 0.0, "scale=0.0"),
+    ((*OPTIONS, "num_layers"), 3, "are not those"),
+    ((*OPTIONS, "num_layers"), 1_000_000, "too large"),
+    ((*OPTIONS, "num_layers"), 2.0, "num_layers"),
+    ((*OPTIONS, "num_layers"), True, "num_layers"),
+    ((*OPTIONS, "hidden_channels"), -1, "hidden_channels"),
+    ((*OPTIONS, "direction"), "sideways", "direction must be one of"),
+    ((*OPTIONS, "self_loops"), "", "self_loops must be one of"),
+    ((*OPTIONS, "norm"), "rows", "norm must be one of"),
+    ((*OPTIONS, "gate"), "xor", "gate must be"),
+    ((*OPTIONS, "readout"), "none", "are not those|readout"),
+    ((*OPTIONS, "dropout"), 1.5, "dropout rate"),
+    (("views", 0, "sees"), "stars", "sees must be one of"),
+    (("features",), 4, "a part has|do not make"),
+    (("features",), 10**12, "a part has|do not make"),
+    (("features",), "3", "Expected `int`"),
+    (("directed",), True, "which its view does not make"),
+    (("classes",), ["ham"], "different names"),
+    (("classes",), ["ham", "ham"], "different names"),
+    (("classes",), ["ham", 1], "different names"),
+    (("classes",), ["ham", "spam", "egg"], "overall"),
+    (("classes",), [1, 2**70], "classes"),
+    (("overall",), [0.5], "overall"),
+    (("mean_weight",), -1.0, "Expected `float` > 0"),
+    (("encoder", "columns"), [], "do not make"),
+    (("encoder", "columns", 0, "kind"), "picture", "Invalid value"),
+    (("encoder", "columns", 0, "std"), 0.0, "std=0"),
+    (("reading", "label"), False, "label=False"),
+    (("reading", "colour"), "red", "reading must be one of"),
+    (("reading",), {}, "no label"),
+    (("parameters", "metric"), "luck", "metric"),
+    (("parameters", "wings"), 2, "parameters: .*unexpected keyword"),
+    (("parameters", "trials"), 0, "trials"),
+    (("report", "metric"), "r2", "metric must be one of"),
+    (("report", "temperature"), 0, "temperature=0.0"),
+    (("report", "shifts"), [0.1], "a number for each class"),
+    (("report", "residual"), 1.0, "residual"),
+    (("report", "class_sizes"), {"a": 1, "b": 2}, "other classes"),
+    (("report", "nodes"), -1, "too small"),
+    (("report", "nodes"), 13, "13 nodes|shape"),
+    (("report", "stopped"), "bored", "Invalid enum value"),
+    (("report", "interval"), {"mean": "much"}, "Expected `float`"),
+    (("sha256",), {}, "damaged"),
+    (("sha256",), {"model.json": "", "../weights-0123456789abcdef.safetensors": ""}, "its files"),
+]
+
+
+@pytest.mark.parametrize(("keys", "value", "words"), FORGERIES)
+def test_wrong_content_is_refused(model, keys, value, words):
+    changed(model, *keys, value=value)
+    with pytest.raises(DataError, match=words):
+        memohop.load_model(model)
+
+
+def no_number(tensors):
+    next(tensor for name, tensor in tensors.items() if name.startswith("5.0")).fill_(torch.nan)
+
+
+CHANGES = {
+    "no weights": ("weights", dict.clear),
+    "one too many": ("weights", lambda weights: weights.update({"5.0.more": torch.zeros(1)})),
+    "another shape": (
+        "weights",
+        lambda weights: weights.update({"5.0.classifier.bias": torch.zeros(7)}),
+    ),
+    "another type": (
+        "weights",
+        lambda weights: weights.update({"5.0.classifier.bias": torch.zeros(2, dtype=torch.int64)}),
+    ),
+    "not a number": ("weights", no_number),
+    "an arc to nowhere": ("graph", lambda graph: graph["arcs"].fill_(60)),
+    "a label too high": ("graph", lambda graph: graph["y"].fill_(2)),
+    "a label too low": ("graph", lambda graph: graph["y"].fill_(-2)),
+    "no label": ("graph", lambda graph: graph["y"].fill_(-1)),
+    "features that are no numbers": ("graph", lambda graph: graph["x"].fill_(torch.nan)),
+    "doubles": ("graph", lambda graph: graph.update(x=graph["x"].double())),
+    "fewer nodes": ("graph", lambda graph: graph.update(x=graph["x"][1:].contiguous())),
+    "one more": ("graph", lambda graph: graph.update(more=torch.zeros(1))),
+    "no ids": ("graph", lambda graph: graph["ids"].fill_(0)),
+    "fewer ids": (
+        "graph",
+        lambda graph: graph.update(ids=torch.tensor([*b"[1,2]"], dtype=torch.uint8)),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_wrong_tensors_are_refused(model, change):
+    kind, make = CHANGES[change]
+    (path,) = model.glob(f"{kind}-*")
+    tensors = load_file(path)
+    make(tensors)
+    save_file(tensors, path)
+    changed(model, "sha256", path.name, value=sha256_of(path))
+    with pytest.raises(DataError, match="does not describe a model"):
+        memohop.load_model(model)
+
+
+@pytest.fixture(scope="module")
+def forged(original, tmp_path_factory):
+    return shutil.copytree(original, tmp_path_factory.mktemp("forged") / "model")
+
+
+def paths(value, path=()):
+    """The path of every value in the object, the inner ones too."""
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield (*path, key)
+            yield from paths(value[key], (*path, key))
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 80),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=4),
+    st.sampled_from(["in", "both", "gru", "channel", "hidden", "layer", "paper", "cuda", "1e999"]),
+    st.lists(st.integers(0, 9), max_size=3),
+    st.dictionaries(st.text(max_size=3), st.integers(0, 9), max_size=2),
+)
+
+
+@pytest.mark.fuzz
+@given(data=st.data())
+def test_any_value_of_model_json_may_be_forged(original, forged, data):
+    described = json.loads((original / "model.json").read_text())
+    for _ in range(data.draw(st.integers(1, 3))):
+        *path, last = data.draw(st.sampled_from(list(paths(described))))
+        inner = described
+        for step in path:
+            inner = inner[step]
+        if data.draw(st.booleans()) and isinstance(inner, dict):
+            del inner[last]
+        else:
+            inner[last] = data.draw(VALUES)
+    write_json(forged, described)
+    with suppress(MemohopError):
+        use(forged)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("kind", ["model.json", "weights-*", "graph-*"])
+@given(data=st.data())
+def test_any_byte_may_be_forged(original, forged, kind, data):
+    described = json.loads((original / "model.json").read_text())
+    (path,) = original.glob(kind)
+    content = bytearray(path.read_bytes())
+    if kind == "model.json":
+        content = content.replace(described["sha256"]["model.json"].encode(), b"0" * 64)
+        for _ in range(data.draw(st.integers(1, 3))):
+            index = data.draw(st.integers(0, len(content) - 1))
+            content[index] = data.draw(st.sampled_from(b'09.-e"\\,:{}[]a\x80\xc3\xed'))
+        digest = sha256(bytes(content)).encode()
+        (forged / "model.json").write_bytes(content.replace(b"0" * 64, digest, 1))
+    else:
+        header = 8 + int.from_bytes(content[:8], "little")
+        ends = st.sampled_from([8, header, len(content)])
+        for _ in range(data.draw(st.integers(1, 4))):
+            index = data.draw(st.integers(0, data.draw(ends) - 1))
+            content[index] = data.draw(st.integers(0, 255))
+        (forged / path.name).write_bytes(content)
+        described["sha256"][path.name] = sha256(bytes(content))
+        write_json(forged, described)
+    with suppress(MemohopError):
+        use(forged)
+    shutil.copy(path, forged)
