@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from memohop.nn import MemoryGate as MemoryGate
     from memohop.nn import decoupling_loss as decoupling_loss
     from memohop.training import Member as Member
-    from memohop.training import MemberResult as MemberResult
+    from memohop.training import Result as Result
     from memohop.training import Rules as Rules
     from memohop.training import grid as grid
     from memohop.training import select as select
@@ -48,7 +48,7 @@ _NAMES = {
     "memohop.nn": ["MMP", "Graph", "MemoryGate", "decoupling_loss"],
     "memohop.fit.estimators": ["GraphClassifier", "GraphRegressor", "MMPClassifier", "load_model"],
     "memohop.jobs.train": ["train"],
-    "memohop.training": ["Member", "MemberResult", "Rules", "grid", "select"],
+    "memohop.training": ["Member", "Result", "Rules", "grid", "select"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [*_HOME, "__version__"]

@@ -23,7 +23,7 @@ from memohop.data.datasets.registry import describe
 
 if TYPE_CHECKING:
     from memohop.pyg import Data
-    from memohop.training import MemberResult
+    from memohop.training import Result
 
 _COST = {"mlp": 1, "gcn": 2, "gcn+mmp": 8, "gat+mmp": 14}  # of one training, roughly
 _MOST_PROCESSES = 8  # each one holds its own copy of PyTorch
@@ -177,7 +177,7 @@ def _measure(settings: DemoSettings, task: tuple[float, str]) -> DemoCell:
 
     homophily, model = task
     data = memohop.load("csbm", homophily=homophily, splits=settings.splits)
-    results: list[MemberResult] = []
+    results: list[Result] = []
     for lam in settings.lambdas_of(model):
         numbers = {"lr": settings.lr, "weight_decay": settings.weight_decay, "lam": lam}
         results += memohop.train(
@@ -194,7 +194,7 @@ def _measure(settings: DemoSettings, task: tuple[float, str]) -> DemoCell:
     return DemoCell(homophily, model, chosen.setting["lam"], val, mean, std, gates)
 
 
-def _gates(settings: DemoSettings, data: Data, results: list[MemberResult]) -> GateMeans:
+def _gates(settings: DemoSettings, data: Data, results: list[Result]) -> GateMeans:
     import torch
 
     import memohop

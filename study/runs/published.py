@@ -9,7 +9,7 @@ from itertools import chain
 from memohop.errors import UsageError
 from memohop.jobs.execute import populations
 from memohop.jobs.run import Run, digest
-from memohop.training import MemberResult
+from memohop.training import Result
 from study.runs.experiment import Experiment
 from study.runs.export import name_of
 from study.runs.halving import RUNG, RungCell
@@ -59,7 +59,7 @@ class PublishedRuns:
                     if any(run.id in ids for run in population):
                         yield Job(rung, tuple(population))
 
-    def difference(self, run: Run, result: MemberResult) -> str:
+    def difference(self, run: Run, result: Result) -> str:
         """The scores that differ, with as many digits as the results have."""
         again = round(result.val, DIGITS), round(result.test, DIGITS)
         pairs = zip(("val", "test"), self._scores[run.id], again, strict=True)

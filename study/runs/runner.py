@@ -16,7 +16,7 @@ from memohop.jobs.execute import execute, populations
 from memohop.jobs.executor import Executor, Lost, Progress, here
 from memohop.jobs.run import Run
 from memohop.out_of_memory import OutOfMemoryError
-from memohop.training import MemberResult
+from memohop.training import Result
 from memohop.training.trainer import DivergedWarning
 from study.runs.cell import Cell, cost
 from study.runs.claims import Claims
@@ -49,7 +49,7 @@ class Attempt:
         failure: The traceback, if the training failed.
     """
 
-    results: tuple[MemberResult, ...] = ()
+    results: tuple[Result, ...] = ()
     source: Source | None = None
     failure: str | None = None
 

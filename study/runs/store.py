@@ -20,7 +20,7 @@ import msgspec
 
 from memohop.errors import UsageError
 from memohop.jobs.run import Run, digest
-from memohop.training import MemberResult
+from memohop.training import Result
 from study.runs.cell import Cell
 from study.runs.database import (
     all_have_digests,
@@ -176,7 +176,7 @@ class Store:
         )
         return Results(experiment, tuple(complete), tuple(rows))
 
-    def write_runs(self, results: Iterable[tuple[Run, MemberResult]], source: Source) -> None:
+    def write_runs(self, results: Iterable[tuple[Run, Result]], source: Source) -> None:
         """Runs with their results, and where they were made."""
         with self.transaction():
             made = self._write_source(source)

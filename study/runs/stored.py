@@ -22,7 +22,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from memohop.jobs.run import Run, Scalar, digest
-from memohop.training import MemberResult
+from memohop.training import Result
 from study.runs.cell import Cell
 from study.runs.results import NO_SCORE, Count, Score, Source
 
@@ -58,7 +58,7 @@ class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
     source: str
 
     @classmethod
-    def of(cls, run: Run, result: MemberResult, source: str) -> Self:
+    def of(cls, run: Run, result: Result, source: str) -> Self:
         """The row of a run that was just trained."""
         with np.errstate(over="ignore"):  # a loss beyond 65504 has diverged, stored as infinite
             curves = np.stack([result.loss_curve, result.val_curve]).astype("<f2")

@@ -14,7 +14,7 @@ from memohop.errors import UsageError
 from memohop.jobs.execute import populations
 from memohop.jobs.executor import Executor, Lost, here
 from memohop.jobs.run import Recipe, Run, Settings
-from memohop.training import MemberResult
+from memohop.training import Result
 from memohop.training.numbers import NUMBERS
 from study.runs.cell import Cell
 from study.runs.provenance import source
@@ -62,7 +62,7 @@ class Record(Protocol):
         Runs that this version would train otherwise are left out.
         """
 
-    def difference(self, run: Run, result: MemberResult) -> str:
+    def difference(self, run: Run, result: Result) -> str:
         """What differs from the record, in words; nothing if it is the same to the bit."""
 
 
@@ -153,7 +153,7 @@ class StoredRuns:
                     name = ("verify", population[0].id, recipe.dataset, recipe.model)
                     yield Job(Cell(*name, {}, recipe.settings, {}, ()), tuple(population))
 
-    def difference(self, run: Run, result: MemberResult) -> str:
+    def difference(self, run: Run, result: Result) -> str:
         """The columns of its row that differ."""
         (before, _), again = self._store.run(run.id), StoredRun.of(run, result, source="")
         pairs = {name: (getattr(before, name), getattr(again, name)) for name in COMPARED}

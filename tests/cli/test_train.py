@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memohop.cli import main
-from memohop.training import MemberResult
+from memohop.training import Result
 
 ARGUMENTS = ["train", "csbm", "--model", "gcn", "--epochs", "3", "--splits", "0-1"]
 TINY = ("train", "csbm", "--model", "mlp", "--data-option", "nodes=20", "--data-option", "splits=2")
@@ -104,7 +104,7 @@ def asked(monkeypatch):
         found.update(arguments)
         sys.stdout.write("(raylet) A worker died or was killed\n")
         curve = np.zeros(epochs, dtype=np.float32)
-        return [MemberResult(member, 0, epochs, 1.0, 0.5, 0.5, curve, curve) for member in members]
+        return [Result(member, 0, epochs, 1.0, 0.5, 0.5, curve, curve) for member in members]
 
     monkeypatch.setattr("memohop.jobs.execute.train", train)
     return found

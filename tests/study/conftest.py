@@ -8,7 +8,7 @@ import pytest
 from made_up_results import findings as findings
 from made_up_results import page as page
 from made_up_results import tables as tables
-from memohop.training import MemberResult
+from memohop.training import Result
 from study.runs.provenance import source
 from study.runs.runner import Attempt, Resources, run_cells
 from study.runs.store import Store
@@ -22,7 +22,7 @@ def made_up(run):
     """A result that depends on the run alone, without training."""
     numbers = [byte / 255 for byte in hashlib.sha256(run.id.encode()).digest()]
     curves = np.array(numbers[:12], dtype=np.float32).reshape(2, 6)
-    return MemberResult(run.member, int(5 * numbers[0]), 6, *numbers[1:4], *curves, seconds=0.5)
+    return Result(run.member, int(5 * numbers[0]), 6, *numbers[1:4], *curves, seconds=0.5)
 
 
 @pytest.fixture(scope="session")

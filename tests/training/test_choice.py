@@ -5,13 +5,13 @@ import pytest
 
 from memohop import Member, UsageError, select
 from memohop.training.choice import first_best
-from memohop.training.member import MemberResult
+from memohop.training.member import Result
 from study.runs.results import NO_SCORE, Row, choose
 
 
 def result(lam, split, val, test):
     curve = np.zeros(1, dtype=np.float32)
-    return MemberResult(Member(split=split, lam=lam), 0, 1, 0.0, val, test, curve, curve)
+    return Result(Member(split=split, lam=lam), 0, 1, 0.0, val, test, curve, curve)
 
 
 def test_the_best_mean_validation_wins_whatever_the_test_says():
@@ -35,9 +35,7 @@ def test_the_first_of_equals_is_chosen():
 def diverged(lam, split):
     curve = np.zeros(1, dtype=np.float32)
     nan = float("nan")
-    return MemberResult(
-        Member(split=split, lam=lam), 0, 1, nan, nan, nan, curve, curve, diverged=True
-    )
+    return Result(Member(split=split, lam=lam), 0, 1, nan, nan, nan, curve, curve, diverged=True)
 
 
 def test_a_setting_of_which_a_member_diverged_is_never_chosen():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from memohop.allocator import keep_freed_ram
 from memohop.errors import DataError
 from memohop.jobs.executor import Executor, Lost, Progress
-from memohop.training.member import Member, MemberResult
+from memohop.training.member import Member, Result
 from memohop.training.task import in_default_type
 from memohop.training.trainer import train
 
@@ -31,12 +31,12 @@ def train_dealt(
     model: Any,
     members: Sequence[Member],
     arguments: Mapping[str, Any],
-) -> list[MemberResult]:
+) -> list[Result]:
     """Train each share as a job of an executor."""
     progress = arguments.get("progress")
     others = {name: value for name, value in arguments.items() if name != "progress"}
     work = partial(_train, data=data, model=model, members=members, arguments=others)
-    found: dict[range, Sequence[MemberResult]] = {}
+    found: dict[range, Sequence[Result]] = {}
     for share, results in executor(work, iter(shares), lambda share, done: None):
         if isinstance(results, Lost):
             raise DataError(
@@ -56,13 +56,13 @@ def train_dealt_in_group(
     model: Any,
     members: Sequence[Member],
     arguments: Mapping[str, Any],
-) -> list[MemberResult]:
+) -> list[Result]:
     """Train this process's share, and collect the others'."""
     from memohop.parts.block import digest_of
     from memohop.parts.worker import agree
 
     agree(group, digest_of(in_default_type(data)))
-    found: list[MemberResult] = []
+    found: list[Result] = []
     if group.rank < len(shares):
         share = [members[i] for i in shares[group.rank]]
         found = train(data, model, share, **arguments)
@@ -77,14 +77,12 @@ def _train(
     model: Any,
     members: Sequence[Member],
     arguments: Mapping[str, Any],
-) -> list[MemberResult]:
+) -> list[Result]:
     keep_freed_ram()
     return train(data, model, [members[i] for i in share], **arguments)
 
 
-def _in_order(
-    shares: Sequence[range], found: Sequence[Sequence[MemberResult]]
-) -> list[MemberResult]:
+def _in_order(shares: Sequence[range], found: Sequence[Sequence[Result]]) -> list[Result]:
     results = {
         member: result
         for share, part in zip(shares, found, strict=False)

@@ -17,7 +17,7 @@ from memohop.data.noise import add_noise
 from memohop.jobs.run import Run, Settings
 from memohop.jobs.train import train
 from memohop.pyg import Data
-from memohop.training import MemberResult
+from memohop.training import Result
 from memohop.training.numbers import Numbers
 
 Progress = Callable[[int, int], None]
@@ -34,7 +34,7 @@ def execute(
     memory: int | None = None,
     progress: Progress | None = None,
     **how: Any,
-) -> list[MemberResult]:
+) -> list[Result]:
     """Train runs of one model on one dataset or prepared graph, in as few populations as possible.
 
     Args:
@@ -48,7 +48,7 @@ def execute(
     Returns:
         One result for each run, in their order, with the seconds that it took.
     """
-    done: dict[str, MemberResult] = {}
+    done: dict[str, Result] = {}
     total = sum(run.recipe.settings.epochs for run in runs)
     finished = 0
     for population in populations(runs):

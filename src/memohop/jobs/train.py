@@ -18,7 +18,7 @@ from memohop.errors import UsageError, check_choice
 from memohop.jobs.dealt import shares_of, train_dealt, train_dealt_in_group
 from memohop.jobs.ray_tasks import RayTasks
 from memohop.out_of_memory import in_units
-from memohop.training.member import Member, MemberResult
+from memohop.training.member import Member, Result
 from memohop.training.room import available_bytes
 from memohop.training.task import in_default_type
 from memohop.training.trainer import train as train_here
@@ -45,7 +45,7 @@ def train(
     checkpoints: Path | str | None = None,
     say: Callable[[str], None] | None = None,
     **arguments: Any,
-) -> list[MemberResult]:
+) -> list[Result]:
     """Train a population of networks, in this process or with several workers.
 
     With workers, members are dealt out to them if there are two for each of at least two workers,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from memohop.errors import DataError
 from memohop.parts.checkpoints import Checkpoints
-from memohop.training.member import MemberResult
+from memohop.training.member import Result
 from memohop.training.trainer import Enough
 
 EVERY = 10  # epochs between two checkpoints
@@ -41,16 +41,14 @@ class Crew(Protocol):
     def snapshot(self) -> dict[str, Tensor]:
         """The state of the population."""
 
-    def results(self) -> list[MemberResult]:
+    def results(self) -> list[Result]:
         """The results of the population."""
 
     def dismiss(self) -> None:
         """End them."""
 
 
-def work(
-    crew: Crew, checkpoints: Checkpoints, report: Callable[[int, int], None]
-) -> list[MemberResult]:
+def work(crew: Crew, checkpoints: Checkpoints, report: Callable[[int, int], None]) -> list[Result]:
     """Train all populations of a job, from the latest checkpoint on.
 
     Args:
@@ -59,7 +57,7 @@ def work(
         report: called with the number of the population and its epochs, after each checkpoint; if
             it raises :class:`Enough`, later populations take one step.
     """
-    found: list[MemberResult] = []
+    found: list[Result] = []
     is_enough = False
     for chunk in range(crew.chunks):
         crew.start(chunk, checkpoints.snapshots.get(chunk))

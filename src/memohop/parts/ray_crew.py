@@ -19,7 +19,7 @@ from memohop.parts.block import Block
 from memohop.parts.crew import LostError, NoPlaceError
 from memohop.parts.group import Group
 from memohop.parts.worker import Job, Worker
-from memohop.training.member import MemberResult
+from memohop.training.member import Result
 
 _HIRING = 120  # seconds that a cluster has to start the workers: an autoscaler may need them
 _LAST_WORDS = 10  # seconds after a failure in which the loss of a worker is noticed
@@ -109,7 +109,7 @@ class RayCrew:
         """The state of the population, which is the same everywhere."""
         return self._answers([self._actors[0].call.remote("snapshot")])[0]
 
-    def results(self) -> list[MemberResult]:
+    def results(self) -> list[Result]:
         """The results, which are the same everywhere."""
         return self._answers([self._actors[0].call.remote("results")])[0]
 

@@ -21,7 +21,7 @@ from memohop.parts.group import Group
 from memohop.parts.partition import Partition
 from memohop.parts.ray_crew import RayCrew
 from memohop.parts.worker import Job, Worker
-from memohop.training.member import Member, MemberResult
+from memohop.training.member import Member, Result
 from memohop.training.objective import objective_of
 from memohop.training.population import build_seeded
 from memohop.training.rules import DEFAULT_RULES, Rules
@@ -100,18 +100,18 @@ class PartsRun:
         self.checkpoints = Checkpoints(_digest(self.job, self.cut.digest), folder)
         self._progress = progress
 
-    def on_ray(self, ray: Any) -> list[MemberResult]:
+    def on_ray(self, ray: Any) -> list[Result]:
         """Train with actors of a cluster, and with new ones after the loss of a worker."""
         blocks = [ray.put(self.cut[number]) for number in range(len(self.cut))]
         results = self.with_crews(lambda: RayCrew(ray, self.job_now(), blocks))
         warn_of_diverged(results, self.name)
         return results
 
-    def with_crews(self, hire: Callable[[], Crew]) -> list[MemberResult]:
+    def with_crews(self, hire: Callable[[], Crew]) -> list[Result]:
         """Train with a crew, and with another one after the loss of a worker."""
         return with_crew(hire, self._work, lambda: self.checkpoints.done)
 
-    def in_group(self, group: Group) -> list[MemberResult]:
+    def in_group(self, group: Group) -> list[Result]:
         """Train as one of a group of processes; the first one writes the checkpoints."""
         kept = self.checkpoints
         if group.rank > 0:
@@ -126,7 +126,7 @@ class PartsRun:
         """The job, with populations as large as they were in the checkpoint."""
         return replace(self.job, at_once=self.checkpoints.size)
 
-    def _work(self, crew: Crew) -> list[MemberResult]:
+    def _work(self, crew: Crew) -> list[Result]:
         members, epochs = len(self.job.members), self.job.epochs
 
         def report(chunk: int, done: int) -> None:

@@ -25,7 +25,7 @@ from memohop.parts.group import Group
 from memohop.parts.halo import BlockPart
 from memohop.parts.labelled import LabelledNodes
 from memohop.training.device import find_device, traits_of
-from memohop.training.member import Member, MemberResult
+from memohop.training.member import Member, Result
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification, Regression
 from memohop.training.plan import TooLittleError, members_at_once
@@ -114,7 +114,7 @@ class Worker:
         """What :meth:`start` takes to continue from here, the same in every process."""
         return self._started().snapshot()
 
-    def results(self) -> list[MemberResult]:
+    def results(self) -> list[Result]:
         """The results of the population."""
         population = self._started()
         return population.results(range(len(population.members)))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from memohop.jobs.run import Run
-from memohop.training import MemberResult, Rules, Selection
+from memohop.training import Result, Rules, Selection
 from memohop.training.choice import best, selections_of
 from memohop.training.metrics import METRICS
 from memohop.training.numbers import NUMBERS
@@ -113,7 +113,7 @@ class TrainingReport:
 
 
 def by_setting(
-    runs: Sequence[Run], results: Sequence[MemberResult]
+    runs: Sequence[Run], results: Sequence[Result]
 ) -> tuple[tuple[Selection, ...], Selection]:
     """The scores of each setting, and the setting with the best mean validation score."""
 

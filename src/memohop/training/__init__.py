@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from memohop.training.choice import Selection as Selection
     from memohop.training.choice import select as select
     from memohop.training.member import Member as Member
-    from memohop.training.member import MemberResult as MemberResult
+    from memohop.training.member import Result as Result
     from memohop.training.member import grid as grid
     from memohop.training.rules import Rules as Rules
     from memohop.training.standard import Scale as Scale
@@ -25,7 +25,7 @@ _HOME = {
     "Selection": "choice",
     "select": "choice",
     "Member": "member",
-    "MemberResult": "member",
+    "Result": "member",
     "grid": "member",
     "Rules": "rules",
     "Scale": "standard",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from memohop.errors import UsageError
-from memohop.training.member import MemberResult
+from memohop.training.member import Result
 
 _Candidate = TypeVar("_Candidate")
 
@@ -49,7 +49,7 @@ class Selection:
     """
 
     setting: dict[str, Any]
-    results: tuple[MemberResult, ...]
+    results: tuple[Result, ...]
     val: float
     mean: float
     std: float
@@ -65,7 +65,7 @@ class Selection:
         return math.nan if self.diverged else self.val
 
 
-def select(results: Sequence[MemberResult]) -> Selection:
+def select(results: Sequence[Result]) -> Selection:
     """The setting with the best mean validation score, among those of which no result diverged.
 
     Example:
@@ -79,9 +79,9 @@ def select(results: Sequence[MemberResult]) -> Selection:
     return best(selections_of((dict(result.member.setting), result) for result in results))
 
 
-def selections_of(results: Iterable[tuple[Mapping[str, Any], MemberResult]]) -> list[Selection]:
+def selections_of(results: Iterable[tuple[Mapping[str, Any], Result]]) -> list[Selection]:
     """Each setting with its results, in order of first appearance."""
-    groups: dict[tuple[tuple[str, Any], ...], list[MemberResult]] = {}
+    groups: dict[tuple[tuple[str, Any], ...], list[Result]] = {}
     for setting, result in results:
         groups.setdefault(tuple(setting.items()), []).append(result)
     return [_summarise(dict(setting), group) for setting, group in groups.items()]
@@ -100,7 +100,7 @@ def best(selections: Sequence[Selection]) -> Selection:
     return found
 
 
-def _summarise(setting: dict[str, Any], results: Sequence[MemberResult]) -> Selection:
+def _summarise(setting: dict[str, Any], results: Sequence[Result]) -> Selection:
     val, test = (np.array([getattr(one, name) for one in results]) for name in ("val", "test"))
     std = float(test.std(ddof=1)) if len(test) > 1 else 0.0
     return Selection(setting, tuple(results), float(val.mean()), float(test.mean()), std)

@@ -65,7 +65,7 @@ def grid(**axes: Iterable[Any] | Any) -> list[Member]:
 
 
 @dataclass(frozen=True, eq=False)
-class MemberResult:
+class Result:
     """The result of one member, at the epoch that counts (by default the best on validation).
 
     Attributes:

@@ -21,7 +21,7 @@ from memohop.networks import NodeModel
 from memohop.nn import Dropout, FeatureLinear, epoch_key, randomness
 from memohop.training.cross_fit import CrossFit
 from memohop.training.device import invariant_products, traits_of
-from memohop.training.member import Member, MemberResult
+from memohop.training.member import Member, Result
 from memohop.training.numbers import RATES
 from memohop.training.optimiser import OPTIMISERS, Schedule
 from memohop.training.rules import DEFAULT_RULES, Rules
@@ -159,7 +159,7 @@ class Population:
         if self.cross_fit is not None:
             self.cross_fit.select(index)
 
-    def results(self, indices: Sequence[int]) -> list[MemberResult]:
+    def results(self, indices: Sequence[int]) -> list[Result]:
         """The results of these members so far."""
         watch, curves = self.watch, self.curves.cpu().numpy()
         diverged, kept_epoch, ran = (
@@ -167,7 +167,7 @@ class Population:
         )
         scores = watch.kept_scores.masked_fill(watch.diverged[:, None], torch.nan).tolist()
         return [
-            MemberResult(
+            Result(
                 self.members[i],
                 best_epoch=kept_epoch[i],
                 epochs=ran[i],

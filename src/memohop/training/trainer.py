@@ -21,7 +21,7 @@ from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.out_of_memory import is_out_of_memory, reporting_out_of_memory
 from memohop.training.device import captured, find_device, traits_of, waiter
-from memohop.training.member import Member, MemberResult
+from memohop.training.member import Member, Result
 from memohop.training.objective import Objective
 from memohop.training.plan import members_at_once
 from memohop.training.population import Population, build_seeded
@@ -81,7 +81,7 @@ def train(
     states: Literal["bfloat16"] | None = None,
     recompute: bool = False,
     progress: Progress | None = None,
-) -> list[MemberResult]:
+) -> list[Result]:
     """Train a population of networks and keep each one's best epoch.
 
     A member's result depends on the data, the model and the member alone, not on the other members
@@ -199,7 +199,7 @@ def check_splits(members: Sequence[Member], y: Tensor, masks: Tensor, objective:
     objective.check(y, masks, {member.split for member in members})
 
 
-def warn_of_diverged(results: Sequence[MemberResult], name: str) -> None:
+def warn_of_diverged(results: Sequence[Result], name: str) -> None:
     """Count the members that diverged, if there are any."""
     if diverged := sum(result.diverged for result in results):
         warnings.warn(
@@ -230,7 +230,7 @@ class _Run:
 
     def all(
         self, members: Sequence[Member], network: nn.Module, memory: int | None
-    ) -> list[MemberResult]:
+    ) -> list[Result]:
         """Train all members, chunk by chunk."""
         together = isinstance(network, NodeModel) or self._can_be_vectorised(members[0])
         if len(members) > 1:  # a member that is left alone in a chunk computes as the others do
@@ -251,7 +251,7 @@ class _Run:
         # A GPU tells at the first step whether all fit, which takes less time than measuring one.
         unplanned = most is None and memory is None and traits_of(device).is_separate
         size = len(members) if unplanned else plan()
-        results: list[MemberResult] = []
+        results: list[Result] = []
         while len(results) < len(members):
             if memory is not None:
                 release_freed_ram()
@@ -268,14 +268,14 @@ class _Run:
             unplanned = False
         return results
 
-    def _chunk(self, members: Sequence[Member]) -> list[MemberResult]:
+    def _chunk(self, members: Sequence[Member]) -> list[Result]:
         """Train some members to the end."""
         device = self.task.y.device
         population = self._population(members)
         step = self._stepper(population)
         wait = waiter(device)
         left = list(range(len(members)))  # the position in the chunk of each member that is left
-        results: dict[int, MemberResult] = {}
+        results: dict[int, Result] = {}
         looked = time.monotonic()
         for epoch in range(self.epochs):
             step()
@@ -369,7 +369,7 @@ class _Run:
         return None
 
 
-def _untrained(member: Member) -> MemberResult:
+def _untrained(member: Member) -> Result:
     """The result of a member whose turn never came."""
     none, nothing = math.nan, np.empty(0, dtype=np.float32)
-    return MemberResult(member, -1, 0, none, none, none, nothing, nothing)
+    return Result(member, -1, 0, none, none, none, nothing, nothing)

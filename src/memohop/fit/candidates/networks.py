@@ -21,7 +21,7 @@ from memohop.fit.neighbourhood import Matrix
 from memohop.fit.problem import Problem
 from memohop.jobs.train import train
 from memohop.networks import build
-from memohop.training import Enough, Member, MemberResult, Rules, standardised
+from memohop.training import Enough, Member, Result, Rules, standardised
 from memohop.training.device import traits_of
 from memohop.training.plan import TooLittleError
 from memohop.training.room import resident_bytes
@@ -168,7 +168,7 @@ class NetworkFamily:
             for split in splits
         ]
         at_once, ended = 1 if self._one_by_one(problem) else len(members), False
-        results: list[MemberResult] = []
+        results: list[Result] = []
 
         def progress(done: int, total: int) -> None:
             nonlocal ended
