@@ -14,6 +14,7 @@ from scipy import sparse
 import memohop
 from memohop import GraphClassifier, GraphRegressor, UsageError
 from memohop.cli import main
+from memohop.data.adjacency import DIRECTIONS, NORMS, SELF_LOOPS, adjacency
 from memohop.fit import by_blocks
 from memohop.fit.candidates import networks
 from memohop.fit.candidates.spaces import SPACES
@@ -22,7 +23,6 @@ from memohop.fit.predictions import write_predictions
 from memohop.fit.problem import Inputs
 from memohop.fit.views import View, side_by_side
 from memohop.inference import from_disk
-from memohop.nn.graph import DIRECTIONS, NORMS, SELF_LOOPS, adjacency
 
 pytest.importorskip("duckdb")
 

@@ -10,9 +10,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from memohop import Graph, build
+from memohop.data.adjacency import DIRECTIONS, NORMS, SELF_LOOPS, adjacency
 from memohop.inference import Blocks, block_logits, blocks
 from memohop.networks.passing import Watch
-from memohop.nn.graph import DIRECTIONS, NORMS, SELF_LOOPS, adjacency
 from numerics import assert_rounded, generator, in_float64, seeded, with_parameters
 
 NODES = 9

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from memohop.data.adjacency import adjacency
 from memohop.data.audit.homophily import homophily_bins
-from memohop.nn.graph import adjacency
 
 Numbers = NDArray[np.float64]
 

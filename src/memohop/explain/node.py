@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from memohop.data.adjacency import adjacency
 from memohop.errors import UsageError
 from memohop.inference import Blocks
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.networks.passing import Watch, mean_gates
 from memohop.nn import MMP, GraphConv
-from memohop.nn.graph import adjacency
 from memohop.nn.mmp import Gates, keep_and_absorb
 from memohop.pyg import Data
 

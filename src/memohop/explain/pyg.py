@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
+from memohop.data.adjacency import normalised
 from memohop.errors import UsageError
 from memohop.explain.fit import has_memory
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, Graph, GraphConv
-from memohop.nn.graph import normalised
 from memohop.pyg import Data, GCNConv, LGConv
 from memohop.training.task import make_inputs
 

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.adjacency import matrix_of
 from memohop.data.arcs import in_unit, mean_weight
 
 Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which has no type parameters
@@ -65,14 +66,10 @@ class Neighbourhood:
         directed: bool | None = None,
         unit: float | None = None,
     ) -> None:
-        source, target = arcs
-        proper = source != target
+        proper = arcs[0] != arcs[1]
         counted = None if weights is None else in_unit(weights, unit or mean_weight(weights))
-        if counted is None:
-            counted = np.ones(len(source), dtype=np.float32)
-        pairs = (source[proper], target[proper])
-        self.out = sparse.csr_array((counted[proper], pairs), shape=(nodes, nodes))
-        self.out.sum_duplicates()
+        counted = None if counted is None else counted[proper]
+        self.out = matrix_of(arcs[:, proper], nodes, counted)
         if weights is None:
             self.out.data[:] = 1
         self.directed = not self.is_symmetric if directed is None else directed

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.adjacency import matrix_of
 from memohop.data.folds import Masks
 from memohop.errors import UsageError
 from memohop.fit.neighbourhood import Matrix, Neighbourhood
@@ -75,10 +76,8 @@ class Inputs:
 
     def _rows_of_arcs(self) -> tuple[NDArray[Any], ...]:
         """The arrays of the matrix of all arcs, which are the same in whatever order they came."""
-        weights = np.ones(self.arcs.shape[1]) if self.weights is None else self.weights
-        shape = (self.nodes, self.nodes)
-        matrix = sparse.csr_array((weights.astype(np.float64), tuple(self.arcs)), shape=shape)
-        matrix.sum_duplicates()
+        weights = None if self.weights is None else self.weights.astype(np.float64)
+        matrix = matrix_of(self.arcs, self.nodes, weights)
         return matrix.indptr, matrix.indices, matrix.data
 
     def overall_shares(self, classes: int) -> NDArray[np.float64]:

@@ -15,12 +15,12 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from memohop.data.adjacency import adjacency
 from memohop.data.sparse_features import as_csr, as_matrix, is_sparse, sharing, stored_values
 from memohop.networks import MemoryNetwork
 from memohop.networks.base import Features
 from memohop.networks.passing import Address, Begin, Update, Watch
 from memohop.nn import MMP, SparseFeatures
-from memohop.nn.graph import adjacency
 
 _ROWS = 1 << 13  # of a block: a few megabytes, which fit into the cache
 _COLUMNS = 16  # of a block: a row of it is a cache line

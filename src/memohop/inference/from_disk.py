@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from memohop.data.adjacency import REVERSED, normalise, rows_of
 from memohop.data.arcs import in_unit
 from memohop.data.sparse_features import as_csr, is_sparse, sharing
 from memohop.inference.blocks import Blocks, logits_of
 from memohop.networks import MemoryNetwork
 from memohop.networks.base import Features
 from memohop.nn import SparseFeatures
-from memohop.nn.graph import normalised
 
 if TYPE_CHECKING:
     from memohop.data.prepared import Prepared, Rows
@@ -56,15 +56,7 @@ class DiskMatrix:
 
     def rows(self, nodes: slice) -> sparse.csr_array:
         """The rows of some nodes, ``[rows, nodes]``, in float32."""
-        matrix = self._counts(nodes)
-        weight = normalised(
-            torch.from_numpy(matrix.data),
-            self._norm,
-            lambda: torch.from_numpy(np.repeat(self.sums[nodes], np.diff(matrix.indptr))),
-            lambda: torch.from_numpy(self._column_sums[matrix.indices]),
-        )
-        matrix.data = weight.numpy()
-        return matrix
+        return normalise(self._counts(nodes), self._norm, lambda: self._column_sums)
 
     def __matmul__(self, hidden: Tensor) -> Tensor:
         """The product with ``[nodes, D]``, some rows at a time."""
@@ -84,38 +76,23 @@ class DiskMatrix:
 
     @property
     def _column_sums(self) -> NDArray[np.float32]:
-        turned = {"out": "in", "in": "out"}.get(self._direction)
-        return self.sums if turned is None else self._turned.sums
+        return self._turned.sums if self._direction in ("out", "in") else self.sums
 
     @cached_property
     def _turned(self) -> DiskMatrix:
-        turned = {"out": "in", "in": "out"}[self._direction]
-        return DiskMatrix(
-            self._graph, direction=turned, self_loops=self._self_loops, unit=self._unit
-        )
+        policies = {"direction": REVERSED[self._direction], "self_loops": self._self_loops}
+        return DiskMatrix(self._graph, **policies, unit=self._unit)
 
     def _counts(self, nodes: slice) -> sparse.csr_array:
         """The rows before they are normalised."""
-        ways = {"out": [self._graph.out], "in": [self._graph.into]}
-        either = [self._graph.out, self._graph.into]
-        parts = [self._entries(way, nodes) for way in ways.get(self._direction, either)]
-        if len(parts) == 1:
-            matrix = parts[0]
-        elif self._direction == "undirected":
-            matrix = parts[0].maximum(parts[1])
-        else:
-            matrix = parts[0] + parts[1]
-        matrix.eliminate_zeros()  # weights may be 0
-        if self._self_loops != "keep":
-            own = np.repeat(np.arange(nodes.start, nodes.stop), np.diff(matrix.indptr))
-            matrix.data[matrix.indices == own] = 0
-            matrix.eliminate_zeros()
-        if self._self_loops == "add":
-            shape = (nodes.stop - nodes.start, self.nodes)
-            matrix = matrix + sparse.eye_array(
-                *shape, k=nodes.start, dtype=np.float32, format="csr"
-            )
-        return matrix
+        ends = {"out": self._graph.out, "in": self._graph.into}
+        return rows_of(
+            lambda end: self._entries(ends[end], nodes),
+            direction=self._direction,
+            self_loops=self._self_loops,
+            weighted=True,
+            first=nodes.start,
+        )
 
     def _entries(self, way: Rows, nodes: slice) -> sparse.csr_array:
         indptr, indices, weights = way.block(nodes)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from memohop.data.adjacency import POLICIES
 from memohop.errors import UsageError, check_choice
+from memohop.nn import Graph
 from memohop.nn.features import SparseFeatures
-from memohop.nn.graph import POLICIES, Graph
 
 if TYPE_CHECKING:
     from memohop.pyg import Data

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from scipy import sparse
 from torch import Tensor, nn
 
+from memohop.data.adjacency import adjacency
 from memohop.errors import UsageError, check_choice
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
@@ -20,7 +21,6 @@ from memohop.networks.passing import Address, AllNodes, MeanGates, Nodes, Watch
 from memohop.networks.released import start_as_released
 from memohop.nn import MMP, Dropout, FeatureLinear, Graph, MemoryGate
 from memohop.nn.decoupling import FORMS, network_decoupling_loss
-from memohop.nn.graph import adjacency
 from memohop.nn.mmp import Gates
 from memohop.nn.recomputation import recomputed
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
 
-from memohop.data.arcs import check_arcs, check_weights
+from memohop.data.adjacency import DIRECTIONS, NORMS, REVERSED, SELF_LOOPS, adjacency, normalised
+from memohop.data.arcs import check_arcs
 from memohop.errors import check_choice
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern, weighted_product
-
-DIRECTIONS = ("out", "in", "both", "undirected")
-SELF_LOOPS = ("keep", "add", "remove")
-NORMS = ("row", "symmetric", "none")
-POLICIES = {"direction": DIRECTIONS, "self_loops": SELF_LOOPS, "norm": NORMS}
 
 
 class Graph:
@@ -142,9 +136,8 @@ class Graph:
     @cached_property
     def reversed(self) -> Graph:
         """The graph with every arc reversed, under the same policies."""
-        turned = {"out": "in", "in": "out"}.get(self.direction, self.direction)
-        order = self.pattern.order
-        return self._like(self.pattern.transpose, self.weight[order], direction=turned)
+        weight, turned = self.weight[self.pattern.order], REVERSED[self.direction]
+        return self._like(self.pattern.transpose, weight, direction=turned)
 
     def turned(self, values: Tensor) -> Tensor:
         """Values ``[entries]`` in the order of the entries of :attr:`reversed`."""
@@ -227,76 +220,3 @@ class ReweightedGraph:
     def reversed(self) -> ReweightedGraph:
         """The remaining arcs, each one reversed."""
         return self._graph.reversed.reweighted(self._graph.turned(self.keep))
-
-
-def adjacency(
-    edge_index: Tensor,
-    num_nodes: int,
-    *,
-    direction: str,
-    self_loops: str,
-    norm: str = "none",
-    weights: Tensor | None = None,
-) -> sparse.csr_array:
-    r"""The matrix :math:`\mathbf{A}` of a :class:`Graph` with these policies, in float32.
-
-    Indices have 32 bits and no transpose is stored: only training needs more than that. The
-    entries of a row are in the order of their columns.
-    """
-    source, target = edge_index.to("cpu", torch.int32).numpy()
-    shape = (num_nodes, num_nodes)
-    if weights is None:
-        values = np.ones(len(source), dtype=np.float32)
-    else:
-        check_weights(weights, len(source))
-        values = weights.to("cpu", torch.float32).numpy()
-    matrix = sparse.csr_array((values, (source, target)), shape=shape)
-    if direction == "in":
-        matrix = matrix.T.tocsr()
-    elif direction == "undirected" and weights is not None:
-        matrix = matrix.maximum(matrix.T.tocsr())
-    elif direction != "out":
-        matrix = matrix + matrix.T.tocsr()
-    if weights is not None:
-        matrix.eliminate_zeros()
-    elif direction == "undirected":
-        matrix.data[:] = 1
-    if self_loops != "keep":
-        loops = sparse.diags_array(matrix.diagonal(), format="csr", dtype=np.float32)
-        matrix = matrix - loops
-        matrix.eliminate_zeros()
-    if self_loops == "add":
-        matrix = matrix + sparse.eye_array(num_nodes, format="csr", dtype=np.float32)
-    weight = normalised(
-        torch.from_numpy(matrix.data),
-        norm,
-        lambda: torch.from_numpy(np.repeat(matrix.sum(axis=1), np.diff(matrix.indptr))),
-        lambda: torch.from_numpy(matrix.sum(axis=0)[matrix.indices]),
-    )
-    matrix.data = weight.numpy()
-    return matrix
-
-
-def normalised(
-    weight: Tensor, norm: str, of_rows: Callable[[], Tensor], of_columns: Callable[[], Tensor]
-) -> Tensor:
-    r"""The weights of some entries, divided according to ``norm``.
-
-    .. math::
-        a_{ij} = w_{ij} \Big/ \sum_k w_{ik} \quad\text{(row)}, \qquad
-        a_{ij} = w_{ij} \Big/ \sqrt{\textstyle\sum_k w_{ik} \sum_k w_{kj}}
-            \quad\text{(symmetric)}
-
-    Args:
-        weight: ``[..., entries]``.
-        norm: one of ``NORMS``.
-        of_rows: returns, for each entry, the sum of the weights in its row.
-        of_columns: returns, for each entry, the sum of the weights in its column.
-    """
-    if norm == "none":
-        return weight
-    # A kept entry has sums of at least its own weight; a dropped one is 0, perhaps like its sums.
-    least = torch.finfo(weight.dtype).tiny
-    if norm == "row":
-        return weight / of_rows().clamp(min=least)
-    return weight / (of_rows() * of_columns()).clamp(min=least).sqrt()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from memohop.data.adjacency import adjacency
 from memohop.data.sparse_features import as_csr
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.networks.two_steps import TwoSteps
 from memohop.nn import Graph
-from memohop.nn.graph import adjacency
 from memohop.parts.graph import Rows
 from memohop.parts.partition import Partition
 from memohop.training.objective import objective_of

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.adjacency import matrix_of
 from memohop.data.arguments import whole_number
 from memohop.data.audit.advice import Advice, advise, best_direction
 from memohop.data.audit.homophily import homophily, informativeness_of_a_neighbour
@@ -223,10 +224,7 @@ def _sets(data: Data, split: int) -> list[NDArray[np.bool_]]:
 
 def _matrix(arcs: NDArray[np.int64], nodes: int) -> sparse.csr_array:
     """A matrix with 1 where the row points to the column, columns in order."""
-    matrix = sparse.csr_array(
-        (np.ones(arcs.shape[1], dtype=np.float32), (arcs[0], arcs[1])), shape=(nodes, nodes)
-    )
-    matrix.sum_duplicates()
+    matrix = matrix_of(arcs, nodes)
     matrix.data[:] = 1
     return matrix
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from memohop.data.adjacency import matrix_of
 
 _LANDMARKS = 1000  # nodes from which Isomap measures; a graph of fewer nodes is exact
 _EPOCHS, _BURN_IN = 50, 10
@@ -36,8 +37,7 @@ def isomap(arcs: NDArray[np.int64], nodes: int) -> Points:
     landmarks = np.arange(nodes)
     if nodes > _LANDMARKS:
         landmarks = np.sort(np.random.default_rng(0).permutation(nodes)[:_LANDMARKS])
-    graph = sp.csr_array((np.ones(arcs.shape[1]), tuple(arcs)), shape=(nodes, nodes))
-    steps = dijkstra(graph, unweighted=True, indices=landmarks)
+    steps = dijkstra(matrix_of(arcs, nodes), unweighted=True, indices=landmarks)
     apart = np.isinf(steps)
     steps[apart] = steps[~apart].max() + 1
     kernel = -0.5 * steps**2
