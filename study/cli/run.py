@@ -176,9 +176,9 @@ def _show_plan(cells: list[Cell], *, json: bool) -> None:
 
 def _executor(name: str, address: str | None, jobs: int, device: str) -> Executor:
     if name == "ray":
-        from memohop.jobs.ray_tasks import RayTasks
+        from memohop.jobs.ray_workers import RayWorkers
 
-        return RayTasks(address, device, "give the command again: what is done is in the store")
+        return RayWorkers(address, device, "give the command again: what is done is in the store")
     from memohop.jobs.executor import here
     from memohop.jobs.processes import Processes
 

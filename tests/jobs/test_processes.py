@@ -1,6 +1,7 @@
 """Several processes answer as one would, also when they are lost."""
 
 import multiprocessing
+import re
 import sys
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from memohop.errors import DataError
 from memohop.jobs import processes
-from memohop.jobs.executor import Lost, here
+from memohop.jobs.executor import Lost, _to_blame, here
 from memohop.jobs.processes import Processes
 
 HERE = str(Path(__file__).parent)
@@ -81,6 +82,61 @@ def test_they_share_the_threads_of_one(monkeypatch):
 
     monkeypatch.setattr("torch.get_num_threads", lambda: 7)
     assert answers(Processes(3), toy_work.threads, range(4)) == dict.fromkeys(range(4), 2)
+
+
+def test_processes_stay_and_keep_what_they_hold():
+    import toy_work
+
+    with Processes(1).ready(toy_work.Counting()) as staff:
+        found = [answer for jobs in ("ab", "c") for _, answer in staff(jobs)]
+    assert [count for _, count in found] == [1, 2, 3]
+    assert len({process for process, _ in found}) == 1
+    assert not psutil.pid_exists(found[0][0])
+
+
+def test_a_job_that_takes_more_than_its_time_is_ended():
+    import toy_work
+
+    looks = []
+    with Processes(1).ready(toy_work.Counting()) as staff:
+        times = {"endless": 0.3, "short": 60}
+        found = dict(staff(times, seconds=times.get, look=lambda: looks.append(1)))
+    assert found["endless"] == Lost("it took more than its time")
+    assert found["short"][1] == 1  # in a new process
+    assert looks
+
+
+def test_processes_that_work_together_are_replaced_together(tmp_path):
+    import toy_work
+
+    told = []
+
+    def tell(job, value):
+        told.append(value)
+        job.at = value
+        return "enough" if len(told) > 9 else None
+
+    job = toy_work.Walk(str(tmp_path))
+    with Processes(2).ready(toy_work.walk, together=2) as staff:
+        assert dict(staff([job], told=tell)) == {job: "2 walked to 5"}
+        assert told == [1, 2, 3, 4, 5]
+        job.at, told[5:] = 0, [0] * 5
+        assert dict(staff([job], told=tell)) == {job: 1}
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "text"),
+    [
+        ([Lost("the actor died"), RuntimeError("a bug")], Lost, "^the actor died$"),
+        ([RuntimeError("[gloo/pair.cc:5] closed\nmore"), 3], Lost, r"closed$"),
+        ([Lost("died"), DataError("a mistake")], DataError, "a mistake"),
+        ([RuntimeError("a bug"), 3], RuntimeError, "a bug"),
+    ],
+)
+def test_what_is_to_blame_when_one_of_several_fails(said, kind, text):
+    found = _to_blame(said)
+    assert type(found) is kind
+    assert re.search(text, found.reason if isinstance(found, Lost) else str(found))
 
 
 def test_here_jobs_are_done_one_by_one_and_tell_how_far_they_are():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+import socket
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 
 from memohop.allocator import keep_freed_ram
-from memohop.jobs.executor import AnswerT, JobT, Lost, Progress, Tried, keep_busy
+from memohop.jobs.executor import Doer, Lost, Pool, Process
 
 _CONTEXT = multiprocessing.get_context("spawn")  # a process that uses a GPU cannot be forked
 _DIED = Lost(
@@ -24,7 +25,7 @@ _DIED = Lost(
 )
 
 
-class Processes:
+class Processes(Pool):
     """An executor with several processes, which end with this one, however it ends.
 
     Together they take as many threads as this process would take alone.
@@ -37,41 +38,17 @@ class Processes:
         self.size = count
         self._threads = max(1, torch.get_num_threads() // count)
 
-    def __call__(
-        self,
-        work: Callable[[JobT, Progress], AnswerT],
-        jobs: Iterator[JobT],
-        progress: Callable[[JobT, float], None],
-    ) -> Iterator[tuple[JobT, AnswerT | Lost]]:
-        """See :class:`~memohop.jobs.executor.Executor`; they do not tell their progress."""
-        self._work, self._idle = work, list[_Process]()
-        self._running: dict[_Process, Tried[Any]] = {}
-        try:
-            yield from keep_busy(self, jobs)
-        finally:
-            for process in (*self._idle, *self._running):
-                process.end()
+    def start(self, work: Callable[..., Any]) -> Process:
+        """A new process for some work."""
+        return _Process(work, self._threads)
 
-    def start(self, tried: Tried[Any]) -> None:
-        """Give a job to an idle process, or to a new one."""
-        process = self._idle.pop() if self._idle else _Process(self._work, self._threads)
-        self._running[process] = tried
-        process.give(tried.job)
-
-    def ended(self) -> tuple[Tried[Any], Any]:
-        """Wait for an answer, or for the death of a process."""
-        ready = wait([process.connection for process in self._running])
-        process = next(one for one in self._running if one.connection in ready)
-        answer = process.take()
-        tried = self._running.pop(process)
-        if answer is not _DIED:
-            self._idle.append(process)
-        if isinstance(answer, Exception):
-            raise answer
-        return tried, answer
+    def wait(self, processes: Sequence[_Process], seconds: float) -> Sequence[_Process]:
+        """Those that have something to say, or have died."""
+        ready = wait([process.connection for process in processes], seconds)
+        return [process for process in processes if process.connection in ready]
 
 
-class _Process:
+class _Process(Process):
     """A process for one job at a time.
 
     It has a connection of its own, which ends when the process dies, even while it sends. The
@@ -85,16 +62,16 @@ class _Process:
             self._process.start()
         theirs.close()
 
-    def give(self, job: Any) -> None:
+    def ask(self, method: str, *given: Any) -> None:
+        """Have it call a method of its ``Doer``."""
         with suppress(ConnectionError):  # the process has died, which `take` will see
-            self.connection.send(job)
+            self.connection.send((method, given))
 
     def take(self) -> Any:
-        """The answer, or :data:`_DIED`."""
+        """What it says, or that it has died."""
         try:
             return self.connection.recv()
         except (EOFError, OSError):
-            self.end()
             return _DIED
 
     def end(self) -> None:
@@ -126,13 +103,22 @@ def _serve(connection: Connection, work: Callable[..., Any], threads: int) -> No
     if hasattr(os, "nice"):
         os.nice(5)  # the parent goes first: all others wait for it to hand out the next job
     keep_freed_ram()
+    doer = Doer(work)
     with suppress(EOFError, ConnectionError):
+        connection.send(("127.0.0.1", free_port()))
         while True:
-            job = connection.recv()
+            method, given = connection.recv()
             try:
-                connection.send(work(job, lambda share: None))
+                connection.send(getattr(doer, method)(*given))
             except Exception as error:
                 connection.send(error)
+
+
+def free_port() -> int:
+    """The number of a port that is free on this machine."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return int(free.getsockname()[1])
 
 
 def _end_with_the_parent() -> None:

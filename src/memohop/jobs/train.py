@@ -16,7 +16,7 @@ from memohop.data.arguments import whole_number
 from memohop.data.sparse_features import is_sparse, stored_values
 from memohop.errors import UsageError, check_choice
 from memohop.jobs.dealt import shares_of, train_dealt, train_dealt_in_group
-from memohop.jobs.ray_tasks import RayTasks
+from memohop.jobs.ray_workers import RayWorkers
 from memohop.out_of_memory import in_units
 from memohop.training.member import Member, Result
 from memohop.training.room import available_bytes
@@ -113,7 +113,7 @@ def train(
         if in_group:
             return train_dealt_in_group(_joined(device), shares, data, model, members, arguments)
         import_ray(f"workers={workers}", "start the processes by torchrun")
-        executor = RayTasks(ray, device, "give the command again", count=len(shares))
+        executor = RayWorkers(ray, device, "give the command again", count=len(shares))
         return train_dealt(executor, shares, data, model, members, arguments)
     blocks = partition(data.edge_index, len(data.y), workers, method=cut)
     why = "a run with checkpoints is one for all workers"

@@ -7,7 +7,7 @@ from threading import Thread
 import psutil
 import pytest
 
-from memohop.jobs.ray_tasks import RayTasks
+from memohop.jobs.ray_workers import RayWorkers
 from study.runs.experiment import Experiment
 from study.runs.runner import Resources, run_cells
 from study.runs.store import Store
@@ -26,7 +26,7 @@ class Hunter(Thread):
         while not (self.killed or self.stop):
             for process in psutil.Process().children(recursive=True):
                 with suppress(psutil.NoSuchProcess):  # it has ended since it was listed
-                    if process.name().startswith("ray::do"):
+                    if process.name().startswith("ray::RayWorker"):
                         time.sleep(0.3)  # it has only just begun
                         process.kill()
                         self.killed.append(process.pid)
@@ -49,7 +49,9 @@ def test_the_cell_of_a_lost_worker_is_run_again(tiny_file, tmp_path, monkeypatch
     run_cells(cells, here, resources=Resources())
     hunter = Hunter()
     hunter.start()
-    tally = run_cells(cells, there, resources=Resources(), executor=RayTasks(None, "cpu", "again"))
+    tally = run_cells(
+        cells, there, resources=Resources(), executor=RayWorkers(None, "cpu", "again")
+    )
     hunter.stop = True
     hunter.join()
     assert len(hunter.killed) == 1
