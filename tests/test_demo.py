@@ -11,7 +11,7 @@ import pytest
 from memohop import cli
 from memohop import demo as demo_module
 from memohop.demo import DemoSettings, run_demo
-from memohop.report.demo_page import curve_svg, demo_page
+from memohop.report.demo import curve_svg, demo_page
 
 SMALL = DemoSettings(
     homophilies=(0.05, 0.2, 0.95), splits=2, epochs=4, hidden_channels=8, lambdas=(0.0, 0.1)

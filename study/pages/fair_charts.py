@@ -5,12 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from memohop.report.palette import BACKBONES
-from memohop.report.palette import KINDS as LOOKS
-from memohop.report.svg import Axis, Dot, Series, scatter_chart
+from memohop.report.chart import Axis, Dot, Series, draw_chart
+from memohop.report.palette import Look
 from study.statistics.effects import Effect
 from study.statistics.leaderboard import KINDS, Leaderboard, kind_of
 
+_LOOKS = {  # of kinds of models
+    "no graph": Look("grey", "diamond"),
+    "backbone": Look("orange", "square"),
+    "plug-in": Look("pink", "diamond"),
+    "memory": Look("blue", "circle"),
+    "rival": Look("green", "triangle"),
+}
+_BACKBONES = {
+    "gcn": Look("blue", "circle"),
+    "gat": Look("orange", "square"),
+    "sage": Look("green", "triangle"),
+    "gin": Look("grey", "diamond"),
+    "gatv2": Look("amber", "square"),
+    "dir-gcn": Look("pink", "triangle"),
+    "gcnii": Look("purple", "diamond"),
+}
 _APART = 0.006  # in homophily, between the points of two backbones on one graph
 
 
@@ -25,10 +40,11 @@ def cost_chart(board: Leaderboard, width: int = 720, height: int = 420) -> str:
                 title = f"{row}: {mean:.2f} after {seconds:.0f} s"
                 dots.append(Dot(math.log10(seconds), mean, title))
         if dots:
-            series.append(Series(kind, LOOKS[kind], sorted(dots)))
+            series.append(Series(kind, _LOOKS[kind], sorted(dots)))
     points = [dot for one in series for dot in one.dots]
-    return scatter_chart(
+    return draw_chart(
         series,
+        joined=False,
         title="Mean test score of each model against the time that its searches took",
         x=_logarithmic("time of all searches of a model, s", (dot.x for dot in points)),
         y=_rounded("mean score, %", (dot.y for dot in points)),
@@ -40,8 +56,8 @@ def cost_chart(board: Leaderboard, width: int = 720, height: int = 420) -> str:
 def gain_chart(found: Sequence[Effect], width: int = 720, height: int = 460) -> str:
     """What memory adds to each backbone on each graph, against its homophily."""
     series = []
-    for place, (backbone, look) in enumerate(BACKBONES.items()):
-        shift = _APART * (place - (len(BACKBONES) - 1) / 2)
+    for place, (backbone, look) in enumerate(_BACKBONES.items()):
+        shift = _APART * (place - (len(_BACKBONES) - 1) / 2)
         dots = [
             Dot(
                 gain.homophily + shift,
@@ -57,8 +73,9 @@ def gain_chart(found: Sequence[Effect], width: int = 720, height: int = 460) -> 
         if dots:
             series.append(Series(backbone, look, sorted(dots)))
     ends = [dot.y + side for one in series for dot in one.dots for side in _reach(dot)]
-    return scatter_chart(
+    return draw_chart(
         series,
+        joined=False,
         title="Gain of each backbone by memory against the homophily of the graph",
         x=Axis("homophily of the graph", 0, 1, 0.2),
         y=_rounded("gain by memory, points", [*ends, 0.0]),

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from memohop.errors import DataError
+from memohop.report.chart import Axis, Dot, Series, draw_chart
+from memohop.report.environment import render
 from memohop.report.palette import INK_FOR_ANY_BACKGROUND, look_of
-from memohop.report.svg import Axis, Dot, Series, line_chart, panels
 from study.pages.table import score
 from study.paper.curves import Curve, curves
 from study.runs.measured import measured, with_setting
 from study.runs.results import Results
+
+_WIDTH, _HEIGHTS = 480, {"noise": 400, "lambda": 300}  # of a panel
 
 
 class Line(NamedTuple):
@@ -66,14 +69,14 @@ def noise_chart(panel: Panel) -> str:
     """One panel of the noise figure as an ``<svg>`` element."""
     most = max(line.curve.points[-1].x for line in panel.lines) or 100
     step = 100 * max(1, math.ceil(most / 1000))
-    return _chart(panel, Axis("added edges, %", 0, most, step), height=400)
+    return _chart(panel, Axis("added edges, %", 0, most, step), _HEIGHTS["noise"])
 
 
 def lambda_chart(panel: Panel) -> str:
     """One panel of the lambda figure as an ``<svg>`` element."""
     most = max(1, *(line.curve.points[-1].x for line in panel.lines))
     x = Axis("λ, weight of the decoupling loss", 0, most, most / 5)
-    return _chart(panel, x, height=300)
+    return _chart(panel, x, _HEIGHTS["lambda"])
 
 
 FIGURES: dict[str, tuple[Callable[[Results], list[Panel]], Callable[[Panel], str], str]] = {
@@ -90,8 +93,16 @@ def figure_svg(name: str, results: Results) -> str:
         raise DataError(
             f"the results of {results.experiment} have nothing to draw: every network has diverged"
         )
-    columns = min(2, len(charts))
-    return panels(charts, title=title, columns=columns, ink=INK_FOR_ANY_BACKGROUND) + "\n"
+    figure = render(
+        "figure.svg",
+        package="study.pages",
+        charts=charts,
+        columns=min(2, len(charts)),
+        size=(_WIDTH, _HEIGHTS[name]),
+        title=title,
+        ink=INK_FOR_ANY_BACKGROUND,
+    )
+    return figure + "\n"
 
 
 def _panel(curve: Curve) -> str:
@@ -111,16 +122,16 @@ def _grouped(lines: list[Line], title: Callable[[Curve], str]) -> list[Panel]:
     return [Panel(name, [line for line in lines if title(line.curve) == name]) for name in titles]
 
 
-def _chart(panel: Panel, x: Axis, *, height: int) -> str:
+def _chart(panel: Panel, x: Axis, height: int) -> str:
     points = [point for line in panel.lines for point in line.curve.points]
     low = min(point.mean - (point.std or 0) for point in points)
     high = max(point.mean + (point.std or 0) for point in points)
-    return line_chart(
+    return draw_chart(
         [_series(line, x.label.partition(",")[0]) for line in panel.lines],
         title=f"{panel.title}: test accuracy against {x.label}",
         x=x,
         y=_accuracy_axis(f"{panel.title}: test accuracy, %", low, high),
-        width=480,
+        width=_WIDTH,
         height=height,
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from memohop.report.chart import Axis, Dot, Series, draw_chart
 from memohop.report.palette import GATES
-from memohop.report.svg import Axis, Dot, Series, line_chart
 from study.paper.gates import GateCurve
 
 
@@ -27,7 +27,7 @@ def gates_chart(curve: GateCurve) -> str:
         for name, label, look in GATES
     ]
     about = f"{curve.dataset}, {curve.model}, λ {curve.lam:g} ({curve.protocol})"
-    return line_chart(
+    return draw_chart(
         series,
         title=f"Gates of {curve.model} on {curve.dataset} against local homophily",
         x=Axis("local homophily"),

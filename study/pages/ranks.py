@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from typing import Any
 
-from memohop.report.svg import escape, opening, text_at
+from memohop.report.environment import render
 from study.statistics.comparison import Comparison
 
 _ROW, _BAR = 19, 9  # height of a name and of a bar
@@ -42,47 +42,55 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
     axis = 58
     names = axis + 16 + _BAR * len(found.cliques)
     height = names + _ROW * left + 8
-    parts = [
-        opening(title, width=width, height=height, ink=ink),
-        f'<g fill="currentColor" stroke="none" font-size="{size}">',
-        *_ruler(found.critical_difference * scale, side, width, size),
-        *_axis(range(lowest, highest + 1, math.ceil(2 * size / scale)), across, axis, highest),
-    ]
+    rows = []
     for i, (model, rank) in enumerate(zip(found.models, found.ranks, strict=True)):
         # On the left the best is on top, on the right the worst.
         on_left = i < left
         row = i if on_left else len(found.models) - 1 - i
-        y, edge = names + _ROW * row + 8, side - 6 if on_left else width - side + 6
-        parts.append(
-            f'<path d="M{across(rank):.2f} {axis}V{y:.2f}H{edge:.2f}" fill="none" '
-            'stroke="currentColor" stroke-opacity="0.55"/>'
+        edge = side - 6 if on_left else width - side + 6
+        rows.append(
+            {
+                "rank": rank,
+                "y": names + _ROW * row + 8,
+                "edge": edge,
+                "x": edge - 4 if on_left else edge + 4,
+                "anchor": "end" if on_left else "start",
+                "words": f"{model} {rank:.2f}" if on_left else f"{rank:.2f} {model}",
+            }
         )
-        label = f"{model} {rank:.2f}" if on_left else f"{rank:.2f} {model}"
-        anchor, at = ("end", edge - 4) if on_left else ("start", edge + 4)
-        parts.append(text_at(at, y + 4.5, label, anchor=anchor))
-    for i, clique in enumerate(found.cliques):
-        ends = [across(found.ranks[found.models.index(name)]) for name in (clique[0], clique[-1])]
-        parts.append(
-            f'<path class="clique" d="M{ends[0] - 4:.2f} {axis + 12 + _BAR * i}H{ends[1] + 4:.2f}" '
-            f'stroke="currentColor" stroke-width="4.5"><title>{escape(", ".join(clique))}</title>'
-            "</path>"
-        )
-    return "\n".join([*parts, "</g>", "</svg>"])
+    bars = [
+        {
+            "ends": [found.ranks[found.models.index(name)] for name in (clique[0], clique[-1])],
+            "y": axis + 12 + _BAR * i,
+            "names": ", ".join(clique),
+        }
+        for i, clique in enumerate(found.cliques)
+    ]
+    return render(
+        "ranks.svg",
+        package="study.pages",
+        title=title,
+        width=width,
+        height=height,
+        ink=ink,
+        size=size,
+        ruler=_ruler(found.critical_difference * scale, side, width, size),
+        ticks=range(lowest, highest + 1, math.ceil(2 * size / scale)),
+        highest=highest,
+        axis=axis,
+        across=across,
+        names=rows,
+        bars=bars,
+    )
 
 
-def _ruler(length: float, side: float, width: int, size: int) -> Iterator[str]:
+def _ruler(length: float, side: float, width: int, size: int) -> dict[str, Any]:
     """The critical difference; it may be longer than the axis but not than the drawing."""
     start = max(4.0, min(side, width - 4 - length))
-    yield (
-        f'<path d="M{start:.2f} 20v8m0-4h{min(length, width - 8):.2f}m0-4v8" fill="none" '
-        'stroke="currentColor"/>'
-    )
-    text = "critical difference (Nemenyi)"
-    yield text_at(min(start, width - 4 - len(text) * _LETTER * size), 13, text)
-
-
-def _axis(ranks: range, across: Callable[[float], float], y: float, highest: int) -> Iterator[str]:
-    yield f'<path d="M{across(ranks[0]):.2f} {y}H{across(highest):.2f}" stroke="currentColor"/>'
-    for rank in ranks:
-        yield f'<path d="M{across(rank):.2f} {y - 5}v5" stroke="currentColor"/>'
-        yield text_at(across(rank), y - 9, str(rank), anchor="middle")
+    words = "critical difference (Nemenyi)"
+    return {
+        "start": start,
+        "length": min(length, width - 8),
+        "words": words,
+        "words_at": min(start, width - 4 - len(words) * _LETTER * size),
+    }

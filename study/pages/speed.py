@@ -9,10 +9,16 @@ from statistics import geometric_mean
 
 from rich.table import Table
 
-from memohop.report.palette import GROWTH
-from memohop.report.svg import Axis, Dot, Series, line_chart
+from memohop.report.chart import Axis, Dot, Series, draw_chart
+from memohop.report.palette import Look
 from memohop.report.terminal import plain_table
 from study.speed.measure import Growth, Speed
+
+_LOOKS = {
+    "members": Look("blue", "circle"),
+    "arcs": Look("orange", "square"),
+    "width": Look("green", "triangle"),
+}
 
 
 def speed_table(rows: Sequence[Speed]) -> Table:
@@ -51,12 +57,12 @@ def growth_chart(points: Sequence[Growth]) -> str:
             )
             for point in listed
         ]
-        lines.append(Series(axis, GROWTH[axis], dots))
+        lines.append(Series(axis, _LOOKS[axis], dots))
     dots = [dot for line in lines for dot in line.dots]
     widest = math.ceil(max(dot.x for dot in dots))
     highest = max(1, math.ceil(max(dot.y for dot in dots)))
     lowest = min(0, math.floor(min(dot.y for dot in dots)))
-    return line_chart(
+    return draw_chart(
         lines,
         title="How the time of a step grows with members, arcs and width",
         x=Axis("doublings of the quantity", 0, widest, 1),

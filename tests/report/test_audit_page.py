@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from memohop.cli import main
 from memohop.data.audit import audit
 from memohop.data.synthetic import csbm
-from memohop.report.audit_page import audit_page
+from memohop.report.audit import audit_page
 
 
 @pytest.fixture(scope="module")

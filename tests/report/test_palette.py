@@ -7,8 +7,8 @@ from importlib import resources
 
 import pytest
 
+from memohop.report.chart import Axis, Dot, Series, draw_chart
 from memohop.report.palette import HUES, THEMES, look_of, themed
-from memohop.report.svg import Axis, Dot, Series, line_chart
 
 
 def files(folder):
@@ -35,7 +35,7 @@ def test_each_theme_has_a_shade_of_every_hue(theme):
 
 def test_a_chart_on_a_page_takes_its_colours_from_the_page():
     line = Series("gcn+mmp", look_of("gcn+mmp"), [Dot(0, 0, "a"), Dot(1, 1, "b")])
-    chart = line_chart([line], title="one line", x=Axis("x"), y=Axis("y"))
+    chart = draw_chart([line], title="one line", x=Axis("x"), y=Axis("y"))
     assert "color:#0072b2" in chart
     assert "color:var(--blue)" in themed(chart)
     assert "#" not in themed(chart)

@@ -75,7 +75,8 @@ app.command(data_app)
 def data_list(*, json: Json = False) -> None:
     """List the datasets."""
     from memohop.data.datasets.fetch import without_digest
-    from memohop.report.terminal import listing, output_console
+    from memohop.report.datasets import listing
+    from memohop.report.terminal import output_console
 
     infos = [describe(name) for name in datasets()]
     if json:
@@ -132,7 +133,7 @@ def data_show(name: Dataset, *, data: Folder = None, json: Json = False) -> None
     info = describe(name)  # before the imports, which take seconds
 
     import memohop
-    from memohop.report.dataset import dataset_row, dataset_sheet
+    from memohop.report.datasets import dataset_row, dataset_sheet
     from memohop.report.terminal import output_console
 
     row = dataset_row(memohop.load(name, root=data, progress=sys.stderr.isatty()), info)
@@ -178,8 +179,7 @@ def audit(
         check_output(output, ".html")
 
     import memohop
-    from memohop.report.audit import audit_row, audit_sheet
-    from memohop.report.audit_page import audit_page
+    from memohop.report.audit import audit_page, audit_row, audit_sheet
     from memohop.report.terminal import output_console
 
     graph: Data | OwnGraph

@@ -153,7 +153,7 @@ def train(
     from memohop.jobs.execute import execute, load_data
     from memohop.jobs.run import Recipe, Run, Settings, combinations
     from memohop.networks.registry import entry
-    from memohop.report.terminal import output_console, progress_bar, settings_table
+    from memohop.report.terminal import output_console, progress_bar
     from memohop.report.training import TrainingReport, by_setting
 
     known = entry(model).options()
@@ -222,7 +222,7 @@ def train(
         return
     console = output_console()
     console.print(f"{model} on {dataset}", style="bold")
-    console.print(settings_table(report))
+    console.print(report.table())
     console.print(report.legend())
     console.print(report.in_force())
 
@@ -239,8 +239,8 @@ def demo(*, output: Path = Path("memohop-demo.html"), json: Json = False) -> Non
         output: The page to write, or the curve alone if the name ends in .svg.
     """
     from memohop.demo import run_demo
-    from memohop.report.demo_page import curve_svg, demo_page
-    from memohop.report.terminal import demo_table, output_console, progress_bar
+    from memohop.report.demo import curve_svg, demo_page, demo_table
+    from memohop.report.terminal import output_console, progress_bar
 
     forms = {".html": demo_page, ".svg": curve_svg}
     check_output(output, *forms)

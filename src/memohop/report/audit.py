@@ -1,4 +1,4 @@
-"""The result of an audit, as a table for people and as JSON."""
+"""The result of an audit: a table for people, JSON, and a page that needs no network."""
 
 from __future__ import annotations
 
@@ -7,11 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from memohop.data.audit.probes import FOLDS
 from memohop.printable import printable
+from memohop.report.environment import render
 from memohop.report.terminal import fact_table
 
 if TYPE_CHECKING:
     from memohop.data.audit import Audit
+
+_MODELS = {
+    "mlp": "a network that sees the features of a node and ignores the graph",
+    "gcn": "a network that averages a node and its neighbours",
+    "gcn+mmp": "a network in which a node keeps its own state apart from its neighbours' messages",
+}
+_HEARD = {
+    "out": "the nodes that a node points to",
+    "in": "the nodes that point to a node",
+    "undirected": "all neighbours, whichever way the arc goes",
+}
+_SHOWN_CLASSES = 40
 
 
 def audit_row(audit: Audit, name: str) -> dict[str, Any]:
@@ -60,6 +74,24 @@ def audit_sheet(audit: Audit, name: str) -> Table:
     )
 
 
+def audit_page(audit: Audit, name: str) -> str:
+    """The whole page as text; ``name`` is that of the graph."""
+    classes = zip(audit.class_names, audit.class_sizes, strict=True)
+    by_size = sorted(classes, key=lambda pair: -pair[1])
+    return render(
+        "audit.html",
+        name=name,
+        audit=audit,
+        advice=audit.advice,
+        model=_MODELS[audit.advice.model],
+        heard=_HEARD,
+        classes=by_size[:_SHOWN_CLASSES],
+        more_classes=by_size[_SHOWN_CLASSES:],
+        labels=sum(audit.class_sizes),
+        folds=FOLDS,
+    )
+
+
 def _classes(audit: Audit) -> str:
     shown = [
         f"{printable(name)} ({size})"
@@ -81,14 +113,14 @@ def _neighbours(audit: Audit) -> str:
 def _twins(audit: Audit) -> str:
     if audit.split is None:
         return "not counted, as there are no splits"
-    found = (
+    counted = (
         f"{audit.twins} of {audit.test_nodes} test nodes of split {audit.split} point to the same "
         "nodes as a training node"
     )
     if audit.twin_agreement is None:
-        return found
+        return counted
     return (
-        f"{found}; {audit.close_twins} have two links or more, and {audit.twin_agreement:.0%} of "
+        f"{counted}; {audit.close_twins} have two links or more, and {audit.twin_agreement:.0%} of "
         "such validation nodes are of the same class as their twin"
     )
 

@@ -51,6 +51,7 @@ def _environment(package: str) -> Environment:
     )
     environment.globals["themes"] = THEMES
     environment.tests["unknown"] = math.isnan
+    environment.filters["at"] = "{:.2f}".format
     return environment
 
 

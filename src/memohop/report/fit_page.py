@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
-from memohop.report.environment import on_page, render
-from memohop.report.palette import HUES, Look
-from memohop.report.svg import Axis, Dot, Series, line_chart
+from memohop.report.chart import Axis, Dot, Series, draw_chart
+from memohop.report.environment import both_widths, render
+from memohop.report.palette import Look
 from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from memohop.explain import FitExplanation
-    from memohop.explain.fit import ColumnShare
     from memohop.explain.fit_node import NodeReasons, Reason
     from memohop.fit.calibration import Reliability
     from memohop.fit.record import FitRecord
@@ -34,11 +32,15 @@ _SOURCES = {
     "position": "where it is in the graph",
     "network": "columns in networks, its own and its neighbours'",
 }
-_KEYS = {
+_KINDS = {
     "own": "the node\N{RIGHT SINGLE QUOTATION MARK}s own value",
     "one_hop": "mean over neighbours",
     "two_hops": "mean over two hops",
     "network": "own and neighbours\N{RIGHT SINGLE QUOTATION MARK} values in networks",
+}
+_QUESTIONS = {
+    "graph": ("What does the graph add?", "over the columns alone"),
+    "memory": ("What does memory add?", "over the best without it"),
 }
 _ENDS = {
     "trials": "all settings were tried",
@@ -47,41 +49,37 @@ _ENDS = {
 }
 
 
-def fit_page(found: FitExplanation) -> str:
+def fit_page(explained: FitExplanation) -> str:
     """The whole page as text."""
-    report = found.report
+    report, node, columns = explained.report, explained.node, explained.columns
+    bins = report.reliability
     return render(
         "fit.html",
         report=report,
         metric=METRICS[report.metric],
         ends=_ENDS,
-        parts=[
-            {
-                "family": one.setting.family,
-                "weight": one.weight,
-                "setting": _setting(one.setting),
-                "leading": ", ".join(one.leading),
-            }
-            for one in found.parts
-        ],
-        scores=_scores(report),
-        answers=_answers(report),
-        reliability=_charts(report.reliability),
-        off=_off(report.reliability),
+        questions=_QUESTIONS,
+        parts=explained.parts,
+        in_a_line=_in_a_line,
+        families_widest=_widest(row.behind for row in report.families),
+        answers_widest=_widest(answer.gain for answer in report.answers),
+        reliability=both_widths(partial(_chart, bins), wide=380, narrow=320) if bins else None,
+        off=sum(group.nodes * abs(group.said - group.right) for group in bins)
+        / (sum(group.nodes for group in bins) or 1),
         shift=_shift(report),
-        sources=[(_SOURCES[name], share) for name, share in found.sources.items()],
-        columns=_columns(found.columns),
-        keys={
-            kind.replace("_", "-"): words
-            for kind, words in _KEYS.items()
-            if any(getattr(one, kind) > 0 for one in found.columns)
-        },
-        left_out=max(0, len(found.columns) - _COLUMNS),
-        gates=found.gates,
-        gates_weight=found.gates_weight,
-        node=found.node,
-        reasons=None if found.node is None else _reasons(found.node),
-        neighbours=None if found.node is None else _neighbours(found.node),
+        sources=[(_SOURCES[name], share) for name, share in explained.sources.items()],
+        columns=columns[:_COLUMNS],
+        largest=max((column.share for column in columns), default=0) or 1,
+        kinds=_KINDS,
+        shown_kinds=[
+            kind for kind in _KINDS if any(getattr(column, kind) > 0 for column in columns)
+        ],
+        left_out=max(0, len(columns) - _COLUMNS),
+        gates=explained.gates,
+        gates_weight=explained.gates_weight,
+        node=node,
+        reasons=node and _reasons(node),
+        neighbours=node and _neighbours(node),
     )
 
 
@@ -93,103 +91,34 @@ def _shift(report: FitRecord) -> dict[str, Any] | None:
     return {"to": by_class[-1][1], "away": by_class[0][1], "factor": factor}
 
 
-def _setting(part: Any) -> str:
-    """Options and numbers in one line."""
-    pairs: Mapping[str, Any] = {**part.options, **part.numbers}
-    texts = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in pairs.values()]
-    names = [name.replace("_", " ") for name in pairs]
-    return ", ".join(f"{name} {text}" for name, text in zip(names, texts, strict=True))
+def _in_a_line(setting: Any) -> str:
+    """Options and numbers of a setting."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {f'{value:.3g}' if isinstance(value, float) else value}"
+        for name, value in {**setting.options, **setting.numbers}.items()
+    )
 
 
-def _scores(report: FitRecord) -> list[dict[str, Any]]:
-    """A row for each kind of model, with its distance from what was kept on a common scale."""
-    metric, gaps = METRICS[report.metric], [one.behind for one in report.families]
-    widest = _widest(gap for gap in gaps if gap is not None)
-    kept = {part.family for part in report.kept}
-    return [
-        {
-            "family": one.family,
-            "kept": one.family in kept,
-            "val": metric.text(one.val),
-            "test": None if one.test is None else metric.text(one.test),
-            "gap": None if gap is None else _gap(report, gap),
-            "range": None if gap is None else _range(gap, widest),
-            "tried": one.tried,
-            "seconds": one.seconds,
-        }
-        for one, gap in zip(report.families, gaps, strict=True)
-    ]
-
-
-def _answers(report: FitRecord) -> list[dict[str, Any]]:
-    questions = {"graph": "What does the graph add?", "memory": "What does memory add?"}
-    against = {"graph": "over the columns alone", "memory": "over the best without it"}
-    widest = _widest(answer.gain for answer in report.answers)
-    return [
-        {
-            "question": questions[one.question],
-            "gain": _gap(report, one.gain),
-            "against": against[one.question],
-            "better": one.better,
-            "than": one.than,
-            "sure": "it helps"
-            if one.gain.above_zero
-            else "it does harm"
-            if one.gain.below_zero
-            else "too close to say",
-            "stopped": one.behind if one.short_of_time else None,
-            "range": _range(one.gain, widest),
-        }
-        for one in report.answers
-    ]
-
-
-def _gap(report: FitRecord, gap: Interval) -> dict[str, str]:
-    text = METRICS[report.metric].gap_text
-    signed = [("+" if value > 0 else "") + text(value) for value in (gap.mean, gap.low, gap.high)]
-    mean, low, high = (one.replace("-", "\N{MINUS SIGN}") for one in signed)
-    return {"mean": mean, "interval": "too few to tell" if gap.says_nothing else f"{low} to {high}"}
-
-
-def _widest(gaps: Iterable[Interval]) -> float:
+def _widest(gaps: Iterable[Interval | None]) -> float:
     """The end that is farthest from 0, of intervals that say something."""
-    ends = [abs(end) for gap in gaps if not gap.says_nothing for end in (gap.low, gap.high)]
-    return max(ends, default=1) or 1
-
-
-def _range(gap: Interval, widest: float) -> dict[str, str] | None:
-    """Where an interval begins and ends and its middle, from 0 to 1, with 0 in the middle.
-
-    None for one that says nothing.
-    """
-    if gap.says_nothing:
-        return None
-    ends = {"low": gap.low, "high": gap.high, "mean": gap.mean}
-    return {name: f"{min(1, max(0, 0.5 + value / widest / 2)):.4f}" for name, value in ends.items()}
-
-
-def _charts(bins: Sequence[Reliability]) -> dict[str, Markup] | None:
-    """A drawing for screens and paper, and one for phones, whose text would shrink otherwise."""
-    if not bins:
-        return None
-    sizes = {"wide": (720, 380), "narrow": (360, 320)}
-    return {name: on_page(_chart(bins, *size), name) for name, size in sizes.items()}
+    said = [gap for gap in gaps if gap is not None and not gap.says_nothing]
+    return max((abs(end) for gap in said for end in (gap.low, gap.high)), default=1) or 1
 
 
 def _chart(bins: Sequence[Reliability], width: int, height: int) -> str:
     ideal = [Dot(0, 0, ""), Dot(1, 1, "")]
     found = [
         Dot(
-            one.said,
-            one.right,
-            f"{one.nodes} nodes: probability {one.said:.2f}, right {one.right:.2f}",
+            group.said,
+            group.right,
+            f"{group.nodes} nodes: probability {group.said:.2f}, right {group.right:.2f}",
         )
-        for one in bins
+        for group in bins
     ]
-    return line_chart(
+    return draw_chart(
         [
-            Series("ideal", Look(HUES["grey"], "diamond"), ideal, dashed=True),
-            Series("found", Look(HUES["blue"], "circle"), found),
+            Series("ideal", Look("grey", "diamond"), ideal, dashed=True),
+            Series("found", Look("blue", "circle"), found),
         ],
         title="Share of right predictions against their probability",
         x=Axis("probability of the predicted class"),
@@ -199,33 +128,13 @@ def _chart(bins: Sequence[Reliability], width: int, height: int) -> str:
     )
 
 
-def _off(bins: Sequence[Reliability]) -> float:
-    """How far probabilities and shares are apart on average, over nodes."""
-    nodes = sum(one.nodes for one in bins) or 1
-    return sum(one.nodes * abs(one.said - one.right) for one in bins) / nodes
-
-
-def _columns(columns: Sequence[ColumnShare]) -> list[dict[str, Any]]:
-    shown = columns[:_COLUMNS]
-    most = max((one.share for one in shown), default=0) or 1
-    return [
-        {
-            "name": one.name,
-            "leading": "" if one.leading == one.name else one.leading,
-            "share": one.share,
-            "parts": [(kind.replace("_", "-"), getattr(one, kind) / most) for kind in _KEYS],
-        }
-        for one in shown
-    ]
-
-
-def _reasons(node: NodeReasons) -> list[dict[str, Any]]:
-    shown, rest = node.reasons[:_REASONS], node.reasons[_REASONS:]
-    rows = [{"name": _words(one), "value": one.value} for one in shown]
-    if rest:
-        total = sum(one.value for one in rest)
-        rows.append({"name": f"{len(rest)} more features", "value": total})
-    return _with_bars(rows, "value")
+def _reasons(node: NodeReasons) -> list[tuple[str, float, float]]:
+    """The name of each feature, what it adds, and the length of its bar."""
+    named = [(_words(reason), reason.value) for reason in node.reasons[:_REASONS]]
+    if rest := node.reasons[_REASONS:]:
+        named.append((f"{len(rest)} more features", sum(reason.value for reason in rest)))
+    names, values = [name for name, _ in named], [value for _, value in named]
+    return list(zip(names, values, _lengths(values), strict=True))
 
 
 def _words(reason: Reason) -> str:
@@ -243,16 +152,15 @@ def _words(reason: Reason) -> str:
     return f"{name}, mean over {'its neighbours' if source == 'one hop' else 'two hops'}"
 
 
-def _neighbours(node: NodeReasons) -> list[dict[str, Any]]:
-    rows = [
-        {"id": one.id, "label": one.label, "effect": one.effect, "memory": one.memory}
-        for one in node.neighbours[:_COLUMNS]
-    ]
-    return _with_bars(rows, "effect" if node.tried else "memory")
+def _neighbours(node: NodeReasons) -> list[tuple[Any, float, float]]:
+    """Each neighbour, what is drawn for it, and the length of its bar."""
+    shown = node.neighbours[:_COLUMNS]
+    values = [row.effect if node.tried else row.memory for row in shown]
+    return list(zip(shown, values, _lengths(values), strict=True))
 
 
-def _with_bars(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """The rows with the length of each bar."""
-    sizes = [0.0 if row[name] != row[name] else abs(row[name]) for row in rows]  # NaN has none
+def _lengths(values: Sequence[float]) -> list[float]:
+    """The lengths of bars, of which the longest is 1; NaN has none."""
+    sizes = [0.0 if math.isnan(value) else abs(value) for value in values]
     most = max(sizes, default=0) or 1
-    return [row | {"part": size / most} for row, size in zip(rows, sizes, strict=True)]
+    return [size / most for size in sizes]

@@ -36,61 +36,36 @@ THEMES = {
 
 
 class Look(NamedTuple):
-    """How a line is drawn: its colour and the symbol of its points."""
+    """How a line is drawn: its hue and the symbol of its points."""
 
-    colour: str
+    hue: str
     symbol: str
+
+    @property
+    def colour(self) -> str:
+        """The hue on any background."""
+        return HUES[self.hue]
 
 
 _MODELS = {
-    "mlp": Look(HUES["grey"], "diamond"),
-    "gcn": Look(HUES["orange"], "square"),
-    "gat": Look(HUES["amber"], "triangle"),
-    "gcn+jk": Look(HUES["pink"], "diamond"),
-    "gcn+de": Look(HUES["purple"], "square"),
-    "gcn+mmp": Look(HUES["blue"], "circle"),
-    "gat+mmp": Look(HUES["green"], "triangle"),
+    "mlp": Look("grey", "diamond"),
+    "gcn": Look("orange", "square"),
+    "gat": Look("amber", "triangle"),
+    "gcn+jk": Look("pink", "diamond"),
+    "gcn+de": Look("purple", "square"),
+    "gcn+mmp": Look("blue", "circle"),
+    "gat+mmp": Look("green", "triangle"),
 }
 GATES = (  # attribute, label, look
-    ("kept", "kept", Look(HUES["blue"], "circle")),
-    ("absorbed", "absorbed", Look(HUES["orange"], "square")),
-    ("passed_on", "passed on", Look(HUES["green"], "triangle")),
+    ("kept", "kept", Look("blue", "circle")),
+    ("absorbed", "absorbed", Look("orange", "square")),
+    ("passed_on", "passed on", Look("green", "triangle")),
 )
-KINDS = {  # of models
-    "no graph": Look(HUES["grey"], "diamond"),
-    "backbone": Look(HUES["orange"], "square"),
-    "plug-in": Look(HUES["pink"], "diamond"),
-    "memory": Look(HUES["blue"], "circle"),
-    "rival": Look(HUES["green"], "triangle"),
-}
-BACKBONES = dict(
-    zip(
-        ("gcn", "gat", "sage", "gin", "gatv2", "dir-gcn", "gcnii"),
-        (
-            Look(HUES[hue], symbol)
-            for hue, symbol in (
-                ("blue", "circle"),
-                ("orange", "square"),
-                ("green", "triangle"),
-                ("grey", "diamond"),
-                ("amber", "square"),
-                ("pink", "triangle"),
-                ("purple", "diamond"),
-            )
-        ),
-        strict=True,
-    )
-)
-GROWTH = {
-    "members": Look(HUES["blue"], "circle"),
-    "arcs": Look(HUES["orange"], "square"),
-    "width": Look(HUES["green"], "triangle"),
-}
 
 
 def look_of(model: str) -> Look:
     """How the line of a model is drawn."""
-    return _MODELS.get(model, Look(HUES["grey"], "circle"))
+    return _MODELS.get(model, Look("grey", "circle"))
 
 
 def themed(chart: str) -> str:

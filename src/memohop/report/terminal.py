@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,15 +13,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgres
 from rich.table import Table
 from rich.text import Text
 
-from memohop.data.datasets.fetch import without_digest
 from memohop.printable import printable
-from memohop.training.metrics import METRICS
-from memohop.training.numbers import NUMBERS
-
-if TYPE_CHECKING:  # a listing need not wait for the import of PyTorch
-    from memohop.data.datasets.registry import DatasetInfo
-    from memohop.demo import DemoResult
-    from memohop.report.training import TrainingReport
 
 _PLAIN_WIDTH = 120  # of a table that goes to a file or a pipe
 
@@ -100,53 +91,3 @@ def fact_table(*groups: Mapping[str, str]) -> Table:
         for name, value in group.items():
             table.add_row(name, escape(value))
     return table
-
-
-def listing(infos: Iterable[DatasetInfo]) -> Table:
-    """A row for each dataset."""
-    counts = ("nodes", "arcs", "features", "classes")
-    table = plain_table("dataset", numbers=(*counts, "homophily"))
-    table.add_column("metric")
-    table.add_column("what it is", overflow="fold")
-    for info in infos:
-        numbers = [str(getattr(info, name)) for name in counts]
-        digits = 2 if without_digest(info.files) else 3  # as published, or measured here
-        homophily = f"{info.homophily:.{digits}f}"
-        table.add_row(info.id, *numbers, homophily, info.metric, info.description)
-    return table
-
-
-def settings_table(report: TrainingReport) -> Table:
-    """A row for each setting; only the one that validation chose shows its test score."""
-    names = list(report.chosen.setting)
-    titles = [NUMBERS.get(name, name) for name in names]
-    table = plain_table("", numbers=[*titles, "validation", "test"])
-    for selection in report.settings:
-        chosen = selection is report.chosen
-        if selection.diverged:
-            validation = f"{selection.diverged} of {len(selection.results)} diverged"
-        else:
-            validation = METRICS[report.metric].text(selection.val)
-        table.add_row(
-            "chosen" if chosen else "",
-            *(_value(selection.setting[name]) for name in names),
-            validation,
-            report.score() if chosen else "",
-            style="bold" if chosen else None,
-        )
-    return table
-
-
-def demo_table(result: DemoResult) -> Table:
-    """Test accuracy, a row for each graph and a column for each model."""
-    table = plain_table("homophily", numbers=result.settings.models)
-    for homophily in result.settings.homophilies:
-        cells = [result.cell(homophily, model) for model in result.settings.models]
-        table.add_row(f"{homophily:.2f}", *(f"{cell.mean:.1f} ± {cell.std:.1f}" for cell in cells))
-    return table
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:g}" if isinstance(value, float) else str(value)

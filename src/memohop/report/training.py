@@ -1,4 +1,4 @@
-"""The result of ``memohop train``, ready to be printed."""
+"""The result of ``memohop train``, as a table for people and as JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rich.table import Table
+
 from memohop.jobs.run import Run
+from memohop.report.terminal import plain_table
 from memohop.training import Result, Rules, Selection
 from memohop.training.choice import best, selections_of
 from memohop.training.metrics import METRICS
@@ -66,6 +69,25 @@ class TrainingReport:
             f"{metric.words} in {metric.unit}; validation: mean, test: mean ± sample standard "
             f"deviation, ddof=1, over {over}"
         )
+
+    def table(self) -> Table:
+        """A row for each setting; only the one that validation chose shows its test score."""
+        names = list(self.chosen.setting)
+        titles = [NUMBERS.get(name, name) for name in names]
+        table = plain_table("", numbers=[*titles, "validation", "test"])
+        for selection in self.settings:
+            chosen = selection is self.chosen
+            validation = METRICS[self.metric].text(selection.val)
+            if selection.diverged:
+                validation = f"{selection.diverged} of {len(selection.results)} diverged"
+            table.add_row(
+                "chosen" if chosen else "",
+                *(_value(selection.setting[name]) for name in names),
+                validation,
+                self.score() if chosen else "",
+                style="bold" if chosen else None,
+            )
+        return table
 
     def in_force(self) -> str:
         """The options of the model, those of the graph first, and the rules that are not ours."""
@@ -128,3 +150,9 @@ def by_setting(
 
 def _settings(title: str, values: Mapping[str, Any]) -> str:
     return f"{title}: " + ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)

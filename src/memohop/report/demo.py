@@ -1,13 +1,25 @@
-"""The demo as one page that needs no network, and its curve as one drawing."""
+"""The demo as a table, as one page that needs no network, and its curve as one drawing."""
 
 from __future__ import annotations
 
 from functools import partial
 
+from rich.table import Table
+
 from memohop.demo import DemoResult
+from memohop.report.chart import Axis, Dot, Series, VerticalMark, draw_chart
 from memohop.report.environment import both_widths, render
 from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, look_of
-from memohop.report.svg import Axis, Dot, Series, VerticalMark, line_chart
+from memohop.report.terminal import plain_table
+
+
+def demo_table(result: DemoResult) -> Table:
+    """Test accuracy, a row for each graph and a column for each model."""
+    table = plain_table("homophily", numbers=result.settings.models)
+    for homophily in result.settings.homophilies:
+        cells = [result.cell(homophily, model) for model in result.settings.models]
+        table.add_row(f"{homophily:.2f}", *(f"{cell.mean:.1f} ± {cell.std:.1f}" for cell in cells))
+    return table
 
 
 def curve_svg(result: DemoResult) -> str:
@@ -53,7 +65,7 @@ def _accuracy_chart(result: DemoResult, width: int, height: int, ink: str | None
             if cell.model == model
         ]
         series.append(Series(model, look_of(model), dots, dashed=model == "mlp"))
-    return line_chart(
+    return draw_chart(
         series,
         title="Test accuracy against homophily, one line for each model",
         x=_homophily_axis(width),
@@ -73,7 +85,7 @@ def _gates_chart(result: DemoResult, width: int, height: int) -> str:
         ]
         dots = [Dot(x, y, f"{label}, homophily {x:g}: {y:.2f}") for x, y in points]
         series.append(Series(label, look, dots))
-    return line_chart(
+    return draw_chart(
         series,
         title="Mean of the three gates of gcn+mmp against homophily",
         x=_homophily_axis(width),

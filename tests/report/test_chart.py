@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
+from memohop.report.chart import Axis, Dot, Series, VerticalMark, draw_chart, spread_out
 from memohop.report.palette import look_of
-from memohop.report.svg import Axis, Dot, Series, VerticalMark, line_chart, spread_out
 
 SVG = "{http://www.w3.org/2000/svg}"
 X = Axis("across", 0, 1, 0.5)
@@ -23,7 +23,7 @@ def series(label="one", spread=(None, None, None)):
 
 
 def chart(*lines, **more):
-    return ET.fromstring(line_chart(lines or [series()], title="A chart", x=X, y=Y, **more))
+    return ET.fromstring(draw_chart(lines or [series()], title="A chart", x=X, y=Y, **more))
 
 
 def texts(root):
@@ -73,7 +73,7 @@ def test_what_users_write_is_escaped():
 
 
 def test_a_title_cannot_break_out_of_its_attribute():
-    root = ET.fromstring(line_chart([series()], title='x" onload="y', x=X, y=Y))
+    root = ET.fromstring(draw_chart([series()], title='x" onload="y', x=X, y=Y))
     assert root.get("aria-label") == 'x" onload="y'
     assert root.get("onload") is None
 

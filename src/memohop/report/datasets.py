@@ -1,19 +1,38 @@
-"""The facts about a dataset, counted once its files are read."""
+"""The list of datasets, and the facts about one, counted once its files are read."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from memohop.data.check import as_columns
+from memohop.data.datasets.fetch import without_digest
 from memohop.data.datasets.registry import DatasetInfo
-from memohop.pyg import Data
-from memohop.report.terminal import fact_table
+from memohop.report.terminal import fact_table, plain_table
+
+if TYPE_CHECKING:  # a listing need not wait for the import of PyTorch
+    from memohop.pyg import Data
+
+
+def listing(infos: Iterable[DatasetInfo]) -> Table:
+    """A row for each dataset."""
+    counts = ("nodes", "arcs", "features", "classes")
+    table = plain_table("dataset", numbers=(*counts, "homophily"))
+    table.add_column("metric")
+    table.add_column("what it is", overflow="fold")
+    for info in infos:
+        numbers = [str(getattr(info, name)) for name in counts]
+        digits = 2 if without_digest(info.files) else 3  # as published, or measured here
+        homophily = f"{info.homophily:.{digits}f}"
+        table.add_row(info.id, *numbers, homophily, info.metric, info.description)
+    return table
 
 
 def dataset_row(data: Data, info: DatasetInfo) -> dict[str, Any]:
     """A flat object for JSON: what the graph has, beside what the registry says about it."""
+    from memohop.data.check import as_columns
+
     source, target = data.edge_index
     train, val, test = (mask.sum(dim=0).tolist() for mask in as_columns(data))
     class_sizes = data.y[data.y >= 0].bincount().tolist()

@@ -1,0 +1,168 @@
+"""Small charts of lines or of single points, each one ``<svg>`` element.
+
+Whatever has no colour of its own is drawn in ``currentColor``, the colour of the surrounding text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from memohop.report.environment import render
+from memohop.report.palette import Look
+
+_SYMBOLS = {  # drawn round the origin; shapes tell the lines apart where colours do not
+    "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+    "square": "M-3.6-3.6h7.2v7.2h-7.2z",
+    "triangle": "M0-4.8L4.6 3.4H-4.6z",
+    "diamond": "M0-5.2L5.2 0L0 5.2L-5.2 0z",
+}
+_LETTER, _LINE = 9.8, 15  # width of a bold letter and height of a line, in wide fonts
+
+
+class Dot(NamedTuple):
+    """A point, its tooltip, and half the height of the band or bar round it, if there is one."""
+
+    x: float
+    y: float
+    title: str
+    spread: float | None = None
+
+
+class Series(NamedTuple):
+    """One line of a chart: its name, its colour and symbol, and its points from left to right."""
+
+    label: str
+    look: Look
+    dots: Sequence[Dot]
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: its name, its two ends, and the distance between its numbers.
+
+    On a logarithmic one, ends, distance and points are powers of ten.
+    """
+
+    label: str
+    low: float = 0
+    high: float = 1
+    step: float = 0.2
+    log: bool = False
+
+    @property
+    def ticks(self) -> list[float]:
+        """The multiples of the step."""
+        first, last = round(self.low / self.step), round(self.high / self.step)
+        return [round(i * self.step, 10) for i in range(first, last + 1)]
+
+    def shown(self, tick: float) -> str:
+        """The number at a tick."""
+        return f"{10**tick:g}" if self.log else f"{tick:g}"
+
+    def share(self, value: float) -> float:
+        """Where a value lies, from 0 at the low end to 1 at the high one."""
+        return (value - self.low) / (self.high - self.low)
+
+
+class VerticalMark(NamedTuple):
+    """A vertical line at a value of the horizontal axis, and the text above it."""
+
+    x: float
+    text: str
+
+
+@dataclass(frozen=True)
+class _Plot:
+    """The rectangle that holds the points, and the coordinates of numbers in it."""
+
+    x: Axis
+    y: Axis
+    width: int
+    height: int
+    right: float
+    joined: bool
+    left: float = 40.0
+
+    @property
+    def top(self) -> float:
+        return 48.0 if self.joined else 30.0
+
+    @property
+    def bottom(self) -> float:
+        return self.height - 46.0
+
+    def across(self, value: float) -> float:
+        return self.left + self.x.share(value) * (self.right - self.left)
+
+    def up(self, value: float) -> float:
+        return self.bottom - self.y.share(value) * (self.bottom - self.top)
+
+    def path(self, points: Iterable[Sequence[Any]]) -> str:
+        return "M" + "L".join(f"{self.across(x):.2f} {self.up(y):.2f}" for x, y, *_ in points)
+
+    def low(self, dot: Dot) -> tuple[float, float]:
+        """The lower end of the spread of a point, cut off at the end of the axis."""
+        return dot.x, max(dot.y - (dot.spread or 0), self.y.low)
+
+    def high(self, dot: Dot) -> tuple[float, float]:
+        """The upper end."""
+        return dot.x, min(dot.y + (dot.spread or 0), self.y.high)
+
+    def band(self, dots: Sequence[Dot]) -> str:
+        """Above the points from left to right, and back below them."""
+        return self.path([*map(self.high, dots), *map(self.low, dots[::-1])])
+
+
+def draw_chart(
+    series: Sequence[Series],
+    *,
+    title: str,
+    x: Axis,
+    y: Axis,
+    mark: VerticalMark | None = None,
+    joined: bool = True,
+    width: int = 720,
+    height: int = 420,
+    ink: str | None = None,
+) -> str:
+    """A chart as one ``<svg>`` element, which is also a whole file and scales to any size.
+
+    Later lines are drawn over earlier ones. If they are not ``joined``, there are points alone, the
+    ``spread`` of each is a bar instead of a part of a band, and the names are listed on the right.
+    The title is for people who cannot see the chart. Axes and text are drawn in ``ink``, by default
+    the colour of the surrounding text.
+    """
+    longest = max(len(line.label) for line in series)
+    plot = _Plot(x, y, width, height, width - longest * _LETTER - 24, joined)
+    if joined:  # beside the last points and never over one another
+        lines = sorted(series, key=lambda line: plot.up(line.dots[-1].y))
+        ends = [plot.up(line.dots[-1].y) for line in lines]
+        heights = spread_out(ends, gap=_LINE, high=plot.bottom)
+    else:
+        lines = list(series)
+        heights = [plot.top + 3.5 + 1.3 * _LINE * place for place in range(len(lines))]
+    return render(
+        "chart.svg",
+        plot=plot,
+        series=series,
+        names=list(zip(lines, heights, strict=True)),
+        title=title,
+        mark=mark,
+        ink=ink,
+        symbols=_SYMBOLS,
+    )
+
+
+def spread_out(values: Sequence[float], *, gap: float, high: float) -> list[float]:
+    """Rising values moved so that neighbours are ``gap`` apart and none is beyond ``high``."""
+    moved = list(values)
+    for i in range(1, len(moved)):
+        moved[i] = max(moved[i], moved[i - 1] + gap)
+    limit = high
+    for i in reversed(range(len(moved))):
+        moved[i] = min(moved[i], limit)
+        limit = moved[i] - gap
+    return moved
