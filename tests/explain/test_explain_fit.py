@@ -6,77 +6,19 @@ import re
 from dataclasses import replace
 from html import unescape
 
-import lightgbm
 import numpy as np
 import pytest
-import torch
 from scipy import sparse
 
-import memohop
 from memohop import UsageError
 from memohop.explain import explain_fit
-from memohop.explain.contributions import mean_sizes, of_node
 from memohop.explain.fit import _OF_COLUMNS
-from memohop.explain.node import node_shares
 from memohop.fit import views
 from memohop.fit.candidates import networks
-from memohop.fit.candidates.linear import LinearFamily
-from memohop.fit.candidates.trees import TreeFamily, Trees
 from memohop.fit.estimators import GraphClassifier
 from memohop.fit.ranking import RarePositives
-from memohop.pyg import Data
 from memohop.report.fit_page import fit_page
 from tiny_problem import ring, tiny_problem
-
-
-def part_of(problem, kind):
-    (fits,) = kind.fit(problem, kind.first(problem)[:1], [0], keep=True)
-    return fits[0].part
-
-
-def logits(part, problem):
-    found = np.log(part.outputs(problem).astype(np.float64))
-    return found - found.mean(axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("sees", ["columns", "rows"])
-def test_contributions_of_a_linear_model_are_what_sets_a_node_apart(classes, sees):
-    problem = tiny_problem(classes=classes)
-    part = part_of(problem, LinearFamily("linear", sees))
-    found = of_node(part, problem, 7, 1, 0)
-    said = logits(part, problem)
-    apart = (said[7] - said.mean(axis=0))[[1, 0]]
-    assert found.sum() == pytest.approx(apart[0] - apart[1], abs=1e-4)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("as_sparse", [False, True])
-def test_contributions_of_trees_add_up_to_the_margin(classes, as_sparse):
-    problem = tiny_problem(90, classes=classes)
-    if as_sparse:
-        problem = tiny_problem(90, classes=classes, x=sparse.csr_array(problem.x))
-    part = part_of(problem, TreeFamily("lightgbm", "neighbours"))
-    found = of_node(part, problem, 7, 1, 0)
-    features = part.view.features(problem, problem.y)
-    dense = features.toarray() if as_sparse else features
-    constant = lightgbm.Booster(model_str=part.text).predict(dense[[7]], pred_contrib=True)
-    constant = constant.reshape(-1, dense.shape[1] + 1)[:, -1]
-    margin = logits(part, problem)[7] @ [-1, 1, 0][:classes]
-    base = constant[0] if classes == 2 else constant[1] - constant[0]
-    assert found.sum() + base == pytest.approx(margin, abs=1e-4)
-
-
-@pytest.mark.parametrize("as_sparse", [False, True])
-def test_sizes_are_means_over_nodes_and_classes(as_sparse):
-    problem = tiny_problem(classes=3)
-    if as_sparse:
-        problem = tiny_problem(classes=3, x=sparse.csr_array(np.where(problem.x > 0, problem.x, 0)))
-    part = part_of(problem, LinearFamily("linear", "neighbours"))
-    nodes = range(problem.nodes)
-    each = [[of_node(part, problem, node, c, None) for c in range(3)] for node in nodes]
-    apart = np.array(each) - np.mean(each, axis=1, keepdims=True)
-    assert np.allclose(mean_sizes(part, problem), np.abs(apart).mean(axis=(0, 1)), atol=1e-5)
 
 
 @pytest.mark.parametrize("sees", ["columns", "neighbours", "rows"])
@@ -98,21 +40,6 @@ def test_every_feature_has_a_name(sees, wide, directed, monkeypatch):
     if sees == "rows":
         near = problem.neighbourhood.both.toarray()
         assert (dense[:, names.index(("rows", "5"))] == near[:, 5]).all()
-
-
-@pytest.mark.parametrize("readout", ["last", "jumping"])
-def test_shares_of_all_rounds_that_are_read_add_up_to_the_logits(readout):
-    problem = tiny_problem()
-    torch.manual_seed(0)
-    network = memohop.build("gcn+mmp", 3, 2, hidden_channels=5, num_layers=3, readout=readout)
-    graph = Data(x=torch.from_numpy(problem.x), edge_index=torch.from_numpy(problem.arcs))
-    senders, shares = node_shares([network.eval()], graph, 7)
-    with torch.no_grad():
-        expected = network(graph.x, network.prepare(graph.edge_index, 60)).logits[7].double()
-    assert sorted(senders.tolist()) == [6, 8]
-    total = shares.own + shares.constant + shares.neighbours.sum((0, 1))
-    assert torch.allclose(total, expected, atol=1e-5)
-    assert torch.allclose(shares.logits, expected, atol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -215,24 +142,6 @@ def test_progress_is_told_up_to_the_end(fitted):
     assert told == sorted(told)
     assert len(told) > 5
     assert all(0 < share <= 1 for share in told)
-
-
-def test_the_more_trees_the_fewer_nodes_stand_for_all(monkeypatch):
-    """Contributions take time for each tree and node; without a limit, half a minute or hours."""
-    problem = tiny_problem(300)
-    part, seen = part_of(problem, TreeFamily("lightgbm", "columns")), []
-    whole = Trees.contributions
-
-    def counting(self, features):
-        seen.append(features.shape[0])
-        return whole(self, features)
-
-    monkeypatch.setattr(Trees, "contributions", counting)
-    for trees, nodes in ((1, 300), (4000, 100), (10**6, 30)):
-        seen.clear()
-        monkeypatch.setattr(Trees, "count", trees)
-        mean_sizes(part, problem)
-        assert sum(seen) == nodes
 
 
 def test_one_node_is_predicted_as_among_all(fitted):

@@ -1,82 +1,159 @@
-r"""The contribution of each feature to the logits of trees and linear models.
+r"""What features contribute to the logits of a model, or to its number: trees, linear, networks.
 
 For trees these are LightGBM's own contributions. In a linear model, feature :math:`j` of node
 :math:`i` adds :math:`w_{jc}\,(x_{ij} - \bar{x}_j)` to the logit of class :math:`c`: like those of
 trees, contributions are differences from the mean over all nodes. Adding the same number to all
 logits changes no probability: only differences between classes count here.
+
+An input value :math:`x_{kj}` of node :math:`k` of a network contributes, to the first order,
+
+.. math::
+    \frac{\partial z}{\partial x_{kj}}\,(x_{kj} - \bar{x}_j)
+
+to a sum :math:`z` of logits: its derivative times its distance from the mean of its column, as in a
+linear model, where this is exact. Columns enter a network through linear maps
+:math:`\mathbf{Z}_m = \mathbf{X}\mathbf{W}_m`, so the derivatives are
+:math:`\sum_m (\partial z / \partial \mathbf{Z}_m)\mathbf{W}_m^\top`, and no sparse matrix is
+filled. A known label, and a row of weights of a node, contribute their derivatives times
+themselves: without them they would be 0.
+
+One pass backwards gives the contributions of all inputs to the margin of one node, so those of its
+own columns can be told from those of the nodes around it. For the whole graph, :math:`z` is the sum
+of a class's logits over all nodes, less the mean of all classes, and the size of an input is the
+mean of its absolute contributions over nodes :math:`k` and classes. What a node does to itself and
+to others is added up before that, so it may cancel.
+
+With its gates held at their values, the logits of a network with memory are a sum that can be taken
+apart exactly:
+
+.. math::
+    \mathbf{h}_i^L = \Big(\prod_l \alpha_h^l\Big)\,\mathbf{h}_i^0 + \sum_l
+        \Big(\prod_{k>l} \alpha_h^k\Big)\,\alpha_m^l
+        \Big(\sum_j a_{ij}\,\mathbf{c}_j^{l-1}\mathbf{W}^l + \mathbf{b}^l\Big)
+
+times the difference of the classifier's weights for two classes. Each neighbour's memory
+:math:`\mathbf{c}_j^{l-1}` thus has a share of the margin in each round: as the margin is linear in
+it, its derivative times itself. Layer normalisation of a message divides by a standard deviation,
+which is held like the gates. Nothing is approximated, but without a neighbour the gates and
+standard deviations would change as well, which the shares ignore.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
+from torch import Tensor
 
 from memohop.fit.candidates.linear import Linear
+from memohop.fit.candidates.network import Network
 from memohop.fit.candidates.trees import Trees
 from memohop.fit.neighbourhood import Matrix
 from memohop.fit.problem import Inputs
+from memohop.fit.views import Feature
+from memohop.networks.memory import MemoryNetwork, Normalised
+from memohop.networks.passing import AllNodes, Watch
+from memohop.nn.features import FeatureLinear
+from memohop.nn.mmp import MMP, Gates, keep_and_absorb
+from memohop.training.task import make_inputs
 
-Numbers = NDArray[np.float64]
+Numbers: TypeAlias = NDArray[np.float64]
+Contributions: TypeAlias = dict[Feature, float]
+
+ANY_LABEL = Feature("labels", "some hops")
+ANY_ROW = Feature("rows", "")
 
 _LOOKED_AT = 400  # nodes, at most, over which the contributions of trees are averaged
 _FEWEST = 30  # of them, however many trees there are
 _WORK = 400_000  # nodes times trees: some seconds
-_AT_ONCE = 50
+_TREES_AT_ONCE = 50  # nodes
+_SENDERS = 2000  # nodes over which the contributions in networks are averaged
+_CLASSES = 10  # over which they are averaged: those that are predicted most often
+_AT_ONCE = 500  # rows of columns that are taken at once
 
 
-def mean_sizes(part: Trees | Linear, inputs: Inputs) -> Numbers:
-    """The mean absolute contribution of each feature, over nodes and classes, ``[features]``.
+def sizes(part: Any, inputs: Inputs, columns: Sequence[str]) -> Contributions:
+    """The mean absolute contribution of each feature, over nodes and classes.
 
-    Contributions of trees take long to compute, so some hundred nodes stand for all, or fewer if
-    there are very many trees, as with many classes.
-    """
-    features = part.view.features(inputs, inputs.y)
-    if isinstance(part, Linear):
-        weight = _between_classes(part.weight.astype(np.float64)[None])[0]
-        return np.abs(weight).mean(axis=1) * _mean_deviations(features)
-    count = int(np.clip(_WORK // part.count, _FEWEST, _LOOKED_AT))
-    rows = np.unique(np.linspace(0, inputs.nodes - 1, count).astype(int))
-    total = np.zeros(features.shape[1])
-    for some in np.array_split(rows, -(-len(rows) // _AT_ONCE)):
-        found = part.contributions(features[some])
-        total += np.abs(_between_classes(found)).mean(axis=2).sum(axis=0)
-    return total / len(rows)
-
-
-def of_node(
-    part: Trees | Linear, inputs: Inputs, index: int, first: int, second: int | None
-) -> Numbers:
-    """The contribution of each feature of a node to the margin of two classes, ``[features]``.
+    Contributions of trees and in networks take long to compute, so some nodes stand for all, or
+    fewer if there are very many trees, as with many classes.
 
     Args:
-        part: The model.
+        part: A linear model, trees or a network.
         inputs: The graph.
+        columns: The names of the columns of ``inputs.x``.
+    """
+    if isinstance(part, Network):
+        return _sizes_in_network(part, inputs, columns)
+    features = part.view.features(inputs, inputs.y)
+    if isinstance(part, Linear):
+        weight = _without_common(part.weight.astype(np.float64)[None])[0]
+        means = np.abs(weight).mean(axis=1) * _mean_deviations(features)
+    else:
+        count = int(np.clip(_WORK // part.count, _FEWEST, _LOOKED_AT))
+        rows, means = _spread_out(inputs.nodes, count), np.zeros(features.shape[1])
+        for some in np.array_split(rows, -(-len(rows) // _TREES_AT_ONCE)):
+            apart = _without_common(part.contributions(features[some]))
+            means += np.abs(apart).mean(axis=2).sum(axis=0) / len(rows)
+    return _by_name(part, inputs, columns, means)
+
+
+def reasons(
+    part: Any, inputs: Inputs, columns: Sequence[str], index: int, first: int, second: int | None
+) -> Contributions:
+    """The contribution of each feature to the margin of two classes at a node, or to its number.
+
+    Args:
+        part: A linear model, trees or a network.
+        inputs: The graph.
+        columns: The names of the columns of ``inputs.x``.
         index: The node.
         first: The class that a positive contribution supports.
         second: The class that it opposes; None for a number, to which contributions add.
     """
+    if isinstance(part, Network):
+        return _reasons_of_network(part, inputs, columns, index, first, second)
     features = part.view.features(inputs, inputs.y)
+    own = features[[index]]
     if isinstance(part, Linear):
-        own = features[[index]]
         dense = own.toarray() if sparse.issparse(own) else own
         apart = dense[0] - np.asarray(features.mean(axis=0)).ravel()
-        found = apart[:, None] * part.weight.astype(np.float64)
+        logits = apart[:, None] * part.weight.astype(np.float64)
     else:
-        found = part.contributions(features[[index]])[0]
+        logits = part.contributions(own)[0]
         if part.view.classes == 2:
-            found = np.hstack([-found, found]) / 2
-    return found[:, first] - (0 if second is None else found[:, second])
+            logits = np.hstack([-logits, logits]) / 2
+    margins = logits[:, first] - (0 if second is None else logits[:, second])
+    return _by_name(part, inputs, columns, margins)
 
 
-def _between_classes(found: Numbers) -> Numbers:
+def _by_name(
+    part: Linear | Trees, inputs: Inputs, columns: Sequence[str], values: Numbers
+) -> Contributions:
+    total: Contributions = defaultdict(float)
+    for feature, value in zip(part.view.names(inputs, columns), values, strict=True):
+        total[feature] += float(value)
+    return total
+
+
+def _spread_out(nodes: int, count: int) -> NDArray[np.int64]:
+    """Some of the nodes, at equal distances."""
+    return np.unique(np.linspace(0, nodes - 1, count).astype(int))
+
+
+def _without_common(logits: Numbers) -> Numbers:
     """Contributions ``[..., outputs]`` without the part that all classes have in common."""
-    outputs = found.shape[-1]
+    outputs = logits.shape[-1]
     if outputs == 1:
-        return found
+        return logits
     if outputs == 2:
-        return found[..., 1:] - found[..., :1]
-    return found - found.mean(axis=-1, keepdims=True)
+        return logits[..., 1:] - logits[..., :1]
+    return logits - logits.mean(axis=-1, keepdims=True)
 
 
 def _mean_deviations(features: Matrix) -> Numbers:
@@ -90,3 +167,181 @@ def _mean_deviations(features: Matrix) -> Numbers:
     sums = np.bincount(np.repeat(np.arange(len(mean)), stored), apart, minlength=len(mean))
     nodes = features.shape[0]
     return (sums + (nodes - stored) * np.abs(mean)) / nodes
+
+
+def _sizes_in_network(part: Network, inputs: Inputs, columns: Sequence[str]) -> Contributions:
+    run = _Run(part, inputs, columns)
+    rows = _spread_out(inputs.nodes, _SENDERS)
+    directions = list(_between_classes(run.logits))
+    total: Contributions = defaultdict(float)
+    for direction in directions:
+        slopes = run.slopes(direction.sum())
+        sums = sum(np.abs(block).sum(axis=0) for _, block in run.of_columns(slopes, rows))
+        for feature, size in zip(run.names, sums, strict=True):
+            total[feature] += float(size)
+        for feature, values in run.of_others(slopes):
+            total[feature] += float(np.abs(values[rows]).sum())
+    count = len(rows) * len(directions)
+    return {feature: run.spread * size / count for feature, size in total.items()}
+
+
+def _reasons_of_network(
+    part: Network,
+    inputs: Inputs,
+    columns: Sequence[str],
+    index: int,
+    first: int,
+    second: int | None,
+) -> Contributions:
+    run = _Run(part, inputs, columns)
+    slopes = run.slopes(_margin(run.logits[index], first, second))
+    of_maps = [slope.abs().sum(dim=1) for slope in slopes[: len(run.maps)]]
+    reached = torch.stack(of_maps).sum(dim=0) > 0
+    reached[index] = True
+    total: Contributions = defaultdict(float)
+    for rows, block in run.of_columns(slopes, reached.nonzero().flatten().numpy()):
+        own = rows == index
+        for feature, here, around in zip(
+            run.names, block[own].sum(axis=0), block[~own].sum(axis=0), strict=True
+        ):
+            source = "own" if feature.source == "network" else feature.source
+            total[Feature(source, feature.name)] += float(here)
+            total[Feature("around", feature.name)] += float(around)
+    for feature, values in run.of_others(slopes):
+        if feature == ANY_LABEL:
+            total[feature] += float(values.sum())
+            continue
+        for node in np.flatnonzero(values).tolist():
+            total[Feature("rows", f"{node}")] += float(values[node])
+    return {feature: run.spread * value for feature, value in total.items()}
+
+
+class _Run:
+    """A forward pass that can be taken backwards.
+
+    Attributes:
+        logits: ``[nodes, outputs]``.
+        names: The meaning of each feature.
+        maps: The first linear maps with their results, ``[nodes, channels]``.
+        others: Known labels and rows of nodes, each ``[nodes, channels]``.
+        spread: The standard deviation of the numbers that it learned to predict; 1 for classes.
+    """
+
+    def __init__(self, part: Network, inputs: Inputs, columns: Sequence[str]) -> None:
+        network, data = part.ready(inputs)
+        self.spread = float(part.standard.spread)
+        self.names = [Feature("network", name) for name in columns]
+        if data.x.shape[1] > len(columns):
+            self.names += [Feature("degree", name) for name in inputs.neighbourhood.degrees()[1]]
+        self.maps: list[tuple[FeatureLinear, Tensor]] = []
+        hooks = [
+            module.register_forward_hook(lambda module, _, out: self.maps.append((module, out)))
+            for module in network.modules()
+            if isinstance(module, FeatureLinear)
+        ]
+        self.others: dict[Feature, Tensor] = {}
+        for name in network.per_node:
+            self.others[ANY_ROW] = network.get_parameter(name)
+        if isinstance(network, MemoryNetwork) and network.label_rate is not None:
+            self.others[ANY_LABEL] = network.known.requires_grad_()
+        with torch.enable_grad():
+            output = network(*make_inputs(data, network, torch.device("cpu")))
+        for hook in hooks:
+            hook.remove()
+        self.logits: Tensor = output[0] if isinstance(output, tuple) else output
+        self._x: Matrix = data.x if sparse.issparse(data.x) else data.x.numpy()
+
+    def slopes(self, total: Tensor) -> list[Tensor]:
+        """The derivatives of a sum of logits by the results of the maps, and by the others."""
+        leaves = [*(result for _, result in self.maps), *self.others.values()]
+        slopes = torch.autograd.grad(
+            total, leaves, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        return list(slopes)
+
+    def of_columns(
+        self, slopes: list[Tensor], rows: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Some rows at a time, with the contributions of their columns, ``[rows, features]``."""
+        mean = np.asarray(self._x.mean(axis=0)).ravel()
+        for some in np.array_split(rows, -(-len(rows) // _AT_ONCE)):
+            block = self._x[some].toarray() if sparse.issparse(self._x) else self._x[some]
+            chosen = torch.from_numpy(some)
+            slope = sum(
+                slope[chosen] @ linear.weight.detach().T
+                for (linear, _), slope in zip(self.maps, slopes, strict=False)
+            )
+            yield some, np.asarray(slope) * (block - mean)
+
+    def of_others(self, slopes: list[Tensor]) -> Iterator[tuple[Feature, NDArray[np.float32]]]:
+        """Labels and rows with the contribution of each node's, ``[nodes]``."""
+        for (feature, values), slope in zip(
+            self.others.items(), slopes[len(self.maps) :], strict=True
+        ):
+            yield feature, (slope * values.detach()).sum(dim=1).numpy()
+
+
+def _between_classes(logits: Tensor) -> Iterator[Tensor]:
+    """Each output of all nodes, ``[nodes]``, without what all classes have in common."""
+    outputs = logits.shape[1]
+    if outputs == 1:
+        yield logits[:, 0]
+    elif outputs == 2:
+        yield logits[:, 1] - logits[:, 0]
+    else:
+        often = torch.bincount(logits.argmax(dim=1), minlength=outputs)
+        for number in often.argsort(descending=True, stable=True)[:_CLASSES].tolist():
+            yield logits[:, number] - logits.mean(dim=1)
+
+
+def _margin(logits: Tensor, first: int, second: int | None) -> Tensor:
+    return logits[first] if second is None else logits[first] - logits[second]
+
+
+def memory_shares(
+    network: MemoryNetwork, x: Any, graph: Any, index: int, first: int, second: int | None
+) -> NDArray[np.float32]:
+    """The share of each node's memory in the margin of two classes at a node, or in its number.
+
+    Args:
+        network: A network of graph convolutions, in evaluation mode.
+        x: The features as it takes them.
+        graph: The graph as it takes it.
+        index: The node.
+        first: The class that a positive share supports.
+        second: The class that it opposes; None for a number.
+    """
+    seen, nodes = _GatesSeen(), AllNodes(x, graph, network.backbone.beside)
+    with torch.no_grad():
+        network.pass_messages(nodes, seen)
+    memories = [memory.detach().requires_grad_() for _, memory in nodes.pairs[:-1]]
+    states = [nodes.pairs[0][0]]
+    with torch.enable_grad():
+        for mmp, gates, memory in zip(network.rounds, seen.gates, memories, strict=True):
+            assert isinstance(mmp, MMP)
+            message = _message(mmp.conv, memory, graph)
+            states.append(keep_and_absorb(gates, states[-1], message))
+        margin = _margin(network.classify(states)[index], first, second)
+    slopes = torch.autograd.grad(margin, memories)
+    rounds = zip(slopes, memories, strict=True)
+    shares = torch.stack([(slope * memory.detach()).sum(dim=1) for slope, memory in rounds])
+    return shares.sum(dim=0).numpy()
+
+
+class _GatesSeen(Watch):
+    """Keeps the gates of each round."""
+
+    def __init__(self) -> None:
+        self.gates: list[Gates] = []
+
+    def see_gates(self, rows: slice, gates: Gates) -> None:
+        self.gates.append(gates)
+
+
+def _message(conv: Any, memory: Tensor, graph: Any) -> Tensor:
+    """The message, with the standard deviation of its normalisation held at its value."""
+    if not isinstance(conv, Normalised):
+        return conv(memory, graph)
+    message, norm = conv.conv(memory, graph), conv.norm
+    deviation = (message.var(dim=-1, correction=0, keepdim=True) + norm.eps).sqrt().detach()
+    return (message - message.mean(dim=-1, keepdim=True)) * norm.weight / deviation + norm.bias

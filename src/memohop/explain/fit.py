@@ -6,26 +6,27 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from memohop.explain.contributions import mean_sizes
-from memohop.explain.fit_node import NEIGHBOURS, NodeReasons, node_reasons
+from memohop.explain.contributions import sizes
 from memohop.explain.gates import GateReadout, gate_readout
-from memohop.explain.network_inputs import network_sizes
-from memohop.explain.node import index_of
+from memohop.explain.node import (
+    NEIGHBOURS,
+    NodeReasons,
+    has_memory,
+    index_of,
+    memory_networks,
+    node_reasons,
+)
 from memohop.fit.candidates.family import Setting
-from memohop.fit.candidates.linear import Linear
 from memohop.fit.candidates.network import Network
-from memohop.fit.candidates.trees import Trees
 from memohop.fit.ensemble import Component
 from memohop.fit.problem import Inputs
 from memohop.fit.record import FitRecord
 from memohop.fit.views import Feature
-from memohop.networks.memory import MemoryNetwork
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
@@ -124,29 +125,28 @@ def explain_fit(
     """
     graph, components = estimator.own_graph(), estimator.model_.components
     index = None if node is None else index_of(node, estimator.ids_.tolist())
-    memory = [one for one in components if has_memory(one)]
     names = _feature_names(estimator, graph)
-    alone = [isinstance(one.models[0], Network) for one in components]  # its first stands for all
-    steps = sum(1 if one else len(part.models) for one, part in zip(alone, components, strict=True))
+    steps = sum(len(_of_all(component)) for component in components)
     steps += 0 if index is None else 1 + NEIGHBOURS
     done = itertools.count(1)
 
     def look() -> None:
         progress(min(next(done) / steps, 1.0))
 
-    counted = [_counted(one, graph, list(names), look) for one in components]
+    counted = [_counted(component, graph, list(names), look) for component in components]
     sources, columns = _what_counts(counted, names)
+    memory = [component for component in components if has_memory(component)]
     return FitExplanation(
         report=estimator.report_,
         sources=sources,
         columns=columns,
         parts=tuple(
-            ExplainedPart(one.setting, one.weight, _leading(sizes, names))
-            for one, sizes in zip(components, counted, strict=True)
+            ExplainedPart(component.setting, component.weight, _leading(of_part, names))
+            for component, of_part in zip(components, counted, strict=True)
         ),
-        gates=_gates(graph, memory),
-        gates_weight=sum(one.weight for one in memory),
-        node=None if index is None else node_reasons(estimator, index, memory, list(names), look),
+        gates=_gates(graph, memory) if memory else None,
+        gates_weight=sum(component.weight for component in memory),
+        node=None if index is None else node_reasons(estimator, index, list(names), look),
     )
 
 
@@ -160,24 +160,20 @@ def _feature_names(estimator: GraphEstimator, graph: Inputs) -> dict[str, str]:
     return {str(name): str(name) for name in names}
 
 
+def _of_all(component: Component) -> tuple[Any, ...]:
+    """The models that stand for all: of networks the first, which differ in the nodes they saw."""
+    return component.models[: 1 if isinstance(component.models[0], Network) else None]
+
+
 def _counted(
     component: Component, graph: Inputs, columns: list[str], look: Callable[[], None]
 ) -> dict[Feature, float]:
-    """The mean contribution of every feature of a part, times its weight.
-
-    The first network stands for all of a part, which have learned from other nodes of the same.
-    """
+    """The mean contribution of every feature of a part, times its weight."""
     total: dict[Feature, float] = defaultdict(float)
-    first = component.models[0]
-    if isinstance(first, Network):
-        sizes = network_sizes(first, graph, columns)
-        look()
-        return {feature: component.weight * size for feature, size in sizes.items()}
-    for model in component.models:
-        part = cast("Trees | Linear", model)
-        found = mean_sizes(part, graph) * component.weight / len(component.models)
-        for feature, size in zip(part.view.names(graph, columns), found, strict=True):
-            total[feature] += float(size)
+    models = _of_all(component)
+    for model in models:
+        for feature, size in sizes(model, graph, columns).items():
+            total[feature] += size * component.weight / len(models)
         look()
     return total
 
@@ -196,8 +192,8 @@ def _what_counts(
 ) -> tuple[dict[str, float], tuple[ColumnShare, ...]]:
     """Mean contributions by source, as shares, and by column."""
     total: dict[Feature, float] = defaultdict(float)
-    for sizes in counted:
-        for feature, size in sizes.items():
+    for of_part in counted:
+        for feature, size in of_part.items():
             total[feature] += size
     whole = sum(total.values()) or 1.0
     sources: dict[str, float] = defaultdict(float)
@@ -208,8 +204,8 @@ def _what_counts(
             by_column[column_of.get(feature.name, _COMBINED)][feature] = size / whole
     columns = [_column_share(name, shares) for name, shares in by_column.items()]
     return (
-        dict(sorted(sources.items(), key=lambda one: -one[1])),
-        tuple(sorted(columns, key=lambda one: -one.share)),
+        dict(sorted(sources.items(), key=lambda item: -item[1])),
+        tuple(sorted(columns, key=lambda column: -column.share)),
     )
 
 
@@ -224,24 +220,12 @@ def _column_share(name: str, shares: Mapping[Feature, float]) -> ColumnShare:
     return ColumnShare(name, leading, own, one_hop, two_hops, network, sum(shares.values()))
 
 
-def has_memory(component: Component) -> bool:
-    """Whether it is networks with memory."""
-    first = component.models[0]
-    return isinstance(first, Network) and first.model.endswith("+mmp")
-
-
-def _labels(graph: Inputs) -> NDArray[np.int64]:
-    """Class numbers, -1 for nodes without a label that was learned from; all -1 for numbers."""
-    return np.full(graph.nodes, -1) if graph.y.dtype.kind == "f" else graph.y
-
-
 @torch.no_grad()
-def _gates(graph: Inputs, memory: list[Component]) -> GateReadout | None:
-    found = []
+def _gates(graph: Inputs, memory: list[Component]) -> GateReadout:
+    gates = []
     for component in memory:
-        for model in component.models:
-            network, data = cast("Network", model).ready(graph)
-            assert isinstance(network, MemoryNetwork)
-            found.append(network.gates(*make_inputs(data, network, torch.device("cpu"))))
-    arcs = torch.from_numpy(graph.arcs)
-    return gate_readout(found, arcs, _labels(graph)) if found else None
+        networks, data = memory_networks(component, graph)
+        inputs = make_inputs(data, networks[0], torch.device("cpu"))
+        gates += [network.gates(*inputs) for network in networks]
+    labels = np.full(graph.nodes, -1) if graph.y.dtype.kind == "f" else graph.y
+    return gate_readout(gates, torch.from_numpy(graph.arcs), labels)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor
 
 from memohop.data.adjacency import adjacency
-from memohop.data.audit.homophily import homophily_bins
+from memohop.data.audit.homophily import homophily_bins, local_homophily
 
 Numbers = NDArray[np.float64]
 
@@ -88,7 +87,7 @@ class GateReadout:
             values = values[~np.isnan(values)]
             return float(values.mean()) if len(values) else float("nan")
 
-        gates = (mean(one[inside]) for one in (self.kept, self.absorbed, self.passed_on))
+        gates = (mean(gate[inside]) for gate in (self.kept, self.absorbed, self.passed_on))
         return Group(name, int(inside.sum()), *gates)
 
 
@@ -102,33 +101,16 @@ def gate_readout(
         edge_index: The arcs.
         label: Class numbers, -1 for nodes without a label.
     """
-    of_networks = [one.double() for one in gates]
-    kept, absorbed = (
-        torch.stack([one[..., gate].mean(0) for one in of_networks]).mean(0) for gate in range(2)
+    # No round reads what the last one passes on: NaN if there is one round.
+    kept, absorbed, passed_on = (
+        torch.stack([rounds[:end, :, gate].double().mean(0) for rounds in gates]).nanmean(0)
+        for gate, end in enumerate((None, None, -1))
     )
-    # No round reads the output of the last one: NaN if there is one round.
-    passed_on = torch.stack([one[:-1, :, 2].mean(0) for one in of_networks]).nanmean(0)
-    neighbours = neighbours_of(edge_index, len(label))
+    links = adjacency(edge_index, len(label), direction="undirected", self_loops="remove")
     return GateReadout(
         kept=kept.numpy(),
         absorbed=absorbed.numpy(),
         passed_on=passed_on.numpy(),
-        degree=np.diff(neighbours.indptr).astype(np.int64),
-        homophily=local_homophily(neighbours, label),
+        degree=np.diff(links.indptr).astype(np.int64),
+        homophily=local_homophily(links, label),
     )
-
-
-def neighbours_of(edge_index: Tensor, nodes: int) -> sparse.csr_array:
-    """The neighbours of each node in either direction, without itself."""
-    return adjacency(edge_index, nodes, direction="undirected", self_loops="remove", norm="none")
-
-
-def local_homophily(neighbours: sparse.csr_array, label: NDArray[np.int64]) -> Numbers:
-    """The share of each node's labelled neighbours that have its own label; NaN for none."""
-    row = np.repeat(np.arange(len(label)), np.diff(neighbours.indptr))
-    both = (label[row] >= 0) & (label[neighbours.indices] >= 0)
-    same = both & (label[row] == label[neighbours.indices])
-    known, alike = (np.bincount(row[where], minlength=len(label)) for where in (both, same))
-    share = np.full(len(label), np.nan)
-    np.divide(alike, known, out=share, where=known > 0)
-    return share

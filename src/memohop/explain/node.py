@@ -1,183 +1,202 @@
-r"""The shares of a node's own features and of each neighbour's memory in the decision on its class.
-
-With the gates held at their values, the logits of node :math:`i` are a sum that can be taken apart
-exactly:
-
-.. math::
-    \mathbf{h}_i^L = \Big(\prod_l \alpha_h^l\Big)\,\mathbf{h}_i^0 + \sum_l
-        \Big(\prod_{k>l} \alpha_h^k\Big)\,\alpha_m^l
-        \Big(\sum_j a_{ij}\,\mathbf{c}_j^{l-1}\mathbf{W}^l + \mathbf{b}^l\Big)
-
-times the difference of the classifier's weights for two classes. Each neighbour :math:`j` thus has
-a share of the margin in each round, and so do the node's own features and the constants (the
-biases). The shares add up to the margin. Layer normalisation of a message divides by a standard
-deviation, which is held at its value like the gates. A network that reads all rounds side by side
-(``readout="jumping"``) adds up the shares in the state after each of them. A known label is in the
-share of the neighbour that has it, and an address is in the node's own share. Nothing is
-approximated, but without a neighbour the gates and standard deviations would change as well, which
-the shares ignore.
-"""
+"""Why a fitted portfolio gave a node its class or its number."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
-from torch import Tensor
 
-from memohop.data.adjacency import adjacency
 from memohop.errors import UsageError
-from memohop.inference import Blocks
-from memohop.networks.memory import MemoryNetwork, Normalised
-from memohop.networks.passing import Watch, mean_gates
-from memohop.nn import MMP, GraphConv
-from memohop.nn.mmp import Gates, keep_and_absorb
+from memohop.explain.contributions import memory_shares, reasons
+from memohop.fit.candidates.network import Network
+from memohop.fit.ensemble import Component
+from memohop.fit.problem import Inputs
+from memohop.fit.views import Feature
+from memohop.networks.memory import MemoryNetwork
 from memohop.pyg import Data
+from memohop.training.task import make_inputs
+
+if TYPE_CHECKING:
+    from memohop.fit.estimator import GraphEstimator
+
+NEIGHBOURS = 20
+"""Neighbours, at most, that are left out in turn: each takes another prediction."""
+_ARCS = 1_000_000  # of the largest graph for which this is done
 
 
-class NodeShares(NamedTuple):
-    """The shares of every class, so that any two classes can be compared."""
+@dataclass(frozen=True)
+class Reason:
+    """The contribution of a node's feature to the margin, or to the number."""
 
-    probabilities: Tensor  # [classes]
-    logits: Tensor  # [classes], or the number
-    own: Tensor  # [classes]
-    neighbours: Tensor  # [rounds, neighbours, classes]
-    constant: Tensor  # [classes]
-    gates: Tensor  # [rounds, 3]
+    feature: Feature
+    value: float
 
 
-def node_shares(
-    networks: Sequence[MemoryNetwork], graph: Data, index: int
-) -> tuple[NDArray[np.int64], NodeShares]:
-    """The nodes that send their memory to a node, and the shares of all, as means over networks.
+@dataclass(frozen=True)
+class NeighbourEffect:
+    """The effect of a neighbour on the prediction.
 
-    Args:
-        networks: Networks of graph convolutions with the same options, in evaluation mode.
-        graph: The graph, with features as the networks take them.
-        index: The node.
-    """
-    nodes = graph.x.shape[0]
-    weights = graph.edge_weight if "edge_weight" in graph else None
-    policies = networks[0].policies_in_force
-    matrix = adjacency(graph.edge_index, nodes, weights=weights, **policies)
-    counts = networks[0].counts(graph.edge_index, nodes, weights)
-    # An address is collected once more before the first round.
-    reach = len(networks[0].rounds) + (counts is not None)
-    ball = _ball(matrix, index, rounds=reach)
-    inside, kept = matrix[ball][:, ball], torch.from_numpy(ball)
-    counts = None if counts is None else counts[ball][:, ball]
-    found = [
-        _take_apart(network.on_nodes(kept), graph.x[ball], inside, counts) for network in networks
-    ]
-    means = (torch.stack(part).double().mean(0) for part in zip(*found, strict=True))
-    return ball[inside[[0]].indices], NodeShares(*means)
-
-
-@torch.no_grad()
-def _take_apart(
-    network: MemoryNetwork, x: Tensor, matrix: sparse.csr_array, counts: sparse.csr_array | None
-) -> NodeShares:
-    """The shares of one network; the node is the first row of the features and of the matrix."""
-    nodes = Blocks(x, matrix, network.input.out_channels, counts)
-    parts = _Parts(nodes, matrix[[0]])
-    network.pass_messages(nodes, parts)
-    states = parts.states if network.readout == "jumping" else parts.states[-1:]
-    weights = network.classifier.weight.T.chunk(len(states))  # for the state after each round
-    read = list(zip(states, weights, strict=True))
-    received = [
-        torch.stack([state.received[number] @ weight for state, weight in read[-later:]]).sum(0)
-        for number, later in enumerate(range(len(network.rounds), 0, -1))
-    ]
-    constant = torch.stack([state.constant @ weight for state, weight in read]).sum(0)
-    logits = network.classify([state.hidden for state in states])
-    return NodeShares(
-        probabilities=logits.softmax(0),
-        logits=logits,
-        own=torch.stack([state.own @ weight for state, weight in read]).sum(0),
-        neighbours=torch.stack(received),
-        constant=constant + network.classifier.bias,
-        gates=torch.stack(parts.gates),
-    )
-
-
-class _State(NamedTuple):
-    """The hidden state after some rounds, and its summands."""
-
-    hidden: Tensor  # [channels]
-    own: Tensor  # [channels]
-    received: list[Tensor]  # of each round, [neighbours, channels]
-    constant: Tensor  # [channels]
-
-
-class _Parts(Watch):
-    """The summands of the first node's hidden state, from round to round.
-
-    Args:
-        nodes: All nodes, for their first hidden state and their memories.
-        row: The node's row of the graph's matrix: its neighbours and their weights.
+    Attributes:
+        id: Its name.
+        label: Its label, if it was learned from; None otherwise.
+        effect: By how much the probability of the predicted class, or the number, is higher with
+            it than without its arcs; NaN if that was not tried.
+        memory: The share of its memory in the margin of the networks with memory; NaN without any.
     """
 
-    def __init__(self, nodes: Blocks, row: sparse.csr_array) -> None:
-        self._nothing = torch.zeros(nodes.hidden.shape[1])
-        self.states: list[_State] = []  # before the first round, and after each
-        self.gates: list[Tensor] = []  # of each round, means over channels, [3]
-        self._nodes = nodes
-        self._neighbours = torch.from_numpy(row.indices.astype(np.int64))
-        self._weights = torch.from_numpy(row.data)[:, None]
-
-    def before_round(self, mmp: MMP) -> None:
-        """Decompose the message before the memories change."""
-        if not self.states:
-            first = self._nodes.hidden[0].clone()
-            self.states.append(_State(first, first, [], self._nothing))
-        sent = self._weights * self._nodes.memory(self._neighbours)
-        self._message, self._biases = _message_parts(mmp.conv, sent)
-
-    def see_gates(self, rows: slice, gates: Gates) -> None:
-        """Apply Eq. (9) to each part by itself, with the gates of the first node."""
-        if rows.start > 0:
-            return
-        kept, absorbed, passed_on = (gate[0] for gate in gates)
-        first, before = (kept, absorbed, passed_on), self.states[-1]
-        received = [keep_and_absorb(first, part, self._nothing) for part in before.received]
-        received.append(keep_and_absorb(first, self._nothing, self._message))
-        own = keep_and_absorb(first, before.own, self._nothing)
-        constant = keep_and_absorb(first, before.constant, self._biases)
-        self.states.append(_State(self._nodes.hidden[0].clone(), own, received, constant))
-        self.gates.append(mean_gates(first))
+    id: Any
+    label: Any
+    effect: float
+    memory: float
 
 
-def _message_parts(conv: Any, sent: Tensor) -> tuple[Tensor, Tensor]:
-    """The parts of the message from each neighbour, ``[neighbours, channels]``, and the biases."""
-    inner = conv.conv if isinstance(conv, Normalised) else conv
-    assert isinstance(inner, GraphConv)
-    parts = inner.linear(sent)
-    bias = torch.zeros(parts.shape[-1]) if inner.bias is None else inner.bias
-    if not isinstance(conv, Normalised):
-        return parts, bias
-    deviation = ((parts.sum(0) + bias).var(correction=0) + conv.norm.eps).sqrt()
-    scale = conv.norm.weight / deviation
-    centred = (parts - parts.mean(-1, keepdim=True)) * scale
-    return centred, (bias - bias.mean()) * scale + conv.norm.bias
+@dataclass(frozen=True)
+class NodeReasons:
+    """Why a node was given its class or its number.
 
+    Attributes:
+        id: Its name.
+        label: Its label, if it was learned from; None otherwise.
+        predicted: The class, or the number.
+        probability: Of that class; NaN for a number.
+        runner_up: The next best class; None for a number.
+        runner_up_probability: Of that class.
+        reasons: Contributions of the features, the largest first.
+        neighbours: The largest effect first.
+        degree: The number of its neighbours.
+        tried: How many of them were left out in turn.
+    """
 
-def _ball(matrix: sparse.csr_array, index: int, *, rounds: int) -> NDArray[np.int64]:
-    """The node, and all nodes with features that reach it in this many rounds."""
-    found = np.array([index])
-    for _ in range(rounds):
-        reached = np.unique(matrix[found].indices)
-        found = np.concatenate([found, np.setdiff1d(reached, found)])
-    return found
+    id: Any
+    label: Any
+    predicted: Any
+    probability: float
+    runner_up: Any
+    runner_up_probability: float
+    reasons: tuple[Reason, ...]
+    neighbours: tuple[NeighbourEffect, ...]
+    degree: int
+    tried: int
 
 
 def index_of(node: Any, ids: list[Any]) -> int:
     """The row of the node with this id."""
-    names = [str(one) for one in ids]
+    names = list(map(str, ids))
     if str(node) not in names:
         some = ", ".join(names[:3])
         raise UsageError(f"there is no node named {str(node)!r}; ids of this graph are {some}, ...")
     return names.index(str(node))
+
+
+def has_memory(component: Component) -> bool:
+    """Whether it is networks with memory."""
+    first = component.models[0]
+    return isinstance(first, Network) and first.model.endswith("+mmp")
+
+
+def memory_networks(component: Component, graph: Inputs) -> tuple[list[MemoryNetwork], Data]:
+    """The networks with memory of a component, and the graph as they take it."""
+    ready = [cast("Network", model).ready(graph) for model in component.models]
+    return [cast("MemoryNetwork", network) for network, _ in ready], ready[0][1]
+
+
+def node_reasons(
+    estimator: GraphEstimator,
+    index: int,
+    names: list[str],
+    look: Callable[[], None] = lambda: None,
+) -> NodeReasons:
+    """Why a node of the graph of ``fit`` was given its class or its number.
+
+    Args:
+        estimator: The fitted classifier or regressor.
+        index: The node.
+        names: The names of the features.
+        look: Called after each step.
+    """
+    graph, components = estimator.own_graph(), estimator.model_.components
+    said = estimator.model_.outputs(graph, np.array([index]))[0]
+    look()
+    numbers = len(said) == 1
+    first, second = (0, None) if numbers else np.argsort(-said, kind="stable")[:2].tolist()
+    ids, classes = estimator.ids_.tolist(), None if numbers else estimator.classes_.tolist()
+    total: dict[Feature, float] = defaultdict(float)
+    for component in components:
+        for model in component.models:
+            for feature, value in reasons(model, graph, names, index, first, second).items():
+                if feature.source == "rows" and feature.name:
+                    feature = Feature("rows", str(ids[int(feature.name)]))
+                total[feature] += value * component.weight / len(component.models)
+
+    def label(node: int) -> Any:
+        value = graph.y[node]
+        if classes is None:
+            return None if np.isnan(value) else float(value)
+        return None if value < 0 else classes[value]
+
+    near = graph.neighbourhood.both[[index]].indices
+    tried = _to_leave_out(graph, near)
+    effects = {}
+    for other in tried:
+        without = estimator.model_.outputs(_apart(graph, index, other), np.array([index]))[0]
+        effects[other] = float(said[first] - without[first])
+        look()
+    memory = [component for component in components if has_memory(component)]
+    weight, shares = 0.0, np.zeros(graph.nodes)
+    for component in memory:
+        weight += component.weight
+        shares += component.weight * _mean_shares(component, graph, index, first, second)
+    shares = shares / weight if memory else np.full(graph.nodes, np.nan)
+    neighbours = [
+        NeighbourEffect(ids[j], label(j), effects.get(j, np.nan), float(shares[j]))
+        for j in sorted(near.tolist())
+    ]
+    by_size = sorted(total.items(), key=lambda item: -abs(item[1]))
+    return NodeReasons(
+        id=ids[index],
+        label=label(index),
+        predicted=float(said[0]) if classes is None else classes[first],
+        probability=np.nan if numbers else float(said[first]),
+        runner_up=None if classes is None else classes[second],
+        runner_up_probability=np.nan if second is None else float(said[second]),
+        reasons=tuple(Reason(feature, value) for feature, value in by_size if value),
+        neighbours=tuple(sorted(neighbours, key=_importance, reverse=True)),
+        degree=len(near),
+        tried=len(tried),
+    )
+
+
+def _importance(neighbour: NeighbourEffect) -> list[float]:
+    return np.abs(np.nan_to_num([neighbour.effect, neighbour.memory])).tolist()
+
+
+def _to_leave_out(graph: Inputs, near: NDArray[np.integer[Any]]) -> list[int]:
+    """The neighbours to leave out in turn: those with a label first; none in a huge graph."""
+    if graph.arcs.shape[1] > _ARCS:
+        return []
+    known = ~np.isnan(graph.y[near]) if graph.y.dtype.kind == "f" else graph.y[near] >= 0
+    return near[np.argsort(~known, kind="stable")][:NEIGHBOURS].tolist()
+
+
+def _apart(graph: Inputs, index: int, other: int) -> Inputs:
+    """The graph without the arcs between two nodes."""
+    source, target = graph.arcs
+    between = ((source == index) & (target == other)) | ((source == other) & (target == index))
+    weights = None if graph.weights is None else graph.weights[~between]
+    directed = graph.neighbourhood.directed
+    return replace(graph, arcs=graph.arcs[:, ~between], weights=weights, directed=directed)
+
+
+def _mean_shares(
+    component: Component, graph: Inputs, index: int, first: int, second: int | None
+) -> NDArray[np.float64]:
+    """The share of each node's memory in the margin, as a mean over networks."""
+    networks, data = memory_networks(component, graph)
+    inputs = make_inputs(data, networks[0], torch.device("cpu"))
+    shares = [memory_shares(network, *inputs, index, first, second) for network in networks]
+    return np.mean(shares, axis=0, dtype=np.float64)

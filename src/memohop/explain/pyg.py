@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from memohop.data.adjacency import normalised
 from memohop.errors import UsageError
-from memohop.explain.fit import has_memory
+from memohop.explain.node import has_memory, memory_networks
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, Graph, GraphConv
 from memohop.pyg import Data, GCNConv, LGConv
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
-    from memohop.fit.candidates.network import Network
     from memohop.fit.estimators import GraphClassifier
 
 
@@ -111,11 +110,9 @@ def as_pyg(classifier: GraphClassifier) -> PyGClassifier:
         >>> explainer(module.x, module.arcs, index=7).edge_mask  # doctest: +SKIP
     """
     graph = classifier.own_graph()
-    memory = [one for one in classifier.model_.components if has_memory(one)]
-    if not memory:
+    memory = filter(has_memory, classifier.model_.components)
+    heaviest = max(memory, key=lambda component: component.weight, default=None)
+    if heaviest is None:
         raise UsageError("the classifier kept no network with memory; use MMPClassifier")
-    heaviest = max(memory, key=lambda one: one.weight)
-    runs = [cast("Network", model).ready(graph) for model in heaviest.models]
-    networks = [cast("MemoryNetwork", network) for network, _ in runs]
     # The whole module in evaluation mode: an explainer restores the mode that it found.
-    return PyGClassifier(networks, runs[0][1]).eval()
+    return PyGClassifier(*memory_networks(heaviest, graph)).eval()

@@ -14,7 +14,7 @@ from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from memohop.explain import FitExplanation
-    from memohop.explain.fit_node import NodeReasons, Reason
+    from memohop.explain.node import NodeReasons, Reason
     from memohop.fit.calibration import Reliability
     from memohop.fit.record import FitRecord
     from memohop.intervals import Interval

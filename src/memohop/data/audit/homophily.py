@@ -56,17 +56,26 @@ def homophily(links: sparse.csr_array, y: NDArray[np.int64]) -> Homophily:
     within, ends = share.diagonal(), share.sum(axis=1)
     sizes = np.bincount(y[y >= 0], minlength=len(share))
     edge, chance = float(within.sum()), float((ends**2).sum())
-    linked, used = ends > 0, int((sizes > 0).sum())
+    local, linked, used = local_homophily(links, y), ends > 0, int((sizes > 0).sum())
     excess = within[linked] / ends[linked] - sizes[linked] / sizes.sum()
-    degree = np.bincount(source, minlength=len(y))
-    agreeing = np.bincount(source[y[source] == y[target]], minlength=len(y))
     return Homophily(
         edge=edge,
-        node=float((agreeing[degree > 0] / degree[degree > 0]).mean()),
+        node=float(local[~np.isnan(local)].mean()),
         class_insensitive=float(np.maximum(excess, 0).sum() / (used - 1)) if used > 1 else None,
         adjusted=(edge - chance) / (1 - chance) if np.count_nonzero(ends) > 1 else None,
         informativeness=_information(share),
     )
+
+
+def local_homophily(links: sparse.csr_array, y: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The share of each node's labelled neighbours that have its own label; NaN for none.
+
+    Arguments as above; a node without a label has no share.
+    """
+    source, target = _between_labelled(links, y)
+    known = np.bincount(source, minlength=len(y))
+    alike = np.bincount(source[y[source] == y[target]], minlength=len(y))
+    return np.divide(alike, known, out=np.full(len(y), np.nan), where=known > 0)
 
 
 def informativeness_of_a_neighbour(links: sparse.csr_array, y: NDArray[np.int64]) -> float | None:
