@@ -27,8 +27,7 @@ from memohop.fit.paired import paired_interval, score_interval, too_high
 from memohop.fit.portfolio import search
 from memohop.fit.problem import Problem
 from memohop.fit.verdict import answers, of_test
-from memohop.intervals import Interval
-from memohop.training.metrics import METRICS, metrics_for
+from memohop.training.metrics import METRICS, Interval, metrics_for
 from memohop.training.objective import Classification, Regression
 from memohop.training.rules import DEFAULT_RULES
 

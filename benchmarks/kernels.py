@@ -24,10 +24,10 @@ from unittest import mock
 import torch
 
 import memohop
-from memohop.allocator import keep_freed_ram
 from memohop.fit.candidates.spaces import SPACES
 from memohop.jobs.execute import load_data, populations
 from memohop.nn._kernels import table
+from memohop.ram import keep_freed_ram
 from memohop.training.device import CapturedStep
 from memohop.training.member import Member
 from memohop.training.population import Population

@@ -40,11 +40,11 @@ import numpy as np
 import torch
 import torch.multiprocessing as mp
 
-from memohop.allocator import keep_freed_ram
 from memohop.parts.block import Block
 from memohop.parts.graph import Rows
 from memohop.parts.group import Group
 from memohop.parts.worker import Job, Worker
+from memohop.ram import keep_freed_ram
 from memohop.training.member import Member
 from memohop.training.rules import Rules
 

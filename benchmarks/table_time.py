@@ -20,9 +20,9 @@ from pathlib import Path
 
 import msgspec
 
-from memohop.allocator import keep_freed_ram
 from memohop.jobs.execute import execute, populations
 from memohop.jobs.run import Recipe, Run
+from memohop.ram import keep_freed_ram
 from study.runs.experiment import Experiment
 from study.runs.results import Results
 

@@ -13,7 +13,7 @@ from memohop import MMPClassifier
 from memohop.cli import main
 from memohop.cli.app import print_json, remark
 from memohop.explain import explain_fit
-from memohop.printable import printable
+from memohop.outputs import printable
 from memohop.report.chart import Axis, Dot, Series, draw_chart
 from memohop.report.fit_page import fit_page
 from memohop.report.palette import look_of

@@ -1,4 +1,4 @@
-"""Files that a command writes: checked before the work, and written whole or not at all."""
+"""What a command shows and writes: text made safe, files written whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,6 +13,22 @@ from memohop.errors import DataError, UsageError
 
 TEMPORARY = re.compile(r"\.memohop-\w+|\..+\.\d+\.part")
 """Names of files that are being written by this process or another, or by one that was killed."""
+_UNSEEN = (
+    r"\x00-\x1f\x7f-\x9f"  # control characters: they steer a terminal
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they reverse the text after them
+    r"\u2028\u2029"  # line breaks to some programs
+    r"\ud800-\udfff"  # half a character, which cannot be written as UTF-8
+)
+_ANYWHERE, _BUT_LINES = re.compile(f"[{_UNSEEN}]"), re.compile(f"(?!\n)[{_UNSEEN}]")
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""A text of unknown origin, such as the name of a node, made safe to show.
+
+    Invisible characters are spelled out as ``\u202e``; ``lines`` keeps line breaks.
+    """
+    pattern = _BUT_LINES if lines else _ANYWHERE
+    return pattern.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def check_output(

@@ -15,7 +15,7 @@ from memohop.errors import DataError
 from memohop.jobs.execute import execute, populations
 from memohop.jobs.executor import Executor, Lost, Progress, here
 from memohop.jobs.run import Run
-from memohop.out_of_memory import OutOfMemoryError
+from memohop.ram import OutOfMemoryError
 from memohop.training import Result
 from memohop.training.trainer import DivergedWarning
 from study.runs.cell import Cell, cost

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from memohop.intervals import Interval
+from memohop.training.metrics import Interval
 
 ALPHA = 0.05
 TEST_TO_TRAIN = 20 / 48  # of the published splits, whose files are named 0.6_0.2

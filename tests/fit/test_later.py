@@ -13,9 +13,8 @@ from memohop.fit.candidates.spaces import SPACES
 from memohop.fit.finish import Chosen
 from memohop.fit.later import LaterNodes, measure_later
 from memohop.fit.problem import Inputs
-from memohop.intervals import Interval
 from memohop.training import Enough
-from memohop.training.metrics import METRICS
+from memohop.training.metrics import METRICS, Interval
 from tiny_problem import tiny_problem
 
 ROWS = {"labels": "memory", "address": "rows", "hidden_channels": 4}

@@ -11,6 +11,7 @@ from sklearn.metrics import (
 
 from memohop.training.metrics import (
     METRICS,
+    Interval,
     accuracy,
     average_precision,
     balanced_accuracy,
@@ -83,3 +84,18 @@ def test_a_member_that_diverged_has_no_score():
 def test_a_ranking_of_one_class_has_no_score(score, label):
     logits, masks = torch.tensor([[[0.0, 1.0], [1.0, 0.0], [0.0, 2.0]]]), torch.ones(1, 1, 3)
     assert score(logits, torch.full((3,), label), masks).isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.1, 0.2, (True, False, False)),
+        (-0.2, -0.1, (False, True, False)),
+        (-0.2, 0.1, (False, False, False)),
+        (-1.0, 1.0, (False, False, True)),
+        (-7.0, 3.0, (False, False, False)),
+    ],
+)
+def test_what_an_interval_says(low, high, said):
+    found = Interval((low + high) / 2, low, high, 0.95)
+    assert (found.above_zero, found.below_zero, found.says_nothing) == said

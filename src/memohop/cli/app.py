@@ -15,10 +15,9 @@ from typing import Any, get_args
 
 from cyclopts import App, CycloptsError, Parameter, Token, convert
 
-from memohop.allocator import keep_freed_ram
 from memohop.errors import MemohopError, UsageError
-from memohop.out_of_memory import reporting_out_of_memory
-from memohop.printable import printable
+from memohop.outputs import printable
+from memohop.ram import keep_freed_ram, reporting_out_of_memory
 from memohop.version import __version__
 
 _EXAMPLES = """Examples:

@@ -16,7 +16,7 @@ from scipy import sparse
 from memohop.data.audit import audit
 from memohop.data.audit.advice import distrust
 from memohop.data.tables.own_graph import OwnGraph
-from memohop.printable import printable
+from memohop.outputs import printable
 from memohop.pyg import Data
 from memohop.training.metrics import METRICS
 from memohop.version import __version__

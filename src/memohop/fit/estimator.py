@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from memohop.allocator import release_freed_ram
 from memohop.data.arcs import in_unit, mean_weight
 from memohop.data.arguments import real_number, whole_number
 from memohop.errors import UsageError, check_choice
@@ -32,6 +31,7 @@ from memohop.fit.problem import Problem
 from memohop.fit.record import make_record
 from memohop.fit.threads import restoring_threads
 from memohop.interrupts import interrupted, interrupts_raised, interrupts_wait
+from memohop.ram import release_freed_ram
 from memohop.training import Enough, Rules
 from memohop.training.metrics import metrics_for
 from memohop.training.objective import Objective

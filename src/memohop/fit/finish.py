@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memohop.allocator import release_freed_ram
 from memohop.fit.calibration import UNCHANGED, Calibration, fit_calibration
 from memohop.fit.candidate import Candidate, Search, best_few
 from memohop.fit.candidates.family import Family, Fitted
@@ -19,6 +18,7 @@ from memohop.fit.paired import paired_interval
 from memohop.fit.portfolio import Progress
 from memohop.fit.problem import Outputs, Problem
 from memohop.interrupts import interrupts_raised
+from memohop.ram import release_freed_ram
 from memohop.training import Enough
 
 _FITTING = 0.7  # of the time for the kept models: a fit that is stopped still has to predict

@@ -29,9 +29,8 @@ from memohop.fit.ensemble import outputs_of
 from memohop.fit.finish import Chosen
 from memohop.fit.paired import paired_interval
 from memohop.fit.problem import Inputs, Outputs, Problem
-from memohop.intervals import Interval
 from memohop.training import Enough
-from memohop.training.metrics import Metric
+from memohop.training.metrics import Interval, Metric
 
 _ARCS = 2_000_000  # of the largest graph for which this is measured
 

@@ -18,7 +18,7 @@ from memohop.fit.candidates.cost import room_in_ram
 from memohop.fit.candidates.family import Family, Setting
 from memohop.fit.paired import paired_interval
 from memohop.fit.problem import Problem
-from memohop.out_of_memory import in_units
+from memohop.ram import in_units
 from memohop.training.room import resident_bytes
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ from scipy import stats
 
 from memohop.data.folds import Mask
 from memohop.fit.problem import Outputs, Problem
-from memohop.intervals import Interval
+from memohop.training.metrics import Interval
 
 _BLOCKS = 50  # of nodes; more of them hardly change the variance
 _LEVEL = 0.95

@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memohop.allocator import release_freed_ram
 from memohop.fit.candidate import (
     Candidate,
     Search,
@@ -37,6 +36,7 @@ from memohop.fit.problem import Problem
 from memohop.fit.threads import Threads
 from memohop.fit.verdict import lacking_for_verdict
 from memohop.interrupts import interrupts_raised, interrupts_wait
+from memohop.ram import release_freed_ram
 from memohop.training import Enough
 
 Progress = Callable[[float, str], None]

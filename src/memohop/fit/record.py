@@ -19,8 +19,7 @@ from memohop.fit.paired import paired_interval, score_interval, too_high
 from memohop.fit.problem import Outputs, Problem
 from memohop.fit.ranking import RarePositives, rare_positives
 from memohop.fit.verdict import Answer, against_constant, answers, of_test, over_constant
-from memohop.intervals import Interval
-from memohop.training.metrics import METRICS, Metric
+from memohop.training.metrics import METRICS, Interval, Metric
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from memohop.fit.candidate import Candidate, Search
 from memohop.fit.candidates.family import Family
 from memohop.fit.paired import paired_interval
 from memohop.fit.problem import Outputs, Problem
-from memohop.intervals import Interval
-from memohop.training.metrics import Metric
+from memohop.training.metrics import Interval, Metric
 
 
 @dataclass(frozen=True)

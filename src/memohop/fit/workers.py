@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from memohop.allocator import keep_freed_ram
 from memohop.cluster import check_room, connected, import_ray, in_a_line, needs_of
 from memohop.data.arguments import whole_number
 from memohop.errors import DataError
@@ -26,7 +25,7 @@ from memohop.fit.candidates.view_family import ViewFamily
 from memohop.fit.problem import Outputs, Problem
 from memohop.fit.saved import Saved, Sizes
 from memohop.jobs.train import fits_each, whole_bytes
-from memohop.out_of_memory import in_units
+from memohop.ram import in_units, keep_freed_ram
 from memohop.training import Enough
 
 _LOSSES = 3  # of workers with the same order, after which it is given up

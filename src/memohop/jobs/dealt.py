@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from memohop.allocator import keep_freed_ram
 from memohop.errors import DataError
 from memohop.jobs.executor import Executor, Lost, Progress
+from memohop.ram import keep_freed_ram
 from memohop.training.member import Member, Result
 from memohop.training.task import in_default_type
 from memohop.training.trainer import train

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from memohop.allocator import keep_freed_ram
 from memohop.jobs.executor import Doer, Lost, Pool, Process
+from memohop.ram import keep_freed_ram
 
 _CONTEXT = multiprocessing.get_context("spawn")  # a process that uses a GPU cannot be forked
 _DIED = Lost(

@@ -94,7 +94,7 @@ class RayWorker(Doer):
     def __init__(self, packed: bytes) -> None:
         from ray.cloudpickle import loads
 
-        from memohop.allocator import keep_freed_ram
+        from memohop.ram import keep_freed_ram
 
         keep_freed_ram()
         super().__init__(loads(packed))  # here: arrays that Ray unpacks cannot be written to

@@ -17,7 +17,7 @@ from memohop.data.sparse_features import is_sparse, stored_values
 from memohop.errors import UsageError, check_choice
 from memohop.jobs.dealt import shares_of, train_dealt, train_dealt_in_group
 from memohop.jobs.ray_workers import RayWorkers
-from memohop.out_of_memory import in_units
+from memohop.ram import in_units
 from memohop.training.member import Member, Result
 from memohop.training.room import available_bytes
 from memohop.training.task import in_default_type

@@ -12,13 +12,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from memohop.allocator import keep_freed_ram
 from memohop.cluster import check_room, connected, import_ray
 from memohop.errors import MemohopError
 from memohop.parts.block import Block
 from memohop.parts.crew import LostError, NoPlaceError
 from memohop.parts.group import Group
 from memohop.parts.worker import Job, Worker
+from memohop.ram import keep_freed_ram
 from memohop.training.member import Result
 
 _HIRING = 120  # seconds that a cluster has to start the workers: an autoscaler may need them

@@ -13,7 +13,6 @@ from torch import nn
 
 from memohop.data.check import check
 from memohop.errors import UsageError
-from memohop.out_of_memory import reporting_out_of_memory
 from memohop.parts.block import Cut
 from memohop.parts.checkpoints import Checkpoints
 from memohop.parts.crew import Crew, with_crew, work
@@ -21,6 +20,7 @@ from memohop.parts.group import Group
 from memohop.parts.partition import Partition
 from memohop.parts.ray_crew import RayCrew
 from memohop.parts.worker import Job, Worker
+from memohop.ram import reporting_out_of_memory
 from memohop.training.member import Member, Result
 from memohop.training.objective import objective_of
 from memohop.training.population import build_seeded

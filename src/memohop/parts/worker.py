@@ -18,12 +18,12 @@ from memohop.errors import UsageError
 from memohop.networks import build as build_model
 from memohop.nn import SparseFeatures
 from memohop.nn.part import Axis, in_part
-from memohop.out_of_memory import in_units
 from memohop.parts.block import Block, StoredRows, mapped, rows_of
 from memohop.parts.graph import GraphPart, Rows
 from memohop.parts.group import Group
 from memohop.parts.halo import BlockPart
 from memohop.parts.labelled import LabelledNodes
+from memohop.ram import in_units
 from memohop.training.device import find_device, traits_of
 from memohop.training.member import Member, Result
 from memohop.training.metrics import METRICS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from memohop.data.audit.probes import FOLDS
-from memohop.printable import printable
+from memohop.outputs import printable
 from memohop.report.environment import render
 from memohop.report.terminal import fact_table
 

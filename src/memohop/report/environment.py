@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from memohop.printable import printable
+from memohop.outputs import printable
 from memohop.report.palette import THEMES, themed
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memohop.explain.node import NodeReasons, Reason
     from memohop.fit.calibration import Reliability
     from memohop.fit.record import FitRecord
-    from memohop.intervals import Interval
+    from memohop.training.metrics import Interval
 
 _COLUMNS = 20
 _REASONS = 12

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgres
 from rich.table import Table
 from rich.text import Text
 
-from memohop.printable import printable
+from memohop.outputs import printable
 
 _PLAIN_WIDTH = 120  # of a table that goes to a file or a pipe
 

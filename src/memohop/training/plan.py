@@ -10,7 +10,7 @@ from operator import le
 import torch
 
 from memohop.errors import UsageError
-from memohop.out_of_memory import in_units
+from memohop.ram import in_units
 from memohop.training.device import traits_of
 from memohop.training.member import Member
 from memohop.training.numbers import RATES

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from memohop.allocator import release_freed_ram
 from memohop.interrupts import interrupts_wait
+from memohop.ram import release_freed_ram
 from memohop.training.device import traits_of
 
 

@@ -14,12 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from memohop.allocator import release_freed_ram
 from memohop.data.arguments import whole_number
 from memohop.data.check import check
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
-from memohop.out_of_memory import is_out_of_memory, reporting_out_of_memory
+from memohop.ram import is_out_of_memory, release_freed_ram, reporting_out_of_memory
 from memohop.training.device import captured, find_device, traits_of, waiter
 from memohop.training.member import Member, Result
 from memohop.training.objective import Objective

@@ -1,6 +1,7 @@
-"""Errors for failed allocations: the task, the amount it wanted, what to lower."""
+"""Freed RAM is kept; a failed allocation names the task, the amount it wanted, what to lower."""
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -15,7 +16,34 @@ import memohop
 from memohop import Member, train
 from memohop.cli import app as command
 from memohop.errors import DataError
-from memohop.out_of_memory import OutOfMemoryError, in_units, reporting_out_of_memory
+from memohop.ram import OutOfMemoryError, in_units, reporting_out_of_memory
+
+CHILD = """
+import resource, sys
+import numpy as np
+from memohop.ram import keep_freed_ram
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+if sys.argv[1] == "keep":
+    keep_freed_ram()
+np.ones(1 << 23)  # 64 MiB, allocated and freed
+before = faults()
+np.ones(1 << 23)
+print(faults() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
+def test_the_second_array_reuses_the_pages_of_the_first():
+    def faults(mode):
+        command = [sys.executable, "-c", CHILD, mode]
+        small_pages = {**os.environ, "NUMPY_MADVISE_HUGEPAGE": "0"}  # not 2 MiB each
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=small_pages)
+        return int(done.stdout)
+
+    assert faults("keep") < 100 < faults("default")
 
 
 @pytest.mark.parametrize(
