@@ -8,8 +8,7 @@ from typing import Annotated
 
 from cyclopts import App
 
-from memohop.cli.app import print_json, remark
-from memohop.cli.options import OUTPUT, Device, Folder, Json
+from memohop.cli.app import OUTPUT, Device, Folder, Json, print_json, remark
 from memohop.errors import UsageError, check_distinct
 from memohop.outputs import check_output, write_whole
 from study import ROOT

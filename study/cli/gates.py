@@ -6,8 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from memohop.cli.app import remark, warnings_as_remarks
-from memohop.cli.options import OUTPUT, Device, Folder
+from memohop.cli.app import OUTPUT, Device, Folder, remark, warnings_as_remarks
 from memohop.errors import DataError, UsageError
 from memohop.outputs import check_output
 from study.cli.bench import bench_app

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from memohop.cli.app import print_json, remark
-from memohop.cli.options import OUTPUT
+from memohop.cli.app import OUTPUT, print_json, remark
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 from study.cli.app import app

@@ -10,8 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from memohop.cli.app import print_json, recommend_extras, remark
-from memohop.cli.options import Device, Folder, Json
+from memohop.cli.app import Device, Folder, Json, print_json, recommend_extras, remark
 from memohop.data.datasets.registry import describe
 from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
 from study.cli.app import app

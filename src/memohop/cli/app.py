@@ -1,4 +1,4 @@
-"""The app that all commands belong to, its exit codes, and its output."""
+"""The app that all commands belong to: exit codes, output, and the options that several share."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from cyclopts import App, CycloptsError, Parameter, Token, convert
 
+from memohop.data.tables import ReadOptions
 from memohop.errors import MemohopError, UsageError
 from memohop.outputs import printable
 from memohop.ram import keep_freed_ram, reporting_out_of_memory
 from memohop.version import __version__
+
+if TYPE_CHECKING:
+    from memohop.data.tables.own_graph import OwnGraph
 
 _EXAMPLES = """Examples:
   memohop demo
@@ -131,3 +137,132 @@ def warnings_as_remarks() -> Iterator[None]:
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield
+
+
+def _by_comma(kind: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """Names with commas between them, or given one by one."""
+    return tuple(name for token in tokens for name in token.value.split(","))
+
+
+BY_COMMA = Parameter(converter=_by_comma, n_tokens=1)
+OUTPUT = Parameter(name=["--output", "-o"])
+
+Dataset = Annotated[str, Parameter(help="The id of a dataset; see memohop data list.")]
+Device = Annotated[Literal["cpu", "cuda"], Parameter(help="The device to train on.")]
+EdgesTable = Annotated[
+    list[Path] | None,
+    Parameter(
+        help="The table of edges: the ids of both ends; give it several times for several tables."
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    Parameter(
+        help="How the letters of text files are stored, such as utf-8, cp1252 or utf-16; by "
+        "default as they look."
+    ),
+]
+Folder = Annotated[
+    Path | None,
+    Parameter(name="--data", help="A local folder with the data files, instead of a download."),
+]
+Json = Annotated[
+    bool, Parameter(show_default=False, help="Print a list of JSON objects instead of the table.")
+]
+Memory = Annotated[
+    str | None,
+    Parameter(
+        help="The most RAM that the process may hold, such as 4GB; by default what the device can "
+        "spare."
+    ),
+]
+ModelFolder = Annotated[Path, Parameter(help="The folder that memohop fit wrote.")]
+Names = Annotated[tuple[str, ...], BY_COMMA]
+NodesTable = Annotated[
+    Path | None,
+    Parameter(help="The table of nodes: an id, a label, and columns that become features."),
+]
+PreparedFolder = Annotated[Path, Parameter(help="A folder that memohop prepare wrote.")]
+_NoOption = Annotated[Any, Parameter(parse=False)]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(ReadOptions):
+    """How a table of nodes and a table of edges are read.
+
+    Attributes:
+        label: The column of the node table with the labels, empty where unknown.
+        id: The column with the ids; by default id, node or node_id, or else the first.
+        source: The column where an edge starts; by default source, src or from, or else the first.
+        target: The column where it ends; by default target, dst or to, or else the second.
+        weight: The column of the edge table with weights; by default all edges count alike.
+        directed: Whether edges have a direction; by default as they look.
+        drop_unknown: Leave out edges that name a node missing from the node table.
+        categorical: Columns to read as categories, with commas.
+        numeric: Columns to read as numbers.
+        text: Columns to read as texts.
+        drop: Columns to leave out.
+        verbose: Show how the tables were read and what became of each column.
+    """
+
+    directed: Annotated[bool | None, Parameter(negative="--undirected")] = None
+    task: _NoOption = "auto"
+    split: _NoOption = None
+    time_column: _NoOption = None
+    group: _NoOption = None
+    categorical: Names = ()
+    numeric: Names = ()
+    text: Names = ()
+    drop: Names = ()
+    encoding: Encoding = None
+    encoder: _NoOption = None
+    classes: _NoOption = None
+    verbose: bool = False
+
+    def options(self) -> dict[str, Any]:
+        """The same as arguments of ``read_graph`` and ``prepare``."""
+        return {field.name: getattr(self, field.name) for field in fields(ReadOptions)}
+
+    def read(self, nodes: Path, edges: Sequence[Path]) -> OwnGraph:
+        """The graph; its warnings, or all notes on it, go to standard error."""
+        from memohop.data.tables import read_graph
+
+        graph = read_graph(nodes, edges, **self.options())
+        self.tell(graph)
+        return graph
+
+    def tell(self, graph: Any) -> None:
+        """What was read, as remarks."""
+        for note in graph.notes if self.verbose else graph.warnings:
+            remark(note)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class LearningOptions(TableOptions):
+    """How tables to learn from are read.
+
+    Attributes:
+        task: Whether the labels are classes or numbers; by default as the column looks.
+        split: The column of the node table that says train, val or test.
+        time_column: The column with times, for a split by time: the latest nodes are for testing.
+        group: The column with groups of nodes that no split tears apart, and that count as one each
+            in intervals.
+    """
+
+    task: Literal["auto", "classes", "numbers"] = "auto"
+    split: str | None = None
+    time_column: str | None = None
+    group: str | None = None
+
+
+def byte_count(text: str | None) -> int | None:
+    """A number of bytes, given as ``4GB``; None if there is none."""
+    if text is None:
+        return None
+    units = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d+)?) ?([kmg]i?)?b?", text.lower())
+    if not match or not float(match[1]):
+        raise UsageError(f"--memory {text}: give an amount such as 4GB or 500MB")
+    return int(float(match[1]) * units[match[2] or ""])

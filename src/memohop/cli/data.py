@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memohop.cli.app import app, print_json, remark
-from memohop.cli.options import (
+from memohop.cli.app import (
     OUTPUT,
     Dataset,
     EdgesTable,
@@ -19,7 +18,10 @@ from memohop.cli.options import (
     LearningOptions,
     NodesTable,
     TableOptions,
+    app,
     byte_count,
+    print_json,
+    remark,
 )
 from memohop.data.datasets.registry import datasets, describe
 from memohop.errors import UsageError

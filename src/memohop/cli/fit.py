@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from memohop.cli.app import app, print_json, recommend_extras, remark, warnings_as_remarks
-from memohop.cli.options import (
+from memohop.cli.app import (
     BY_COMMA,
     OUTPUT,
     Device,
@@ -22,7 +21,12 @@ from memohop.cli.options import (
     Memory,
     NodesTable,
     PreparedFolder,
+    app,
     byte_count,
+    print_json,
+    recommend_extras,
+    remark,
+    warnings_as_remarks,
 )
 from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.errors import DataError, UsageError

@@ -6,8 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-from memohop.cli.app import app, remark
-from memohop.cli.options import OUTPUT, Encoding, ModelFolder, PreparedFolder
+from memohop.cli.app import OUTPUT, Encoding, ModelFolder, PreparedFolder, app, remark
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 

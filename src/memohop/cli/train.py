@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from memohop.cli.app import app, print_json, recommend_extras, remark, warnings_as_remarks
-from memohop.cli.options import (
+from memohop.cli.app import (
     Device,
     Folder,
     Json,
     Memory,
+    app,
     byte_count,
-    id_list,
-    model_options,
-    name_value_pairs,
-    number_list,
-    value_of,
+    print_json,
+    recommend_extras,
+    remark,
+    warnings_as_remarks,
 )
 from memohop.data.arguments import whole_number
 from memohop.data.datasets.registry import describe, is_folder
-from memohop.errors import UsageError
+from memohop.errors import UsageError, unknown_name
 from memohop.outputs import check_output, write_whole
-from memohop.training.numbers import NUMBERS
+from memohop.training.numbers import NUMBERS, RATES
 
 _MOST = 10**9  # epochs, for one
+_DIGITS = 18  # of a whole number: more can only be a mistake
+_MOST_NUMBERS = 100_000  # of a list
+_TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 _Dataset = Annotated[
     str,
     Parameter(
@@ -134,15 +139,15 @@ def train(
         if given_with is not None and workers is None and "RANK" not in os.environ:
             raise UsageError(f"{flag} {given_with} goes with --workers; give their number too")
     given: dict[str, list[Any]] = {
-        name: [*number_list(name.replace("_", "-"), texts[name])]
+        name: [*_number_list(name.replace("_", "-"), texts[name])]
         for name in NUMBERS
         if texts[name] is not None
     }
-    seed_ids = id_list("seeds", seeds, count_alone=True)
-    split_ids = None if splits == "all" else id_list("splits", splits)
+    seed_ids = _id_list("seeds", seeds, count_alone=True)
+    split_ids = None if splits == "all" else _id_list("splits", splits)
     limit = byte_count(memory)
     of_data = {
-        name: value_of(name, text) for name, text in name_value_pairs("data-option", data_option)
+        name: _value_of(name, text) for name, text in _name_value_pairs("data-option", data_option)
     }
     if "features" in of_data:
         raise UsageError(
@@ -157,7 +162,7 @@ def train(
     from memohop.report.training import TrainingReport, by_setting
 
     known = entry(model).options()
-    options = model_options(model, known, option, given)
+    options = _model_options(model, known, option, given)
     split = of_data.pop("split", None)
     values: dict[str, Any] = {"epochs": epochs, "patience": patience, "features": features}
     values |= {"split": split, "data": of_data or None}
@@ -225,6 +230,94 @@ def train(
     console.print(report.table())
     console.print(report.legend())
     console.print(report.in_force())
+
+
+def _model_options(
+    model: str,
+    known: dict[str, Any],
+    given: list[str] | None,
+    numbers: Mapping[str, Sequence[Any]],
+) -> dict[str, Any]:
+    """The options of a model; they are checked, and so are numbers that only some models have."""
+    for name in RATES:
+        if name in numbers and name not in known:
+            raise UsageError(f"{model} has no {name}; leave out --{name.replace('_', '-')}")
+    if any(numbers.get("lam", ())) and "decoupling" not in known:
+        raise UsageError(
+            f"--lam weights the decoupling loss, which {model} does not have; leave it out, or "
+            "use a model with memory, such as gcn+mmp"
+        )
+    options = {}
+    for name, text in _name_value_pairs("option", given):
+        if name in RATES:
+            raise UsageError(f"--option {name}={text}: give --{name.replace('_', '-')} {text}")
+        if name not in known:
+            raise unknown_name(f"option of {model}", name, known)
+        options[name] = _value_of(name, text, like=known[name])
+    return options
+
+
+def _name_value_pairs(flag: str, given: list[str] | None) -> list[tuple[str, str]]:
+    """The names and values of an option given as ``name=value``, once or several times."""
+    for text in given or ():
+        if "=" not in text:
+            raise UsageError(f"--{flag} {text}: give it as name=value")
+    return [(name, text) for name, _, text in (pair.partition("=") for pair in given or ())]
+
+
+def _value_of(name: str, text: str, *, like: Any = None) -> Any:
+    """The value of a text: of the type of ``like``, or else of the type it looks like."""
+    if isinstance(like, str):
+        return text
+    if isinstance(like, bool):
+        if text.lower() not in _TRUTHS:
+            raise UsageError(f"{name}={text}: give true or false")
+        return _TRUTHS[text.lower()]
+    for kind in (int, float):
+        try:
+            numbers = [kind(part) for part in text.split(",")]
+        except ValueError:
+            continue
+        if like is not None and (len(numbers) > 1 or (isinstance(like, int) and kind is float)):
+            break
+        return tuple(numbers) if len(numbers) > 1 else numbers[0]
+    if like is not None:
+        raise UsageError(f"{name}={text}: give a {'whole ' * isinstance(like, int)}number")
+    return _TRUTHS.get(text.lower(), text)
+
+
+def _number_list(flag: str, text: str) -> list[float]:
+    """Numbers separated by commas, without repetitions."""
+    try:
+        numbers = list(dict.fromkeys(float(part) for part in text.split(",")))
+    except ValueError:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise UsageError(
+            f"--{flag} {text}: give a number, or several separated by commas, such as 0,0.1"
+        )
+    return numbers
+
+
+def _id_list(flag: str, text: str, *, count_alone: bool = False) -> list[int]:
+    """Whole numbers such as ``0,3`` or ``0-4``; with ``count_alone`` a single 3 means 0, 1, 2."""
+    if count_alone and re.fullmatch(rf"[1-9]\d{{,{_DIGITS - 1}}}", text):
+        ranges = [range(int(text))]
+    else:
+        whole = rf"(\d{{1,{_DIGITS}}})"
+        matches = [re.fullmatch(f"{whole}(?:-{whole})?", part) for part in text.split(",")]
+        ranges = [
+            range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
+            for match in matches
+        ]
+        if not all(ranges) or (count_alone and text == "0"):
+            raise UsageError(f"--{flag} {text}: give whole numbers such as 0,3 or a range like 0-4")
+    for numbers in ranges:
+        if len(numbers) > _MOST_NUMBERS:
+            raise UsageError(
+                f"--{flag} {text}: that is {len(numbers)} numbers; give {_MOST_NUMBERS} at most"
+            )
+    return list(dict.fromkeys(number for numbers in ranges for number in numbers))
 
 
 @app.command(help_epilogue=_DEMO_EXAMPLES)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memohop.cli import options
+from memohop.cli import app, train
 
 
 @pytest.mark.parametrize(
@@ -10,19 +10,19 @@ from memohop.cli import options
     [("4GB", 4 * 10**9), ("1.5 GiB", 3 * 2**29), ("500mb", 5 * 10**8), ("1000", 1000)],
 )
 def test_byte_counts(text, expected):
-    assert options.byte_count(text) == expected
+    assert app.byte_count(text) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [("0-2", [0, 1, 2]), ("0,3", [0, 3]), ("5,1-2,1", [5, 1, 2])]
 )
 def test_lists_of_splits(text, expected):
-    assert options.id_list("splits", text) == expected
+    assert train._id_list("splits", text) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [("3", [0, 1, 2]), ("3,7", [3, 7]), ("5-5", [5])])
 def test_lists_of_seeds(text, expected):
-    assert options.id_list("seeds", text, count_alone=True) == expected
+    assert train._id_list("seeds", text, count_alone=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,6 @@ def test_lists_of_seeds(text, expected):
     ],
 )
 def test_data_options_are_what_they_look_like(text, expected):
-    found = options.value_of("any", text)
+    found = train._value_of("any", text)
     assert found == expected
     assert type(found) is type(expected)
