@@ -1,4 +1,4 @@
-"""The errors that a user can cause or meet."""
+"""The errors that a user can cause or meet, and the base of our warnings."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ class DataError(MemohopError, RuntimeError):
         ...     print(str(error)[:37])
         the data folder no-such-folder has no
     """
+
+
+class MemohopWarning(UserWarning):
+    """Base of every warning that is given on purpose; a command shows its text as one line."""
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UsageError:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from cyclopts import App, CycloptsError, Parameter, Token, convert
 
 from memohop.data.tables import ReadOptions
-from memohop.errors import MemohopError, UsageError
+from memohop.errors import MemohopError, MemohopWarning, UsageError
 from memohop.outputs import printable
 from memohop.ram import keep_freed_ram, reporting_out_of_memory
 from memohop.version import __version__
@@ -117,24 +117,13 @@ def recommend_extras(device: str) -> None:
 @contextmanager
 def warnings_as_remarks() -> Iterator[None]:
     """Show each of our own warnings once, as one line."""
-    from memohop.data.check import MissingClassWarning
-    from memohop.training.objective import TargetScaleWarning, UndefinedScoreWarning
-    from memohop.training.trainer import AloneWarning, DivergedWarning
-
     remark_once = cache(remark)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         remark_once(str(message))
 
     with warnings.catch_warnings():
-        for category in (
-            MissingClassWarning,
-            AloneWarning,
-            DivergedWarning,
-            TargetScaleWarning,
-            UndefinedScoreWarning,
-        ):
-            warnings.simplefilter("always", category)
+        warnings.simplefilter("always", MemohopWarning)
         warnings.showwarning = show
         yield
 

@@ -11,7 +11,7 @@ import torch
 
 from memohop.data.arcs import check_arcs, check_weights
 from memohop.data.sparse_features import as_csr, is_sparse, stored_values
-from memohop.errors import UsageError
+from memohop.errors import MemohopWarning, UsageError
 
 if TYPE_CHECKING:
     from memohop.pyg import Data
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MASKS = ("train_mask", "val_mask", "test_mask")
 
 
-class MissingClassWarning(UserWarning):
+class MissingClassWarning(MemohopWarning):
     """A class has no training node in some split: no model can learn it there."""
 
 

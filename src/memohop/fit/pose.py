@@ -16,7 +16,7 @@ from memohop.data.check import MASKS, as_columns, check_masks
 from memohop.data.folds import Masks, OwnSplit, make_masks
 from memohop.data.tables.column_kinds import first_few
 from memohop.data.tables.own_graph import OwnGraph
-from memohop.errors import UsageError
+from memohop.errors import MemohopWarning, UsageError
 from memohop.fit.inputs import Given
 from memohop.fit.neighbourhood import Matrix
 from memohop.fit.problem import Problem
@@ -25,7 +25,7 @@ from memohop.training.metrics import of_any_targets
 from memohop.training.objective import Objective
 
 
-class SmallClassWarning(UserWarning):
+class SmallClassWarning(MemohopWarning):
     """A class has too few labelled nodes to be validated or tested."""
 
 

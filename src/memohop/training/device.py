@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from memohop.errors import UsageError
+from memohop.errors import MemohopWarning, UsageError
 from memohop.nn._kernels.table import serve
 
 
@@ -76,7 +76,7 @@ def find_device(name: torch.device | str) -> torch.device:
 _WARM_UP = 1  # steps before the capture, in which kernels are compiled and libraries set up
 
 
-class EagerWarning(UserWarning):
+class EagerWarning(MemohopWarning):
     """A step could not be captured and runs eagerly instead, which is slower."""
 
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memohop.errors import UsageError
+from memohop.errors import MemohopWarning, UsageError
 from memohop.training.metrics import METRICS, Metric, metrics_for, of_any_targets
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ _PARTS = ("training", "validation", "test")
 _FAR, _WIDE = 3, 10  # a mean and a spread of targets beyond which networks learn slowly
 
 
-class UndefinedScoreWarning(UserWarning):
+class UndefinedScoreWarning(MemohopWarning):
     """The test nodes of some split are all of one class or of one value, and have no score."""
 
 
-class TargetScaleWarning(UserWarning):
+class TargetScaleWarning(MemohopWarning):
     """The numbers to predict are far from 0, or differ by far more or less than 1."""
 
 

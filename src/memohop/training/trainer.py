@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from memohop.data.arguments import whole_number
 from memohop.data.check import check
-from memohop.errors import UsageError
+from memohop.errors import MemohopWarning, UsageError
 from memohop.networks import NodeModel
 from memohop.ram import is_out_of_memory, release_freed_ram, reporting_out_of_memory
 from memohop.training.device import captured, find_device, traits_of, waiter
@@ -37,11 +37,11 @@ _COMPACT_AT = 0.25  # share of stopped members at which continuing without them 
 _LONG = 0.25  # seconds after which the progress is reported, however few epochs they were
 
 
-class AloneWarning(UserWarning):
+class AloneWarning(MemohopWarning):
     """A module cannot be vectorised, so it is trained one member at a time."""
 
 
-class DivergedWarning(UserWarning):
+class DivergedWarning(MemohopWarning):
     """Members had a loss or an output that is not finite; they have no scores."""
 
 
