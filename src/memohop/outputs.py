@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -108,3 +108,19 @@ def write_whole(output: Path, content: str | bytes) -> None:
     """Write a file whole or not at all; text is written as UTF-8."""
     with whole_file(output) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def count(number: int, noun: str) -> str:
+    """A number and its noun, in the plural if needed."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def first_few(names: Sequence[str]) -> str:
+    """The first five names, and how many more there are."""
+    more = len(names) - 5
+    return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")
+
+
+def listed(names: Sequence[str], noun: str = "column") -> str:
+    """The noun, in the plural if needed, and the first few names."""
+    return f"{noun}{'s' * (len(names) > 1)} {first_few([repr(name) for name in names])}"

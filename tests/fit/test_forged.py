@@ -82,7 +82,7 @@ FORGERIES = [
     (("mean_weight",), -1.0, "Expected `float` > 0"),
     (("encoder", "columns"), [], "do not make"),
     (("encoder", "columns", 0, "kind"), "picture", "Invalid value"),
-    (("encoder", "columns", 0, "std"), 0.0, "std=0"),
+    (("encoder", "columns", 0, "std"), 0.0, "Expected `float` > 0"),
     (("reading", "label"), False, "label=False"),
     (("reading", "colour"), "red", "reading must be one of"),
     (("reading",), {}, "no label"),

@@ -21,7 +21,6 @@ from scipy import sparse
 from torch import Tensor
 
 from memohop.data.arcs import check_arcs
-from memohop.data.tables.column_kinds import Number
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.links import id_array
 from memohop.errors import UsageError, check_choice
@@ -140,12 +139,8 @@ def _check_columns(features: int, names: list[str] | None, encoder: ColumnEncode
     """Raise a ``UsageError`` unless names and columns match the number of features."""
     if names is not None and len(names) != features:
         raise UsageError(f"there are {features} features and {len(names)} feature names")
-    if encoder is not None:
-        if len(encoder.feature_names) != features:
-            raise UsageError(f"the columns do not make {features} features")
-        for column in encoder.columns:
-            if isinstance(column, Number) and not column.std > 0:
-                raise UsageError(f"column {column.name!r} has std={column.std}")
+    if encoder is not None and len(encoder.feature_names) != features:
+        raise UsageError(f"the columns do not make {features} features")
 
 
 def _check_reading(reading: Mapping[str, Any]) -> None:

@@ -14,12 +14,12 @@ from torch import Tensor
 from memohop.data.arguments import whole_number
 from memohop.data.check import MASKS, as_columns, check_masks
 from memohop.data.folds import Masks, OwnSplit, make_masks
-from memohop.data.tables.column_kinds import first_few
 from memohop.data.tables.own_graph import OwnGraph
 from memohop.errors import MemohopWarning, UsageError
 from memohop.fit.inputs import Given
 from memohop.fit.neighbourhood import Matrix
 from memohop.fit.problem import Problem
+from memohop.outputs import first_few
 from memohop.pyg import Data
 from memohop.training.metrics import of_any_targets
 from memohop.training.objective import Objective

@@ -25,7 +25,7 @@ from memohop.nn import SparseFeatures
 
 if TYPE_CHECKING:
     from memohop.data.prepared import Prepared, Rows
-    from memohop.data.tables.feature_matrix import Matrix
+    from memohop.data.tables.column import Matrix
 
 _ROWS = 1 << 16  # of the adjacency matrix, that are in RAM at once
 

@@ -7,12 +7,14 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memohop.data.tables import columns, text_columns
-from memohop.data.tables.column_types import as_text
+from memohop.data.tables.cells import as_text
+from memohop.data.tables.column import Column, RejectColumn
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import DataError, UsageError
 
@@ -226,3 +228,42 @@ def test_an_encoder_survives_json_and_its_features_are_finite_and_named(table):
 def test_json_that_is_no_encoder(value):
     with pytest.raises(DataError, match="describes no columns"):
         ColumnEncoder.from_json(value)
+
+
+class TestANewKind:
+    """One class, and its name in the list of kinds."""
+
+    class Price(Column, frozen=True, tag="price"):
+        asked_for = "numeric"
+
+        @classmethod
+        def fit(cls, cells):
+            text = cells.text.drop_null()
+            if not pc.all(pc.match_substring_regex(text, r"^[0-9]+ euros?$")).as_py():
+                raise RejectColumn("not all are prices in euros")
+            return cls(cells.name, cells.text.null_count > 0, verbatim=True)
+
+        def own_text(self):
+            return "one feature, the price"
+
+        def own_fill(self, column, matrix):
+            said = pc.extract_regex(as_text(column), r"^(?P<price>[0-9]+)")
+            price = pc.struct_field(said, "price").cast(pa.float64()).to_numpy()
+            matrix.put_all(0, np.nan_to_num(price))
+            return np.isnan(price), []
+
+    def test_takes_its_columns_and_leaves_the_others(self, monkeypatch):
+        monkeypatch.setattr(columns, "KINDS", (self.Price, *columns.KINDS))
+        encoder, (x, notes) = encoded(
+            a=["5 euros", None, "1 euro"], b=["p", "p", None], c=[1, 2, 4]
+        )
+        assert [type(column).__name__ for column in encoder.columns] == [
+            *("Price", "Category", "Number"),
+        ]
+        assert encoder.feature_names == ["a", "a is missing", "b=p", "b is missing", "c"]
+        assert x[:, :2].tolist() == [[5, 0], [0, 1], [1, 0]]
+        assert encoder.text_names == ["a", "b"]
+        assert notes == ()
+        assert encoder.describe()[0] == (
+            "column 'a': one feature, the price, and one that says where it is missing"
+        )

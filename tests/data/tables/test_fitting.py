@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from memohop.data.tables import feature_matrix, read_graph, sources
+from memohop.data.tables import column, read_graph, sources
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import DataError, UsageError
 
@@ -116,9 +116,9 @@ class TestLongTails:
     def test_are_on_a_log_scale(self):
         values = np.exp(np.random.default_rng(0).normal(10, 2, 200))
         encoder, x = encoded(v=values)
-        (column,) = encoder.columns
-        assert column.log_scale == pytest.approx(np.quantile(values, 0.1))
-        expected = np.log1p(values / column.log_scale)
+        (fitted,) = encoder.columns
+        assert fitted.log_scale == pytest.approx(np.quantile(values, 0.1))
+        expected = np.log1p(values / fitted.log_scale)
         expected = (expected - expected.mean()) / expected.std()
         np.testing.assert_allclose(x[:, 0], expected, rtol=1e-5, atol=1e-6)
         assert "logarithmic scale for its long tail" in encoder.describe()[0]
@@ -143,8 +143,8 @@ class TestCodes:
     )
     def test_are_read_both_ways(self, name, values):
         encoder, x = encoded(**{name: values})
-        (column,) = encoder.columns
-        assert type(column).__name__ == "Code"
+        (fitted,) = encoder.columns
+        assert type(fitted).__name__ == "Code"
         assert encoder.feature_names[0] == name
         found = x if isinstance(x, np.ndarray) else x.toarray()
         array = np.array(values, dtype=float)
@@ -303,7 +303,7 @@ def test_sparse_and_dense_features_are_the_same_and_survive_json(table, readings
     x = encoder.transform(table).x
     again = ColumnEncoder.from_json(json.loads(json.dumps(encoder.to_json())))
     assert again == encoder
-    with mock.patch.multiple(feature_matrix, FEW=0, MOSTLY_ZERO=2):
+    with mock.patch.multiple(column, FEW=0, MOSTLY_ZERO=2):
         other = again.transform(table).x
     assert other.shape == (table.num_rows, len(encoder.feature_names))
     if encoder.columns:

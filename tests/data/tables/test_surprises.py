@@ -11,9 +11,7 @@ import pytest
 
 import memohop
 from memohop.data.tables import read_graph
-from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.fitting import surprise, tell_first
-from memohop.data.tables.text_columns import Words
+from memohop.data.tables.columns import ColumnEncoder, fit_columns
 
 ROWS = 400
 
@@ -108,8 +106,8 @@ class TestAFewWordsAmongNumbers:
 
 def told_of(values, reading=None):
     column = pa.chunked_array([values])
-    encoder = ColumnEncoder.fit(pa.table({"v": column}), {"v": reading} if reading else None)
-    return surprise("v", column, dict(enumerate(encoder.columns)).get(0), reading)
+    _, told = fit_columns([("v", column)], {"v": reading} if reading else None)
+    return next(iter(told), None)
 
 
 class TestWhatLooksLikeSomethingElse:
@@ -155,8 +153,11 @@ class TestWhatLooksLikeSomethingElse:
         assert told_of(["1", "2"] * 40, "numeric") is None
 
     def test_hundreds_of_columns_are_a_few_lines(self):
-        lines = tell_first({f"v{n}": f"line {n}" for n in range(300)})
-        assert lines[:5] == [f"line {n}" for n in range(5)]
+        commas = pa.chunked_array([["1,5", "2,25"] * 9])
+        lines = fit_columns((f"v{n}", commas) for n in range(300))[1]
+        assert [line.partition(" is ")[0] for line in lines[:5]] == [
+            f"column 'v{n}'" for n in range(5)
+        ]
         assert lines[5:] == [
             "so are the values of 295 more: columns 'v5', 'v6', 'v7', 'v8', 'v9' and 290 more"
         ]
@@ -166,6 +167,12 @@ def test_whether_a_column_is_text_does_not_depend_on_its_first_rows(monkeypatch)
     monkeypatch.setattr("memohop.data.tables.text_columns._ROWS", 100)
     words = [f"word{n}" for n in range(100)]
     sentences = [f"a longer sentence, number {n}" for n in range(900)]
-    assert Words.reads(pa.chunked_array([words + sentences]))
-    assert Words.reads(pa.chunked_array([sentences + words]))
-    assert not Words.reads(pa.chunked_array([sentences[:100] + words * 9]))
+    table = pa.table(
+        {
+            "late": words + sentences,
+            "early": sentences + words,
+            "few": sentences[:100] + words * 9,
+        }
+    )
+    kinds = [type(column).__name__ for column in ColumnEncoder.fit(table).columns]
+    assert kinds == ["Words", "Words", "Category"]

@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memohop.data.tables.column_kinds import first_few
+from memohop.outputs import first_few
 
 if TYPE_CHECKING:
     from memohop.data.audit.examine import Audit

@@ -15,17 +15,9 @@ import pyarrow as pa
 from scipy import sparse
 
 from memohop.data.prepared.arrays import ArrayFile, map_array
-from memohop.data.tables.column_types import column_kind
-from memohop.data.tables.columns import ENTRIES, ColumnEncoder
-from memohop.data.tables.feature_matrix import FEW, is_mostly_zero
-from memohop.data.tables.fitting import (
-    ColumnKind,
-    Reading,
-    fit_column,
-    is_text,
-    surprise,
-    tell_first,
-)
+from memohop.data.tables.cells import column_kind
+from memohop.data.tables.column import FEW, Reading, is_mostly_zero
+from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.sources import UnreadTable
 
 _BYTES = 16  # of a value while its column is fitted, roughly
@@ -41,7 +33,7 @@ class Fitted(NamedTuple):
     warnings: list[str]
 
 
-def fit_columns(
+def fit_in_passes(
     table: UnreadTable,
     names: list[str],
     readings: Mapping[str, Reading],
@@ -60,32 +52,16 @@ def fit_columns(
     """
     at_once = max(1, memory // (_BYTES * rows))
     spelled = {name for name, reading in readings.items() if reading in ("categorical", "text")}
-    found: dict[str, ColumnKind | None] = {}
     types: dict[str, pa.DataType] = {}
-    surprises: dict[str, str] = {}
-    texts = []
 
-    def fit(name: str, column: pa.ChunkedArray, most: int | None) -> None:
-        reading = readings.get(name)
-        found[name] = fit_column(name, column, reading, most)
-        if line := surprise(name, column, found[name], reading):
-            surprises[name] = line
+    def columns() -> Iterator[tuple[str, pa.ChunkedArray]]:
+        for name, column in _passes(table, names, spelled, at_once):
+            types[name] = _without_dictionary(column.type)
+            yield name, column
 
-    for name, column in _passes(table, names, spelled, at_once):
-        types[name] = _without_dictionary(column.type)
-        if is_text(column, readings.get(name)):
-            texts.append(name)
-        else:
-            fit(name, column, None)
-    most = ENTRIES // max(1, len(texts))
-    for name, column in _passes(table, texts, spelled, at_once):
-        fit(name, column, most)
-    kept = {name: column for name in names if (column := found[name]) is not None}
-    left_out = tuple(name for name in names if name not in kept)
-    encoder = ColumnEncoder(tuple(kept.values()), left_out)
+    encoder, warnings = fit_columns(columns(), readings)
     types |= dict.fromkeys(encoder.text_names, pa.string())
-    in_order = {name: surprises[name] for name in names if name in surprises}
-    return Fitted(encoder, types, tell_first(in_order))
+    return Fitted(encoder, types, warnings)
 
 
 def known_types(table: UnreadTable, encoder: ColumnEncoder, *, rows: int, memory: int) -> Fitted:

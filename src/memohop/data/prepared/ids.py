@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from memohop.data.tables.column_types import spelled_whole, whole_as_text
+from memohop.data.tables.cells import spelled_whole, whole_as_text
 from memohop.data.tables.links import EXTRAS, check_header, edge_weights, spelled_otherwise
 from memohop.data.tables.sources import UnreadTable
 from memohop.errors import DataError, UsageError

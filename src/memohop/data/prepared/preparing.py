@@ -13,7 +13,7 @@ import numpy as np
 
 from memohop.data.arguments import whole_number
 from memohop.data.prepared.arrays import write_array
-from memohop.data.prepared.columns import Fitted, fit_columns, known_types, write_features
+from memohop.data.prepared.columns import Fitted, fit_in_passes, known_types, write_features
 from memohop.data.prepared.folder import (
     MANIFEST,
     check_target,
@@ -25,7 +25,6 @@ from memohop.data.prepared.ids import IdDatabase, are_whole, import_duckdb
 from memohop.data.prepared.many_files import Files, find_files, open_files
 from memohop.data.prepared.reading import Prepared, is_prepared, open_prepared
 from memohop.data.prepared.rows import MOST_NODES, ArcFiles, Sorted
-from memohop.data.tables.column_kinds import listed
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Labels, read_labels
 from memohop.data.tables.links import tell_unknown, unused
@@ -33,6 +32,7 @@ from memohop.data.tables.options import ReadOptions, Roles, find_roles
 from memohop.data.tables.own_graph import no_labels, read_sets
 from memohop.errors import DataError
 from memohop.folders import disk_errors
+from memohop.outputs import listed
 from memohop.version import __version__
 
 _RAM = 4 * 2**30
@@ -182,7 +182,7 @@ def _fit(
     """How columns become features, and the notes on it."""
     if encoder is not None:
         return known_types(roles.nodes, encoder, rows=count, memory=memory), []
-    fitted = fit_columns(roles.nodes, roles.columns, roles.readings, rows=count, memory=memory)
+    fitted = fit_in_passes(roles.nodes, roles.columns, roles.readings, rows=count, memory=memory)
     told = [f"dropped as asked: {listed(roles.dropped)}"] if roles.dropped else []
     return fitted, told + fitted.encoder.describe()
 

@@ -17,8 +17,8 @@ from scipy import sparse
 from memohop.data.prepared.arrays import map_array
 from memohop.data.prepared.checking import check_prepared
 from memohop.data.prepared.folder import MANIFEST, Manifest, read_manifest
+from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.feature_matrix import Matrix
 from memohop.data.tables.labels import Class, Labels, Task
 from memohop.data.tables.node_sets import NodeSets
 from memohop.data.tables.options import read_alike

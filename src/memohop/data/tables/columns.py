@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from memohop.data.tables.column_kinds import listed
-from memohop.data.tables.column_types import column_kind, no_kind
-from memohop.data.tables.feature_matrix import FeatureMatrix, Matrix
-from memohop.data.tables.fitting import ColumnKind, Reading, fit_column, is_text
+from memohop.data.tables.column import (
+    Cells,
+    Column,
+    FeatureMatrix,
+    Matrix,
+    Reading,
+    RejectColumn,
+    SaysNothing,
+    looks_otherwise,
+)
+from memohop.data.tables.number_columns import Amount, Code, Flag, Number
+from memohop.data.tables.text_columns import Category, Words
 from memohop.errors import DataError, UsageError
+from memohop.outputs import listed
 
+KINDS: tuple[type[Column], ...] = (Flag, Amount, Code, Number, Words, Category)
+"""All kinds of columns, in the order in which they try a column; the first that takes it has it."""
 ENTRIES = 100_000_000
 """The most features that all rows and text columns together may have set: 0.8 GB."""
+_SURPRISES = 5  # lines on columns that are read in an unexpected way
+
+if TYPE_CHECKING:
+    AnyKind: TypeAlias = Column
+else:
+    AnyKind = reduce(or_, KINDS)  # so that a saved column is read as its own kind
 
 
 class Encoded(NamedTuple):
@@ -70,7 +89,7 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         left_out: The columns without information.
     """
 
-    columns: tuple[ColumnKind, ...]
+    columns: tuple[AnyKind, ...]
     left_out: tuple[str, ...] = ()
 
     @classmethod
@@ -81,22 +100,7 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
             table: One row for each node.
             readings: How to read columns, by name, if the guess is wrong.
         """
-        for field in table.schema:
-            if column_kind(field.type) is None:
-                raise no_kind(field.name, field.type)
-        wanted = readings or {}
-        named = dict(zip(table.column_names, table.columns, strict=True))
-        texts = {name for name, column in named.items() if is_text(column, wanted.get(name))}
-        most = ENTRIES // max(1, len(texts))
-        columns, left_out = [], []
-        for name, column in named.items():
-            of_text = most if name in texts else None
-            fitted = fit_column(name, column, wanted.get(name), of_text)
-            if fitted is None:
-                left_out.append(name)
-            else:
-                columns.append(fitted)
-        return cls(tuple(columns), tuple(left_out))
+        return fit_columns(zip(table.column_names, table.columns, strict=True), readings)[0]
 
     def transform(self, table: pa.Table) -> Encoded:
         """The features of a table with these columns; a missing one is a :class:`UsageError`."""
@@ -154,3 +158,58 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
             return msgspec.convert(value, cls)
         except msgspec.ValidationError as error:
             raise DataError(f"this describes no columns: {error}; save the model again") from error
+
+
+def fit_columns(
+    columns: Iterable[tuple[str, pa.ChunkedArray]], readings: Mapping[str, Reading] | None = None
+) -> tuple[ColumnEncoder, list[str]]:
+    """Fit columns, one after the other.
+
+    Args:
+        columns: Their names and values; not more than one of them need be in RAM.
+        readings: How to read columns, by name, if the guess is wrong.
+
+    Returns:
+        The encoder, and lines on columns that are read in an unexpected way: the first few, and
+        the names of the others.
+    """
+    kept: list[Column] = []
+    left_out, told = [], {}
+    for name, column in columns:
+        cells = Cells(name, column, (readings or {}).get(name))
+        fitted = fit_column(cells)
+        if fitted is None:
+            left_out.append(name)
+        else:
+            kept.append(fitted)
+        if line := _surprise(cells, fitted):
+            told[name] = line
+    texts = sum(isinstance(column, Words) for column in kept)
+    kept = [
+        column.within(ENTRIES // texts) if isinstance(column, Words) else column for column in kept
+    ]
+    more = [*told][_SURPRISES:]
+    lines = [*told.values()][:_SURPRISES]
+    if more:
+        lines.append(f"so are the values of {len(more)} more: {listed(more)}")
+    return ColumnEncoder(tuple(kept), tuple(left_out)), lines
+
+
+def fit_column(cells: Cells) -> Column | None:
+    """The column as the first kind that takes it, or None if it carries no information."""
+    for kind in KINDS:
+        if cells.reading in (None, kind.asked_for):
+            try:
+                return kind.fit(cells)
+            except RejectColumn:
+                continue
+            except SaysNothing:
+                return None
+    return None
+
+
+def _surprise(cells: Cells, fitted: Column | None) -> str | None:
+    """A line on strings that look like something else, unless the user said how to read them."""
+    if cells.stored != "text" or cells.reading not in (None, "numeric"):
+        return None
+    return looks_otherwise(cells, "left out") if fitted is None else fitted.surprise(cells)

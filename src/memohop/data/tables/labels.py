@@ -11,20 +11,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow.types import is_floating
 
-from memohop.data.tables.column_kinds import count, first_few, numbers
-from memohop.data.tables.column_types import (
+from memohop.data.tables.cells import (
+    are_obvious,
+    are_placeholders,
     as_text,
     column_kind,
     is_time,
     no_kind,
+    numbers,
+    spelled_numbers,
     spelled_whole,
     whole_as_text,
 )
 from memohop.data.tables.options import Class as Class
 from memohop.data.tables.options import Task as Task
-from memohop.data.tables.placeholders import are_obvious, are_placeholders
-from memohop.data.tables.spelled_numbers import spelled_numbers
 from memohop.errors import DataError
+from memohop.outputs import count, first_few
 
 _FEW_CLASSES = 20  # up to this many whole numbers are taken for classes, however small
 _NODES_OF_A_CLASS = 10  # with a fifth of the nodes for testing, two of them

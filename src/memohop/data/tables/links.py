@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 
 from memohop.data.arcs import LARGEST_WEIGHT
 from memohop.data.assemble import merge_arcs
-from memohop.data.tables.column_kinds import first_few, listed
-from memohop.data.tables.column_types import as_text, column_kind, spelled_whole, whole_as_text
-from memohop.data.tables.spelled_numbers import spelled_numbers
+from memohop.data.tables.cells import (
+    as_text,
+    column_kind,
+    spelled_numbers,
+    spelled_whole,
+    whole_as_text,
+)
 from memohop.errors import DataError
+from memohop.outputs import first_few, listed
 
 _SHOWN = 5  # ids that an error names
 EXTRAS = ((r"^0+([0-9])", r"\1"), (r"^([0-9]+)\.0+$", r"\1"))

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from memohop.data.tables.column_kinds import first_few, numbers
-from memohop.data.tables.column_types import as_text, column_kind
-from memohop.data.tables.spelled_numbers import spelled_numbers
+from memohop.data.tables.cells import as_text, column_kind, numbers, spelled_numbers
 from memohop.errors import DataError
+from memohop.outputs import first_few
 
 _WORDS = {
     "train": ("train", "training"),

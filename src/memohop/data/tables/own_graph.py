@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from memohop.data.check import MASKS, check_graph
 from memohop.data.sparse_features import as_matrix, is_sparse, sharing
-from memohop.data.tables.column_kinds import listed
-from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.feature_matrix import Matrix
-from memohop.data.tables.fitting import Reading, surprise, tell_first
+from memohop.data.tables.column import Matrix, Reading
+from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
 from memohop.data.tables.node_sets import (
     NodeSets,
@@ -25,6 +23,7 @@ from memohop.data.tables.node_sets import (
     sets_by_time,
     sets_by_word,
 )
+from memohop.outputs import listed
 from memohop.pyg import Data
 
 
@@ -112,21 +111,19 @@ def describe_nodes(
         table = table.drop_columns([label])
     masks, groups, told = read_sets(table, roles or {}, labels)
     table = table.drop_columns(list((roles or {}).values()))
-    fitted = ColumnEncoder.fit(table, readings) if encoder is None else encoder
-    x, notes = fitted.transform(table)
-    surprises: dict[str, str] = {}
-    if encoder is None:
-        kinds = {column.name: column for column in fitted.columns}
-        for name, column in zip(table.column_names, table.columns, strict=True):
-            line = surprise(name, column, kinds.get(name), (readings or {}).get(name))
-            surprises |= {name: line} if line else {}
+    surprises: list[str] = []
+    fitted = encoder
+    if fitted is None:
+        named = zip(table.column_names, table.columns, strict=True)
+        fitted, surprises = fit_columns(named, readings)
         told += fitted.describe()
+    x, notes = fitted.transform(table)
     told += notes
     if encoder is not None:
         used = {column.name for column in encoder.columns}
         more = [name for name in table.column_names if name not in used]
         told += [f"not used: {listed(more)}"] if more else []
-    return Described(x, labels, fitted, told, masks, groups, tell_first(surprises))
+    return Described(x, labels, fitted, told, masks, groups, surprises)
 
 
 def read_sets(

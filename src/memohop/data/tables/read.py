@@ -13,9 +13,8 @@ from scipy import sparse
 
 from memohop.data.arcs import LARGEST_WEIGHT
 from memohop.data.assemble import merge_arcs
-from memohop.data.tables.column_kinds import listed as listed_names
+from memohop.data.tables.column import as_features
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.feature_matrix import as_features
 from memohop.data.tables.labels import Class, Task, read_labels
 from memohop.data.tables.links import (
     check_header,
@@ -31,6 +30,7 @@ from memohop.data.tables.options import ReadOptions, find_roles, read_alike
 from memohop.data.tables.own_graph import Described, OwnGraph, describe_nodes, no_labels, own_graph
 from memohop.data.tables.sources import TableLike, open_table
 from memohop.errors import DataError, UsageError, unknown_name
+from memohop.outputs import listed as listed_names
 
 
 def read_graph(

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from memohop.data.tables.column_types import MISSING, plain_table
+from memohop.data.tables.cells import MISSING, plain_table
 from memohop.data.tables.encodings import (
     UTF_8,
     WINDOWS,

@@ -1,20 +1,29 @@
-"""How a column of strings or codes becomes features: as categories or as words."""
+"""How a column of strings becomes features: as words or as a category."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from memohop.data.assemble import distinct
-from memohop.data.tables.column_kinds import Absent, Column, Number, count, read_numbers
-from memohop.data.tables.column_types import as_text
-from memohop.data.tables.feature_matrix import FeatureMatrix
+from memohop.data.tables.cells import as_text
+from memohop.data.tables.column import (
+    Absent,
+    Cells,
+    Column,
+    FeatureMatrix,
+    Reading,
+    RejectColumn,
+    SaysNothing,
+)
+from memohop.outputs import count
 
 CATEGORIES = 10_000
 """The most values of a category that get a feature of their own."""
@@ -29,48 +38,41 @@ class Words(Column, frozen=True, tag="words"):
 
     Words are runs of letters, digits and underscores, in lower case. Those in at least two texts
     are kept, the most frequent ones if there are too many.
+
+    Attributes:
+        vocabulary: The words.
+        texts: In how many texts each of them was.
     """
 
+    asked_for: ClassVar[Reading] = "text"
+    read_as: ClassVar[str | None] = "words"
+
     vocabulary: tuple[str, ...]
+    texts: tuple[int, ...]
 
     @classmethod
-    def reads(cls, column: pa.ChunkedArray) -> bool:
-        """Whether strings have many values, and two words or more on average.
-
-        Of a long column, texts from all over it are looked at.
-        """
-        if pc.count_distinct(column).as_py() <= _FEW_TEXTS:
-            return False
-        if len(column) > _ROWS:
-            column = column.take(np.linspace(0, len(column) - 1, _ROWS, dtype=np.int64))
-        texts = column.drop_null()
-        return sum(len(words) for _, words in _cut(texts)) >= 2 * max(len(texts), 1)
-
-    @classmethod
-    def fit(cls, name: str, column: pa.ChunkedArray, most: int) -> Self | None:
-        """The fitted column of strings, None if no word occurs in two texts.
-
-        Args:
-            name: Its name.
-            column: Its values, after :func:`as_text`.
-            most: The most features that all rows together may have set: RAM is limited.
-        """
+    def fit(cls, cells: Cells) -> Self:
+        """Strings with many values, and two words or more on average."""
+        text = cells.text
+        if cells.reading is None and not (cells.stored == "text" and _are_texts(text)):
+            raise RejectColumn("its strings are few, or single words")
         frequency: Counter[str] = Counter()
-        for rows, words in _cut(column):
+        for rows, words in _cut(text):
             encoded = words.dictionary_encode()
             spelled = encoded.dictionary.to_pylist()
             pairs = distinct(rows * len(spelled) + encoded.indices.to_numpy())
-            found = np.bincount(pairs % max(len(spelled), 1), minlength=len(spelled))
-            frequency.update(dict(zip(spelled, found.tolist(), strict=True)))
+            texts = np.bincount(pairs % max(len(spelled), 1), minlength=len(spelled))
+            frequency.update(dict(zip(spelled, texts.tolist(), strict=True)))
         kept = _most_frequent(frequency, WORDS)
-        entries = np.cumsum([frequency[word] for word in kept])
-        few = kept[: max(int(np.searchsorted(entries, most, side="right")), 1)]
-        return cls(name, column.null_count > 0, few) if few else None
+        if not kept:
+            raise SaysNothing
+        texts_of_words = tuple(frequency[word] for word in kept)
+        return cls(cells.name, text.null_count > 0, True, kept, texts_of_words)
 
-    @property
-    def verbatim(self) -> bool:
-        """Texts are read as they are."""
-        return True
+    def within(self, most: int) -> Self:
+        """The same with fewer words, at least one, if all rows together set more features."""
+        kept = max(int(np.searchsorted(np.cumsum(self.texts), most, side="right")), 1)
+        return replace(self, vocabulary=self.vocabulary[:kept], texts=self.texts[:kept])
 
     def own_names(self) -> list[str]:
         """One feature for each word."""
@@ -98,23 +100,29 @@ class Category(Column, frozen=True, tag="category"):
     A value that is not kept sets the feature for the others; if there is none, all are 0.
     """
 
+    asked_for: ClassVar[Reading] = "categorical"
+    read_as: ClassVar[str | None] = "a category"
+
     values: tuple[str, ...]
     other: bool
 
     @classmethod
-    def fit(cls, name: str, column: pa.ChunkedArray) -> Self | None:
-        """The fitted column of strings, None if no value occurs twice or all rows have the same."""
+    def fit(cls, cells: Cells) -> Self:
+        """Any strings; other values if they are asked to be a category."""
+        return cls.of(cells.name, cells.text)
+
+    @classmethod
+    def of(cls, name: str, column: pa.ChunkedArray) -> Self:
+        """The fitted column of strings, if some value occurs twice and not all rows have the same.
+
+        Values are read as they are: 007 is not 7.
+        """
         counts = pc.value_counts(column.drop_null())
         frequency = dict(zip(*(part.to_pylist() for part in counts.flatten()), strict=True))
         kept = _most_frequent(frequency, CATEGORIES)
         if not kept or (len(frequency) == 1 and not column.null_count):
-            return None
-        return cls(name, column.null_count > 0, kept, len(kept) < len(frequency))
-
-    @property
-    def verbatim(self) -> bool:
-        """Values are read as they are: 007 is not 7."""
-        return True
+            raise RejectColumn("all values are different, or all are the same")
+        return cls(name, column.null_count > 0, True, kept, len(kept) < len(frequency))
 
     def own_names(self) -> list[str]:
         """One feature for each value, then the one for the others."""
@@ -145,40 +153,17 @@ class Category(Column, frozen=True, tag="category"):
         return absent, [note]
 
 
-class Code(Column, frozen=True, tag="code"):
-    """Whole numbers that may be names: the number, and a category of them.
+def _are_texts(column: pa.ChunkedArray) -> bool:
+    """Whether strings have many values, and two words or more on average.
 
-    Trees split the number well, and linear models and networks learn from the category.
+    Of a long column, texts from all over it are looked at.
     """
-
-    number: Number
-    category: Category
-
-    @property
-    def verbatim(self) -> bool:
-        """As its number is: words among codes."""
-        return self.number.verbatim
-
-    def own_names(self) -> list[str]:
-        """The number, then the features of the category."""
-        return self.number.own_names() + self.category.own_names()
-
-    def own_text(self) -> str:
-        """Both readings."""
-        return f"one feature for the number, standardised, and {self.category.own_text()}"
-
-    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
-        """Both readings; a code without a feature is not told, since the number says it."""
-        absent, notes = self.number.own_fill(column, matrix)
-        matrix.offset += len(self.number.own_names())
-        self.category.own_fill(spelled_codes(read_numbers(self.number, column)[0]), matrix)
-        matrix.offset -= len(self.number.own_names())
-        return absent, notes
-
-
-def spelled_codes(values: NDArray[np.float64]) -> pa.ChunkedArray:
-    """Numbers as strings: 2.0 is 2, since tables with gaps store 2 as 2.0."""
-    return pa.chunked_array([pa.array(values, from_pandas=True).cast(pa.string())])
+    if pc.count_distinct(column).as_py() <= _FEW_TEXTS:
+        return False
+    if len(column) > _ROWS:
+        column = column.take(np.linspace(0, len(column) - 1, _ROWS, dtype=np.int64))
+    texts = column.drop_null()
+    return sum(len(words) for _, words in _cut(texts)) >= 2 * max(len(texts), 1)
 
 
 def _cut(texts: pa.ChunkedArray) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:

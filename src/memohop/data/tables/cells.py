@@ -1,0 +1,301 @@
+"""What the cells of a table hold: their types, what stands for nothing, and numbers as spelled.
+
+Numbers and times are read as people spell them: 36,200 or 1 234 or 1'234, 12.5 % and
+2024-05-31 18:30. A separator stands between groups of three digits, after one to three digits that
+do not begin with 0. So 1,5 and 0,250 are not such numbers. If a column has one of them, its commas
+are taken for decimal commas and the column for words, since nothing says which of the two they are.
+Values such as ? or unknown say nothing of the kind of a column: they are not counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import types
+
+from memohop.errors import DataError
+
+HUGE = 1e30
+"""Numbers beyond this, positive or negative, are refused as mistakes."""
+
+Kind: TypeAlias = Literal["empty", "flag", "text", "number"]
+
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null")
+"""Strings that mean a missing value in a text file, in every column except ids."""
+
+_MISSING = pa.array(MISSING)
+_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # as Python writes it
+_KINDS: dict[Kind, tuple[str, ...]] = {
+    "empty": ("null",),
+    "flag": ("boolean",),
+    "text": ("string", "large_string", "string_view"),
+    "number": ("integer", "floating", "decimal", "date", "timestamp", "time"),
+}
+
+
+def column_kind(kind: pa.DataType) -> Kind | None:
+    """What a column of this type holds (dates and times are numbers); None for other types."""
+    if types.is_dictionary(kind):
+        return column_kind(kind.value_type)
+    for name, members in _KINDS.items():
+        if any(getattr(types, f"is_{member}")(kind) for member in members):
+            return name
+    return None
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Whether it is the type of a date or time."""
+    return types.is_date(kind) or types.is_timestamp(kind) or types.is_time(kind)
+
+
+def plain_table(table: pa.Table, name: str) -> pa.Table:
+    """The table, if :func:`column_kind` knows all its columns and its strings are valid UTF-8.
+
+    Numbers and flags that are stored as a dictionary are decoded. Errors call the table ``name``.
+    """
+    for index, field in enumerate(table.schema):
+        kind = column_kind(field.type)
+        if kind is None:
+            raise no_kind(field.name, field.type, f"{name}: ")
+        if kind == "text":
+            try:
+                table.column(index).validate(full=True)
+            except pa.ArrowException as error:
+                raise DataError(
+                    f"{name}: column {field.name!r} holds strings that are not text in UTF-8 "
+                    f"({error}); write the table again"
+                ) from error
+        elif types.is_dictionary(field.type):
+            decoded = table.column(index).cast(field.type.value_type)
+            table = table.set_column(index, field.name, decoded)
+    return table
+
+
+def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Any column as strings; those that mean a missing value in a text file become null."""
+    column = column.cast(pa.string())
+    blank = pc.is_in(column, value_set=_MISSING)
+    # Not if_else: before pyarrow 24 it damages strings that are a slice of others.
+    return pc.replace_with_mask(column, blank.combine_chunks(), pa.scalar(None, pa.string()))
+
+
+def whole_as_text(column: pa.ChunkedArray, wrong: str, remedy: str) -> pa.ChunkedArray:
+    """Ids or labels as strings; 2.0 becomes 2, since tables with gaps store 2 as 2.0.
+
+    Args:
+        column: The ids or labels.
+        wrong: The first part of the error for other fractions.
+        remedy: Its last part.
+    """
+    if types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+        try:
+            column = column.cast(pa.int64())
+        except pa.ArrowException as error:
+            raise DataError(f"{wrong} ({error}); {remedy}") from error
+    return column.cast(pa.string())
+
+
+def spelled_whole(text: pa.ChunkedArray | pa.Array) -> bool:
+    """Whether all strings are whole numbers, each spelled in the one usual way."""
+    return bool(pc.all(pc.match_substring_regex(text, _WHOLE)).as_py())
+
+
+def no_kind(column: str, kind: pa.DataType, prefix: str = "") -> DataError:
+    """The error for a column of a type that :func:`column_kind` does not know."""
+    return DataError(
+        f"{prefix}column {column!r} is of type {kind}, which is not a number, flag or string; "
+        "convert it to columns of these types or leave it out"
+    )
+
+
+_OBVIOUS = pa.array(
+    [
+        *("?", "??", "???", "-", "--", "---", "\N{EN DASH}", "\N{EM DASH}", ".", "..", "..."),
+        *("None", "<NA>", "n.a.", "N.A.", "Null", "<null>", "(null)", "NaT", "\\N", "#N/A N/A"),
+    ]
+)
+_AMBIGUOUS = pa.array(
+    [
+        *("none", "na", "nil", "unknown", "unk", "missing", "undefined", "unspecified", "tbd"),
+        *("unlabelled", "unlabeled", "no label", "no value", "no data", "not known"),
+        *("not available", "not applicable"),
+    ]
+)
+
+
+def are_obvious(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whether each string stands for nothing, whatever the column; False for null."""
+    return pc.is_in(pc.utf8_trim_whitespace(text), value_set=_OBVIOUS)
+
+
+def are_placeholders(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whether each string stands for nothing in a column of numbers, though it may be a class."""
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(text))
+    return pc.or_(are_obvious(text), pc.is_in(words, value_set=_AMBIGUOUS))
+
+
+NEARLY_ALL = 0.95
+"""The share of the values of a column that must be numbers; the others count as missing."""
+_MOST = 0.5  # share of values that look like something else than what the column is read as
+
+_SPACES = " \u00a0\u2009\u202f"
+_QUOTES = "'\u2019"
+_FIRST, _THREE = "[1-9][0-9]{0,2}", "[0-9]{3}"
+_GROUPS = "|".join(f"(?:{mark}{_THREE})+" for mark in (",", f"[{_QUOTES}]", f"[{_SPACES}]"))
+_GROUPED = rf"[+-]?{_FIRST}(?:{_GROUPS})(?:\.[0-9]+)?"
+_PLAIN = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_PER_CENT = f"[{_SPACES}]?%"
+_NUMBER = f"^(?:{_GROUPED}|{_PLAIN})(?:{_PER_CENT})?$"
+_COMMA = f"^[+-]?[0-9]+,[0-9]+(?:{_PER_CENT})?$"
+_TIME = (
+    r"^(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[T ](?P<minute>[0-9]{2}:[0-9]{2})(?P<second>:[0-9]{2})?(?:\.[0-9]+)?"
+    r"(?:Z|(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2}))?)?$"
+)
+_UNIT = rf"[{_SPACES}]?[$€£¥°][A-Z]?|[{_SPACES}][a-zA-Z]{{1,6}}[²³]?"
+_WITH_UNIT = rf"^(?:[$€£¥][{_SPACES}]?)?(?:{_GROUPED}|{_PLAIN})(?:{_UNIT})?$"
+_DAY = "[0-9]{1,2}"
+_OTHER_DATE = (
+    rf"^(?:[0-9]{{4}}[./-]{_DAY}[./-]{_DAY}|{_DAY}[./-]{_DAY}[./-](?:[0-9]{{4}}|[0-9]{{2}}))"
+    r"(?:[T ][0-9:.]+)?$"
+)
+_FLAG = r"(?i)^(?:true|false|yes|no)$"
+
+
+class Look(NamedTuple):
+    """What most values of a column look like to a person, and whether each of them does.
+
+    Attributes:
+        noun: The values, in the plural.
+        remedy: When they are read as that; nothing if it is enough to ask for it.
+        fits: Whether each value looks so.
+    """
+
+    noun: str
+    remedy: str
+    fits: pa.ChunkedArray
+
+
+_LOOKS = (
+    ("numbers", "", _MOST, _NUMBER),
+    ("times", "", _MOST, _TIME),
+    ("numbers", "with a decimal point they are read as such", _MOST, _COMMA),
+    ("numbers with a unit", "without it they are read as numbers", _MOST, _WITH_UNIT),
+    ("dates", "as 2024-05-31 18:30 they are read as times", _MOST, _OTHER_DATE),
+    ("true or false", "with nothing else in it, it is read as a flag", NEARLY_ALL, _FLAG),
+)
+
+
+def look_of(text: pa.ChunkedArray) -> Look | None:
+    """What most strings, of which none is null, look like; None if they are words."""
+    text = pc.utf8_trim_whitespace(text)
+    for noun, remedy, share, pattern in _LOOKS:
+        fits = pc.match_substring_regex(text, pattern)
+        if (pc.sum(fits).as_py() or 0) > share * len(text):
+            return Look(noun, remedy, fits)
+    return None
+
+
+def spelled_as_numbers(text: pa.ChunkedArray) -> bool:
+    """Whether nearly all strings are times, or numbers that Arrow does not take for numbers.
+
+    Some of the numbers must have separators or a plus sign, or all of them a per cent sign, or
+    there must be a few words among them. Plain numbers alone that are stored as strings are no
+    numbers: somebody decided so, and they may be codes.
+    """
+    if spelled_as_times(text):
+        return True
+    said = _without_placeholders(text)
+    is_number = pc.match_substring_regex(said, _NUMBER)
+    numbers, others = said.filter(is_number), said.filter(pc.invert(is_number))
+    if not len(numbers) or len(numbers) < NEARLY_ALL * len(said):
+        return False
+    if pc.any(pc.match_substring_regex(others, _COMMA)).as_py():
+        return False
+    if per_cent := pc.sum(pc.ends_with(numbers, "%")).as_py():
+        return bool(per_cent == len(numbers))
+    return has_separators(numbers) or len(numbers) < len(text) - text.null_count
+
+
+def has_separators(text: pa.ChunkedArray) -> bool:
+    """Whether some numbers have a thousands separator, a plus or a per cent sign."""
+    return bool(pc.any(pc.match_substring_regex(text, rf"^(?:\+|{_GROUPED})|%$")).as_py())
+
+
+def spelled_as_times(text: pa.ChunkedArray) -> bool:
+    """Whether nearly all strings, and at least one, are dates or times in the form of ISO 8601."""
+    said = _without_placeholders(text)
+    times = pc.sum(pc.match_substring_regex(said, _TIME)).as_py() or 0
+    return times > 0 and times >= NEARLY_ALL * len(said)
+
+
+def _without_placeholders(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    there = pc.utf8_trim_whitespace(text.drop_null())
+    return there.filter(pc.invert(are_placeholders(there)))
+
+
+def spelled_numbers(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The numbers, null where a string is none; 5 % becomes 5, and a time seconds since 1970."""
+    text = pc.utf8_trim_whitespace(text)
+    bare = pc.replace_substring_regex(text, f"[%,{_QUOTES}{_SPACES}]", "")
+    is_number = pc.match_substring_regex(text, _NUMBER)
+    numbers = pc.if_else(is_number, bare, pa.scalar(None, pa.string())).cast(pa.float64())
+    if not pc.any(pc.match_substring_regex(text, _TIME)).as_py():
+        return numbers
+    return pc.coalesce(numbers, _seconds(text))
+
+
+def _seconds(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    parts = pc.extract_regex(text, _TIME)
+    field = {name: pc.struct_field(parts, name) for name in ("day", "minute", "second")}
+    clock = pc.binary_join_element_wise(
+        field["day"], _or(field["minute"], "00:00"), _or(field["second"], ":00"), ""
+    )
+    moments = pc.strptime(clock, format="%Y-%m-%d%H:%M:%S", unit="s", error_is_null=True)
+    sign, hours, minutes = (pc.struct_field(parts, name) for name in ("sign", "hours", "minutes"))
+    ahead = pc.add(
+        pc.multiply(_or(hours, "0").cast(pa.int64()), 3600),
+        pc.multiply(_or(minutes, "0").cast(pa.int64()), 60),
+    )
+    ahead = pc.if_else(pc.equal(sign, "-"), pc.negate(ahead), ahead)
+    return pc.subtract(moments.cast(pa.int64()), ahead).cast(pa.float64())
+
+
+def _or(part: pa.ChunkedArray, default: str) -> pa.ChunkedArray:
+    """The part, or the default where it is not there; null stays null."""
+    return pc.if_else(pc.equal(part, ""), default, part)
+
+
+def numbers(name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """The column as floating-point numbers, NaN where missing; dates and times in seconds."""
+    kind = column.type
+    try:
+        if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+            column = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+        elif pa.types.is_time(kind):
+            column = column.cast(pa.time32("s"), safe=False).cast(pa.int32())
+        values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+    except pa.ArrowException as error:
+        raise other_kind(name, "numbers", column) from error
+    wrong = np.flatnonzero(np.abs(values) > HUGE)
+    if wrong.size:
+        row = int(wrong[0])
+        raise DataError(
+            f"column {name!r} holds {values[row]} in row {row + 1} ({wrong.size} such value(s) in "
+            f"all); correct values that are infinite or beyond {HUGE:g}, or leave them empty"
+        )
+    return values
+
+
+def other_kind(name: str, kind: str, column: pa.ChunkedArray) -> DataError:
+    """The error for a column that holds something else than when it was fitted."""
+    example: Any = column.drop_null()[0].as_py()
+    return DataError(
+        f"column {name!r} held {kind} when it was fitted and now has type {column.type}, with "
+        f"values such as {example!r}; give a table with columns of the same meaning"
+    )

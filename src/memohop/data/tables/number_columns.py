@@ -1,0 +1,314 @@
+"""How a column of numbers or flags becomes features."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Meta
+from msgspec.structs import replace
+from numpy.typing import NDArray
+from scipy import stats
+
+from memohop.data.tables.cells import (
+    as_text,
+    column_kind,
+    has_separators,
+    numbers,
+    other_kind,
+    spelled_numbers,
+)
+from memohop.data.tables.column import (
+    MOSTLY_ZERO,
+    Absent,
+    Cells,
+    Column,
+    FeatureMatrix,
+    Reading,
+    RejectColumn,
+    SaysNothing,
+)
+from memohop.data.tables.text_columns import Category
+from memohop.outputs import count
+
+CLIP = 10.0
+"""Standardised numbers are cut off here."""
+SKEWED = 2.0
+"""Numbers from 0 on with a greater skewness have a long tail."""
+_FEWEST = 30  # numbers whose skewness means something
+_FLAGS = {"true": "false", "yes": "no", "t": "f", "y": "n"}
+_FEW_CODES = 20  # so many different whole numbers may be codes if each is frequent
+_ROWS_OF_A_CODE = 5  # on average
+_CODES = re.compile(
+    r"\b(area|branch|brand|cat|category|city|class|club|cluster|codes?|country|county|department|"
+    r"dept|district|dorm|ethnicity|fips|gender|genre|group|id|industry|job|kind|lang|language|"
+    r"major|municipality|nationality|occupation|postcode|province|race|region|religion|school|"
+    r"sector|sex|state|status|store|team|town|type|uid|zip|zipcode)\b"
+)
+
+Positive: TypeAlias = Annotated[float, Meta(gt=0)]
+
+
+class Flag(Column, frozen=True, tag="flag"):
+    """True is 1; false and missing are 0."""
+
+    asked_for: ClassVar[Reading] = "numeric"
+
+    @classmethod
+    def fit(cls, cells: Cells) -> Self:
+        """Booleans, the numbers 0 and 1, and pairs of words such as yes and no."""
+        if cells.stored == "flag":
+            if pc.count_distinct(cells.column).as_py() < 2:
+                raise SaysNothing
+            return cls(cells.name, cells.column.null_count > 0, verbatim=False)
+        if cells.stored == "text":
+            words = pc.utf8_lower(pc.utf8_trim_whitespace(cells.text.drop_null())).unique()
+            if cells.reading is None and set(words.to_pylist()) in map(set, _FLAGS.items()):
+                return cls(cells.name, cells.text.null_count > 0, verbatim=True)
+        elif cells.present.min() == 0 and (cells.present[cells.present != 0] == 1).all():
+            return cls(cells.name, bool(np.isnan(cells.numbers).any()), verbatim=False)
+        raise RejectColumn("its values are not just true and false, or 1 and 0")
+
+    def own_text(self) -> str:
+        """One feature."""
+        return "one feature, 1 for true and 0 for false"
+
+    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+        """Numbers are flags too: 0 is false."""
+        try:
+            if column_kind(column.type) == "text":
+                column = _spelled_flags(as_text(column))
+            values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+        except pa.ArrowException as error:
+            raise other_kind(self.name, "true or false", column) from error
+        absent = np.isnan(values)
+        matrix.put(np.flatnonzero((values != 0) & ~absent), 0, 1)
+        return absent, []
+
+
+def _spelled_flags(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Strings such as Yes and no as 1 and 0; others are a :class:`pyarrow.ArrowInvalid`."""
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(text))
+    values = pa.array([*_FLAGS, "1", *_FLAGS.values(), "0"])
+    index = pc.index_in(words, value_set=values)
+    if index.null_count > text.null_count:
+        raise pa.ArrowInvalid("not true or false")
+    return pc.less(index, len(values) // 2).cast(pa.int8())
+
+
+class _Numeric(Column, frozen=True):
+    """A column of numbers, which may be spelled as strings, some of them words."""
+
+    asked_for: ClassVar[Reading] = "numeric"
+
+    def values(self, column: pa.ChunkedArray) -> tuple[NDArray[np.float64], list[str]]:
+        """The column as numbers, NaN where missing, and a note on strings that are no numbers."""
+        notes = []
+        if self.verbatim and column_kind(column.type) == "text":
+            text = as_text(column)
+            column = spelled_numbers(text)
+            words = text.filter(pc.and_(text.is_valid(), column.is_null()))
+            if len(words) and not pc.any(column.is_valid()).as_py():
+                raise other_kind(self.name, "numbers", words)
+            if len(words):
+                notes.append(
+                    f"column {self.name!r}: {count(len(words), 'value')} that are not numbers, "
+                    f"such as {words[0].as_py()!r}, count as missing"
+                )
+        return numbers(self.name, column), notes
+
+    def surprise(self, cells: Cells) -> str | None:
+        """A line on words among the numbers."""
+        there = cells.text.drop_null()
+        others = there.filter(cells.spelled.filter(cells.text.is_valid()).is_null())
+        if not len(others):
+            return None
+        what = "times" if cells.are_times else "numbers"
+        return (
+            f"column {self.name!r} is read as {what}, with {len(others)} of "
+            f"{count(len(there), 'value')} taken for missing, such as {others[0].as_py()!r} "
+            f"(categorical=[{self.name!r}], --categorical {self.name} takes all as they are "
+            "spelled)"
+        )
+
+
+class Amount(_Numeric, frozen=True, tag="amount"):
+    r"""A number that is mostly 0 and never negative, as counts of words are.
+
+    A missing value is 0, and :math:`v` becomes :math:`\log_2(1 + v / s)`: a typical value is 1,
+    and 0 stays 0, so that the column can be stored sparse.
+
+    Attributes:
+        scale: :math:`s`, the median of the values that are not 0.
+    """
+
+    scale: Positive
+
+    @classmethod
+    def fit(cls, cells: Cells) -> Self:
+        """Numbers of which fewer than a fifth are more than 0, unless the name is one of codes."""
+        present = cells.present
+        others = present[present != 0]
+        if present.min() != 0 or others.size >= MOSTLY_ZERO * cells.numbers.size:
+            raise RejectColumn("some numbers are negative, or not most are 0")
+        if cells.reading is None and _names_codes(cells.name):
+            raise RejectColumn("its name is one of codes")
+        missing = present.size < cells.numbers.size
+        return cls(cells.name, missing, cells.stored == "text", float(np.median(others)))
+
+    def own_text(self) -> str:
+        """One feature."""
+        return "one feature, the number, mostly 0, on a logarithmic scale"
+
+    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+        """Cut off as :class:`Number` is."""
+        values, notes = self.values(column)
+        absent = np.isnan(values)
+        rows = np.flatnonzero((values != 0) & ~absent)
+        scaled = _logarithm(values[rows], self.scale) / np.log(2)
+        matrix.put(rows, 0, np.clip(scaled, -CLIP, CLIP))
+        return absent, notes
+
+
+class Number(_Numeric, frozen=True, tag="number"):
+    r"""A number, date or time: minus ``mean``, divided by ``std``, cut off at ± ``CLIP``.
+
+    With ``log_scale``, :math:`s`, it is :math:`\operatorname{sign}(v) \log(1 + |v| / s)` that is
+    standardised so: numbers with a long tail differ by their size, not by their distance.
+
+    Attributes:
+        mean: The mean of the values when it was fitted.
+        std: Their standard deviation.
+        log_scale: For a long tail, a small value among those that are not 0.
+        time: Whether they are dates or times.
+    """
+
+    mean: float
+    std: Positive
+    log_scale: Positive | None = None
+    time: bool = False
+
+    @classmethod
+    def fit(cls, cells: Cells) -> Self:
+        """Any numbers."""
+        values, scale = cells.present, None
+        if not cells.are_times and _has_long_tail(values) and not _may_be_codes(cells):
+            scale = float(np.quantile(values[values > 0], 0.1))
+            values = _logarithm(values, scale)
+        mean, std = float(values.mean()), float(values.std())
+        if not std >= np.finfo(np.float64).tiny:  # too small to divide by
+            raise SaysNothing
+        missing = values.size < cells.numbers.size
+        spelled = cells.stored == "text"
+        return cls(cells.name, missing, spelled, mean, std, scale, cells.are_times)
+
+    def own_text(self) -> str:
+        """One feature."""
+        what = "the time" if self.time else "the number"
+        if self.verbatim and not self.time:
+            what += " without thousands separators or a per cent sign"
+        if self.log_scale is not None:
+            what += ", on a logarithmic scale for its long tail"
+        return f"one feature, {what}, standardised"
+
+    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+        """The mean becomes 0, and a missing value is 0 too."""
+        values, notes = self.values(column)
+        if self.log_scale is not None:
+            values = _logarithm(values, self.log_scale)
+        values = (values - self.mean) / self.std
+        absent = np.isnan(values)
+        matrix.put_all(0, np.clip(np.where(absent, 0, values), -CLIP, CLIP))
+        if beyond := int((np.abs(values) > CLIP).sum()):
+            notes.append(
+                f"column {self.name!r}: {count(beyond, 'value')} more than {CLIP:g} standard "
+                "deviations from the mean, cut off there"
+            )
+        return absent, notes
+
+
+class Code(_Numeric, frozen=True, tag="code"):
+    """Whole numbers that may be names: the number, and a category of them.
+
+    Trees split the number well, and linear models and networks learn from the category.
+    """
+
+    number: Number
+    category: Category
+
+    @classmethod
+    def fit(cls, cells: Cells) -> Self:
+        """Whole numbers that may be names, some of which come twice."""
+        if not _may_be_codes(cells):
+            raise RejectColumn("its numbers measure something")
+        number = Number.fit(cells)
+        category = Category.of(cells.name, _spelled_codes(cells.numbers))
+        # Both parts leave missing values to the column.
+        parts = replace(number, missing=False), replace(category, missing=False)
+        return cls(cells.name, number.missing, number.verbatim, *parts)
+
+    def own_names(self) -> list[str]:
+        """The number, then the features of the category."""
+        return self.number.own_names() + self.category.own_names()
+
+    def own_text(self) -> str:
+        """Both readings."""
+        return f"one feature for the number, standardised, and {self.category.own_text()}"
+
+    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+        """Both readings; a code without a feature is not told, since the number says it."""
+        absent, notes = self.number.own_fill(column, matrix)
+        matrix.offset += len(self.number.own_names())
+        self.category.own_fill(_spelled_codes(self.values(column)[0]), matrix)
+        matrix.offset -= len(self.number.own_names())
+        return absent, notes
+
+
+def _logarithm(values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    """The logarithm of 1 plus the values in units of the scale, odd in the values."""
+    return np.asarray(np.sign(values) * np.log1p(np.abs(values) / scale))
+
+
+def _has_long_tail(present: NDArray[np.float64]) -> bool:
+    """Whether numbers from 0 on are skewed to the right."""
+    if present.size < _FEWEST or present.min() < 0:
+        return False
+    return bool(stats.skew(present / present.max()) > SKEWED)
+
+
+def _spelled_codes(values: NDArray[np.float64]) -> pa.ChunkedArray:
+    """Numbers as strings: 2.0 is 2, since tables with gaps store 2 as 2.0."""
+    return pa.chunked_array([pa.array(values, from_pandas=True).cast(pa.string())])
+
+
+def _names_codes(name: str) -> bool:
+    """Whether the name of a column is that of codes: ``dorm``, ``schoolType`` or ``zip_code``."""
+    words = re.sub("([a-z])([A-Z])", r"\1 \2", name.replace("_", " "))
+    return _CODES.search(words.lower()) is not None
+
+
+def _may_be_codes(cells: Cells) -> bool:
+    """Whether numbers are whole and may be names, and nobody says that they are not.
+
+    They may if the column is named so, or else if each of them comes often enough and they are few,
+    or begin further from 0 than they go on (major 235 to 278), or have gaps all over (a count has
+    them only among its largest values).
+    """
+    present = cells.present
+    if cells.reading is not None or cells.are_times:
+        return False
+    if cells.stored == "text" and has_separators(cells.text):
+        return False
+    if (present != np.floor(present)).any() or np.abs(present).max() > 2**53:
+        return False
+    if _names_codes(cells.name):
+        return True
+    codes = np.unique(present)
+    if codes.size < 3 or codes[0] < 0 or present.size < _ROWS_OF_A_CODE * codes.size:
+        return False
+    width = codes[-1] - codes[0] + 1
+    has_gaps = codes.size < width / 2 and np.median(codes) - codes[0] > width / 4
+    return bool(codes.size <= _FEW_CODES or codes[0] > width or has_gaps)
