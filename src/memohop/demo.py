@@ -2,26 +2,25 @@
 
 Each homophily gives one random graph (``csbm``, no files needed), and each model is trained on the
 splits of each graph. Processes of one thread each share the work: networks this small gain little
-from a second thread, and the scores do not depend on the number of cores.
+from a second thread.
 """
 
 from __future__ import annotations
 
-import os
 import platform
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memohop.data.datasets.registry import describe
+from memohop.errors import DataError
 
 if TYPE_CHECKING:
+    from memohop.explain.gates import Group
+    from memohop.jobs.executor import Executor
     from memohop.pyg import Data
     from memohop.training import Result
 
@@ -75,27 +74,13 @@ class DemoSettings:
         return " ".join(parts)
 
 
-class GateMeans(NamedTuple):
-    """Mean gates over nodes, rounds and splits, of the networks trained without decoupling loss.
-
-    The loss itself moves the gates, and its weight, chosen for each graph, would blur the picture.
-
-    Attributes:
-        kept: Share of a node's own hidden state.
-        absorbed: Share of the message that enters the hidden state.
-        passed_on: Share of the message that enters the memory, which neighbours read next round.
-    """
-
-    kept: float
-    absorbed: float
-    passed_on: float
-
-
 class DemoCell(NamedTuple):
     """One model on one graph: its accuracies over the splits in percent, and for gcn+mmp its gates.
 
     ``val`` is the mean on validation, ``mean`` that on test, ``std`` the sample standard deviation
-    on test (ddof=1), and ``lam`` the weight of the decoupling loss that validation chose.
+    on test (ddof=1), and ``lam`` the weight of the decoupling loss that validation chose. The gates
+    are means over nodes, rounds and splits, of the networks trained without decoupling loss: the
+    loss itself moves the gates, and its weight, chosen for each graph, would blur the picture.
     """
 
     homophily: float
@@ -104,7 +89,7 @@ class DemoCell(NamedTuple):
     val: float
     mean: float
     std: float
-    gates: GateMeans | None
+    gates: Group | None
 
 
 @dataclass(frozen=True)
@@ -154,25 +139,32 @@ def run_demo(
         processes: How many processes share the work; by default one for each core.
         progress: Called as ``progress(done, total)`` after each task.
     """
+    import torch
+
+    from memohop.jobs.executor import Lost, here
+    from memohop.jobs.processes import Processes
+
     settings = settings or DemoSettings()
     start = time.perf_counter()
     # The long tasks first: none of them is left for the end.
     models = sorted(settings.models, key=settings.cost, reverse=True)
     tasks = [(homophily, model) for model in models for homophily in settings.homophilies]
-    processes = min(processes or _cores(), len(tasks), _MOST_PROCESSES)
+    processes = min(processes or torch.get_num_threads(), len(tasks), _MOST_PROCESSES)
     total = sum(settings.cost(model) for _, model in tasks)
     done, cells = 0, {}
-    with _mapper(processes) as mapper:
-        for cell in mapper(partial(_measure, settings), tasks):
-            cells[cell.homophily, cell.model] = cell
-            done += settings.cost(cell.model)
-            if progress is not None:
-                progress(done, total)
+    executor: Executor = here if processes == 1 else Processes(processes)
+    for task, cell in executor(partial(_measure, settings), iter(tasks), lambda *_: None):
+        if isinstance(cell, Lost):
+            raise DataError(f"the demo has lost a process: {cell.reason}")
+        cells[task] = cell
+        done += settings.cost(cell.model)
+        if progress is not None:
+            progress(done, total)
     ordered = [cells[h, model] for h in settings.homophilies for model in settings.models]
     return DemoResult(settings, tuple(ordered), time.perf_counter() - start, processes, _versions())
 
 
-def _measure(settings: DemoSettings, task: tuple[float, str]) -> DemoCell:
+def _measure(settings: DemoSettings, task: tuple[float, str], _: Any) -> DemoCell:
     import memohop
 
     homophily, model = task
@@ -194,50 +186,21 @@ def _measure(settings: DemoSettings, task: tuple[float, str]) -> DemoCell:
     return DemoCell(homophily, model, chosen.setting["lam"], val, mean, std, gates)
 
 
-def _gates(settings: DemoSettings, data: Data, results: list[Result]) -> GateMeans:
-    import torch
-
+def _gates(settings: DemoSettings, data: Data, results: list[Result]) -> Group:
     import memohop
+    from memohop.explain.gates import gate_readout
     from memohop.networks.memory import MemoryNetwork
 
     classes, options = int(data.y.max()) + 1, settings.options("gcn+mmp")
     network = memohop.build("gcn+mmp", data.num_features, classes, **options).eval()
     assert isinstance(network, MemoryNetwork)
     graph = network.prepare(data.edge_index, data.num_nodes)
-    means = []
+    gates = []
     for result in results:
         if result.member.lam == 0 and result.state is not None:
             network.load_state_dict(result.state)
-            with torch.no_grad():
-                kept, absorbed, passed_on = network.gates(data.x, graph).unbind(-1)
-            # What is passed on after the last round is never read.
-            means.append([kept.mean(), absorbed.mean(), passed_on[:-1].mean()])
-    return GateMeans(*torch.tensor(means).mean(dim=0).tolist())
-
-
-@contextmanager
-def _mapper(processes: int) -> Iterator[Callable[..., Iterator[DemoCell]]]:
-    """A ``map`` that gives its results as they are ready, in this process or in several."""
-    if processes == 1:
-        yield map
-        return
-    # Leaving the block ends the processes, also if the demo is interrupted.
-    with get_context("spawn").Pool(processes, _start_process) as pool:
-        yield pool.imap_unordered
-
-
-def _start_process() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this operating system
-        return os.cpu_count() or 1
+            gates.append(network.gates(data.x, graph).detach())
+    return gate_readout(gates, data.edge_index, data.y.numpy()).overall()
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
