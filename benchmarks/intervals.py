@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from memohop.data.folds import OwnSplit, make_masks
 from memohop.fit.candidates.catalogue import families
-from memohop.fit.conformal import reach
+from memohop.fit.certainty import paired_interval, reach, score_interval, too_high
 from memohop.fit.finish import choose
-from memohop.fit.paired import paired_interval, score_interval, too_high
 from memohop.fit.portfolio import search
 from memohop.fit.problem import Problem
-from memohop.fit.verdict import answers, of_test
+from memohop.fit.verdict import answers, on_test_nodes
 from memohop.training.metrics import METRICS, Interval, metrics_for
 from memohop.training.objective import Classification, Regression
 from memohop.training.rules import DEFAULT_RULES
@@ -118,7 +117,7 @@ def halves(fits: int, first: int = 0) -> None:
                 kinds, found, chosen = searched(problem, seed)
                 kept = chosen.of_test(found.splits)
                 best = {
-                    way: of_test(
+                    way: on_test_nodes(
                         next(
                             one
                             for one in found.complete()

@@ -15,6 +15,7 @@ from memohop.explain import explain_fit
 from memohop.explain.fit import _OF_COLUMNS
 from memohop.fit import views
 from memohop.fit.candidates import networks
+from memohop.fit.certainty import UNCHANGED, Calibration
 from memohop.fit.estimators import GraphClassifier
 from memohop.fit.ranking import RarePositives
 from memohop.report.fit_page import fit_page
@@ -128,11 +129,13 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(fitted):
 def test_the_page_tells_which_class_the_models_leaned_towards(fitted):
     found = explain_fit(fitted)
     ham, spam = found.report.class_sizes
-    shifted = replace(found, report=replace(found.report, shifts=(-0.1, 0.3)))
+    shifted = replace(
+        found, report=replace(found.report, calibration=Calibration(1.0, (-0.1, 0.3)))
+    )
     words = unescape(re.sub(r"<[^>]+>", "", fit_page(shifted)))
     assert f"they leaned towards {ham}, the odds of {spam} against it" in words
     assert "were multiplied by 1.49" in words  # e to the 0.4
-    unshifted = replace(found, report=replace(found.report, shifts=()))
+    unshifted = replace(found, report=replace(found.report, calibration=UNCHANGED))
     assert "leaned towards" not in fit_page(unshifted)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from memohop.fit.candidates.family import Fitted, Setting
+from memohop.fit.candidates.family import Family, Fitted, Setting
 
 Stop = Literal["trials", "time", "interrupted"]
 """Why a search ended."""
@@ -142,3 +142,29 @@ def usual_scores(candidates: Sequence[Candidate], splits: Sequence[int]) -> dict
 
 def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values)) if values else 0.0
+
+
+def lacking_for_verdict(
+    families: Mapping[str, Family], ranked: Sequence[Candidate], splits: Sequence[int]
+) -> list[tuple[Candidate, list[int]]]:
+    """What the verdict needs and a search may leave out: candidates, and splits they lack.
+
+    The columns alone, and memory, are each compared with others on splits that both have. Where no
+    candidate of theirs has them all, it is the one that lacks the fewest, unless it failed on one.
+
+    Args:
+        families: The kinds of model, by id.
+        ranked: The candidates that were tried, the best first.
+        splits: The splits to have.
+    """
+    tried = [candidate for candidate in ranked if candidate.scores]
+    columns = [each for each in tried if not families[each.setting.family].sees_graph]
+    memory = [each for each in tried if families[each.setting.family].has_memory]
+    needed = []
+    for group in (columns, memory):
+        lacking = [[split for split in splits if split not in each.scores] for each in group]
+        if all(lacking):
+            pairs = zip(group, lacking, strict=True)
+            hopeful = [(each, own) for each, own in pairs if each.unfinished.isdisjoint(own)]
+            needed += sorted(hopeful, key=lambda pair: len(pair[1]))[:1]
+    return needed

@@ -115,12 +115,11 @@ def check_described(model: DescribedModel, *, numbers: bool) -> None:
         raise UsageError(f"mean_weight={model.mean_weight} is not finite")
     if len(model.overall) != model.sizes.outputs or not np.isfinite(model.overall).all():
         raise UsageError(f"overall={model.overall[:9]} is not a share of each class, or a mean")
-    if not 0 < report.temperature < np.inf:
-        raise UsageError(f"temperature={report.temperature} is not above 0, or not finite")
-    if report.shifts and not (
-        len(report.shifts) == len(classes) and np.isfinite(report.shifts).all()
-    ):
-        raise UsageError(f"shifts={report.shifts[:9]} are not a number for each class")
+    temperature, shifts = report.calibration.temperature, report.calibration.shifts
+    if not 0 < temperature < np.inf:
+        raise UsageError(f"temperature={temperature} is not above 0, or not finite")
+    if shifts and not (len(shifts) == len(classes) and np.isfinite(shifts).all()):
+        raise UsageError(f"shifts={shifts[:9]} are not a number for each class")
     _check_columns(model.features, model.feature_names, model.encoder)
     if model.reading is not None:
         _check_reading(model.reading)

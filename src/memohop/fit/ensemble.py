@@ -21,11 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memohop.fit.calibration import UNCHANGED, Calibration
 from memohop.fit.candidate import Candidate
 from memohop.fit.candidates.family import Fitted, Part, Setting
 from memohop.fit.candidates.linear import Linear
 from memohop.fit.candidates.trees import Trees
+from memohop.fit.certainty import UNCHANGED, Calibration
 from memohop.fit.neighbourhood import EVERY, Rows
 from memohop.fit.problem import Inputs, Outputs, Problem
 

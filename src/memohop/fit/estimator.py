@@ -28,8 +28,8 @@ from memohop.fit.portfolio import Progress
 from memohop.fit.pose import given_split, pose
 from memohop.fit.predictor import GraphPredictor
 from memohop.fit.problem import Problem
-from memohop.fit.record import make_record
 from memohop.fit.threads import restoring_threads
+from memohop.fit.verdict import make_record
 from memohop.interrupts import interrupted, interrupts_raised, interrupts_wait
 from memohop.ram import release_freed_ram
 from memohop.training import Enough, Rules

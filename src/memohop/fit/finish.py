@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memohop.fit.calibration import UNCHANGED, Calibration, fit_calibration
 from memohop.fit.candidate import Candidate, Search, best_few
 from memohop.fit.candidates.family import Family, Fitted
+from memohop.fit.certainty import UNCHANGED, Calibration, fit_calibration, paired_interval
 from memohop.fit.ensemble import Component, Ensemble, choose_weights, mix
-from memohop.fit.paired import paired_interval
 from memohop.fit.portfolio import Progress
 from memohop.fit.problem import Outputs, Problem
 from memohop.interrupts import interrupts_raised

@@ -41,7 +41,6 @@ from torch import Tensor
 
 from memohop import folders
 from memohop.errors import DataError, MemohopError, UsageError, check_choice
-from memohop.fit.calibration import Calibration
 from memohop.fit.candidates.catalogue import NAMES
 from memohop.fit.candidates.family import Part, Setting
 from memohop.fit.candidates.linear import Linear
@@ -352,7 +351,7 @@ def _make(model: DescribedModel, make: type[GraphEstimator]) -> GraphEstimator:
 def _read_ensemble(
     saved: SavedModel, model: DescribedModel, weights: Mapping[str, Tensor]
 ) -> Ensemble:
-    sizes, report = model.sizes, model.report
+    sizes = model.sizes
 
     def named(prefix: str) -> dict[str, Tensor]:
         """The tensors with this prefix and a dot, without them."""
@@ -387,4 +386,4 @@ def _read_ensemble(
         components.append(Component(setting, component.weight, models))
     if not abs(sum(component.weight for component in components) - 1) < 1e-6:
         raise UsageError("the weights of the components do not sum to 1")
-    return Ensemble(tuple(components), Calibration(report.temperature, tuple(report.shifts)))
+    return Ensemble(tuple(components), model.report.calibration)

@@ -16,7 +16,7 @@ from memohop.errors import UsageError
 from memohop.fit.candidate import Candidate
 from memohop.fit.candidates.cost import room_in_ram
 from memohop.fit.candidates.family import Family, Setting
-from memohop.fit.paired import paired_interval
+from memohop.fit.certainty import paired_interval
 from memohop.fit.problem import Problem
 from memohop.ram import in_units
 from memohop.training.room import resident_bytes

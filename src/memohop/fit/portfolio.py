@@ -27,14 +27,14 @@ from memohop.fit.candidate import (
     Stop,
     best_of_kinds,
     forget_others,
+    lacking_for_verdict,
     usual_scores,
 )
 from memohop.fit.candidates.family import Family, Fits, Look, Setting
+from memohop.fit.certainty import paired_interval
 from memohop.fit.opening import OPENING, openings, seconds_to_compare
-from memohop.fit.paired import paired_interval
 from memohop.fit.problem import Problem
 from memohop.fit.threads import Threads
-from memohop.fit.verdict import lacking_for_verdict
 from memohop.interrupts import interrupts_raised, interrupts_wait
 from memohop.ram import release_freed_ram
 from memohop.training import Enough

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
-from memohop.fit.calibration import UNCHANGED, Reliability, reliability
-from memohop.fit.candidate import Search, Stop
-from memohop.fit.candidates.family import Family
-from memohop.fit.conformal import reach
-from memohop.fit.finish import Chosen
-from memohop.fit.later import LaterNodes, measure_later
-from memohop.fit.paired import paired_interval, score_interval, too_high
-from memohop.fit.problem import Outputs, Problem
-from memohop.fit.ranking import RarePositives, rare_positives
-from memohop.fit.verdict import Answer, against_constant, answers, of_test, over_constant
+from memohop.fit.candidate import Stop
+from memohop.fit.certainty import Calibration, Reliability, too_high
+from memohop.fit.ranking import RarePositives
 from memohop.training.metrics import METRICS, Interval, Metric
 
 
@@ -47,6 +38,63 @@ class KeptPart:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """The gain of one group of models over another.
+
+    Attributes:
+        question: ``graph`` or ``memory``.
+        better: The family that represents the group.
+        than: The family that represents the other one.
+        gain: The difference of their test scores, with its interval.
+        short_of_time: Whether the one that is behind was stopped before it had finished.
+    """
+
+    question: str
+    better: str
+    than: str
+    gain: Interval
+    short_of_time: bool = False
+
+    @property
+    def behind(self) -> str:
+        """The family with the lower test score."""
+        return self.better if self.gain.mean < 0 else self.than
+
+
+@dataclass(frozen=True)
+class LaterNodes:
+    """Differences of the score on the test nodes; None if nothing that the model uses is lost.
+
+    Attributes:
+        appended: For nodes that are appended to the graph of ``fit``.
+        elsewhere: For nodes of another graph.
+    """
+
+    appended: Interval | None
+    elsewhere: Interval | None
+
+    def text(self, metric: Metric) -> str:
+        """Both in a sentence."""
+        if self.appended is None and self.elsewhere is None:
+            return (
+                "Nodes that come later lose nothing, in this graph or in another one: the model "
+                "has no weights for single nodes, and uses no labels."
+            )
+
+        def cost(gap: Interval | None) -> str:
+            if gap is None:
+                return "nothing is lost"
+            if gap.says_nothing:
+                return f"{metric.signed_text(gap.mean)}, by too few test nodes to tell,"
+            return _with_ends(metric, gap)
+
+        return (
+            f"Nodes that come later: {cost(self.appended)} if they are appended to this graph, "
+            f"{cost(self.elsewhere)} on another graph, where no label is known."
+        )
+
+
+@dataclass(frozen=True)
 class FitRecord:
     """How a model was made, and how good it is on nodes that were not used in making it."""
 
@@ -55,17 +103,14 @@ class FitRecord:
     labelled: int  # nodes with a target
     class_sizes: Mapping[str, int]  # labelled nodes of each class; empty if numbers are predicted
     metric: str  # its id
-    families: tuple[
-        FamilyScore, ...
-    ]  # kinds of model that were tried, the best by validation first
+    families: tuple[FamilyScore, ...]  # the best by validation first
     kept: tuple[KeptPart, ...]  # the parts of the kept model
     val: float  # its mean validation score
     test: float  # its score on the test nodes, by models that had not learned from them
     interval: Interval  # of that score, for other nodes
     answers: tuple[Answer, ...]  # the gain from the graph, and the gain from memory
     reliability: tuple[Reliability, ...]  # how far calibrated probabilities can be trusted
-    temperature: float  # that calibrates the probabilities
-    shifts: tuple[float, ...]  # of the logits of the classes, for the same; none if they stay
+    calibration: Calibration  # of the probabilities
     rare: RarePositives | None  # the ranking, if one of two classes is rare
     positive: int  # the number of the positive one of two classes
     splits: int  # on which candidates were compared
@@ -105,8 +150,7 @@ class FitRecord:
 
     def verdict(self) -> str:
         """The kept model, the gain from the graph and the gain from memory, in a few sentences."""
-        constant = against_constant(self.over_constant, self._metric, self.class_sizes)
-        kept = (self._what_was_kept(), *constant)
+        kept = (self._what_was_kept(), *self._against_constant())
         if not self.arcs:
             return " ".join((*kept, "There are no edges: the columns are all there is."))
         alone = [] if self.has_columns else ["There are no columns: the graph is all there is."]
@@ -123,6 +167,23 @@ class FitRecord:
         if answered or not any(tried) or len(tried) == 1:
             return []
         return ["There was no time to see what memory adds."]
+
+    def _against_constant(self) -> list[str]:
+        """A sentence if it may be no better than a model that says the same of every node."""
+        gap, constant = self.over_constant, "saying the mean of every node"
+        if gap.above_zero:
+            return []
+        if self._metric.is_ranking:
+            constant = "a random ranking"
+        elif self.class_sizes:
+            usual = max(self.class_sizes, key=self.class_sizes.__getitem__)
+            constant = f"always saying {usual!r}, the most frequent class"
+        if gap.says_nothing:
+            few = "is not known: there are too few test nodes"
+            return [f"Whether it is better than {constant} {few}."]
+        may = "is no better" if gap.mean <= 0 else "may be no better"
+        how = "is worse" if gap.below_zero else may
+        return [f"It {how} than {constant}: {_with_ends(self._metric, gap)}."]
 
     def _units(self, nodes: str) -> str:
         """What is counted in intervals."""
@@ -158,11 +219,10 @@ class FitRecord:
             few = self._units("test nodes")
             return f"Whether {subject.lower()} helps is not known: there are too few {few}."
         against = {"graph": "the columns alone", "memory": "the best without it"}[answer.question]
-        mean, low, high = map(self._metric.signed_text, (gain.mean, gain.low, gain.high))
         helps = "does not help" if gain.below_zero else "may or may not help"
         text = (
-            f"{subject} {'helps' if gain.above_zero else helps}: {mean} ({low} to {high}) over "
-            f"{against}, {answer.better} against {answer.than}."
+            f"{subject} {'helps' if gain.above_zero else helps}: {_with_ends(self._metric, gain)} "
+            f"over {against}, {answer.better} against {answer.than}."
         )
         if answer.short_of_time:
             text += f" With more time this may change: {answer.behind} was stopped before its end."
@@ -202,25 +262,26 @@ class FitRecord:
         """Flat objects for JSON: the kept model, and each kind of model."""
         metric = self._metric
         shared = {"metric": self.metric, "unit": metric.unit, "splits": self.splits}
-        low, high = self.interval.low, self.interval.high
+        ends = map(metric.in_unit, (self.interval.low, self.interval.high))
+        low, high = reversed([*ends]) if metric.is_error else ends
         kept = {
             "model": "kept",
             "val": metric.in_unit(self.val),
             "test": metric.in_unit(self.test),
-            "test_low": metric.in_unit(high if metric.is_error else low),
-            "test_high": metric.in_unit(low if metric.is_error else high),
+            "test_low": low,
+            "test_high": high,
             "parts": [asdict(part) for part in self.kept],
         }
         rows = [shared | kept]
         for score in self.families:
-            gap = score.behind
-            values = (None,) * 3 if gap is None else (gap.mean, gap.low, gap.high)
-            gaps = [None if value is None else metric.gap_in_unit(value) for value in values]
+            gap = score.behind or Interval(math.nan, math.nan, math.nan, math.nan)
             row = {
                 "model": score.family,
                 "val": metric.in_unit(score.val),
                 "test": None if score.test is None else metric.in_unit(score.test),
-                **dict(zip(("behind", "low", "high"), gaps, strict=True)),
+                "behind": metric.gap_in_unit(gap.mean),
+                "low": metric.gap_in_unit(gap.low),
+                "high": metric.gap_in_unit(gap.high),
                 "tried": score.tried,
                 "seconds": round(score.seconds, 1),
             }
@@ -228,104 +289,6 @@ class FitRecord:
         return rows
 
 
-def make_record(
-    problem: Problem,
-    families: Mapping[str, Family],
-    search: Search,
-    chosen: Chosen,
-    *,
-    classes: Sequence[str],
-    seconds: float,
-    notes: tuple[str, ...],
-    named: bool = False,
-    look: Callable[[], None] = lambda: None,
-) -> FitRecord:
-    """Score the test nodes, once, and record the results; less if ``look`` raises ``Enough``.
-
-    ``named`` says that the user named the positive class.
-    """
-    masks, metric, splits = problem.masks, problem.objective.metric, search.splits
-    test = np.flatnonzero(masks.test)
-    said, (val_said, val_y) = chosen.of_test(splits), chosen.of_validation(problem, splits)
-    uncalibrated = replace(chosen, calibration=UNCHANGED).of_test(splits)
-    labelled = masks.train[:, 0] | masks.val[:, 0] | masks.test
-    sizes = np.bincount(problem.y[labelled], minlength=len(classes)).tolist() if classes else []
-    residual = positives = None
-    if not classes:
-        groups = None
-        if problem.groups is not None:
-            groups = np.concatenate([problem.groups[masks.val[:, split]] for split in splits])
-        residual = reach(np.abs(val_said[:, 0] - val_y), groups)
-    if metric.id == "average_precision":
-        positives = int((problem.y[test] == metric.positive).sum())
-    return FitRecord(
-        nodes=problem.nodes,
-        arcs=problem.arcs.shape[1],
-        labelled=int(labelled.sum()),
-        class_sizes=dict(zip(classes, sizes, strict=True)),
-        metric=metric.id,
-        families=tuple(_family_scores(problem, families, search, said)),
-        kept=tuple(
-            KeptPart(weight=float(weight), **vars(candidate.setting))
-            for candidate, weight in zip(chosen.candidates, chosen.weights, strict=True)
-        ),
-        val=chosen.val(problem, splits),
-        test=problem.score(said, test),
-        interval=score_interval(problem, masks.test, said),
-        test_groups=None if problem.groups is None else len(np.unique(problem.groups[test])),
-        test_positives=positives,
-        answers=tuple(answers(problem, families, search)),
-        reliability=tuple(reliability(val_said, val_y)) if classes else (),
-        temperature=chosen.calibration.temperature,
-        shifts=chosen.calibration.shifts,
-        rare=rare_positives(problem, val_said, val_y, said, named=named),
-        positive=metric.positive,
-        over_constant=over_constant(problem, said, sizes),
-        reclassified=int((said.argmax(axis=1) != uncalibrated.argmax(axis=1)).sum()),
-        splits=len(splits),
-        train=int(masks.train[:, 0].sum()),
-        val_nodes=int(masks.val[:, 0].sum()),
-        test_nodes=len(test),
-        own_test=not (masks.end_train | masks.end_val)[test].any(),
-        candidates=len(search.candidates),
-        stopped=search.stopped,
-        seconds=seconds,
-        notes=notes,
-        residual=residual,
-        has_columns=problem.has_columns,
-        later=measure_later(problem, chosen, splits, look),
-        left_out=search.left_out,
-    )
-
-
-def _family_scores(
-    problem: Problem, families: Mapping[str, Family], search: Search, kept: Outputs
-) -> list[FamilyScore]:
-    """The best candidate of each kind, of those whose outputs are at hand if there are any."""
-    scores = []
-    for name in families:
-        of_kind = (each for each in search.candidates if each.setting.family == name)
-        own = [candidate for candidate in of_kind if candidate.scores]
-        if not own:
-            continue
-        best = max(
-            [candidate for candidate in own if candidate.fits] or own,
-            key=lambda candidate: [candidate.mean(s) for s in (search.splits, search.splits[:1])],
-        )
-        test = behind = None
-        if best in search.complete():
-            said, mask = of_test(best), problem.masks.test
-            test, behind = problem.score(said, mask), paired_interval(problem, mask, kept, said)
-        scores.append(
-            FamilyScore(
-                family=name,
-                tried=len(own),
-                seconds=sum(candidate.spent for candidate in own),
-                val=float(np.mean(list(best.scores.values()))),
-                test=test,
-                options=best.setting.options,
-                numbers=best.setting.numbers,
-                behind=behind,
-            )
-        )
-    return sorted(scores, key=lambda score: -score.val)
+def _with_ends(metric: Metric, gap: Interval) -> str:
+    """A difference of scores, with its interval."""
+    return f"{metric.signed_text(gap.mean)} ({metric.ends_text(gap)})"

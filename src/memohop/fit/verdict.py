@@ -1,62 +1,171 @@
-"""The value of the columns, the gain from the graph, and the gain from memory, one by one.
+r"""What a search is worth, on the test nodes, which were not used for any choice.
 
-Before that, whether there is any value: a model may be no better than one that knows nothing.
+Each group of models, those of columns, of the graph and of memory, is represented by its best
+candidate by validation, with the mean of its splits. Before the gain from one to another, there is
+whether there is any value: a model may be no better than one that knows nothing.
 
-Everything here uses the test nodes, which were not used for any choice. Each group of models is
-represented by its best candidate by validation, with the mean of its splits.
+Nodes may come later, and lack something. A model may have a row of weights for each node of the
+graph of ``fit`` (an address), and it may use the labels of neighbours. A node that is appended to
+the graph later has no row of weights of its own; in another graph no node has one, and no label is
+known. Both are imitated with the test nodes and the models of one split of the search, which have
+not learned from them:
+
+- *appended*: the rows of the test nodes are 0;
+- *elsewhere*: all rows are 0, and all labels are hidden.
+
+The difference between the scores with and without is the cost, with the interval of
+:func:`~memohop.fit.certainty.paired_interval`. It takes one prediction of the parts that lose
+something. The models have seen the arcs of the test nodes while they learned, and columns and arcs
+of another graph may differ: the true cost may be higher.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from memohop.fit.candidate import Candidate, Search
-from memohop.fit.candidates.family import Family
-from memohop.fit.paired import paired_interval
-from memohop.fit.problem import Outputs, Problem
-from memohop.training.metrics import Interval, Metric
+from memohop.fit.candidates.family import Family, Part
+from memohop.fit.candidates.linear import Linear
+from memohop.fit.candidates.network import Network
+from memohop.fit.candidates.trees import Trees
+from memohop.fit.certainty import (
+    UNCHANGED,
+    paired_interval,
+    reach,
+    reliability,
+    score_interval,
+)
+from memohop.fit.ensemble import outputs_of
+from memohop.fit.finish import Chosen
+from memohop.fit.problem import Inputs, Outputs, Problem
+from memohop.fit.ranking import rare_positives
+from memohop.fit.record import Answer, FamilyScore, FitRecord, KeptPart, LaterNodes
+from memohop.training import Enough
+from memohop.training.metrics import Interval
+
+_ARCS = 2_000_000  # of the largest graph for which the cost for later nodes is measured
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The gain of one group of models over another.
+def make_record(
+    problem: Problem,
+    families: Mapping[str, Family],
+    search: Search,
+    chosen: Chosen,
+    *,
+    classes: Sequence[str],
+    seconds: float,
+    notes: tuple[str, ...],
+    named: bool = False,
+    look: Callable[[], None] = lambda: None,
+) -> FitRecord:
+    """Score the test nodes, once, and record the results; less if ``look`` raises ``Enough``.
 
-    Attributes:
-        question: ``graph`` or ``memory``.
-        better: The family that represents the group.
-        than: The family that represents the other one.
-        gain: The difference of their test scores, with its interval.
-        short_of_time: Whether the one that is behind was stopped before it had finished.
+    ``named`` says that the user named the positive class.
     """
+    masks, metric, splits = problem.masks, problem.objective.metric, search.splits
+    test = np.flatnonzero(masks.test)
+    said, (val_said, val_y) = chosen.of_test(splits), chosen.of_validation(problem, splits)
+    uncalibrated = replace(chosen, calibration=UNCHANGED).of_test(splits)
+    labelled = masks.train[:, 0] | masks.val[:, 0] | masks.test
+    sizes = np.bincount(problem.y[labelled], minlength=len(classes)).tolist() if classes else []
+    residual = positives = None
+    if not classes:
+        groups = None
+        if problem.groups is not None:
+            groups = np.concatenate([problem.groups[masks.val[:, split]] for split in splits])
+        residual = reach(np.abs(val_said[:, 0] - val_y), groups)
+    if metric.id == "average_precision":
+        positives = int((problem.y[test] == metric.positive).sum())
+    return FitRecord(
+        nodes=problem.nodes,
+        arcs=problem.arcs.shape[1],
+        labelled=int(labelled.sum()),
+        class_sizes=dict(zip(classes, sizes, strict=True)),
+        metric=metric.id,
+        families=tuple(_family_scores(problem, families, search, said)),
+        kept=tuple(
+            KeptPart(weight=float(weight), **vars(candidate.setting))
+            for candidate, weight in zip(chosen.candidates, chosen.weights, strict=True)
+        ),
+        val=chosen.val(problem, splits),
+        test=problem.score(said, test),
+        interval=score_interval(problem, masks.test, said),
+        test_groups=None if problem.groups is None else len(np.unique(problem.groups[test])),
+        test_positives=positives,
+        answers=tuple(answers(problem, families, search)),
+        reliability=tuple(reliability(val_said, val_y)) if classes else (),
+        calibration=chosen.calibration,
+        rare=rare_positives(problem, val_said, val_y, said, named=named),
+        positive=metric.positive,
+        over_constant=over_constant(problem, said, sizes),
+        reclassified=int((said.argmax(axis=1) != uncalibrated.argmax(axis=1)).sum()),
+        splits=len(splits),
+        train=int(masks.train[:, 0].sum()),
+        val_nodes=int(masks.val[:, 0].sum()),
+        test_nodes=len(test),
+        own_test=not (masks.end_train | masks.end_val)[test].any(),
+        candidates=len(search.candidates),
+        stopped=search.stopped,
+        seconds=seconds,
+        notes=notes,
+        residual=residual,
+        has_columns=problem.has_columns,
+        later=measure_later(problem, chosen, splits, look),
+        left_out=search.left_out,
+    )
 
-    question: str
-    better: str
-    than: str
-    gain: Interval
-    short_of_time: bool = False
 
-    @property
-    def behind(self) -> str:
-        """The family with the lower test score."""
-        return self.better if self.gain.mean < 0 else self.than
+def _family_scores(
+    problem: Problem, families: Mapping[str, Family], search: Search, kept: Outputs
+) -> list[FamilyScore]:
+    """The best candidate of each kind, of those whose outputs are at hand if there are any."""
+    scores = []
+    for name in families:
+        own = [each for each in search.candidates if each.setting.family == name and each.scores]
+        if not own:
+            continue
+        best = max(
+            [candidate for candidate in own if candidate.fits] or own,
+            key=lambda candidate: [candidate.mean(s) for s in (search.splits, search.splits[:1])],
+        )
+        test = behind = None
+        if best in search.complete():
+            said, mask = on_test_nodes(best), problem.masks.test
+            test, behind = problem.score(said, mask), paired_interval(problem, mask, kept, said)
+        scores.append(
+            FamilyScore(
+                family=name,
+                tried=len(own),
+                seconds=sum(candidate.spent for candidate in own),
+                val=float(np.mean(list(best.scores.values()))),
+                test=test,
+                options=best.setting.options,
+                numbers=best.setting.numbers,
+                behind=behind,
+            )
+        )
+    return sorted(scores, key=lambda score: -score.val)
 
 
-def answers(problem: Problem, families: Mapping[str, Family], found: Search) -> list[Answer]:
+def answers(problem: Problem, families: Mapping[str, Family], search: Search) -> list[Answer]:
     """The gain from the graph over the columns, and from memory over the best without it."""
-    columns = _first(found, [name for name, family in families.items() if not family.sees_graph])
-    graph = _first(found, [name for name, family in families.items() if family.sees_graph])
-    memory = _first(found, [name for name, family in families.items() if family.has_memory])
-    plain = _first(found, [name for name, family in families.items() if not family.has_memory])
     answered = []
-    for question, one, other in (("graph", graph, columns), ("memory", memory, plain)):
-        if one is not None and other is not None:
-            gain = paired_interval(problem, problem.masks.test, of_test(one), of_test(other))
-            behind = one if gain.mean < 0 else other
-            cut = not behind.unfinished.isdisjoint(found.splits)
-            pair = one.setting.family, other.setting.family
+    for question, uses in (
+        ("graph", {name for name, family in families.items() if family.sees_graph}),
+        ("memory", {name for name, family in families.items() if family.has_memory}),
+    ):
+        ranked = search.complete()
+        better = next((each for each in ranked if each.setting.family in uses), None)
+        than = next((each for each in ranked if each.setting.family not in uses), None)
+        if better is not None and than is not None:
+            said = on_test_nodes(better), on_test_nodes(than)
+            gain = paired_interval(problem, problem.masks.test, *said)
+            behind = better if gain.mean < 0 else than
+            cut = not behind.unfinished.isdisjoint(search.splits)
+            pair = better.setting.family, than.setting.family
             answered.append(Answer(question, *pair, gain, short_of_time=cut))
     return answered
 
@@ -78,56 +187,58 @@ def over_constant(problem: Problem, said: Outputs, class_sizes: Sequence[int]) -
     return paired_interval(problem, problem.masks.test, said, constant)
 
 
-def against_constant(
-    gap: Interval | None, metric: Metric, class_sizes: Mapping[str, int]
-) -> list[str]:
-    """A sentence if a model may be no better than one that says the same of every node."""
-    if gap is None or gap.above_zero:
-        return []
-    constant = "saying the mean of every node"
-    if metric.is_ranking:
-        constant = "a random ranking"
-    elif class_sizes:
-        usual = max(class_sizes, key=class_sizes.__getitem__)
-        constant = f"always saying {usual!r}, the most frequent class"
-    if gap.says_nothing:
-        return [f"Whether it is better than {constant} is not known: there are too few test nodes."]
-    how = "is worse" if gap.below_zero else "is no better" if gap.mean <= 0 else "may be no better"
-    mean, low, high = map(metric.signed_text, (gap.mean, gap.low, gap.high))
-    return [f"It {how} than {constant}: {mean} ({low} to {high})."]
-
-
-def of_test(candidate: Candidate) -> Outputs:
-    """The outputs of a candidate for the test nodes: the mean over its splits."""
-    return np.mean([fit.test for fit in candidate.fits.values()], axis=0)
-
-
-def _first(found: Search, names: Sequence[str]) -> Candidate | None:
-    """The best candidate of some families by validation."""
-    return next((one for one in found.complete() if one.setting.family in names), None)
-
-
-def lacking_for_verdict(
-    families: Mapping[str, Family], ranked: Sequence[Candidate], splits: Sequence[int]
-) -> list[tuple[Candidate, list[int]]]:
-    """What :func:`answers` needs and a search may leave out: candidates, and splits they lack.
-
-    The columns alone, and memory, are each compared with others on splits that both have. Where no
-    candidate of theirs has them all, it is the one that lacks the fewest, unless it failed on one.
+def measure_later(
+    problem: Problem,
+    chosen: Chosen,
+    splits: Sequence[int],
+    look: Callable[[], None] = lambda: None,
+) -> LaterNodes | None:
+    """Hide what later nodes lack; None for a huge graph, or without the models, or the time.
 
     Args:
-        families: The kinds of model, by id.
-        ranked: The candidates that were tried, the best first.
-        splits: The splits to have.
+        problem: The problem of the search.
+        chosen: The choice by validation.
+        splits: The splits that the chosen candidates were fitted on.
+        look: Called before each prediction; it may raise ``Enough``.
     """
-    tried = [one for one in ranked if one.scores]
-    columns = [one for one in tried if not families[one.setting.family].sees_graph]
-    memory = [one for one in tried if families[one.setting.family].has_memory]
-    needed = []
-    for group in (columns, memory):
-        lacking = [[split for split in splits if split not in one.scores] for one in group]
-        if all(lacking):
-            pairs = zip(group, lacking, strict=True)
-            hopeful = [(one, own) for one, own in pairs if one.unfinished.isdisjoint(own)]
-            needed += sorted(hopeful, key=lambda pair: len(pair[1]))[:1]
-    return needed
+    split, test = splits[0], np.flatnonzero(problem.masks.test)
+    fits = [candidate.fits[split] for candidate in chosen.candidates]
+    if problem.arcs.shape[1] > _ARCS or any(fit.part is None for fit in fits):
+        return None
+
+    def mean(outputs: Sequence[Outputs]) -> Outputs:
+        total = sum(map(np.multiply, chosen.weights, outputs))
+        return chosen.calibration.of(np.asarray(total))
+
+    def cost(hidden: Inputs, *, labels: bool) -> Interval | None:
+        said = []
+        for fit in fits:
+            look()
+            assert fit.part is not None
+            loses = _loses(fit.part, labels=labels)
+            said.append(outputs_of(fit.part, hidden, test) if loses else fit.test)
+        now, then = mean([fit.test for fit in fits]), mean(said)
+        if np.array_equal(now, then):
+            return None
+        return paired_interval(problem, problem.masks.test, then, now)
+
+    try:
+        return LaterNodes(
+            appended=cost(problem.with_rows_hidden(split), labels=False),
+            elsewhere=cost(problem.as_another_graph(split), labels=True),
+        )
+    except Enough:
+        return None
+
+
+def _loses(part: Part, *, labels: bool) -> bool:
+    """Whether a part has rows for nodes, or, if that counts, uses labels of neighbours."""
+    if isinstance(part, Network):
+        return part.has_rows or (labels and part.takes_labels)
+    assert isinstance(part, Linear | Trees)
+    return part.view.sees in ("rows", "positions") or (labels and part.view.sees == "neighbours")
+
+
+def on_test_nodes(candidate: Candidate) -> Outputs:
+    """The outputs of a candidate for the test nodes: the mean over its splits."""
+    return np.mean([fit.test for fit in candidate.fits.values()], axis=0)

@@ -15,7 +15,7 @@ from memohop.training.metrics import METRICS
 if TYPE_CHECKING:
     from memohop.explain import FitExplanation
     from memohop.explain.node import NodeReasons, Reason
-    from memohop.fit.calibration import Reliability
+    from memohop.fit.certainty import Reliability
     from memohop.fit.record import FitRecord
     from memohop.training.metrics import Interval
 
@@ -85,7 +85,7 @@ def fit_page(explained: FitExplanation) -> str:
 
 def _shift(report: FitRecord) -> dict[str, Any] | None:
     """The classes between which calibration changed the odds most; None if it hardly did."""
-    by_class = sorted(zip(report.shifts, report.class_sizes, strict=False))
+    by_class = sorted(zip(report.calibration.shifts, report.class_sizes, strict=False))
     if not by_class or (factor := math.exp(by_class[-1][0] - by_class[0][0])) < _NOTABLE:
         return None
     return {"to": by_class[-1][1], "away": by_class[0][1], "factor": factor}

@@ -1,4 +1,4 @@
-r"""How certain a score is, and the difference of two models on the same nodes.
+r"""How certain a score is, the difference of two models, a probability and a number.
 
 The variance of a score, or of a difference, is estimated by leaving nodes out: they are dealt
 to :math:`G` blocks, those of every class alike, and without block :math:`g` the score
@@ -31,19 +31,45 @@ succession, and statistical inference*, JASA 1927) for as many nodes as it is wo
 For accuracy without groups this is the usual one. If :math:`v = 0`, as when every node is right,
 :math:`m` is the number of nodes, or groups. R2 has the interval :math:`s \pm t \sqrt{v}`, and an
 error :math:`e` has :math:`e \exp(\pm t \sqrt{v} / e)`, which does not end below 0.
+
+The distance from a prediction within which nine of ten new numbers are is that of rank
+:math:`\lceil (n + 1) p \rceil` among the :math:`n` distances between prediction and truth of
+validation nodes: a new node is within it with probability :math:`p` or more, as it is as likely to
+have any rank among them. If there is no such rank, as for fewer than 9 nodes, it is infinite.
+
+If nodes have groups, those of a new group are as far from these as they are from each other. So
+each group counts once, in equal parts for its nodes (Y. Lee, R. F. Barber and R. Willett,
+*Distribution-free inference with hierarchical data*, 2023): of :math:`K` groups, :math:`(K + 1) p`
+must be within the distance.
+
+The mean of several models is rarely as sure as the share of nodes on which it is right, and it may
+lean towards a class, often the most frequent one. A temperature :math:`T` and a shift :math:`b_c`
+of each class turn probabilities :math:`p_c` into :math:`p_c^{1/T} e^{b_c}`, divided by their sum.
+They are those with the smallest
+
+.. math::
+    -\sum_i \log \frac{p_{i y_i}^{1/T} e^{b_{y_i}}}{\sum_c p_{ic}^{1/T} e^{b_c}}
+    + \frac{1}{2} \sum_c b_c^2
+
+over the validation nodes :math:`i` with class :math:`y_i`. The second term keeps a class with few
+nodes from being shifted far.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 
 from memohop.data.folds import Mask
+from memohop.fit.candidates.logistic import stopping
 from memohop.fit.problem import Outputs, Problem
 from memohop.training.metrics import Interval
 
@@ -52,6 +78,11 @@ _LEVEL = 0.95
 _FEWEST = 10  # nodes that count; fewer show no spread
 _FEWEST_GROUPS = 5  # of nodes that all count: their means are finer than single nodes
 _FEW = 50  # positive nodes; from here on, 2 points
+_WITHIN = 0.9  # share of numbers in their interval
+_ROUNDING = 1e-12
+_SHARPNESS = (-2.0, 2.0)  # natural logarithms of the least and the greatest 1 / T
+_BINS = 10  # of probabilities, in the reliability plot
+_TINY = 1e-12  # the least probability to take a logarithm of
 
 
 def paired_interval(problem: Problem, mask: Mask, one: Outputs, other: Outputs) -> Interval:
@@ -159,7 +190,7 @@ def _left_out(
         """All for a mean over nodes; otherwise as many of each class as the rarest has."""
         if is_mean:
             return _worth(unit)
-        of_class = [_worth(unit[y == one]) for one in np.unique(y)]
+        of_class = [_worth(unit[y == number]) for number in np.unique(y)]
         return len(of_class) * min(of_class, default=0)
 
     def variance(block: NDArray[np.int64]) -> float:
@@ -175,12 +206,12 @@ def _left_out(
     units, block = counting(unit), _dealt(unit, y)
     if units < (fewest or _FEWEST) or _worth(block) < 2:
         return whole, None
-    worth, found = units, variance(block)
-    if unit is not alone and found > 0:
+    worth, of_units = units, variance(block)
+    if unit is not alone and of_units > 0:
         nodes = counting(alone)
-        worth = float(np.clip(nodes * variance(_dealt(alone, y)) / found, units, nodes))
+        worth = float(np.clip(nodes * variance(_dealt(alone, y)) / of_units, units, nodes))
     quantile = float(stats.t.ppf((1 + _LEVEL) / 2, _worth(block) - 1))
-    return whole, _Spread(found, quantile, units, worth)
+    return whole, _Spread(of_units, quantile, units, worth)
 
 
 def _dealt(unit: NDArray[np.int64], y: NDArray[Any]) -> NDArray[np.int64]:
@@ -203,3 +234,113 @@ def _worth(unit: NDArray[np.int64]) -> float:
     """How many units of equal size these would be: their number if they are of one size."""
     sizes = np.bincount(unit).astype(np.float64)
     return float(sizes.sum() ** 2 / max((sizes**2).sum(), 1))
+
+
+def reach(distances: NDArray[np.float64], groups: NDArray[Any] | None = None) -> float:
+    """The distance that holds for new nodes; infinite if these are too few.
+
+    Args:
+        distances: Between prediction and truth, of nodes that were not learned from.
+        groups: The group of each of them; None if each is one by itself.
+    """
+    group = np.arange(len(distances))
+    if groups is not None:
+        group = np.unique(groups, return_inverse=True)[1]
+    order, sizes = np.argsort(distances), np.bincount(group)
+    within = np.cumsum(1 / sizes[group[order]])
+    needed = (len(sizes) + 1) * _WITHIN * (1 - _ROUNDING)
+    rank = int(np.searchsorted(within, needed))
+    return float(distances[order[rank]]) if rank < len(order) else math.inf
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How probabilities are corrected.
+
+    Attributes:
+        temperature: Above 1 if models were too sure.
+        shifts: Of the logit of each class; none if classes stay as they are.
+    """
+
+    temperature: float = 1.0
+    shifts: tuple[float, ...] = ()
+
+    def of(self, outputs: Outputs) -> Outputs:
+        """Calibrated probabilities; numbers ``[rows, 1]`` stay as they are."""
+        if outputs.shape[1] == 1 or self == UNCHANGED:
+            return outputs.astype(np.float32)
+        logits = _logarithms(outputs) / self.temperature + np.array(self.shifts or 0.0)
+        calibrated: Outputs = softmax(logits, axis=1).astype(np.float32)
+        return calibrated
+
+
+UNCHANGED = Calibration()
+"""Probabilities as they are."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Validation nodes with a similar probability of their most probable class.
+
+    Attributes:
+        said: The mean of that probability.
+        right: The share of them that have that class.
+        nodes: Their number.
+    """
+
+    said: float
+    right: float
+    nodes: int
+
+
+def fit_calibration(
+    probabilities: Outputs,
+    y: NDArray[np.int64],
+    *,
+    shifted: bool,
+    look: Callable[[], None] = lambda: None,
+) -> Calibration:
+    """The calibration that suits validation nodes best.
+
+    Args:
+        probabilities: ``[rows, classes]``.
+        y: The class numbers of these nodes.
+        shifted: Whether classes may be shifted.
+        look: Called at each step; if it raises ``Enough``, the calibration so far counts.
+    """
+    logarithms, rows = _logarithms(probabilities), np.arange(len(y))
+    classes = probabilities.shape[1]
+    # Of a class that is not validated nothing is known, except that none of these nodes is in it.
+    validated = np.bincount(y, minlength=classes) > 0
+
+    def loss(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """The mean loss and its gradient."""
+        sharpness, shifts = np.exp(theta[0]), theta[1:]
+        said = log_softmax(sharpness * logarithms + (shifts if shifted else 0.0), axis=1)
+        wrong = np.exp(said)
+        wrong[rows, y] -= 1
+        slope = [sharpness * float((wrong * logarithms).sum(axis=1).mean())]
+        if shifted:
+            slope += (validated * (wrong.mean(axis=0) + shifts / len(y))).tolist()
+        held = float(shifts @ shifts) / 2 / len(y)
+        return held - float(said[rows, y].mean()), np.array(slope)
+
+    start = np.zeros(1 + classes * shifted)
+    bounds = [_SHARPNESS] + [(None, None)] * (len(start) - 1)
+    best = minimize(loss, start, jac=True, bounds=bounds, callback=stopping(look)).x
+    return Calibration(float(np.exp(-best[0])), tuple(best[1:].tolist()))
+
+
+def reliability(probabilities: Outputs, y: NDArray[np.int64]) -> list[Reliability]:
+    """Nodes with the class numbers ``y``, by the probability of their most probable class."""
+    sure, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == y
+    bins = np.minimum((sure * _BINS).astype(int), _BINS - 1)
+    return [
+        Reliability(float(sure[inside].mean()), float(right[inside].mean()), int(inside.sum()))
+        for inside in (bins == number for number in range(_BINS))
+        if inside.any()
+    ]
+
+
+def _logarithms(probabilities: Outputs) -> NDArray[np.float64]:
+    return np.log(probabilities.astype(np.float64).clip(_TINY))

@@ -1,17 +1,28 @@
-"""Intervals of scores and of differences, against formulas and against what they promise."""
+"""Intervals of scores, differences and numbers, and calibrated probabilities."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import minimize
 
-from memohop.fit.paired import paired_interval, score_interval, too_high
+from memohop import GraphRegressor
+from memohop.fit.certainty import (
+    Calibration,
+    fit_calibration,
+    paired_interval,
+    reach,
+    score_interval,
+    too_high,
+)
+from memohop.training import Enough
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Regression
-from tiny_problem import tiny_problem
+from tiny_problem import ring, tiny_problem
 
 
 def outputs(right, y):
@@ -154,3 +165,130 @@ def test_average_precision_of_few_positive_nodes_is_too_high():
     few = np.mean([draw(100, y) for _ in range(300)])
     assert 0.03 < few - truth < too_high(10) / 100
     assert too_high(50) == 0
+
+
+@pytest.mark.parametrize("nodes", [1, 8, 9, 18, 19, 29, 100])
+def test_it_is_the_distance_of_the_rank_that_nine_of_ten_new_nodes_do_not_exceed(nodes):
+    """A new node has any of ``nodes + 1`` ranks with the same probability."""
+    distances = np.random.default_rng(0).permutation(nodes) + 1.0
+    least = next((rank for rank in range(nodes + 1) if 10 * rank >= 9 * (nodes + 1)), math.inf)
+    assert reach(distances) == least
+
+
+def test_each_group_counts_once():
+    far = np.array([1.0] * 30 + [*range(2, 10)])  # a group of 30 nodes and eight of one
+    assert reach(far, np.minimum(np.arange(38)[::-1], 8)) == 9
+    assert reach(far) == 7  # 36 of the 38 nodes are within it
+    assert reach(far[:-1], np.minimum(np.arange(37)[::-1], 7)) == math.inf
+    spread = np.arange(40.0)  # ten groups of four: 9.9 of them, all nodes but one at most
+    assert reach(spread, np.arange(40) % 10) == 39
+    assert reach(np.tile(spread, 2), np.arange(80) // 4) == 37  # 18.9 of twenty groups
+
+
+def test_groups_of_numbers_that_belong_together_are_covered():
+    """Numbers that a group shares, and a new group: too few nodes are within the distance of nodes
+    that are taken for independent."""
+    generator, covered = np.random.default_rng(0), np.zeros(2)
+    for _ in range(300):
+        groups = np.repeat(np.arange(15), generator.integers(1, 12, 15))
+        shared = generator.normal(size=16)
+        far = np.abs(shared[groups] + 0.1 * generator.normal(size=len(groups)))
+        new = abs(shared[15] + 0.1 * generator.normal())
+        covered += new <= np.array([reach(far, groups), reach(far)])
+    assert covered[0] >= 0.9 * 300 - 3 * np.sqrt(300 * 0.09)
+    assert covered[0] > covered[1]
+
+
+@pytest.mark.parametrize("given", ["nodes", "groups"])
+def test_too_few_for_an_interval_are_told(given, tmp_path):
+    x = tiny_problem().x
+    y = np.where(np.arange(60) < (10 if given == "nodes" else 60), 7.0 * x[:, 0], np.nan)
+    groups = None if given == "nodes" else np.arange(60) % 10
+    model = GraphRegressor(models=["linear"], trials=1, time=None, splits=2)
+    model.fit(x, y, ring(60), groups=groups).save(tmp_path / "model")
+    report = GraphRegressor.load(tmp_path / "model").report_
+    assert report.residual == math.inf
+    few = "validation nodes" if given == "nodes" else "groups of validation nodes"
+    assert f"too few {few} to tell how close" in report.verdict()
+    assert np.isinf(model.predict_interval()).all()
+
+
+def draw(classes: int, rows: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
+    """Honest probabilities, and classes drawn by them."""
+    generator = np.random.default_rng(0)
+    honest = generator.dirichlet(np.ones(classes), rows).clip(0.01)
+    honest /= honest.sum(axis=1, keepdims=True)
+    y = (generator.random(rows)[:, None] > honest.cumsum(axis=1)).sum(axis=1)
+    return honest, y.clip(max=classes - 1)
+
+
+def test_probabilities_that_are_too_sure():
+    honest, y = draw(2)
+    too_sure = Calibration(1 / 3).of(honest)
+    found = fit_calibration(too_sure, y, shifted=False)
+    assert found.temperature == pytest.approx(3, rel=0.05)
+    assert found.shifts == ()
+    assert np.allclose(Calibration(3.0).of(too_sure), honest, atol=1e-3)
+
+
+def test_probabilities_that_lean_towards_a_class():
+    honest, y = draw(3)
+    leaning = Calibration(0.5, (0.8, -0.4, -0.4)).of(honest)
+    found = fit_calibration(leaning, y, shifted=True)
+    assert found.temperature == pytest.approx(2, rel=0.05)
+    # Raised to a power, the shifts are halved as well.
+    assert np.subtract(found.shifts, np.mean(found.shifts)) == pytest.approx(
+        [-0.4, 0.2, 0.2], abs=0.05
+    )
+    assert np.allclose(found.of(leaning), honest, atol=0.03)
+
+
+def test_it_is_the_minimum_that_a_search_without_gradients_finds():
+    honest, y = draw(3, rows=60)
+    wrong = Calibration(0.4, (1.0, 0.0, -1.0)).of(honest).astype(np.float64)
+
+    def loss(theta: np.ndarray) -> float:
+        """The formula of the module, written out."""
+        raised = wrong ** np.exp(theta[0]) * np.exp(theta[1:])
+        right = raised[np.arange(60), y] / raised.sum(axis=1)
+        return -np.log(right).sum() + (theta[1:] ** 2).sum() / 2
+
+    slow = minimize(loss, np.zeros(4), method="Nelder-Mead", options={"maxiter": 4000})
+    found = fit_calibration(wrong, y, shifted=True)
+    theta = np.array([-np.log(found.temperature), *found.shifts])
+    assert loss(theta) == pytest.approx(slow.fun, rel=1e-4)
+    assert loss(theta) <= slow.fun * (1 + 1e-6)
+
+
+def test_a_class_that_is_not_validated_is_not_shifted():
+    honest, y = draw(3)
+    validated = y < 2
+    found = fit_calibration(honest[validated], y[validated], shifted=True)
+    assert found.shifts[2] == 0
+
+
+def test_few_nodes_shift_little():
+    said = np.full((2, 2), 0.5)
+    y = np.zeros(2, dtype=int)
+    found = fit_calibration(said, y, shifted=True)
+    assert 0 < found.shifts[0] < 1
+
+
+def test_numbers_stay_as_they_are():
+    numbers = np.array([[3.0], [-7.0]], dtype=np.float32)
+    assert (Calibration(2.0).of(numbers) == numbers).all()
+
+
+def test_what_time_is_too_short_for_is_calibrated_roughly():
+    """One step instead of many: better than nothing, and worse than all of them."""
+    honest, y = draw(3)
+    leaning = Calibration(0.5, (0.8, -0.4, -0.4)).of(honest)
+
+    def enough():
+        raise Enough
+
+    found = [fit_calibration(leaning, y, shifted=True, look=look) for look in (enough, list)]
+    losses = [
+        -np.log(one.of(leaning)[np.arange(len(y)), y]).mean() for one in (Calibration(), *found)
+    ]
+    assert losses[0] > losses[1] > losses[2]
