@@ -84,7 +84,7 @@ def test_the_page_of_rows_has_the_figures_of_the_results(tables):
     for line, (model, cells) in enumerate(rows):
         table = tables["paper" if line < 14 else "official"]
         for dataset, text in zip(datasets, cells.split(" | "), strict=True):
-            scores, printed = table.cells[model, dataset], printed_table1()[model, dataset]
+            scores, printed = table.measured[model, dataset], printed_table1()[model, dataset]
             spread = f" ± {printed.std:.2f}" if printed.std else ""
             expected = (
                 f"{scores.mean:.2f} ± {scores.std:.2f}<br>printed {printed.mean:.2f}{spread}<br>"
@@ -100,7 +100,7 @@ def test_the_errata_have_the_figures_of_the_results(tables):
     section = page[page.index("## Weight decay beside a summed loss") :]
     datasets = re.search(r"^\| \| (.*) \|$", section, flags=re.MULTILINE)[1].split(" | ")
     told = re.search(r"^\| `paper` \| (.*) \|$", section, flags=re.MULTILINE)[1].split(" | ")
-    cells = [tables["paper"].cells["gcn+mmp", dataset] for dataset in datasets]
+    cells = [tables["paper"].measured["gcn+mmp", dataset] for dataset in datasets]
     assert told == [f"{cell.mean:.2f}" for cell in cells]
 
 
@@ -113,7 +113,7 @@ def test_the_findings_have_the_differences_of_the_results(tables):
             dataset, *told = line.strip("| ").split(" | ")
             expected = []
             for backbone in ("gcn", "gat"):
-                leads = tables[protocol].against(f"{backbone}+mmp", dataset)
+                leads = tables[protocol].leads(f"{backbone}+mmp", dataset)
                 for other in ("", "+jk", "+de"):
                     points, p = leads[backbone + other]
                     expected.append(f"**{points:+.1f}**" if p < ALPHA else f"{points:+.1f}")

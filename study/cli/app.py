@@ -1,10 +1,15 @@
-"""The app that all commands of the study belong to."""
+"""The app that all commands of the study belong to, and what several of them share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from memohop.cli.app import make_app, run_command
+from memohop.errors import UsageError
 
 _EXAMPLES = """Examples:
   python -m study run table1 --only dataset=texas
@@ -26,3 +31,18 @@ app = make_app(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, with the exit codes of :func:`memohop.cli.app.run_command`."""
     return run_command(app, arguments)
+
+
+ResultsFile = Annotated[
+    Path | None,
+    Parameter(
+        help="A file that python -m study store export wrote; by default those of the study."
+    ),
+]
+
+
+def check_counts(**counts: int | None) -> None:
+    """Refuse numbers of options, by their names, that are below 1."""
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise UsageError(f"--{name} {count}: give at least 1")

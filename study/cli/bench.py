@@ -1,30 +1,51 @@
-"""`python -m study bench`: measure speed, and read the gates."""
+"""`python -m study bench`: measure speed, read the gates, or learn first settings."""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from memohop.cli.app import OUTPUT, Device, Folder, Json, print_json, remark
-from memohop.errors import UsageError, check_distinct
+from memohop.cli.app import (
+    OUTPUT,
+    Device,
+    Folder,
+    Json,
+    print_json,
+    remark,
+    warnings_as_remarks,
+)
+from memohop.data.datasets.registry import describe
+from memohop.errors import DataError, UsageError, check_distinct
 from memohop.outputs import check_output, write_whole
 from study import ROOT
-from study.cli.app import app
-from study.cli.options import NINE, Datasets, ResultsFile, dataset_ids
+from study.cli.app import ResultsFile, app, check_counts
+
+if TYPE_CHECKING:
+    from memohop.jobs.run import Recipe
 
 _SPEED_EXAMPLES = """Examples:
   python -m study bench speed --datasets cora,squirrel
-  python -m study bench speed --device cuda --models gcn+mmp,gat+mmp --figure growth.svg
+  python -m study bench speed --device cuda --models gcn+mmp,gat+mmp
   python -m study bench speed --members 1 --json"""
 
 _FIRST_EXAMPLES = """Examples:
   python -m study bench first-settings
   python -m study bench first-settings --count 2 --output first-settings.json"""
 
-_FIRST_SETTINGS = ROOT / "src" / "memohop" / "own" / "candidates" / "first_settings.json"
+_GATES_EXAMPLES = """Examples:
+  python -m study bench gates
+  python -m study bench gates --datasets texas,cora --model gat+mmp --protocol paper"""
+
+NINE = "texas,wisconsin,cornell-legacy,actor,chameleon,squirrel,cora,citeseer,pubmed"
+"""The datasets of Table 1."""
+
+Datasets = Annotated[str, Parameter(help="Ids of datasets, separated by commas.")]
+
+_FIRST_SETTINGS = ROOT / "src" / "memohop" / "fit" / "candidates" / "first_settings.json"
 
 bench_app = App(
     name="bench",
@@ -42,7 +63,6 @@ def bench_speed(
     members: int | None = None,
     device: Device = "cpu",
     data: Folder = None,
-    figure: Path | None = None,
     json: Json = False,
 ) -> None:
     """Compare the speed of a population with that of stock PyG, one model at a time.
@@ -54,40 +74,32 @@ def bench_speed(
     Args:
         models: Ids of models, separated by commas: gcn, gat, gcn+mmp, gat+mmp, h2gcn.
         members: Networks in the population; by default 70 on a GPU and 10 on a CPU.
-        figure: Also draw how a step grows with members, arcs and width, into this SVG file.
     """
     import memohop
     from memohop.report.terminal import output_console, progress_bar
     from memohop.training.device import find_device
-    from study.pages.speed import growth_chart, speed_table
-    from study.speed.measure import growth, measure
+    from study.pages.terminal import speed_table
+    from study.speed.measure import measure
     from study.speed.stock import twin_options
 
-    names, ids = dataset_ids(datasets), models.split(",")
+    names, ids = _dataset_ids(datasets), models.split(",")
     check_distinct("--models", ids)
     for model in ids:
         twin_options(model)
-    if figure is not None:
-        check_output(figure, ".svg", flag="--figure")
-    if members is not None and members < 1:
-        raise UsageError(f"--members {members}: give at least 1")
-    found = find_device(device)
-    count = members or (70 if device == "cuda" else 10)
-    rows = []
+    check_counts(members=members)
+    where, count = find_device(device), members or (70 if device == "cuda" else 10)
+    speeds = []
     with progress_bar("measuring") as progress:
         for model in ids:
             for name in names:
                 graph = memohop.load(name, root=data, features="row")
-                rows.append(measure(graph, model, members=count, device=found))
-                progress(len(rows), len(ids) * len(names))
+                speeds.append(measure(graph, model, members=count, device=where))
+                progress(len(speeds), len(ids) * len(names))
     if json:
-        print_json([asdict(row) for row in rows])
+        print_json([asdict(speed) for speed in speeds])
     else:
-        output_console().print(speed_table(rows))
+        output_console().print(speed_table(speeds))
         output_console().print(f"\n{count} member(s) on {device}; ms per model-epoch, medians.")
-    if figure is not None:
-        write_whole(figure, growth_chart(list(growth(device=found))))
-        remark(f"wrote {figure}")
 
 
 @bench_app.command(name="first-settings", help_epilogue=_FIRST_EXAMPLES)
@@ -106,8 +118,7 @@ def bench_first_settings(
         count: How many settings of each model.
         output: The JSON file to write.
     """
-    if count < 1:
-        raise UsageError(f"--count {count}: give at least 1")
+    check_counts(count=count)
 
     import msgspec
 
@@ -116,6 +127,88 @@ def bench_first_settings(
     from study.statistics.first_settings import first_settings
 
     check_output(output, ".json", inputs=[results])
-    found = first_settings(Tuned.load(results or "fair"), SPACES, count=count)
-    write_whole(output, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
-    remark(f"wrote {output}: {', '.join(found.every)}")
+    learned = first_settings(Tuned.load(results or "fair"), SPACES, count=count)
+    write_whole(output, msgspec.json.format(msgspec.json.encode(learned)) + b"\n")
+    remark(f"wrote {output}: {', '.join(learned.every)}")
+
+
+@bench_app.command(name="gates", help_epilogue=_GATES_EXAMPLES)
+def bench_gates(
+    *,
+    datasets: Datasets = NINE,
+    model: str = "gcn+mmp",
+    protocol: str = "official",
+    device: Device = "cpu",
+    data: Folder = None,
+    results: ResultsFile = None,
+    output: Annotated[Path, OUTPUT] = Path("gates.json"),
+) -> None:
+    """Train a model as Table 1 does, and measure its gates against local homophily.
+
+    Local homophily is the share of the neighbours a node listens to that are of its own
+    class. The settings are those that validation chose in the results of table1. The file,
+    made for report, is written after each dataset; after an interruption, the same
+    command continues with the next one.
+
+    Args:
+        model: gcn+mmp or gat+mmp.
+        protocol: One of the protocols of table1.
+        output: The file to write.
+    """
+    names = _dataset_ids(datasets)
+    if not model.endswith("+mmp"):
+        raise UsageError(f"--model {model} has no gates; give gcn+mmp or gat+mmp")
+    check_output(output, inputs=[results])
+
+    from memohop.report.terminal import progress_bar
+    from study.paper.gates import Gates, measure_gates
+    from study.runs.provenance import source
+
+    recipes = [_chosen(results, protocol, model, name) for name in names]
+    command = ["python", "-m", "study", "bench", "gates", "--datasets", datasets, "--model", model]
+    command += ["--protocol", protocol, "--output", output.name]
+    if results is not None:
+        command += ["--results", results.name]
+    gates = Gates(shlex.join(command), source(device), ())
+    if output.exists():
+        try:
+            gates = gates.continuing(Gates.load(output))
+        except DataError as error:
+            raise UsageError(
+                f"--output {output} exists and holds something other than gates; give another name"
+            ) from error
+    measured = {curve.dataset for curve in gates.curves}
+    with warnings_as_remarks(), progress_bar("reading gates") as progress:
+        for done, recipe in enumerate(recipes, start=1):
+            if recipe.dataset not in measured:
+                curve = measure_gates(recipe, protocol=protocol, root=data, device=device)
+                gates = gates.having(curve)
+                gates.save(output)
+            progress(done, len(recipes))
+    remark(f"wrote {output}")
+
+
+def _chosen(results: Path | None, protocol: str, model: str, dataset: str) -> Recipe:
+    """How Table 1 trains the model, with the setting that validation chose."""
+    from memohop.jobs.run import Recipe
+    from study.runs.experiment import Experiment
+    from study.runs.results import Results, choose
+
+    settings, _ = Experiment("table1").row(protocol, model, dataset)
+    cell = (protocol, dataset, model)
+    rows = Results.load(results or "table1").cells().get(cell)
+    if rows is None:
+        raise UsageError(
+            f"the results have no {model} on {dataset} under {protocol}; run python -m study run "
+            f"table1 --protocol {protocol} --only dataset={dataset},model={model} and export them"
+        )
+    return Recipe(dataset, model, settings.having(choose(rows)[0].setting))
+
+
+def _dataset_ids(text: str) -> list[str]:
+    """The ids of a list with commas, each known and given once."""
+    names = text.split(",")
+    check_distinct("--datasets", names)
+    for name in names:
+        describe(name)
+    return names

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from memohop.cli.app import OUTPUT, print_json, remark
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
-from study.cli.app import app
-from study.cli.options import ResultsFile
+from study.cli.app import ResultsFile, app
 
 if TYPE_CHECKING:
-    from study.pages.fair_markdown import Part
+    from study.pages.fair_text import Part
+    from study.paper.table1 import Table1
 
 _TABLE_EXAMPLES = """Examples:
   python -m study table table1
@@ -51,35 +51,48 @@ def table(
     """
     if part and (name != "fair" or format != "md"):
         raise UsageError(f"--part {part[0]} goes with table fair --format md; leave it out")
-    if name == "fair":
-        _fair_table(protocol, format, part, results)
-        return
+    write = _of_fair if name == "fair" else _of_claim2 if name == "claim2" else _of_table1
+    text = write(results, protocol, format, part)
+    if isinstance(text, str):
+        print(text, end="")
+    else:
+        print_json(text)
 
-    from study.pages.table import claim2, comma_separated, latex, markdown
+
+def _of_table1(
+    results: Path | None, protocol: str | None, form: str, parts: object
+) -> str | list[dict[str, Any]]:
+    from study.pages.table1 import latex, markdown
+    from study.pages.tables import comma_separated
+
+    tables = _table1(results, protocol)
+    if form in ("md", "latex"):
+        return (markdown if form == "md" else latex)(tables)
+    rows = [row for table in tables for row in table.rows()]
+    return rows if form == "json" else comma_separated(rows)
+
+
+def _of_claim2(results: Path | None, protocol: str | None, form: str, parts: object) -> str:
+    from study.pages.table1 import claim2
+
+    if form != "md":
+        raise UsageError(f"--format {form} is for table1; give md for claim2")
+    return claim2(_table1(results, protocol))
+
+
+def _table1(results: Path | None, protocol: str | None) -> list[Table1]:
     from study.paper.table1 import table1
     from study.runs.measured import measured
     from study.runs.results import Results
 
-    tables = table1(measured(Results.load(results or "table1")), protocol=protocol)
-    if name == "claim2":
-        if format != "md":
-            raise UsageError(f"--format {format} is for table1; give md for claim2")
-        print(claim2(tables), end="")
-        return
-    rows = [row for found in tables for row in found.rows()]
-    if format == "json":
-        print_json(rows)
-    elif format == "csv":
-        print(comma_separated(rows), end="")
-    else:
-        print((markdown if format == "md" else latex)(tables), end="")
+    return table1(measured(Results.load(results or "table1")), protocol=protocol)
 
 
-def _fair_table(
-    protocol: str | None, form: str, parts: list[Part] | None, results: Path | None
-) -> None:
-    from study.pages.fair_markdown import PARTS, markdown
-    from study.pages.table import comma_separated
+def _of_fair(
+    results: Path | None, protocol: str | None, form: str, parts: list[Part] | None
+) -> str | list[dict[str, Any]]:
+    from study.pages.fair_text import PARTS, markdown
+    from study.pages.tables import comma_separated
     from study.runs.tuned import Tuned
     from study.statistics.leaderboard import Leaderboard
 
@@ -91,14 +104,10 @@ def _fair_table(
     if form == "latex":
         raise UsageError("--format latex is for table1; give md, csv or json for fair")
     if form == "md":
-        print(markdown(tuned, parts or PARTS), end="")
-        return
+        return markdown(tuned, parts or PARTS)
     boards = (Leaderboard(tuned), Leaderboard(tuned, flawed=True))
     rows = [row for board in boards for row in board.flat()]
-    if form == "json":
-        print_json(rows)
-    else:
-        print(comma_separated(rows), end="")
+    return rows if form == "json" else comma_separated(rows)
 
 
 @app.command(help_epilogue=_FIGURE_EXAMPLES)
@@ -114,7 +123,7 @@ def figure(
         name: noise (accuracy against added edges) or lambda (accuracy against lambda).
         output: The SVG file to write; NAME.svg by default.
     """
-    from study.pages.figure import figure_svg
+    from study.pages.figures import figure_svg
     from study.runs.results import Results
 
     output = output or Path(f"{name}.svg")

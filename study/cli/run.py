@@ -1,4 +1,4 @@
-"""`python -m study run`: train the cells of an experiment that are not yet in the store."""
+"""`python -m study run` and `train`: the missing cells of an experiment, or one outside of it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
 
 from memohop.cli.app import Device, Folder, Json, print_json, recommend_extras, remark
+from memohop.cli.app import app as memohop_app
 from memohop.data.datasets.registry import describe
 from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
-from study.cli.app import app
-from study.cli.options import conditions
+from study.cli.app import app, check_counts
 
 if TYPE_CHECKING:
     from memohop.jobs.executor import Executor
@@ -31,6 +33,10 @@ _EXAMPLES = """Examples:
   python -m study run fair --only dataset=texas,homophily=0.05 --dry-run
   python -m study run my/experiment.toml --store my-runs.sqlite --limit 10
   python -m study run noise --engine ray --ray auto"""
+
+_TRAIN_EXAMPLES = """Examples:
+  python -m study train texas --model gcn+mmp --protocol official
+  python -m study train texas --model gcn+mmp --protocol official --lam 1 --splits 0-4"""
 
 
 @app.command(help_epilogue=_EXAMPLES)
@@ -69,10 +75,7 @@ def run(
         limit: The most cells to run.
         dry_run: Train nothing, and count the networks and epochs that each cell takes.
     """
-    if limit is not None and limit < 1:
-        raise UsageError(f"--limit {limit}: give at least 1")
-    if jobs < 1:
-        raise UsageError(f"--jobs {jobs}: give at least 1")
+    check_counts(limit=limit, jobs=jobs)
     if jobs > 1 and engine == "ray":
         raise UsageError(
             f"--jobs {jobs} goes with --engine local: a Ray cluster has as many "
@@ -88,7 +91,7 @@ def run(
     from study.runs.store import Store
 
     found = Experiment(experiment)
-    cells = _wanted(found, protocol, conditions(only))
+    cells = _wanted(found, protocol, _conditions(only))
     if dry_run:
         _show_plan(cells, json=json)
         return
@@ -128,6 +131,20 @@ def run(
         )
 
 
+def _conditions(given: list[str] | None) -> dict[str, list[str]]:
+    """The values for each name, given as ``dataset=texas,cora,model=gcn``."""
+    by_name: dict[str, list[str]] = {}
+    for text in given or ():
+        name = ""
+        for part in text.split(","):
+            before, equals, value = part.rpartition("=")
+            name = before if equals else name
+            if not name or not value:
+                raise UsageError(f"--only {text}: give it as dataset=texas,cora,model=gcn")
+            by_name.setdefault(name, []).append(value)
+    return by_name
+
+
 def _wanted(
     found: Experiment, protocols: list[str] | None, only: dict[str, list[str]]
 ) -> list[Cell]:
@@ -163,8 +180,7 @@ def _text(cell: Cell, name: str) -> str:
 def _show_plan(cells: list[Cell], *, json: bool) -> None:
     """What a run would train if the store were empty."""
     from memohop.report.terminal import output_console
-    from study.pages.store import plan_table
-    from study.runs.plan import plan_rows
+    from study.pages.terminal import plan_rows, plan_table
 
     rows = plan_rows(cells)
     if json:
@@ -220,3 +236,30 @@ def _sentence(tally: Tally) -> str:
     if tally.diverged:
         sentence += f"; {tally.diverged} run(s) diverged, and their settings are not chosen"
     return sentence
+
+
+@app.command(help_epilogue=_TRAIN_EXAMPLES)
+def train(
+    dataset: str,
+    *options: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    model: str,
+    protocol: str,
+) -> None:
+    """Train a model as a protocol of Table 1 does, outside of any store.
+
+    Args:
+        dataset: The id of a dataset.
+        options: Those of memohop train, which override the protocol.
+        model: The id of a model of Table 1.
+        protocol: One of the protocols of table1, paper or official.
+    """
+    from study.runs.experiment import Experiment
+
+    table = Experiment("table1")
+    if model not in table.models:
+        raise unknown_name("model of table1", model, table.models)
+    settings, search = table.row(protocol, model, dataset)
+    command, bound, _ = memohop_app.parse_args(
+        ["train", dataset, "--model", model, *options], exit_on_error=False, print_error=False
+    )
+    command(*bound.args, **bound.kwargs, base=(protocol, settings, search))

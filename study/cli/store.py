@@ -13,7 +13,7 @@ from memohop.cli.app import Device, Folder, Json, print_json, remark
 from memohop.errors import MemohopError, UsageError
 from memohop.outputs import check_output
 from study import RESULTS
-from study.cli.app import app
+from study.cli.app import app, check_counts
 
 if TYPE_CHECKING:
     from study.runs.verify import Record
@@ -49,15 +49,15 @@ def store_show(path: Path, *, failures: bool = False, json: Json = False) -> Non
         failures: Show the tracebacks of failed cells.
     """
     from memohop.report.terminal import output_console
-    from study.pages.store import failure_text, store_table, summary
+    from study.pages.terminal import failure_text, store_rows, store_table
     from study.runs.store import Store
 
     with closing(Store(path, read_only=True)) as store:
         cells = list(store.cells().values())
     if json:
-        print_json(summary(cells))
+        print_json(store_rows(cells))
         return
-    output_console().print(store_table(summary(cells)))
+    output_console().print(store_table(store_rows(cells)))
     for cell in cells:
         if cell.failure is not None:
             output_console().print("\n" + failure_text(cell, whole=failures), markup=False)
@@ -157,9 +157,7 @@ def store_verify(
         seed: Which ones.
         jobs: Processes that train at the same time.
     """
-    for flag, number in (("--sample", sample), ("--jobs", jobs)):
-        if number < 1:
-            raise UsageError(f"{flag} {number}: give at least 1")
+    check_counts(sample=sample, jobs=jobs)
 
     from memohop.jobs.executor import here
     from memohop.jobs.processes import Processes

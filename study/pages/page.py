@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from memohop.report.environment import on_page, render
+from memohop.data.datasets.registry import describe
+from memohop.report.environment import both_widths, on_page, render
 from memohop.version import __version__
 from study import RESULTS, ROOT
-from study.pages import page_tables
-from study.pages.fair_page import fair_part
-from study.pages.figure import FIGURES
-from study.pages.gates import gates_chart
+from study.pages import fair_tables, fair_text
+from study.pages.fair_charts import cost_chart, gain_chart
+from study.pages.figures import FIGURES, gates_chart, lambda_table, noise_table
 from study.pages.ranks import rank_diagram
-from study.pages.table import legend
+from study.pages.table1 import lead_table, legend, ranks_table, scores_table
+from study.pages.tables import HtmlCell, HtmlTable, duration, number
 from study.paper.gates import Gates
 from study.paper.table1 import Table1, difference, printed_comparison, table1
 from study.runs.measured import measured
 from study.runs.results import Results
 from study.runs.tuned import Tuned
 from study.statistics.comparison import ALPHA, Comparison
+from study.statistics.effects import effects
+from study.statistics.leaderboard import KINDS, Leaderboard, family_of
 
 _SECTIONS = (
     ("table1", "Table 1"),
@@ -56,21 +60,22 @@ class Findings:
     def load(cls, folder: Path | None = None) -> Findings:
         """Read the files of a folder, by default those of the study."""
         folder = folder or RESULTS
-        files = (folder / f"{name}.json" for name in ("table1", "noise", "lambda"))
-        table1, noise, lambda_ = (Results.load(p) if p.is_file() else None for p in files)
-        gates, fair = folder / "gates.json", folder / "fair.json"
+        table1, noise, lambda_, gates, fair = (
+            path if (path := folder / f"{name}.json").is_file() else None
+            for name in ("table1", "noise", "lambda", "gates", "fair")
+        )
         return cls(
-            table1,
-            noise,
-            lambda_,
-            Gates.load(gates) if gates.is_file() else None,
-            Tuned.load(fair) if fair.is_file() else None,
+            Results.load(table1) if table1 else None,
+            Results.load(noise) if noise else None,
+            Results.load(lambda_) if lambda_ else None,
+            Gates.load(gates) if gates else None,
+            Tuned.load(fair) if fair else None,
         )
 
     @property
     def results(self) -> list[Results]:
         """The results of the paper's experiments that are there."""
-        return [found for found in (self.table1, self.noise, self.lambda_) if found]
+        return [of_one for of_one in (self.table1, self.noise, self.lambda_) if of_one]
 
     @property
     def everything(self) -> list[Results | Tuned]:
@@ -89,7 +94,7 @@ def report_page(findings: Findings) -> str:
         sections=_SECTIONS,
         alpha=ALPHA,
         percent=f"{100 * ALPHA:g}\N{NO-BREAK SPACE}%",
-        words={"cliques": page_tables.cliques_in_words, "pairs": page_tables.pairs_in_words},
+        words={"cliques": cliques_in_words, "pairs": pairs_in_words},
         summary=[_summary(table) for table in tables],
         commands={
             "table1": _from_the_start("table1", "table table1"),
@@ -99,13 +104,13 @@ def report_page(findings: Findings) -> str:
             "fair": _from_the_start("fair", "table fair"),
         },
         table1=[_table1_part(table) for table in tables],
-        printed={"comparison": printed, "diagram": _diagram(printed, "the printed means")},
+        printed={"comparison": printed, "diagram": _ranks(printed, "the printed means")},
         noise=_figure_part("noise", findings.noise),
         lambda_=_figure_part("lambda", findings.lambda_),
         gates=_gates_part(findings.gates),
-        fair=fair_part(findings.fair) if findings.fair else None,
-        timings=page_tables.timing_table(findings.results) if findings.results else None,
-        data=page_tables.data_table(findings.everything) if findings.everything else None,
+        fair=_fair_part(findings.fair) if findings.fair else None,
+        timings=timing_table(findings.results) if findings.results else None,
+        data=data_table(findings.everything) if findings.everything else None,
         sources=_sources(findings.everything),
         errata=_errata(),
     )
@@ -124,20 +129,18 @@ def _table1_part(table: Table1) -> dict[str, Any]:
     there = [model for model in _REFERENCES if model in table.models]
     return {
         "table": table,
-        "scores": page_tables.scores_table(table),
+        "scores": scores_table(table),
         "legend": legend(table),
-        "ranks": page_tables.ranks_table(table),
-        "leads": [(model, page_tables.lead_table(table, model)) for model in there],
-        "diagram": _diagram(table.comparison, f"protocol {table.protocol}")
-        if table.comparison
-        else None,
+        "ranks": ranks_table(table),
+        "leads": [(model, lead_table(table, model)) for model in there],
+        "diagram": _ranks(table.comparison, f"protocol {table.protocol}"),
         "commands": _from_the_start("table1", "table table1", f" --protocol {table.protocol}"),
     }
 
 
 def _summary(table: Table1) -> str:
     """How close the measured means are to the printed ones."""
-    distances = {key: difference(cell)[1] for key, cell in table.cells.items()}
+    distances = {key: difference(cell)[1] for key, cell in table.measured.items()}
     near = {key: abs(stds) <= 1 for key, stds in distances.items() if stds is not None}
     parts = [f"{sum(near.values())} of the {len(near)} cells with a printed deviation"]
     for model in _REFERENCES:
@@ -145,16 +148,22 @@ def _summary(table: Table1) -> str:
         if own:
             parts.append(f"{model} on {sum(own)} of {len(own)} datasets")
     return (
-        f"Protocol {table.protocol}, {len(table.cells)} cells. Within one printed standard "
+        f"Protocol {table.protocol}, {len(table.measured)} cells. Within one printed standard "
         f"deviation of the printed mean: {', '.join(parts)}."
     )
 
 
-def _diagram(found: Comparison, whose: str) -> dict[str, Markup]:
-    title = f"Average ranks of {whose}, and which of them may be equal"
+def _ranks(comparison: Comparison | None, whose: str) -> dict[str, Markup] | None:
+    return _diagram(comparison, f"Average ranks of {whose}, and which of them may be equal")
+
+
+def _diagram(comparison: Comparison | None, title: str) -> dict[str, Markup] | None:
+    if comparison is None:
+        return None
+    widths = {"wide": 720, "narrow": 370}
     return {
-        name: on_page(rank_diagram(found, title=title, width=width), f"ranks {name}")
-        for name, width in (("wide", 720), ("narrow", 370))
+        name: on_page(rank_diagram(comparison, title=title, width=width), f"ranks {name}")
+        for name, width in widths.items()
     }
 
 
@@ -165,8 +174,8 @@ def _figure_part(name: str, results: Results | None) -> dict[str, Any] | None:
         return None
     charts = [on_page(chart(panel)) for panel in panels]
     if name == "lambda":
-        return {"charts": charts, "table": page_tables.lambda_table(panels)}
-    return {"charts": charts, "tables": [page_tables.noise_table(panel) for panel in panels]}
+        return {"charts": charts, "table": lambda_table(panels)}
+    return {"charts": charts, "tables": [noise_table(panel) for panel in panels]}
 
 
 def _gates_part(gates: Gates | None) -> dict[str, Any] | None:
@@ -176,13 +185,119 @@ def _gates_part(gates: Gates | None) -> dict[str, Any] | None:
     return {"charts": charts, "command": gates.command}
 
 
+def _fair_part(tuned: Tuned) -> dict[str, Any]:
+    """Everything on the fair table."""
+    board = Leaderboard(tuned)
+    boards = [each for each in (board, Leaderboard(tuned, flawed=True)) if each.cells]
+    of_all = effects(board) if board.cells else []
+    of_memory = [effect for effect in of_all if effect.plug_in == fair_text.MEMORY and effect.gains]
+    families = {family_of(cell.dataset) for each in boards for cell in each.of_column.values()}
+    cost = gains = None
+    if board.comparison and any(cell.seconds for cell in board.cells.values()):
+        cost = both_widths(partial(cost_chart, board), wide=420, narrow=400)
+    if of_memory:
+        gains = both_widths(partial(gain_chart, of_memory), wide=460, narrow=420)
+    return {
+        "boards": [
+            {
+                "flawed": each.flawed,
+                "board": fair_tables.board_table(each),
+                "legend": fair_text.legend(each, marks="Not grey"),
+                "cells": fair_tables.cell_tables(each),
+            }
+            for each in boards
+        ],
+        "kinds": KINDS,
+        "families": sorted(families),
+        "comparison": board.comparison,
+        "diagram": _diagram(board.comparison, "Average ranks of all models"),
+        "cost": cost,
+        "gains": gains,
+        "answers": fair_text.answers(board, of_all),
+        "effects": fair_tables.effects_table(of_all) if of_all else None,
+        "effects_legend": fair_text.effects_legend(),
+        "published": fair_tables.published_table(board) if board.cells else None,
+        "published_legend": fair_text.published_legend(board),
+    }
+
+
+def timing_table(results: Iterable[Results]) -> HtmlTable:
+    """How long the training took, a row for each experiment, protocol, dataset and device."""
+    sums: dict[tuple[str, str, str, str], list[float]] = {}
+    for of_experiment in results:
+        for row in of_experiment.rows:
+            device = of_experiment.sources[row.source].device
+            key = of_experiment.experiment, row.protocol, row.dataset, device
+            total = sums.setdefault(key, [0, 0, 0.0])
+            total[0] += 1
+            total[1] += row.epochs
+            total[2] += row.seconds
+    rows = tuple(
+        (
+            *map(HtmlCell, key),
+            number(networks, ",.0f"),
+            number(epochs, ",.0f"),
+            duration(seconds),
+            HtmlCell(f"{1000 * seconds / epochs:.3f}", value=seconds / epochs),
+        )
+        for key, (networks, epochs, seconds) in sums.items()
+    )
+    head = ("experiment", "protocol", "dataset", "device", "networks", "epochs", "time", "ms each")
+    return HtmlTable(head, rows, "timing-list")
+
+
+def data_table(results: Iterable[Results | Tuned]) -> HtmlTable:
+    """Which version of each dataset was used, by the digest of its files."""
+    digests: dict[tuple[str, str], None] = {}
+    for of_experiment in results:
+        for dataset in of_experiment.datasets:
+            known = {source.datasets.get(dataset, "") for source in of_experiment.sources} - {""}
+            digests |= dict.fromkeys((dataset, digest) for digest in sorted(known) or [""])
+    rows = []
+    for dataset, digest in digests:
+        info = describe(dataset)
+        rows.append(
+            (
+                HtmlCell(dataset),
+                HtmlCell(digest[:12] or "not recorded"),
+                number(info.nodes, ","),
+                number(info.arcs, ","),
+                number(info.homophily),
+                HtmlCell(info.source, (info.note,) if info.note else ()),
+            )
+        )
+    head = ("dataset", "digest", "nodes", "arcs", "homophily", "source")
+    return HtmlTable(head, tuple(rows), "data-versions")
+
+
+def pairs_in_words(pairs: Sequence[tuple[str, str]]) -> str:
+    """Pairs of models, the better one first, grouped by the better one."""
+    if not pairs:
+        return "no pair"
+    by_first: dict[str, list[str]] = {}
+    for better, worse in pairs:
+        by_first.setdefault(better, []).append(worse)
+    return "; ".join(f"{better} from {', '.join(worse)}" for better, worse in by_first.items())
+
+
+def cliques_in_words(comparison: Comparison) -> str:
+    """The groups of models between which there is no difference."""
+    if not comparison.cliques:
+        return "every pair of neighbours differs"
+    if len(comparison.cliques[0]) == len(comparison.models):
+        return f"all {len(comparison.models)} models together"
+    return "; ".join(
+        f"{clique[0]} to {clique[-1]} ({len(clique)})" for clique in comparison.cliques
+    )
+
+
 def _sources(results: list[Results | Tuned]) -> list[str]:
     texts = []
-    for found in results:
-        for source in found.sources:
+    for of_experiment in results:
+        for source in of_experiment.sources:
             versions = ", ".join(f"{name} {version}" for name, version in source.versions.items())
             commit = f", commit {source.commit[:12]}" if source.commit else ""
-            texts.append(f"{found.experiment}: {source.device}; {versions}{commit}")
+            texts.append(f"{of_experiment.experiment}: {source.device}; {versions}{commit}")
     return texts
 
 

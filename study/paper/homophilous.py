@@ -53,7 +53,7 @@ def leads(table: Table1) -> dict[tuple[str, str, str], Lead]:
     """Those of all comparisons that were measured, by graph, backbone and the other plug-in."""
     found = {}
     for graph in GRAPHS:
-        scores = table.column(graph) if graph in table.datasets else {}
+        scores = table.scores.get(graph, {})
         for backbone in BACKBONES:
             if {f"{backbone}{other}" for other in (*OTHERS, "+mmp")} <= scores.keys():
                 for other, lead in _leads(scores, backbone):

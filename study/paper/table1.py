@@ -10,75 +10,55 @@ from typing import Any
 from memohop.errors import DataError, UsageError
 from study.paper.printed import printed_table1, table1_datasets, table1_models
 from study.runs.measured import Measured
-from study.statistics.comparison import ALPHA, Comparison, against, against_the_best, compare
+from study.statistics.board import Board
+from study.statistics.comparison import Comparison, compare
 
 
 @dataclass(frozen=True)
-class Table1:
-    """All cells of one protocol.
-
-    Attributes:
-        models, datasets: Rows and columns, in the order of the paper, others after them.
-        cells: The measured scores, by model and dataset.
-        ranked: The paper's datasets that have a score of every model; ranks are over these.
-        comparison: Of the models over those; None with fewer than three models or two datasets.
-    """
+class Table1(Board):
+    """All cells of one protocol, by model and dataset."""
 
     protocol: str
-    models: tuple[str, ...]
-    datasets: tuple[str, ...]
-    cells: dict[tuple[str, str], Measured]
-    ranked: tuple[str, ...]
-    comparison: Comparison | None
+    measured: dict[tuple[str, str], Measured]
 
     @cached_property
-    def p_best(self) -> dict[tuple[str, str], float]:
-        """The p-value of the distance to the best mean of the dataset, where it can be computed."""
-        columns = {dataset: self.column(dataset) for dataset in self.datasets}
-        return {
-            (model, dataset): p
-            for dataset, scores in columns.items()
-            if scores
-            for model, p in against_the_best(scores).items()
-        }
+    def models(self) -> list[str]:
+        """The rows, in the order of the paper, others after them."""
+        return _in_order(table1_models(), (model for model, _ in self.measured))
 
-    @property
-    def ranks(self) -> dict[str, float]:
-        """The average rank of each model; empty without a comparison."""
-        return ranks_of(self.comparison) if self.comparison else {}
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The datasets, in the order of the paper, others after them."""
+        return tuple(_in_order(table1_datasets(), (dataset for _, dataset in self.measured)))
 
-    def column(self, dataset: str) -> dict[str, tuple[float, ...]]:
-        """The scores of each model; empty unless all have the same splits, two or more."""
-        keys = [(model, dataset) for model in self.models]
-        cells = [self.cells[key] for key in keys if key in self.cells]
-        splits = {tuple(cell.scores) for cell in cells}
-        if len(splits) != 1 or len(next(iter(splits))) < 2:
-            return {}
-        return {cell.model: tuple(cell.scores.values()) for cell in cells}
+    @cached_property
+    def ranked(self) -> list[str]:
+        """The paper's datasets that have a score of every model; ranks are over these."""
+        return [
+            dataset
+            for dataset in table1_datasets()
+            if all((model, dataset) in self.measured for model in self.models)
+        ]
 
-    def among_the_best(self, model: str, dataset: str) -> bool:
-        """Whether a cell is the best of its dataset or not significantly worse."""
-        return self.p_best.get((model, dataset), 0.0) >= ALPHA
-
-    def against(self, reference: str, dataset: str) -> dict[str, tuple[float, float]]:
-        """The lead of a model over each other one on a dataset, in points, and its p-value."""
-        scores = self.column(dataset)
-        if reference not in scores:
-            return {}
-        mean = self.cells[reference, dataset].mean
-        return {
-            model: (mean - self.cells[model, dataset].mean, p)
-            for model, p in against(scores, reference).items()
-            if model != reference
-        }
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """Of the models over those; None with fewer than three models or two datasets."""
+        if len(self.models) < 3 or len(self.ranked) < 2:
+            return None
+        return compare(
+            {
+                model: [self.measured[model, dataset].mean for dataset in self.ranked]
+                for model in self.models
+            }
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """Flat objects for JSON and CSV, model by model."""
         return [
-            self._row(self.cells[model, dataset])
+            self._row(self.measured[model, dataset])
             for model in self.models
-            for dataset in self.datasets
-            if (model, dataset) in self.cells
+            for dataset in self.columns
+            if (model, dataset) in self.measured
         ]
 
     def _row(self, cell: Measured) -> dict[str, Any]:
@@ -136,11 +116,6 @@ def difference(cell: Measured) -> tuple[float | None, float | None]:
     return points, points / printed.std if printed.std else None
 
 
-def ranks_of(found: Comparison) -> dict[str, float]:
-    """The average rank of each model, the best first."""
-    return dict(zip(found.models, found.ranks, strict=True))
-
-
 @cache
 def printed_comparison() -> Comparison:
     """The paper's own means, compared like the measured ones."""
@@ -153,31 +128,19 @@ def printed_comparison() -> Comparison:
 
 
 def _table(protocol: str, group: list[Measured]) -> Table1:
-    found = {(cell.model, cell.dataset): cell for cell in group}
-    if len(found) < len(group):
+    by_name = {(cell.model, cell.dataset): cell for cell in group}
+    if len(by_name) < len(group):
         raise DataError(
             f"the results have several cells for a model and a dataset under {protocol}, which "
             f"differ in {', '.join(group[0].axes)}; pass those of table1"
         )
-    models = _in_order(table1_models(), [cell.model for cell in group])
-    datasets = _in_order(table1_datasets(), [cell.dataset for cell in group])
-    ranked = [
-        dataset
-        for dataset in table1_datasets()
-        if all((model, dataset) in found for model in models)
-    ]
-    enough = len(models) > 2 and len(ranked) > 1
-    means = {model: [found[model, dataset].mean for dataset in ranked] for model in models}
-    return Table1(
-        protocol,
-        models=tuple(models),
-        datasets=tuple(datasets),
-        cells=found,
-        ranked=tuple(ranked),
-        comparison=compare(means) if enough else None,
-    )
+    return Table1(protocol, by_name)
 
 
-def _in_order(first: list[str], names: list[str]) -> list[str]:
+def _in_order(first: list[str], names: Iterable[str]) -> list[str]:
     """The names without repetition: those of ``first`` in its order, then the others."""
-    return [name for name in dict.fromkeys((*first, *names)) if name in names]
+    given = dict.fromkeys(names)
+    return [
+        *(name for name in first if name in given),
+        *(name for name in given if name not in first),
+    ]

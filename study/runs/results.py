@@ -129,6 +129,11 @@ class Results(msgspec.Struct, frozen=True):
         return len(self.cells())
 
     @property
+    def datasets(self) -> list[str]:
+        """The ids of the datasets."""
+        return list(dict.fromkeys(row.dataset for row in self.rows))
+
+    @property
     def summary(self) -> str:
         """What there is, in words."""
         return f"{self.count} cells, {len(self.rows)} members"

@@ -182,6 +182,11 @@ class Tuned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return len(self.cells)
 
     @property
+    def datasets(self) -> list[str]:
+        """The ids of the datasets."""
+        return list(dict.fromkeys(cell.dataset for cell in self.cells))
+
+    @property
     def summary(self) -> str:
         """What there is, in words."""
         networks = sum(cell.networks for cell in self.cells)

@@ -10,12 +10,11 @@ from __future__ import annotations
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from memohop.data.synthetic import csbm
 from memohop.nn import Graph
 from memohop.nn._ops.fixed_matrix import fixed_product
 from memohop.pyg import Data
@@ -53,15 +52,6 @@ class Speed:
     floor_share: float | None
 
 
-@dataclass(frozen=True)
-class Growth:
-    """Time of one step of a population as one quantity grows."""
-
-    axis: str
-    value: int
-    step_ms: float
-
-
 def measure(
     data: Data, model: str, *, members: int, device: torch.device, epochs: int = 10
 ) -> Speed:
@@ -86,28 +76,8 @@ def measure(
     )
 
 
-def growth(*, device: torch.device, epochs: int = 10) -> Iterator[Growth]:
-    """How the step of ``gcn+mmp`` grows with members, arcs and width, on a made graph."""
-    start = {"members": 8, "degree": 10, "width": _WIDTH}
-    axes: dict[str, Sequence[int]] = {
-        "members": (1, 2, 4, 8, 16, 32, 64),
-        "degree": (5, 10, 20, 40, 80, 160),
-        "width": (16, 32, 64, 128, 256),
-    }
-    for axis, values in axes.items():
-        for value in values:
-            at = {**start, axis: value}
-            data = csbm(nodes=2000, degree=at["degree"], seed=0)
-            population = _population(data, "gcn+mmp", at["members"], device, width=at["width"])
-            (taken,) = _take_turns([captured(population.step, device)], device, epochs)
-            arcs = data.edge_index.shape[1]
-            yield Growth("arcs", arcs, taken) if axis == "degree" else Growth(axis, value, taken)
-
-
-def _population(
-    data: Data, model: str, members: int, device: torch.device, *, width: int = _WIDTH
-) -> Population:
-    options = {**twin_options(model), "hidden_channels": width}
+def _population(data: Data, model: str, members: int, device: torch.device) -> Population:
+    options = {**twin_options(model), "hidden_channels": _WIDTH}
     build = make_builder(model, data, options)
     task = make_task(data, build(), device, features="auto")
     splits = data.train_mask.shape[1]
@@ -136,8 +106,8 @@ def _floor_ms(population: Population, members: int, device: torch.device) -> flo
     if not isinstance(graph, Graph) or "attention_dropout" in str(population.model):
         return None
     hidden = torch.randn(members, graph.num_nodes, _WIDTH, device=device)
-    (one,) = _take_turns([lambda: fixed_product(hidden, graph.matrix)], device, 10)
-    return 6 * one
+    (product_ms,) = _take_turns([lambda: fixed_product(hidden, graph.matrix)], device, 10)
+    return 6 * product_ms
 
 
 def _peak(population: Population, device: torch.device) -> float:

@@ -73,6 +73,11 @@ class Comparison:
     critical_difference: float
     cliques: tuple[tuple[str, ...], ...]
 
+    @property
+    def by_model(self) -> dict[str, float]:
+        """The average rank of each model, the best first."""
+        return dict(zip(self.models, self.ranks, strict=True))
+
     def differ(self) -> list[tuple[str, str]]:
         """The pairs that differ by Wilcoxon's test, the better one first."""
         return [(self.models[i], self.models[j]) for (i, j), p in self.p.items() if p < ALPHA]

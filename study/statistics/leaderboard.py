@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from memohop.data.datasets.registry import describe
 from study.runs.measured import Measured
-from study.runs.tuned import Tuned, TunedCell
-from study.statistics.comparison import ALPHA, Comparison, against_the_best, compare
+from study.runs.tuned import Tuned
+from study.statistics.board import Board
+from study.statistics.comparison import Comparison, compare
 
 Kind = Literal["no graph", "backbone", "plug-in", "memory", "rival"]
 KINDS: tuple[Kind, ...] = ("no graph", "backbone", "plug-in", "memory", "rival")
@@ -44,52 +44,34 @@ def family_of(dataset: str) -> str:
     return "actors" if dataset == "actor" else found
 
 
-@dataclass(frozen=True)
-class Leaderboard:
+class Leaderboard(Board):
     """All cells, on data without a flaw or on data with one.
 
-    Attributes:
+    Args:
         tuned: The results that it is made of.
         flawed: Whether it is about the data with a flaw.
+
+    Attributes:
+        cells: The cells, by the names of model and dataset.
+        of_row, of_column: A cell of each model and dataset, for what all its cells have in common.
     """
 
-    tuned: Tuned
-    flawed: bool = False
-
-    @cached_property
-    def cells(self) -> dict[tuple[str, str], TunedCell]:
-        """The cells, by the names of model and dataset."""
-        return {
+    def __init__(self, tuned: Tuned, *, flawed: bool = False) -> None:
+        self.tuned, self.flawed = tuned, flawed
+        self.cells = {
             (cell.row, cell.column): cell
-            for cell in self.tuned.cells
-            if describe(cell.dataset).flawed == self.flawed
+            for cell in tuned.cells
+            if describe(cell.dataset).flawed == flawed
         }
-
-    @cached_property
-    def measured(self) -> dict[tuple[str, str], Measured]:
-        """Their scores."""
-        return {key: self.tuned.measured(cell) for key, cell in self.cells.items()}
+        self.measured = {key: tuned.measured(cell) for key, cell in self.cells.items()}
+        self.of_row = {row: cell for (row, _), cell in self.cells.items()}
+        self.of_column = {column: cell for (_, column), cell in self.cells.items()}
 
     @cached_property
     def rows(self) -> tuple[str, ...]:
         """The names of the models, those of the best average rank first."""
-        names = tuple(dict.fromkeys(row for row, _ in self.cells))
-        return tuple(sorted(names, key=lambda row: self.ranks.get(row, len(names) + 1)))
-
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the datasets."""
-        return tuple(dict.fromkeys(column for _, column in self.cells))
-
-    @cached_property
-    def of_row(self) -> dict[str, TunedCell]:
-        """A cell of each model, for what all its cells have in common."""
-        return {row: cell for (row, _), cell in self.cells.items()}
-
-    @cached_property
-    def of_column(self) -> dict[str, TunedCell]:
-        """A cell of each dataset."""
-        return {column: cell for (_, column), cell in self.cells.items()}
+        last = len(self.of_row) + 1
+        return tuple(sorted(self.of_row, key=lambda row: self.ranks.get(row, last)))
 
     @cached_property
     def ranked(self) -> tuple[str, ...]:
@@ -118,46 +100,6 @@ class Leaderboard:
                 for row in complete
             }
         )
-
-    @cached_property
-    def ranks(self) -> dict[str, float]:
-        """The average rank of each model that has one."""
-        found = self.comparison
-        return dict(zip(found.models, found.ranks, strict=True)) if found else {}
-
-    @cached_property
-    def scores(self) -> dict[str, dict[str, tuple[float, ...]]]:
-        """By dataset and model the test score on each split, in percent.
-
-        A model that was measured on other splits than most is left out.
-        """
-        return {column: self._scores(column) for column in self.columns}
-
-    def _scores(self, column: str) -> dict[str, tuple[float, ...]]:
-        found = {
-            row: tuple(self.measured[row, column].scores.values())
-            for row in self.of_row
-            if (row, column) in self.cells
-        }
-        lengths = [len(scores) for scores in found.values()]
-        most = max(lengths, key=lengths.count, default=0)
-        return {row: scores for row, scores in found.items() if len(scores) == most > 1}
-
-    @cached_property
-    def p_best(self) -> dict[tuple[str, str], float]:
-        """The p-value of each cell's distance to the best mean of its dataset."""
-        found = {}
-        for column in self.columns:
-            scores = self.scores[column]
-            if scores:
-                ratio = describe(self.of_column[column].dataset).test_to_train
-                for row, p in against_the_best(scores, test_to_train=ratio).items():
-                    found[row, column] = p
-        return found
-
-    def among_the_best(self, row: str, column: str) -> bool:
-        """Whether a score is the best of its dataset or not significantly worse."""
-        return self.p_best.get((row, column), 0.0) >= ALPHA
 
     def is_best(self, row: str, column: str) -> bool:
         """Whether all other models are significantly worse on a dataset."""
@@ -189,10 +131,8 @@ class Leaderboard:
 
     def best(self, column: str, side: Side) -> Measured | None:
         """Of those models, the first one with the best validation score on a dataset."""
-        found = [
-            self.measured[row, column] for row in self.models(side) if (row, column) in self.cells
-        ]
-        return max(found, key=lambda one: round(one.val, _EQUAL), default=None)
+        cells = (self.measured.get((row, column)) for row in self.models(side))
+        return max(filter(None, cells), key=lambda cell: round(cell.val, _EQUAL), default=None)
 
     def flat(self) -> list[dict[str, Any]]:
         """Flat objects for JSON and CSV, model by model."""
@@ -204,21 +144,21 @@ class Leaderboard:
         ]
 
     def _flat(self, row: str, column: str) -> dict[str, Any]:
-        cell, found = self.cells[row, column], self.measured[row, column]
-        setting = {name: value for name, value in found.setting.items() if name not in cell.axes}
+        cell, measured = self.cells[row, column], self.measured[row, column]
+        setting = {k: value for k, value in measured.setting.items() if k not in cell.axes}
         return {
             "dataset": cell.dataset,
             "model": cell.model,
-            "protocol": found.protocol,
+            "protocol": measured.protocol,
             **cell.axes,
             "kind": kind_of(cell.model),
             "takes_labels": cell.takes_labels,
             "flawed_data": self.flawed,
-            "mean": round(found.mean, 4),
-            "std": None if found.std is None else round(found.std, 4),
-            "val": round(found.val, 4),
-            "splits": len(found.scores),
-            "seeds": found.seeds,
+            "mean": round(measured.mean, 4),
+            "std": None if measured.std is None else round(measured.std, 4),
+            "val": round(measured.val, 4),
+            "splits": len(measured.scores),
+            "seeds": measured.seeds,
             "ddof": 1,
             "unit": "percent",
             "metric": describe(cell.dataset).metric,

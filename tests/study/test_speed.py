@@ -75,20 +75,6 @@ def test_a_row_of_the_table(data):
     assert speed.measure(data, "gat", members=1, device=torch.device("cpu")).floor_share is None
 
 
-@pytest.mark.usefixtures("clock")
-def test_growth_has_three_axes(monkeypatch):
-    monkeypatch.setattr(speed, "csbm", lambda **options: memohop.load(
-        "csbm", nodes=40, degree=min(options["degree"], 20), seed=0
-    ))  # fmt: skip
-    points = list(speed.growth(device=torch.device("cpu")))
-    assert [point.axis for point in points] == ["members"] * 7 + ["arcs"] * 6 + ["width"] * 5
-    assert [point.value for point in points[:7]] == [1, 2, 4, 8, 16, 32, 64]
-    arcs = [point.value for point in points[7:13]]
-    assert arcs[0] < arcs[1] < arcs[2] == arcs[3]
-    assert [point.value for point in points[13:]] == [16, 32, 64, 128, 256]
-    assert [point.step_ms for point in points] == list(range(1, 19))
-
-
 def test_contenders_take_turns_and_the_first_turns_do_not_count(monkeypatch):
     now, turns = 0.0, []
 

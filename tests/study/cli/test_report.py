@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from study.cli import main
-from study.pages.figure import figure_svg
+from study.pages.figures import figure_svg
 from study.pages.page import Findings, report_page
-from study.pages.table import latex, markdown
+from study.pages.table1 import latex, markdown
 from study.paper.gates import Gates
 from study.runs.experiment import Experiment
 

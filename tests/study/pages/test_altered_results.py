@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from made_up_search import made_up_search
 from memohop.errors import DataError, MemohopError
 from study.cli import main
-from study.pages.fair_markdown import markdown as fair_markdown
-from study.pages.figure import figure_svg
+from study.pages.fair_text import markdown as fair_markdown
+from study.pages.figures import figure_svg
 from study.pages.page import Findings, report_page
-from study.pages.table import comma_separated, latex, markdown
+from study.pages.table1 import latex, markdown
+from study.pages.tables import comma_separated
 from study.paper.gates import Gates
 from study.paper.table1 import table1
 from study.runs.measured import measured

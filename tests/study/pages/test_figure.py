@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from memohop.errors import DataError
-from study.pages.figure import figure_svg, lambda_panels, noise_panels
+from study.pages.figures import figure_svg, lambda_panels, noise_panels
 from study.paper.curves import curves
 from study.runs.measured import measured
 from study.runs.results import Results

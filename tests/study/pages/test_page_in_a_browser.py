@@ -105,7 +105,7 @@ def test_a_click_sorts_and_another_turns_the_order_round(browse, page, tables):
     answer, console = browse(page, SORTED)
     assert console == []
     table = tables[0]
-    scores = {model: table.cells[model, "squirrel"].mean for model in table.models}
+    scores = {model: table.measured[model, "squirrel"].mean for model in table.models}
     by_score = sorted(table.models, key=scores.get)
     assert answer["before"] == list(table.models)
     assert answer["up"] == by_score

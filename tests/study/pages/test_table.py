@@ -6,7 +6,8 @@ import csv
 import io
 import re
 
-from study.pages.table import comma_separated, distance, latex, lines, markdown, score
+from study.pages.table1 import distance, latex, lines, markdown
+from study.pages.tables import comma_separated, score
 from study.paper.printed import Printed
 from study.paper.table1 import difference, table1
 from study.runs.measured import measured
@@ -31,11 +32,11 @@ def test_markdown_has_measured_printed_and_difference_of_every_cell(tables):
     (table, _) = tables
     rows = cells(markdown(tables[:1]))
     head = rows[0]
-    assert head[2:-1] == list(table.datasets)
+    assert head[2:-1] == list(table.columns)
     assert len(rows) == 2 + 3 * 14
     first = next(i for i, row in enumerate(rows) if row[0] == "gcn+mmp")
     shown, printed, away = rows[first : first + 3]
-    cell = table.cells["gcn+mmp", "texas"]
+    cell = table.measured["gcn+mmp", "texas"]
     text = score(cell)
     assert shown[2] == (f"**{text}**" if table.among_the_best("gcn+mmp", "texas") else text)
     assert printed[1:3] == ["printed", "85.39 ± 3.58"]
@@ -48,14 +49,14 @@ def test_bold_is_what_is_not_significantly_worse_than_the_best(tables):
     bold = {
         (model, dataset)
         for model, _, *texts, _ in lines(table, lambda text: f"bold {text}")
-        for dataset, text in zip(table.datasets, texts, strict=True)
+        for dataset, text in zip(table.columns, texts, strict=True)
         if text.startswith("bold")
     }
-    assert bold == {key for key in table.cells if table.among_the_best(*key)}
-    for dataset in table.datasets:
-        column = {model: table.cells[model, dataset].mean for model in table.models}
+    assert bold == {key for key in table.measured if table.among_the_best(*key)}
+    for dataset in table.columns:
+        column = {model: table.measured[model, dataset].mean for model in table.models}
         assert (max(column, key=column.get), dataset) in bold
-    assert len(bold) > len(table.datasets)  # noise was made up that hides some differences
+    assert len(bold) > len(table.columns)  # noise was made up that hides some differences
     assert markdown([table]).count("**") == 2 * len(bold)
 
 

@@ -77,7 +77,8 @@ def test_other_models_of_the_table_change_nothing():
         key: one.verdict for key, one in many.items()
     }
     (table,) = table1(measured(made_up(own)))
-    raw = [np.subtract(table.column("cora")["gcn+mmp"], table.column("cora")["gcn" + other])
+    scores = table.scores["cora"]
+    raw = [np.subtract(scores["gcn+mmp"], scores["gcn" + other])
            for other in OTHERS]  # fmt: skip
     p, p_comparable = zip(*(by_hand(one, 1.0) for one in raw), strict=True)
     told = [few["cora", "gcn", other] for other in OTHERS]
@@ -97,7 +98,7 @@ def test_what_was_measured_is_judged_by_its_own_three_comparisons():
     behind, comparable = [], set()
     for table in table1(measured(Results.load("table1"))):
         for graph in GRAPHS:
-            scores = table.column(graph)
+            scores = table.scores[graph]
             for backbone in ("gcn", "gat"):
                 raw = [np.subtract(scores[f"{backbone}+mmp"], scores[backbone + o]) for o in OTHERS]
                 p, p_comparable = zip(*(by_hand(one, 1.0) for one in raw), strict=True)

@@ -66,7 +66,7 @@ def test_rows_of_one_setting_and_of_models_without_it():
 
 def test_measured_beside_printed():
     found = one_table(*(row(test, model="gcn+mmp", split=i) for i, test in enumerate((0.8, 0.9))))
-    points, stds = difference(found.cells["gcn+mmp", "texas"])
+    points, stds = difference(found.measured["gcn+mmp", "texas"])
     assert points == pytest.approx(85 - 85.39)
     assert stds == pytest.approx((85 - 85.39) / 3.58)
     (flat,) = found.rows()
@@ -82,14 +82,14 @@ def test_cornells_column_is_of_the_faulty_file():
     found = one_table(
         *(row(0.8, model="gcn+mmp", dataset=d) for d in ("cornell", "cornell-legacy"))
     )
-    assert difference(found.cells["gcn+mmp", "cornell"]) == (None, None)
-    assert difference(found.cells["gcn+mmp", "cornell-legacy"])[0] == pytest.approx(80 - 82.89)
-    assert found.datasets == ("cornell-legacy", "cornell")
+    assert difference(found.measured["gcn+mmp", "cornell"]) == (None, None)
+    assert difference(found.measured["gcn+mmp", "cornell-legacy"])[0] == pytest.approx(80 - 82.89)
+    assert found.columns == ("cornell-legacy", "cornell")
 
 
 def test_no_difference_in_deviations_where_none_is_printed():
     found = one_table(row(0.7, model="geom-gcn"))
-    points, stds = difference(found.cells["geom-gcn", "texas"])
+    points, stds = difference(found.measured["geom-gcn", "texas"])
     assert points == pytest.approx(70 - 67.57)
     assert stds is None
 
@@ -101,7 +101,7 @@ def test_the_best_is_never_alone_where_the_difference_is_noise():
     found = one_table(*column("texas", gcn=best, gat=near, mlp=far))
     marked = {model: found.among_the_best(model, "texas") for model in found.models}
     assert marked == {"gcn": True, "gat": True, "mlp": False}
-    leads = found.against("gat", "texas")
+    leads = found.leads("gat", "texas")
     assert set(leads) == {"gcn", "mlp"}
     assert leads["mlp"][0] == pytest.approx(100 * (near.mean() - far.mean()))
     assert leads["mlp"][1] < 0.05 < leads["gcn"][1]
@@ -110,8 +110,8 @@ def test_the_best_is_never_alone_where_the_difference_is_noise():
 def test_nothing_is_marked_where_models_do_not_share_their_splits():
     rows = [*column("texas", gcn=(0.5, 0.6)), row(0.9, model="gat", split=7)]
     found = one_table(*rows)
-    assert not any(found.among_the_best(*key) for key in found.cells)
-    assert found.against("gcn", "texas") == {}
+    assert not any(found.among_the_best(*key) for key in found.measured)
+    assert found.leads("gcn", "texas") == {}
 
 
 def test_ranks_are_over_the_datasets_that_every_model_has():
@@ -123,10 +123,10 @@ def test_ranks_are_over_the_datasets_that_every_model_has():
         )
     rows += column("csbm", gcn=(0.1, 0.1), gat=(0.2, 0.2), mlp=(0.3, 0.3))
     found = one_table(*rows)
-    assert found.models == ("mlp", "gat", "gcn")  # the order of the print
-    assert found.ranked == ("texas", "cora")
+    assert found.models == ["mlp", "gat", "gcn"]  # the order of the print
+    assert found.ranked == ["texas", "cora"]
     assert found.ranks == {"gat": 1.5, "gcn": 2.0, "mlp": 2.5}
-    assert ("mlp", "pubmed") not in found.cells
+    assert ("mlp", "pubmed") not in found.measured
 
 
 def test_two_models_are_not_ranked():
@@ -140,7 +140,7 @@ def test_protocols_are_kept_apart():
     both = table1(measured(results(*rows)))
     assert [found.protocol for found in both] == ["paper", "official"]
     (one,) = table1(measured(results(*rows)), protocol="official")
-    assert one.cells["gcn", "texas"].mean == pytest.approx(70)
+    assert one.measured["gcn", "texas"].mean == pytest.approx(70)
     with pytest.raises(UsageError, match=r"protocol 'fair' has no results; .* paper, official"):
         table1(measured(results(*rows)), protocol="fair")
 

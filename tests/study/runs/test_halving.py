@@ -12,11 +12,11 @@ import memohop
 from memohop.errors import DataError
 from memohop.jobs import execute
 from study.cli import main
-from study.pages.page_tables import data_table
+from study.pages.page import data_table
+from study.pages.terminal import plan_rows
 from study.runs.experiment import Experiment
 from study.runs.export import export_tuned
 from study.runs.halving import RUNG, Halving, Rung, best_places
-from study.runs.plan import plan_rows
 from study.runs.runner import Attempt, Resources, run_cells
 from study.runs.store import Store
 from study.runs.tuned import Tuned

@@ -1,17 +1,20 @@
-"""The paper's two figures: accuracy against added edges, and against lambda."""
+"""The paper's two figures, with their numbers in tables, and the gates against local homophily."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from memohop.errors import DataError
 from memohop.report.chart import Axis, Dot, Series, draw_chart
 from memohop.report.environment import render
-from memohop.report.palette import INK_FOR_ANY_BACKGROUND, look_of
-from study.pages.table import score
+from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, look_of
+from study.pages.table1 import lead_cell
+from study.pages.tables import HtmlCell, HtmlTable, mean_and_std, score
 from study.paper.curves import Curve, curves
+from study.paper.gates import GateCurve
 from study.runs.measured import measured, with_setting
 from study.runs.results import Results
 
@@ -35,24 +38,24 @@ class Panel(NamedTuple):
 
 def noise_panels(results: Results) -> list[Panel]:
     """A panel for each dataset and protocol; models with a lambda also have a line for λ 0."""
-    found = [Line(_name(curve), curve) for curve in curves(measured(results), "noise")]
+    lines = [Line(_name(curve), curve) for curve in curves(measured(results), "noise")]
     choices = {(r.model, r.setting["lam"]) for r in results.rows if "lam" in r.setting}
     searched = {model for model, lam in choices if (model, 0) in choices and lam != 0}
-    found += [
+    lines += [
         Line(f"{_name(curve)}, λ 0", curve, dashed=True)
         for curve in curves(measured(with_setting(results, "lam", 0)), "noise")
         if curve.model in searched
     ]
-    several = len({line.curve.protocol for line in found}) > 1
+    several = len({line.curve.protocol for line in lines}) > 1
     return _grouped(
-        found, lambda curve: _panel(curve) + (f" ({curve.protocol})" if several else "")
+        lines, lambda curve: _panel(curve) + (f" ({curve.protocol})" if several else "")
     )
 
 
 def lambda_panels(results: Results) -> list[Panel]:
     """A panel for each dataset."""
-    found = curves(measured(results), "lam")
-    protocols = list(dict.fromkeys(curve.protocol for curve in found))
+    of_lambda = curves(measured(results), "lam")
+    protocols = list(dict.fromkeys(curve.protocol for curve in of_lambda))
     several = len(protocols) > 1
     lines = [
         Line(
@@ -60,7 +63,7 @@ def lambda_panels(results: Results) -> list[Panel]:
             curve,
             dashed=curve.protocol != protocols[0],
         )
-        for curve in found
+        for curve in of_lambda
     ]
     return _grouped(lines, _panel)
 
@@ -103,6 +106,63 @@ def figure_svg(name: str, results: Results) -> str:
         ink=INK_FOR_ANY_BACKGROUND,
     )
     return figure + "\n"
+
+
+def noise_table(panel: Panel) -> HtmlTable:
+    """The numbers of a noise panel, a row for each line of the figure."""
+    levels = sorted({point.x for line in panel.lines for point in line.curve.points})
+    rows = []
+    for line in panel.lines:
+        points = {point.x: point for point in line.curve.points}
+        rows.append(
+            (HtmlCell(line.label), *(mean_and_std(points.get(level), ".1f") for level in levels))
+        )
+    head = (panel.title, *(f"+{level:g} %" for level in levels))
+    return HtmlTable(head, tuple(rows), "noise-" + re.sub(r"\W+", "-", panel.title))
+
+
+def lambda_table(panels: Sequence[Panel]) -> HtmlTable:
+    """What each lambda changes against the smallest one, a row for each dataset and model."""
+    lines = [(panel.title, line) for panel in panels for line in panel.lines]
+    levels = sorted({point.x for _, line in lines for point in line.curve.points})
+    rows = []
+    for dataset, line in lines:
+        first, changes = line.curve.points[0], line.curve.against(levels[0])
+        least = mean_and_std(first if first.x == levels[0] else None, ".1f")
+        cells = (lead_cell(changes.get(level)) for level in levels[1:])
+        rows.append((HtmlCell(dataset, (line.label,)), least, *cells))
+    head = ("dataset", *(f"λ {level:g}" for level in levels))
+    return HtmlTable(head, tuple(rows), "lambda-changes")
+
+
+def gates_chart(curve: GateCurve) -> str:
+    """The gates of a model on one dataset as an ``<svg>`` element."""
+    series = [
+        Series(
+            label,
+            look,
+            [
+                Dot(
+                    (bin_.low + bin_.high) / 2,
+                    getattr(bin_, name),
+                    f"{label}, local homophily {bin_.low:g} to {bin_.high:g}: "
+                    f"{getattr(bin_, name):.2f} ({bin_.nodes} nodes)",
+                    getattr(bin_, f"{name}_std"),
+                )
+                for bin_ in curve.bins
+            ],
+        )
+        for name, label, look in GATES
+    ]
+    about = f"{curve.dataset}, {curve.model}, λ {curve.lam:g} ({curve.protocol})"
+    return draw_chart(
+        series,
+        title=f"Gates of {curve.model} on {curve.dataset} against local homophily",
+        x=Axis("local homophily"),
+        y=Axis(f"{about}: mean of the gate"),
+        width=440,
+        height=280,
+    )
 
 
 def _panel(curve: Curve) -> str:
