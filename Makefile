@@ -34,9 +34,9 @@ coverage: .venv/.ready  # do the intervals of fit hold what they promise? A quar
 # changed at a time, then several at once.
 MATRIX := MEMOHOP_TEST_SEED=0 MEMOHOP_TEST_SEED=1 MEMOHOP_TEST_SEED=2 \
 	ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
-	MEMOHOP_TEST_THREADS=2 MEMOHOP_TEST_THREADS=4 MEMOHOP_TEST_NUMBA=0 \
+	MEMOHOP_TEST_THREADS=2 MEMOHOP_TEST_THREADS=4 \
 	ATEN_CPU_CAPABILITY=avx2,MEMOHOP_TEST_THREADS=2,MEMOHOP_TEST_SEED=1 \
-	ATEN_CPU_CAPABILITY=default,MEMOHOP_TEST_THREADS=4,MEMOHOP_TEST_NUMBA=0,MEMOHOP_TEST_SEED=2
+	ATEN_CPU_CAPABILITY=default,MEMOHOP_TEST_THREADS=4,MEMOHOP_TEST_SEED=2
 
 matrix: .venv/.ready
 	set -e; for setting in $(MATRIX); do echo "$$setting"; \
@@ -60,7 +60,7 @@ oldest newest: %: .%/.ready  # older versions of Ray forget processes that they 
 	.oldest/bin/python -c 'import tomllib; \
 		project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 		extras = project["optional-dependencies"]; \
-		wanted = sum((extras[name] for name in ("fast", "large", "metis", "ray")), project["dependencies"]); \
+		wanted = sum((extras[name] for name in ("large", "metis", "ray")), project["dependencies"]); \
 		print(*(one.replace(">=", "==") for one in wanted if not one.startswith("torch>")), \
 			"torch==$(TORCH)", "pytest", "hypothesis", sep="\n")' > .oldest/wanted.txt
 	.oldest/bin/python -m pip install --quiet --disable-pip-version-check --requirement .oldest/wanted.txt --editable .
@@ -69,7 +69,7 @@ oldest newest: %: .%/.ready  # older versions of Ray forget processes that they 
 .newest/.ready: pyproject.toml
 	$(PYTHON) -m venv .newest
 	.newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade torch==$(TORCH) \
-		pytest hypothesis --editable '.[fast,large,metis,ray]'
+		pytest hypothesis --editable '.[large,metis,ray]'
 	@touch $@
 
 package: .venv/.ready  # the wheel and the source archive, each extra in an environment of its own

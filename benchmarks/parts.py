@@ -19,7 +19,7 @@ an equal share of the arcs; it is that of the slowest. If it stays above the tim
 divided by their number, they compete for the machine, for example for the bandwidth of its RAM.
 What ``s/epoch`` is above it comes from the graph being in parts.
 
-Needs PyTorch, NumPy and SciPy; Numba's kernels are used if it is installed.
+Needs PyTorch, NumPy and SciPy.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
 """Fixtures and settings for all tests.
 
-Three environment variables change how the tests run; ``make matrix`` tries them all:
+Two environment variables change how the tests run; ``make matrix`` tries them:
 
 ``MEMOHOP_TEST_SEED``     shifts the seeds (see ``numerics.py``)
 ``MEMOHOP_TEST_THREADS``  the number of threads, 1 by default
-``MEMOHOP_TEST_NUMBA``    0 hides Numba
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import psutil
@@ -20,9 +18,6 @@ import pytest
 # The test graphs are small: more threads would only wait, and several tests may run at once. The
 # libraries read this when they are imported, those of processes that tests start as well.
 os.environ["OMP_NUM_THREADS"] = os.environ.get("MEMOHOP_TEST_THREADS", "1")
-
-if os.environ.get("MEMOHOP_TEST_NUMBA") == "0":
-    sys.modules["numba"] = None  # type: ignore[assignment]  # makes its import fail
 
 import torch
 
@@ -64,15 +59,6 @@ def float64():
     """Run the whole test in float64."""
     with numerics.in_float64():
         yield
-
-
-@pytest.fixture
-def one_thread():
-    """One PyTorch thread: with more, the CPU kernels leave small populations to PyTorch."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

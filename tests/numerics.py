@@ -112,3 +112,10 @@ def _as_list(parts: Any) -> list[Tensor]:
 
 def _largest(tensor: Tensor) -> float:
     return float(tensor.detach().abs().max()) if tensor.numel() else 0.0
+
+
+def mask_of(draw, shape, rate, dtype):
+    """The mask that a draw stands for: zeros with probability ``rate``, else ``1 / (1 - rate)``."""
+    from memohop.nn.randomness import keep_masks
+
+    return keep_masks(draw.key[None], rate.reshape(1), draw.place, shape, dtype)[0]

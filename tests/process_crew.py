@@ -19,7 +19,7 @@ from memohop.errors import MemohopError
 from memohop.parts.crew import LostError
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["torch", "numba", "memohop.pyg", "memohop.jobs.train"])
+_CONTEXT.set_forkserver_preload(["torch", "memohop.pyg", "memohop.jobs.train"])
 
 
 class ProcessCrew:

@@ -28,7 +28,6 @@ Path("nodes.csv").write_text("id,size,kind\\n1,2,a\\n2,3,b\\n3,5,a\\n")
 Path("edges.csv").write_text("source,target\\n1,2\\n2,3\\n")
 """
 EXTRAS = {  # what each brings, and a use that would print something or fail without it
-    "fast": ("numba", "from memohop.cli.app import recommend_extras; recommend_extras('cpu')"),
     "large": (
         "duckdb",
         f"{TABLES}\nimport memohop\n"
@@ -42,7 +41,6 @@ EXTRAS = {  # what each brings, and a use that would print something or fail wit
     "ray": ("ray", "from memohop.cluster import import_ray; import_ray()"),
 }
 WITHOUT = {  # a command that names each extra where it is missing, and its exit code
-    "fast": ("train csbm --model gcn --epochs 2 --splits 0,1 --data-option nodes=60", 0),
     "ray": ("train csbm --model gcn --splits 0 --workers 2", 2),
     "metis": ("train csbm --model gcn --splits 0 --workers 2 --cut metis", 2),
     "large": ("prepare nodes.csv edges.csv --label kind -o another", 2),
@@ -144,10 +142,6 @@ def test_the_command_line_says_what_an_extra_would_add(environment):
     for words, status in WITHOUT.values():
         program += f"\nassert main({words.split()}) == {status}"
     _, err = run([environment / "bin" / "python", "-c", program], cwd=environment)
-    lines = err.splitlines()
-    assert lines[0] == (
-        "memohop: training on a CPU is faster with Numba: pip install 'memohop[fast]'"
-    )
     told = re.findall(r"pip install 'memohop\[(\w+)\]'", err)
     assert list(dict.fromkeys(told)) == [*WITHOUT]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from memohop.cli.app import Device, Folder, Json, print_json, recommend_extras, remark
+from memohop.cli.app import Device, Folder, Json, print_json, remark
 from memohop.cli.app import app as memohop_app
 from memohop.data.datasets.registry import describe
 from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
@@ -97,7 +97,6 @@ def run(
         return
     if engine == "local":
         find_device(device)
-        recommend_extras(device)
     executor = _executor(engine, ray, jobs, device)
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         if files := describe(dataset).files:

@@ -12,7 +12,6 @@ from memohop.data.noise import add_noise
 from memohop.jobs.execute import execute
 from memohop.jobs.run import Recipe, Run, Settings
 from memohop.nn import SparseFeatures, epoch_key, randomness
-from memohop.nn._kernels import table
 from numerics import assert_same_sums, generator
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])  # with a self-loop
@@ -46,16 +45,10 @@ def logits_by_loops(network, x, divisions):
     return hidden
 
 
-def without_numba(monkeypatch):
-    monkeypatch.setitem(table.TABLE, "pair_product", [])
-
-
 @in_float64
-@pytest.mark.parametrize("features", ["dense", "sparse", "sparse without Numba"])
+@pytest.mark.parametrize("features", ["dense", "sparse"])
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
-def test_geom_gcn_equals_loops_over_the_arcs(num_layers, features, monkeypatch):
-    if features == "sparse without Numba":
-        without_numba(monkeypatch)
+def test_geom_gcn_equals_loops_over_the_arcs(num_layers, features):
     network = build("geom-gcn", FEATURES, CLASSES, hidden_channels=4, num_layers=num_layers).eval()
     x = torch.rand(NODES, FEATURES).round(decimals=1) * (torch.rand(NODES, FEATURES) < 0.6)
     expected = logits_by_loops(network, x, DIVISIONS)
@@ -69,7 +62,7 @@ def test_geom_gcn_equals_loops_over_the_arcs(num_layers, features, monkeypatch):
     )
 
 
-def test_what_is_dropped_does_not_depend_on_how_it_is_computed(monkeypatch):
+def test_what_is_dropped_does_not_depend_on_the_company():
     network = build("geom-gcn", FEATURES, CLASSES, hidden_channels=20).train()
     x = torch.rand(NODES, FEATURES)
     graph, sparse = network.prepare(ARCS, NODES, latent()), SparseFeatures(x)
@@ -81,24 +74,15 @@ def test_what_is_dropped_does_not_depend_on_how_it_is_computed(monkeypatch):
         with randomness(key):
             return torch.func.functional_call(network, state, (sparse, graph))
 
-    def logits_and_gradients():
-        leaves = {name: value.clone().requires_grad_() for name, value in state.items()}
-        found = torch.func.vmap(logits)(leaves, keys)
-        weights = [leaf for name, leaf in leaves.items() if name.endswith("weight")]
-        return found, *torch.autograd.grad((found**2).sum(), weights)
-
-    together = logits_and_gradients()
+    together = torch.func.vmap(logits)(state, keys)
     alone = [
         logits({name: value[index] for name, value in state.items()}, keys[index])
         for index in (0, 1)
     ]
     length = FEATURES + NODES + 9 * 20  # of features, of neighbours, of all divisions of a state
-    assert_same_sums(together[0], torch.stack(alone), length=length)
-    without_numba(monkeypatch)
-    for one, other in zip(together, logits_and_gradients(), strict=True):
-        assert_same_sums(one, other, length=length)
+    assert_same_sums(together, torch.stack(alone), length=length)
     network.eval()
-    assert not torch.allclose(together[0], torch.func.vmap(logits)(state, keys))
+    assert not torch.allclose(together, torch.func.vmap(logits)(state, keys))
 
 
 @in_float64
@@ -129,7 +113,7 @@ def test_the_order_of_the_nodes_does_not_matter_given_the_latent_neighbours():
 def same(one, other):
     """Whether maps of random numbers bring every node the same."""
     maps = torch.randn(NODES, 9, generator=generator())
-    received = [graph.sum(graph.collect_from_all(maps)) for graph in (one, other)]
+    received = [graph.sum(graph.collect(maps)) for graph in (one, other)]
     return torch.equal(*received)
 
 

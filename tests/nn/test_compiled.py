@@ -66,7 +66,6 @@ def test_exported(two_rounds, strict):
     torch.testing.assert_close(exported(*inputs), network(*inputs))
 
 
-@pytest.mark.usefixtures("one_thread")  # with kernels, where they are installed
 def test_under_autocast():
     """A message of 16 bits meets a hidden state of 32."""
     mmp, hidden = MMP(nn.Linear(WIDTH, WIDTH), WIDTH), torch.randn(NODES, WIDTH)

@@ -4,8 +4,6 @@ import pytest
 import torch
 
 from memohop.nn import Dropout, epoch_key, randomness
-from memohop.nn._kernels.table import serve
-from memohop.nn._ops.dropped_linear import dropped_linear
 from memohop.nn._ops.update import gated_update
 from memohop.nn.part import Axis, Part, in_part
 from memohop.nn.randomness import draw_masks, next_draw
@@ -86,7 +84,6 @@ def masks_of(nodes, width, dtype):
     return drawn[:, 0].reshape(2, len(nodes), width)
 
 
-@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("wants_memory", [True, False])
 @pytest.mark.parametrize(("nodes", "width"), [(WHOLE, 6), (FAR, 6), (WHOLE, 64), (WHOLE, 5)])
 def test_the_gated_update_of_a_part_has_the_masks_of_its_nodes(nodes, width, wants_memory):
@@ -118,7 +115,6 @@ def test_the_gated_update_of_a_part_has_the_masks_of_its_nodes(nodes, width, wan
     assert_rounded(found, lambda *given: with_gradients(by_hand, given), *tensors, length=length)
 
 
-@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("nodes", [WHOLE, FAR], ids=["near", "far"])
 def test_the_narrow_map_of_a_part_has_the_masks_of_its_nodes(nodes):
     upstream = normal(HERE, 5)
@@ -132,16 +128,10 @@ def test_the_narrow_map_of_a_part_has_the_masks_of_its_nodes(nodes):
 
     def here(values, weight):
         with randomness(KEY), in_part(SomeNodes(nodes)):
-            return dropped_linear(values, Dropout(0.4), weight)
+            return Dropout(0.4)(values) @ weight.t()
 
     def by_hand(values, weight):
         return (values * masks_of(nodes, 8, values.dtype)[0]) @ weight.t()
 
     found = with_gradients(here, *inputs)
     assert_rounded(found, lambda *given: with_gradients(by_hand, *given), *inputs, length=HERE)
-
-
-@pytest.mark.usefixtures("one_thread")
-def test_kernels_serve_a_part_on_a_cpu():
-    pytest.importorskip("numba", reason="Numba is not installed")
-    assert serve("gated_update", normal(1, 3, 4), NODES) is not None

@@ -6,9 +6,8 @@ from torch.func import vmap
 
 from memohop import UsageError
 from memohop.nn import Dropout, epoch_key, randomness
-from memohop.nn._ops.masks import scaled_keep_mask
 from memohop.nn.randomness import next_draw
-from numerics import seeded
+from numerics import mask_of, seeded
 
 WORD = 0xFFFFFFFF
 
@@ -46,7 +45,7 @@ def slow_mask(seed, epoch, place, count, rate):
 def test_masks_equal_the_hash_in_plain_python(seed, rate):
     with randomness(epoch_key(torch.tensor(seed), torch.tensor(17))):
         for place in (1, 2, 3):
-            mask = scaled_keep_mask(next_draw(), (5, 3), torch.tensor(rate), torch.float64)
+            mask = mask_of(next_draw(), (5, 3), torch.tensor(rate), torch.float64)
             expected = slow_mask(seed, 17, place, 15, rate)
             torch.testing.assert_close(mask.flatten().tolist(), expected, rtol=1e-6, atol=0)
 
@@ -54,7 +53,7 @@ def test_masks_equal_the_hash_in_plain_python(seed, rate):
 def test_a_member_sees_its_masks_whoever_is_beside_it():
     def draw(key, rate):
         with randomness(key):
-            return [scaled_keep_mask(next_draw(), (41,), rate, torch.float32) for _ in range(2)]
+            return [mask_of(next_draw(), (41,), rate, torch.float32) for _ in range(2)]
 
     seeds, rates = torch.tensor([5, 9, 5, 2**40]), torch.tensor([0.5, 0.2, 0.5, 0.7])
     keys = epoch_key(seeds, torch.tensor(3))
@@ -72,7 +71,7 @@ def test_the_share_of_zeros_is_the_rate_and_elements_are_independent():
 
     def draw(key):
         with randomness(key):
-            return scaled_keep_mask(next_draw(), (2000,), torch.tensor(0.3), torch.float32) == 0
+            return mask_of(next_draw(), (2000,), torch.tensor(0.3), torch.float32) == 0
 
     dropped = vmap(draw)(keys).double()
     tolerance = (0.3 * 0.7 / dropped.numel()) ** 0.5

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -106,12 +105,6 @@ def print_json(rows: list[dict[str, Any]]) -> None:
 def remark(text: str) -> None:
     """A line for people, on standard error."""
     print(f"memohop: {printable(text)}", file=sys.stderr)
-
-
-def recommend_extras(device: str) -> None:
-    """Say what the extra ``fast`` would add, before a training on a CPU without it."""
-    if device == "cpu" and find_spec("numba") is None:
-        remark("training on a CPU is faster with Numba: pip install 'memohop[fast]'")
 
 
 @contextmanager

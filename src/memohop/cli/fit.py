@@ -24,7 +24,6 @@ from memohop.cli.app import (
     app,
     byte_count,
     print_json,
-    recommend_extras,
     remark,
     warnings_as_remarks,
 )
@@ -153,7 +152,6 @@ def fit(
             if value is not None:
                 raise UsageError(f"--{name} {value} is for classes; leave it out")
         estimator = GraphRegressor(**options)
-    recommend_extras(device)
     cluster = nullcontext() if workers is None else ray_workers(workers, ray, device, remark)
     bar = progress_bar(f"fitting {label}")
     with interrupts_wait(), warnings_as_remarks(), bar as update, cluster as crew:

@@ -22,7 +22,6 @@ from memohop.cli.app import (
     app,
     byte_count,
     print_json,
-    recommend_extras,
     remark,
     warnings_as_remarks,
 )
@@ -180,7 +179,6 @@ def train(
         for recipe in [Recipe(dataset, model, settings.having(setting))]
         for seed, split in product(seed_ids, columns)
     ]
-    recommend_extras(device)
     start = time.perf_counter()
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
     with warnings_as_remarks(), progress_bar(f"{model} on {dataset}") as progress:
@@ -337,7 +335,6 @@ def demo(*, output: Path = Path("memohop-demo.html"), json: Json = False) -> Non
 
     forms = {".html": demo_page, ".svg": curve_svg}
     check_output(output, *forms)
-    recommend_extras("cpu")
     with progress_bar("Training on csbm") as progress:
         result = run_demo(progress=progress)
     write_whole(output, forms[output.suffix](result))

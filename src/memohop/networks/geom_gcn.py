@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from memohop.data.datasets.latent import EMBEDDINGS, LatentNeighbours, PublishedNeighbours, computed
 from memohop.errors import UsageError, check_choice
 from memohop.networks.base import Features, GraphModel
-from memohop.nn import Dropout, FeatureLinear, Graph, SparseFeatures
+from memohop.nn import Dropout, FeatureLinear, Graph
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.pairs import Pairs
 from memohop.nn._ops.pattern import Pattern
 from memohop.nn.features import linear_map
 
@@ -27,8 +26,8 @@ _LATENT, _SELF = 4, 8
 class Divisions:
     """The arcs of each division, between pairs (node, division) that receive and that send.
 
-    Most nodes have neighbours in only a few divisions, so most pairs neither receive nor send.
-    Receiving pairs, and sending pairs, are numbered by division, then by node.
+    Most nodes have neighbours in only a few divisions, so most pairs do not receive. Those that do
+    are numbered by division, then by node.
 
     Args:
         target: the receiving node of each arc.
@@ -42,26 +41,21 @@ class Divisions:
         self, target: Tensor, source: Tensor, division: Tensor, values: Tensor, num_nodes: int
     ) -> None:
         receivers, row = torch.unique(division * num_nodes + target, return_inverse=True)
-        senders, col = torch.unique(division * num_nodes + source, return_inverse=True)
-        order = torch.argsort(row * len(senders) + col)
-        row, col, values = row[order], col[order], values[order]
-        every = (source * DIVISIONS + division)[order]
-        count = len(receivers)
-        self.senders = Pairs(senders % num_nodes, senders // num_nodes, DIVISIONS)
+        count, shape = len(receivers), (len(receivers), DIVISIONS * num_nodes)
+        order = torch.argsort(row * num_nodes + source)
+        sender = (source * DIVISIONS + division)[order]
         self.sizes = torch.bincount(receivers // num_nodes, minlength=DIVISIONS).tolist()
-        self._from_senders = FixedMatrix(Pattern(row, col, (count, len(senders))), values)
-        self._from_all = FixedMatrix(Pattern(row, every, (count, DIVISIONS * num_nodes)), values)
+        self._from_senders = FixedMatrix(Pattern(row[order], sender, shape), values[order])
         node, order = torch.sort(receivers % num_nodes, stable=True)
         self._sum = FixedMatrix(Pattern(node, order, (num_nodes, count)), values.new_ones(count))
 
-    def collect(self, sent: Tensor) -> Tensor:
-        """The sum that each receiving pair collects from sending pairs: ``[receivers, D]``."""
-        return fixed_product(sent[None], self._from_senders).squeeze(0)
+    def collect(self, maps: Tensor) -> Tensor:
+        """The sum that each receiving pair collects: ``[receivers, D]``.
 
-    def collect_from_all(self, maps: Tensor) -> Tensor:
-        """The same from the maps of all nodes side by side, ``[N, 9 * D]``; most are not used."""
-        every = maps.unflatten(-1, (DIVISIONS, -1)).flatten(0, 1)
-        return fixed_product(every[None], self._from_all).squeeze(0)
+        From the maps of all nodes side by side, ``[N, 9 * D]``; most are not used.
+        """
+        sent = maps.unflatten(-1, (DIVISIONS, -1)).flatten(0, 1)
+        return fixed_product(sent[None], self._from_senders).squeeze(0)
 
     def sum(self, received: Tensor) -> Tensor:
         """For each node the sum over its receiving pairs: ``[N, D]``."""
@@ -91,12 +85,8 @@ class DivisionConv(nn.Module):
         """From ``[N, in_channels]`` or ``[receivers, in_channels]`` to ``[receivers, .]``."""
         if not isinstance(self.linear, FeatureLinear):
             assert isinstance(hidden, Tensor)
-            return divisions.collect_from_all(divisions.sum(self._map(hidden, divisions.sizes)))
-        if isinstance(hidden, SparseFeatures):
-            sent = self.linear.of_pairs(hidden, divisions.senders)
-            if sent is not None:
-                return divisions.collect(sent)
-        return divisions.collect_from_all(self.linear(hidden))
+            return divisions.collect(divisions.sum(self._map(hidden, divisions.sizes)))
+        return divisions.collect(self.linear(hidden))
 
     def _map(self, hidden: Tensor, sizes: list[int]) -> Tensor:
         """The maps from each pair's division to all nine: ``[receivers, 9 * out_channels]``."""

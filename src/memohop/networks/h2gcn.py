@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from memohop.networks.base import Features, GraphModel
 from memohop.networks.two_steps import TwoSteps
 from memohop.nn import Dropout, FeatureLinear, Graph
-from memohop.nn._ops.dropped_linear import dropped_linear
 
 
 class Neighbourhoods(NamedTuple):
@@ -95,7 +94,7 @@ class H2GCN(GraphModel):
             parts = parts + of_round
         weights = self.classifier.weight.chunk(len(parts), dim=1)
         classified = [
-            dropped_linear(part, self.dropout, weight)
+            F.linear(self.dropout(part), weight)
             for part, weight in zip(parts, weights, strict=True)
         ]
         return torch.stack(classified).sum(0)

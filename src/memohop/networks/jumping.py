@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, Graph
-from memohop.nn._ops.dropped_linear import dropped_linear
 from memohop.nn.features import linear_map
 
 
@@ -57,4 +56,4 @@ class JumpingStack(GraphModel):
             hidden = conv(self.dropout(layers[-1]), graph, *beside)
             layers.append(self.backbone.activation(hidden))
         together = torch.cat(layers, dim=-1)
-        return dropped_linear(together, self.dropout, self.classifier.weight)
+        return F.linear(self.dropout(together), self.classifier.weight)

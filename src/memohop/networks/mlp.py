@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from memohop.networks.base import Features, NodeModel
 from memohop.nn import Dropout, FeatureLinear
-from memohop.nn._ops.dropped_linear import dropped_linear
 
 
 class MLP(NodeModel):
@@ -59,5 +58,5 @@ class MLP(NodeModel):
         for linear in self.later:
             assert isinstance(linear, nn.Linear)
             hidden = F.relu(hidden) if self.relu else hidden
-            hidden = dropped_linear(hidden, self.dropout, linear.weight, linear.bias)
+            hidden = linear(self.dropout(hidden))
         return hidden

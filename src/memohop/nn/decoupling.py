@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.nn._kernels.table import serve
-from memohop.nn._ops.operation import Operation
 from memohop.nn.part import mean_for_loss, sum_for_loss
 
 FORMS = ("mean", "paper", "official")
@@ -70,10 +65,7 @@ def network_decoupling_loss(pairs: list[tuple[Tensor, Tensor]], *, form: str) ->
 
 def _cosine(one: Tensor, other: Tensor) -> Tensor:
     """The cosine of each row of one with the same row of the other."""
-    kernel = serve("cosine", one[None])
-    if kernel is None or one.dtype != other.dtype:
-        return (one * other).sum(-1) * _inverse_length(one) * _inverse_length(other)
-    return _Cosine.apply(one[None], other[None], kernel)[0].squeeze(0)
+    return (one * other).sum(-1) * _inverse_length(one) * _inverse_length(other)
 
 
 def _inverse_length(rows: Tensor) -> Tensor:
@@ -81,35 +73,3 @@ def _inverse_length(rows: Tensor) -> Tensor:
     length = torch.linalg.vector_norm(rows, dim=-1)
     long_enough = length >= _LEAST
     return long_enough / torch.where(long_enough, length, 1)
-
-
-class _Cosine(Operation):
-    """Rows of ``[B, N, C]``: cosines, and the inverses of both lengths for the backward pass."""
-
-    tensors = 2
-
-    @staticmethod
-    def forward(
-        one: Tensor, other: Tensor, kernel: Callable[..., tuple[Tensor, Tensor, Tensor]]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        return kernel(one, other, _LEAST)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.save_for_backward(*inputs[:2], *output)
-        ctx.mark_non_differentiable(*output[1:])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        one, other, cosine, *inverses = ctx.saved_tensors
-        if (kernel := serve("cosine_backward", one)) is not None:
-            return *kernel(one, other, cosine, inverses, grads[0]), None
-        grad = grads[0][..., None]
-        left, right = (_inverse_length(rows)[..., None] for rows in (one, other))
-        cosine = (one * other).sum(-1, keepdim=True) * left * right
-        across = grad * left * right
-        return (
-            across * other - grad * cosine * left**2 * one,
-            across * one - grad * cosine * right**2 * other,
-            None,
-        )

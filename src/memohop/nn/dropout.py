@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
-from memohop.nn._ops.dropped import dropped
-from memohop.nn._ops.masks import scaled_keep_mask
-from memohop.nn.randomness import Draw, next_draw
+from memohop.nn.operation import Operation, kernels_for
+from memohop.nn.randomness import Draw, keep_masks, next_draw, place_words
 
 
 class Dropout(nn.Module):
@@ -54,7 +56,8 @@ class Dropout(nn.Module):
     def mask(self, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
         """The mask, scaled, with the type and device of ``like``; None if nothing is dropped."""
         if (draw := self.draw()) is not None:
-            return scaled_keep_mask(draw, shape, self.rate, like.dtype)
+            rate = self.rate.reshape(1)
+            return keep_masks(draw.key[None], rate, draw.place, shape, like.dtype).squeeze(0)
         if self.training and self.active:  # no stream: draw from PyTorch's generator
             return F.dropout(like.new_ones(shape), float(self.rate))
         return None
@@ -72,3 +75,36 @@ class Dropout(nn.Module):
     def extra_repr(self) -> str:
         """The rate and its role."""
         return f"rate={float(self.rate):g}, role={self.role}"
+
+
+def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:
+    """Dropout with a mask that a key and a place determine."""
+    members, keys, rates = values[None], draw.key[None], rate.reshape(1)
+    kernels = kernels_for(values) if isinstance(draw.place, int) else None
+    if kernels is not None:
+        return _Dropped.apply(members, keys, rates, draw.place, kernels).squeeze(0)
+    masks = keep_masks(keys, rates, draw.place, tuple(values.shape), rates.dtype)
+    return (members * masks).to(values.dtype).squeeze(0)
+
+
+class _Dropped(Operation):
+    """Dropout of ``[B, ...]`` in one pass, each member with its own key and rate."""
+
+    tensors = 3
+
+    @staticmethod
+    def forward(
+        values: Tensor, keys: Tensor, rates: Tensor, place: int, kernels: ModuleType
+    ) -> Tensor:
+        words = place_words(place)
+        return kernels.dropout(values, keys.contiguous(), rates.contiguous(), *words)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, keys, rates, ctx.place, ctx.kernels = inputs
+        ctx.save_for_backward(keys, rates)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        keys, rates = ctx.saved_tensors
+        return _Dropped.apply(grads[0], keys, rates, ctx.place, ctx.kernels), *[None] * 4

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from memohop.data.sparse_features import as_csr
-from memohop.nn._kernels.table import serve
-from memohop.nn._ops.dropped import dropped_product
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.pairs import Pairs, pair_product
 from memohop.nn._ops.pattern import Pattern, weighted_product
 from memohop.nn.dropout import Dropout
-from memohop.nn.part import current_part
+from memohop.nn.operation import Operation, kernels_for
+from memohop.nn.randomness import Draw, place_words
 
 
 class SparseFeatures:
@@ -112,26 +112,25 @@ class FeatureLinear(nn.Module):
     def _sparse_forward(self, features: SparseFeatures) -> Tensor:
         values, pattern = features.values, features.pattern
         draw = self.dropout.draw()
-        kernel = serve("dropped_product", values[None]) if current_part() is None else None
-        if draw is not None and kernel is not None:
-            rate = self.dropout.rate
-            return dropped_product(values, self.weight, self.bias, pattern, draw, rate, kernel)
         if draw is None and not (self.training and self.dropout.active):
             bias = None if self.bias is None else self.bias[None]
             return fixed_product(self.weight[None], features.matrix, bias).squeeze(0)
+        if draw is not None and isinstance(draw.place, int):
+            kernels = kernels_for(values)
+            if kernels is not None:
+                return self._dropped_product(values, pattern, draw, kernels)
         values = self.dropout.drop(values, draw)
         product = weighted_product(values[None], self.weight[None], pattern).squeeze(0)
         return product if self.bias is None else product + self.bias
 
-    def of_pairs(self, features: SparseFeatures, pairs: Pairs) -> Tensor | None:
-        """For each pair (row, part) the part's map of that row, ``[pairs, out_channels / parts]``.
-
-        Without the bias. None if no kernel serves it.
-        """
-        if (kernel := serve("pair_product", self.weight[None])) is None:
-            return None
-        tensors = self.dropout(features.values)[None], self.weight[None]
-        return pair_product(*tensors, features.pattern, pairs, kernel).squeeze(0)
+    def _dropped_product(
+        self, values: Tensor, pattern: Pattern, draw: Draw, kernels: ModuleType
+    ) -> Tensor:
+        weight, rate = self.weight, self.dropout.rate
+        bias = weight.new_zeros(weight.shape[-1]) if self.bias is None else self.bias
+        tensors = (weight[None], bias[None], draw.key[None], rate.reshape(1))
+        constants = draw.place, values, pattern, False, kernels
+        return _DroppedProduct.apply(*tensors, *constants).squeeze(0)
 
     def extra_repr(self) -> str:
         """The two widths."""
@@ -162,3 +161,37 @@ def linear_map(
     for part in linear.weight.detach().chunk(parts):
         nn.init.xavier_uniform_(part)
     return linear
+
+
+class _DroppedProduct(Operation):
+    """``drop(X) @ dense + bias`` for sparse ``X`` in one pass, or ``drop(X).T @ dense``."""
+
+    tensors = 4
+
+    @staticmethod
+    def forward(
+        dense: Tensor,
+        bias: Tensor | None,
+        keys: Tensor,
+        rates: Tensor,
+        place: int,
+        values: Tensor,
+        pattern: Pattern,
+        transposed: bool,
+        kernels: ModuleType,
+    ) -> Tensor:
+        drop = (keys.contiguous(), rates.contiguous(), *place_words(place))
+        return kernels.dropped_product(values, dense, bias, pattern, drop, transposed)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, bias, keys, rates, ctx.place, values, ctx.pattern, ctx.transposed, ctx.kernels = inputs
+        ctx.has_bias = bias is not None
+        ctx.save_for_backward(keys, rates, values)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        keys, rates, values = ctx.saved_tensors
+        turned = (ctx.place, values, ctx.pattern, not ctx.transposed, ctx.kernels)
+        of_dense = _DroppedProduct.apply(grads[0], None, keys, rates, *turned)
+        return of_dense, grads[0].sum(1) if ctx.has_bias else None, *[None] * 7

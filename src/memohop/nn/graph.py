@@ -109,7 +109,7 @@ class Graph:
             lambda: turned.of_columns(rows),
             lambda: turned.of_rows(columns),
         )
-        self.matrix = FixedMatrix(pattern, values, self._factors(rows, columns), of_turned)
+        self.matrix = FixedMatrix(pattern, values, of_turned)
 
     def __matmul__(self, hidden: Tensor) -> Tensor:
         """The product with ``[num_nodes, D]``, differentiable in ``hidden``."""
@@ -163,13 +163,6 @@ class Graph:
             return sums.index_select(-1, pattern.csr_indices[1])
 
         return normalised(weight, self.norm, of_rows, of_columns)
-
-    def _factors(self, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """The two factors of each normalised weight, from the entries of each row and column."""
-        rows, columns = rows.clamp(min=1), columns.clamp(min=1)
-        if self.norm == "symmetric":
-            return rows.rsqrt(), columns.rsqrt()
-        return 1 / rows if self.norm == "row" else torch.ones_like(rows), torch.ones_like(columns)
 
     def to(
         self, device: torch.device | str | None = None, dtype: torch.dtype | None = None

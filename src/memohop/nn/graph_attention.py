@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
-from memohop.nn._kernels.table import serve
-from memohop.nn._ops.attention import attend
-from memohop.nn._ops.dynamic_attention import attend_dynamically
+from memohop.nn._ops.attention import attend, attend_dynamically
 from memohop.nn._ops.pattern import weighted_product
-from memohop.nn._ops.whole_attention import attend_as_a_whole
 from memohop.nn.convolution import Arcs, Hidden
 from memohop.nn.dropout import Dropout
 from memohop.nn.features import linear_map
 from memohop.nn.graph import ReweightedGraph
-from memohop.nn.randomness import in_stream
 
 
 class _Attention(nn.Module):
@@ -110,38 +105,13 @@ class GraphAttention(_Attention):
 
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
-        mapped = self.linear(hidden)
-        if (kernel := self._whole_attention(mapped, graph)) is not None:
-            return self._attend_as_a_whole(mapped, graph, kernel)
-        projected = self._by_head(mapped)
+        projected = self._by_head(self.linear(hidden))
         receive = (projected * self.receive[:, None]).sum(-1)
         send = (projected * self.send[:, None]).sum(-1)
         attention = attend(
             receive, send, graph.pattern, negative_slope=self.negative_slope, keep=_kept(graph)
         )
         return self._collect(attention, projected, graph)
-
-    def _whole_attention(self, mapped: Tensor, graph: Arcs) -> Callable[..., Any] | None:
-        dropouts = self.value_dropout, self.attention_dropout
-        seeded = in_stream() or not (self.training and any(drop.active for drop in dropouts))
-        if not (self.concat and seeded and graph.pattern.exchange is None):
-            return None
-        return serve("whole_attention", mapped[None], self.heads)
-
-    def _attend_as_a_whole(self, mapped: Tensor, graph: Arcs, kernel: Callable[..., Any]) -> Tensor:
-        draw, value_draw = self.attention_dropout.draw(), self.value_dropout.draw()
-        bias = mapped.new_zeros(mapped.shape[-1]) if self.bias is None else self.bias
-        return attend_as_a_whole(
-            mapped,
-            torch.stack([self.receive.flatten(), self.send.flatten(), bias]),
-            graph.pattern,
-            heads=self.heads,
-            negative_slope=self.negative_slope,
-            keep=_kept(graph),
-            draws=(value_draw, draw),
-            rates=(self.value_dropout.rate, self.attention_dropout.rate),
-            kernel=kernel,
-        )
 
 
 class DynamicGraphAttention(_Attention):

@@ -19,11 +19,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from memohop.nn.operation import Operation
 from memohop.nn.part import Axis, Part, current_part, wrapped
 
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)  # signed, as int32 tensors multiply
@@ -173,18 +174,33 @@ def draw_masks(
     return mask.mul_((1 / (1 - rates)).to(dtype)[:, None]).unflatten(-1, shape)
 
 
-def rows_here(place: Place, shape: tuple[int, ...]) -> Tensor | None:
-    """Which rows of a matrix a process holds, int64; None if all, in their order.
+def keep_masks(
+    keys: Tensor, rates: Tensor, place: Place, shape: tuple[int, ...], dtype: torch.dtype
+) -> Tensor:
+    """The scaled masks ``[B, *shape]`` of members at one place, also under ``vmap``."""
+    if not torch._C._are_functorch_transforms_active():
+        return draw_masks(keys, rates, (place,), shape, dtype)[0]
+    return _KeepMasks.apply(keys, rates, place, shape, dtype)
 
-    Args:
-        place: of a mask of the matrix.
-        shape: of what is here of it.
-    """
-    if isinstance(place, int):
-        return None
-    axis, outer, _ = place.part.axis(place.role, shape)
-    assert outer == 1, f"{place.role}: {shape} is split along another axis than its rows"
-    return axis.index
+
+class _KeepMasks(Operation):
+    """:func:`draw_masks` as an operation that can be mapped; it works in place and cannot."""
+
+    tensors = 2
+
+    @staticmethod
+    def forward(
+        keys: Tensor, rates: Tensor, place: Place, shape: tuple[int, ...], dtype: torch.dtype
+    ) -> Tensor:
+        return draw_masks(keys, rates, (place,), shape, dtype)[0]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:
+        return None, None, None, None, None
 
 
 def _hash(numbers: Tensor, words: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ from memohop.data.adjacency import normalised
 from memohop.nn import Graph
 from memohop.nn._ops.attention import row_sums
 from memohop.nn._ops.fixed_matrix import FixedMatrix
-from memohop.nn._ops.operation import Operation
 from memohop.nn._ops.pattern import Pattern
+from memohop.nn.operation import Operation
 from memohop.parts.group import Group
 from memohop.parts.halo import Halo
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn._ops.operation import Operation
+from memohop.nn.operation import Operation
 from memohop.nn.part import Axis, Part
 from memohop.parts.group import Group
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from memohop.nn._ops.operation import Operation
+from memohop.nn.operation import Operation
 from memohop.parts.group import Group
 from memohop.training.task import Peers
 

@@ -16,7 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from memohop.errors import MemohopWarning, UsageError
-from memohop.nn._kernels.table import serve
+from memohop.nn.operation import kernels_for
 
 
 @dataclass(frozen=True)
@@ -158,17 +158,16 @@ class _Invariant(TorchDispatchMode):
 
     def __init__(self, alone: bool) -> None:
         super().__init__()
-        self._alone = alone
+        aten = torch.ops.aten
+        self._products = {aten.bmm.default, *([aten.mm.default] if alone else [])}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        if func is torch.ops.aten.bmm.default:
-            func = serve("batched_product", args[0]) or func
-        elif self._alone and func is torch.ops.aten.mm.default:
-            kernel = serve("batched_product", args[0])
-            if kernel is not None:
-                return kernel(args[0][None], args[1][None])[0]
+        if func in self._products and (kernels := kernels_for(args[0])) is not None:
+            if func is torch.ops.aten.bmm.default:
+                return kernels.batched_product(*args)
+            return kernels.batched_product(args[0][None], args[1][None])[0]
         return func(*args, **(kwargs or {}))
 
 
@@ -179,5 +178,5 @@ def invariant_products(device: torch.device, *, alone: bool = False) -> Abstract
         device: the device of the products.
         alone: whether the member is computed without ``vmap``.
     """
-    kernel = serve("batched_product", torch.empty(0, device=device))
-    return nullcontext() if kernel is None else _Invariant(alone)
+    kernels = kernels_for(torch.empty(0, device=device))
+    return nullcontext() if kernels is None else _Invariant(alone)

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn._kernels.table import serve
 from memohop.training.rules import Rules
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # the usual values
@@ -76,18 +75,35 @@ class Adam(Optimiser):
     def step(self, grad: Tensor, epoch: Tensor) -> None:
         """One update."""
         count = (epoch + 1).to(torch.float32)
-        kernel = serve("adam", grad)
-        if kernel is None:
+        if grad.is_cuda:
             self._decay(grad)
             self._step_together(grad, count)
-            return
+        else:
+            self._step_each(grad, count)
+
+    def _step_each(self, grad: Tensor, count: Tensor) -> None:
+        """A fused pass for each member. Unlike a GPU's it corrects the moments in float64."""
         weight_decay = self.weight_decay
         if self.decayed is not None:
             self._decay(grad)
             weight_decay = torch.zeros_like(weight_decay)
-        moments = self.first, self.second
-        rates = self.lr, weight_decay, (_BETA1, _BETA2), _EPSILON
-        kernel(self.params, grad, *moments, count, *rates)
+        rates = zip(self.lr.tolist(), weight_decay.tolist(), strict=True)
+        for member, (rate, decay) in enumerate(rates):
+            torch._fused_adam_(
+                [self.params[member]],
+                [grad[member]],
+                [self.first[member]],
+                [self.second[member]],
+                [],
+                [count],
+                lr=rate,
+                beta1=_BETA1,
+                beta2=_BETA2,
+                weight_decay=decay,
+                eps=_EPSILON,
+                amsgrad=False,
+                maximize=False,
+            )
 
     def _step_together(self, grad: Tensor, count: Tensor) -> None:
         """The whole stack without reading from the host, so that a CUDA graph can replay it."""

@@ -12,28 +12,22 @@ from torch.func import functional_call, grad
 
 from memohop import MMP, Graph
 from memohop.nn import SparseFeatures, epoch_key, randomness
-from memohop.nn._kernels import table
-from memohop.nn._ops.attention import attend, row_softmax
-from memohop.nn._ops.dropped_linear import dropped_linear
-from memohop.nn._ops.dynamic_attention import attend_dynamically
+from memohop.nn._ops.attention import attend, attend_dynamically, row_softmax
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.masks import scaled_keep_mask
-from memohop.nn._ops.operation import Operation
-from memohop.nn._ops.pairs import Pairs, pair_product
 from memohop.nn._ops.pattern import Pattern, inner, weighted_product
 from memohop.nn._ops.update import gated_update
-from memohop.nn._ops.whole_attention import attend_as_a_whole
 from memohop.nn.decoupling import decoupling_loss
 from memohop.nn.dropout import Dropout
 from memohop.nn.features import FeatureLinear
+from memohop.nn.operation import Operation
 from memohop.nn.randomness import Draw
-from numerics import generator
+from numerics import generator, mask_of
 
 # Node 4 sends to one and receives from nobody; the loop of node 1 is all that it receives.
 ROW, COL, NODES = [0, 0, 0, 1, 2, 2, 3], [0, 1, 3, 1, 0, 4, 2], 5
 ENTRIES = len(ROW)
 KEEP = [1, 0, 1, 1, 1, 1, 0]
-SLOPE, RATE, HEADS, WIDTH = 0.2, 0.375, 8, 8
+SLOPE, RATE = 0.2, 0.375
 
 
 @dataclass
@@ -70,7 +64,7 @@ class Cases:
         return full.flatten(-2) @ self.entries.t()
 
     def mask(self, place: int, *shape: int) -> Tensor:
-        return scaled_keep_mask(Draw(self.key, place), shape, self.rate, self.dtype).double()
+        return mask_of(Draw(self.key, place), shape, self.rate, self.dtype).double()
 
     def dropout(self) -> Dropout:
         return Dropout(RATE).to(self.device, self.dtype)
@@ -91,16 +85,6 @@ class Cases:
             lambda dense, bias: fixed_product(dense, matrix, bias),
             lambda dense, bias: full @ dense + bias[:, None],
             [(2, NODES, 3), (2, 3)],
-        )
-
-    def table_product(self) -> Case:
-        factors = [normal(NODES, seed=seed).to(self.device, self.dtype) for seed in (8, 9)]
-        values = factors[0][self.row] * factors[1][self.col]
-        matrix, full = FixedMatrix(self.pattern, values, (*factors,)), self.matrix(values.double())
-        kernel = table.serve("fixed_product", values, matrix)
-        assert kernel is table.load("numba.table_kernels.fixed_product")
-        return Case(
-            lambda dense: fixed_product(dense, matrix), lambda dense: full @ dense, [(2, NODES, 3)]
         )
 
     def weighted_product(self) -> Case:
@@ -155,29 +139,6 @@ class Cases:
             [(2, NODES, 3), (2, NODES, 3), (2, 3)],
         )
 
-    def whole_attention(self, drops: bool) -> Case:
-        draws = (Draw(self.key, 1), Draw(self.key, 2)) if drops else (None, None)
-        masks = [1.0, 1.0]
-        if drops:
-            masks = [self.mask(1, HEADS, NODES, WIDTH), self.mask(2, HEADS, ENTRIES)]
-
-        def dense(mapped: Tensor, vectors: Tensor) -> Tensor:
-            values = mapped.unflatten(-1, (HEADS, WIDTH)).transpose(0, 1)
-            receive, send, bias = vectors.unflatten(-1, (HEADS, 1, WIDTH)).unbind()
-            scores = (values * receive).sum(-1)[..., None] + (values * send).sum(-1)[:, None]
-            weights = self.of_entries(self.softmax(F.leaky_relu(scores, SLOPE), KEEP)) * masks[1]
-            return (self.matrix(weights) @ (values * masks[0]) + bias).transpose(0, 1).flatten(1)
-
-        return Case(
-            lambda mapped, vectors: attend_as_a_whole(
-                mapped, vectors, self.pattern, heads=HEADS, negative_slope=SLOPE,
-                keep=torch.tensor(KEEP), draws=draws, rates=(self.rate, self.rate),
-                kernel=table.load("numba.attention_kernels.attend"),
-            ),
-            dense,
-            [(NODES, HEADS * WIDTH), (3, HEADS * WIDTH)],
-        )  # fmt: skip
-
     def dropped(self) -> Case:
         dropout = self.dropout()
 
@@ -186,19 +147,6 @@ class Cases:
                 return dropout(values)
 
         return Case(ours, lambda values: values * self.mask(1, NODES, 4), [(NODES, 4)])
-
-    def dropped_linear(self) -> Case:
-        dropout = self.dropout()
-
-        def ours(values: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-            with randomness(self.key):
-                return dropped_linear(values, dropout, weight, bias)
-
-        return Case(
-            ours,
-            lambda values, weight, bias: F.linear(values * self.mask(1, NODES, 4), weight, bias),
-            [(NODES, 4), (3, 4), (3,)],
-        )
 
     def features(self) -> Case:
         """Sparse features times weights, with dropout of what is stored."""
@@ -212,22 +160,6 @@ class Cases:
                 return functional_call(layer, {"weight": weight, "bias": bias}, sparse)
 
         return Case(ours, lambda weight, bias: full @ weight + bias, [(NODES, 3), (3,)])
-
-    def pair_product(self) -> Case:
-        values = normal(1, ENTRIES, seed=9)
-        wanted = torch.tensor([[2, 0], [0, 1], [4, 1], [1, 2]])
-        pairs, full = Pairs(*wanted.t(), 3), self.matrix(values[0].double())
-
-        def dense(given: Tensor) -> Tensor:
-            return (full @ given).unflatten(-1, (3, -1))[:, wanted[:, 0], wanted[:, 1]]
-
-        return Case(
-            lambda given: pair_product(
-                values, given, self.pattern, pairs, table.load("numba.kernels.pair_product")
-            ),
-            dense,
-            [(2, NODES, 6)],
-        )
 
     def gated_update(self, drops: bool = False, wants_memory: bool = True) -> Case:
         """With the gates among the results."""
@@ -266,18 +198,11 @@ ANYWHERE: dict[str, Callable[[Cases], Case]] = {
     "dynamic attention": Cases.dynamic_attention,
     "dynamic attention, some arcs dropped": partial(Cases.dynamic_attention, keep=KEEP),
     "dropout": Cases.dropped,
-    "dropout and a linear map": Cases.dropped_linear,
     "sparse features": Cases.features,
     "gated update": Cases.gated_update,
     "gated update with dropout": partial(Cases.gated_update, drops=True),
     "gated update without memory": partial(Cases.gated_update, wants_memory=False),
     "cosine": Cases.cosine,
-}
-NUMBA_ALONE: dict[str, Callable[[Cases], Case]] = {
-    "table product": Cases.table_product,
-    "whole attention": partial(Cases.whole_attention, drops=False),
-    "whole attention with dropout": partial(Cases.whole_attention, drops=True),
-    "pair product": Cases.pair_product,
 }
 
 
@@ -300,20 +225,7 @@ def test_operations_on_a_gpu(name, check_derivatives):
     check_case(check_derivatives, case, torch.empty(0, device="cuda"))
 
 
-@pytest.fixture
-def small_tables(monkeypatch):
-    monkeypatch.setattr(table, "LARGE_FOR_TABLES", 0)
-    monkeypatch.setattr(table, "CROWDED_FOR_TABLES", -1)
-
-
-@pytest.mark.parametrize("name", NUMBA_ALONE)
-@pytest.mark.skipif(table.load("numba.kernels.inner") is None, reason="Numba is not installed")
-def test_operations_that_only_numba_serves(small_tables, name, check_derivatives):
-    check_case(check_derivatives, NUMBA_ALONE[name](Cases("cpu", torch.float32)), torch.empty(0))
-
-
-@pytest.mark.skipif(table.load("numba.kernels.inner") is None, reason="Numba is not installed")
-def test_these_are_all_operations(small_tables, monkeypatch):
+def test_these_are_all_operations(monkeypatch):
     applied = set()
     plain = Operation.apply.__func__
 
@@ -322,12 +234,10 @@ def test_these_are_all_operations(small_tables, monkeypatch):
         return plain(cls, *inputs)
 
     monkeypatch.setattr(Operation, "apply", classmethod(noted))
-    kinds = [(ANYWHERE, torch.float64), (ANYWHERE, torch.float32), (NUMBA_ALONE, torch.float32)]
-    for cases, dtype in kinds:
-        for make in cases.values():
-            case = make(Cases("cpu", dtype))
-            inputs = [torch.ones(shape, dtype=dtype) for shape in case.shapes]
-            grad(lambda *given, case=case: case.ours(*given).sum())(*inputs)
+    for make in ANYWHERE.values():
+        case = make(Cases("cpu", torch.float32))
+        inputs = [torch.ones(shape) for shape in case.shapes]
+        grad(lambda *given, case=case: case.ours(*given).sum())(*inputs)
     on_a_gpu_alone = {"_Dropped", "_DroppedProduct"}
     known = [one for one in Operation.__subclasses__() if one.__module__.startswith("memohop.nn.")]
     assert applied | on_a_gpu_alone == {one.__name__ for one in known}
@@ -339,7 +249,7 @@ def test_a_round_of_message_passing(dtype, per, check_derivatives):
     """Its parameters are inputs as well; the dense one has another message and no fast path."""
     arcs = torch.tensor([[0, 1, 1, 2, 0], [1, 0, 2, 0, 2]])
     graph = Graph(arcs, 4, direction="out", norm="row").to(dtype=dtype)
-    full = graph.matrix.full.double()
+    full = graph.matrix.csr.to_dense().double()
     mmp = MMP(lambda memory, _: graph @ memory, 4, per=per)
     names = [name for name, _ in mmp.named_parameters()]
 

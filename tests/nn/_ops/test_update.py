@@ -7,11 +7,9 @@ from torch.func import functional_call, vmap
 
 from memohop import MMP
 from memohop.nn import epoch_key, randomness
-from memohop.nn._kernels.table import serve
 from memohop.nn._ops import update
-from memohop.nn._ops.masks import scaled_keep_mask
 from memohop.nn.randomness import Draw
-from numerics import generator
+from numerics import generator, mask_of
 
 MEMBERS, NODES, WIDTH = 3, 5, 4
 SHAPES = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
@@ -89,7 +87,7 @@ def exact_gradients(loss, rate, like, keys):
             rates = torch.tensor(rate).to(like)
             for place in (0, 1):
                 draw = Draw(key, place + 1)
-                mask = scaled_keep_mask(draw, (NODES, WIDTH), rates, like.dtype)
+                mask = mask_of(draw, (NODES, WIDTH), rates, like.dtype)
                 seen[place] = seen[place] * mask
         gates = (torch.cat(seen, -1) @ weight.mT + bias).sigmoid().split(1, -1)
         total = total + loss(gates[0] * hidden + gates[1] * message, gates[2] * message, gates)
@@ -118,7 +116,7 @@ def test_also_where_nobody_wants_the_memory(device, dtype):
     check(found, exact_gradients(on_gates, 0.0, like, keys(like)))
 
 
-@pytest.mark.parametrize("width", [3, 4])  # an odd one is not for the kernels
+@pytest.mark.parametrize("width", [3, 4])
 @pytest.mark.usefixtures("float64")
 def test_one_round_alone_is_the_same_per_node_and_per_channel(width):
     """With equal rows of weights, a gate per channel is the gate of the node."""
@@ -135,12 +133,11 @@ def test_one_round_alone_is_the_same_per_node_and_per_channel(width):
     torch.testing.assert_close(found, expected.unflatten(0, (3, width)).sum(1))
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 def test_who_does_not_ask_for_the_gates_gradient_does_not_pay_for_it(monkeypatch):
-    like = torch.empty(0)
-    if serve("gated_update", numbers(like)[0]) is None:
-        pytest.skip("Numba is not installed")
+    like = torch.empty(0, device="cuda")
     expected = exact_gradients(on_states, 0.0, like, keys(like))
     monkeypatch.delattr(update, "_backward")  # what serves where the kernels do not
-    check(gradients(Loss(on_states), like, keys(like)), expected)
+    check(gradients(Loss(on_states).to(like), like, keys(like)), expected)
     with pytest.raises(NameError):
-        gradients(Loss(on_all), like, keys(like))
+        gradients(Loss(on_all).to(like), like, keys(like))

@@ -1,20 +1,29 @@
 r"""The softmax of attention over the entries of each row, with its own backward pass.
 
 Only one number per entry and head is ever held: the collected vectors go through
-:func:`~memohop.nn._ops.pattern.weighted_product`.
+:func:`~memohop.nn._ops.pattern.weighted_product`. In GATv2 scores come from whole vectors of both
+ends of an arc. Those exist only inside the operation, forwards and again backwards, for as many
+heads and members at a time as stay within a bound, and for at least one head of one member. The GPU
+kernel for large graphs never writes them down.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memohop.nn._kernels.table import serve
-from memohop.nn._ops.operation import Operation, in_single
-from memohop.nn._ops.pattern import Pattern
+from memohop.nn._ops.pattern import Pattern, weighted_product
+from memohop.nn.operation import Operation, gradients, in_plain_backward, in_single, kernels_for
+
+AT_ONCE = {"cpu": 1 << 16, "cuda": 1 << 26}
+"""How many numbers an operation holds at a time: on a CPU as many as fit into its cache."""
+
+MANY_ENTRIES = 1 << 17  # with a vector of 128 channels for each, they exceed a GPU's cache
 
 
 def attend(
@@ -45,10 +54,7 @@ def attend(
 
 
 class _Attention(Operation):
-    """Weights ``[K, entries]`` from ``receive`` and ``send``, and signs for the backward pass.
-
-    Kernels recompute the signs and leave them empty.
-    """
+    """Weights ``[K, entries]`` from ``receive`` and ``send``, and signs for the backward pass."""
 
     tensors = 3
 
@@ -56,9 +62,6 @@ class _Attention(Operation):
     def forward(
         receive: Tensor, send: Tensor, keep: Tensor | None, negative_slope: float, pattern: Pattern
     ) -> tuple[Tensor, Tensor]:
-        if (kernel := serve("attention", receive)) is not None:
-            nothing = receive.new_empty(len(receive), 0, dtype=torch.bool)
-            return kernel(receive, send, keep, negative_slope, pattern), nothing
         scores = receive.index_select(1, pattern.row)
         scores.add_(send.index_select(1, pattern.col))
         negative = scores < 0
@@ -69,20 +72,14 @@ class _Attention(Operation):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        receive, send, _, ctx.negative_slope, ctx.pattern = inputs
-        ctx.save_for_backward(receive, send, *output)
+        _, _, _, ctx.negative_slope, ctx.pattern = inputs
+        ctx.save_for_backward(*output)
         ctx.mark_non_differentiable(output[1])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        receive, send, weights, negative = ctx.saved_tensors
+        weights, negative = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
-        if (kernel := serve("attention_backward", receive)) is not None:
-            found = kernel(receive, send, weights, grads[0], ctx.negative_slope, pattern)
-            return *found, None, None, None
-        if negative.shape != weights.shape:
-            sums = receive.index_select(-1, pattern.row) + send.index_select(-1, pattern.col)
-            negative = sums < 0
         of_scores = _softmax_backward(weights, grads[0], pattern)
         slope = torch.where(negative, weights.new_full((), ctx.negative_slope), 1.0)
         of_send = (slope * of_scores).index_select(-1, pattern.order)
@@ -119,8 +116,6 @@ class _RowSoftmax(Operation):
 
 def _softmax_backward(weights: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
     """The gradient in the scores, from the gradient in the weights."""
-    if (kernel := serve("row_softmax_backward", weights)) is not None:
-        return kernel(weights, grad, pattern)
     weighted = weights * grad
     sums = _RowSums.apply(weighted, pattern).index_select(-1, pattern.row)
     return weighted - weights * sums
@@ -145,3 +140,138 @@ class _RowSums(Operation):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         return grads[0].index_select(-1, ctx.pattern.row), None
+
+
+def attend_dynamically(
+    receive: Tensor,
+    send: Tensor,
+    score: Tensor,
+    pattern: Pattern,
+    *,
+    negative_slope: float,
+    keep: Tensor | None = None,
+) -> Tensor:
+    r"""Weights :math:`\mathrm{softmax}_j\,\mathbf{a}^\top\mathrm{LeakyReLU}(r_i + s_j)`.
+
+    Args:
+        receive: the vectors :math:`r`, ``[heads, rows, D]``.
+        send: the vectors :math:`s`, ``[heads, columns, D]``.
+        score: :math:`\mathbf{a}`, ``[heads, D]``.
+        pattern: the entries (i, j).
+        negative_slope: slope of the leaky rectifier below 0.
+        keep: ``[entries]``, 0 for entries to leave out.
+
+    Returns:
+        ``[heads, entries]``, adding up to 1 within each row that keeps an entry.
+    """
+    given = receive, pattern.collect(send), score, negative_slope, pattern
+    scores = in_single(_Scores.apply, *given)
+    if keep is not None:
+        scores = scores.masked_fill(keep == 0, -torch.inf)
+    return row_softmax(scores, pattern)
+
+
+class _Scores(Operation):
+    """Scores ``[K, entries]`` from ``[K, rows, D]``, ``[K, columns, D]`` and ``[K, D]``."""
+
+    tensors = 3
+
+    @staticmethod
+    def forward(
+        receive: Tensor, send: Tensor, score: Tensor, negative_slope: float, pattern: Pattern
+    ) -> Tensor:
+        if (kernels := _kernels(receive, pattern)) is not None:
+            return kernels.dynamic_scores(receive, send, score, negative_slope, pattern)
+        out = receive.new_empty(len(receive), len(pattern))
+        for part in _parts(receive, pattern):
+            arcs = F.leaky_relu_(_sums(receive[part], send[part], pattern), negative_slope)
+            torch.matmul(arcs, score[part, :, None], out=out[part, :, None])
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        *tensors, ctx.negative_slope, ctx.pattern = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        given = grads[0], *ctx.saved_tensors, ctx.negative_slope, ctx.pattern
+        kernels = _kernels(grads[0], ctx.pattern) if in_plain_backward() else None
+        function = _ScoresBackward.apply if kernels is None else kernels.dynamic_scores_backward
+        return *function(*given), None, None
+
+
+class _ScoresBackward(Operation):
+    r"""Gradients in both kinds of vectors and in the score.
+
+    With :math:`g` the gradient of the scores, :math:`z` the sum before the rectifier and
+    :math:`p = [z > 0]`, the slope is :math:`s + (1 - s) p`, and the gradient of a sender is
+    :math:`\mathbf{a} \odot (s \sum g + (1 - s) \sum g p)`. In a row the :math:`g` add up to 0,
+    so a receiver's is :math:`(1 - s)\,\mathbf{a} \odot \sum g\,(p - p')` with :math:`p'` of the
+    row's first entry. If all entries of a row lie on one side of the kink, this is exactly 0, not a
+    rounding error that Adam would magnify.
+    """
+
+    tensors = 4
+
+    @staticmethod
+    def forward(
+        grad: Tensor,
+        receive: Tensor,
+        send: Tensor,
+        score: Tensor,
+        negative_slope: float,
+        pattern: Pattern,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        of_receive, of_send = torch.empty_like(receive), torch.empty_like(send)
+        of_score = torch.empty_like(score)
+        by_row, by_column = pattern.incidence
+        swapped = grad.index_select(-1, pattern.order)
+        for part in _parts(receive, pattern):
+            arcs = _sums(receive[part], send[part], pattern)
+            positive = (arcs > 0).view(torch.int8)
+            turned = positive - positive.index_select(1, pattern.row_start)
+            of_receive[part] = weighted_product(grad[part], turned.to(grad.dtype), by_row)
+            of_send[part] = weighted_product(swapped[part], positive.to(grad.dtype), by_column)
+            rectified = F.leaky_relu_(arcs, negative_slope)
+            torch.matmul(grad[part, None], rectified, out=of_score[part, None])
+        sums = pattern.transpose.row_sums(swapped)[..., None]
+        steep, flat = (1 - negative_slope) * score[:, None], negative_slope * score[:, None]
+        return of_receive.mul_(steep), of_send.mul_(steep).addcmul_(sums, flat), of_score
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        *tensors, ctx.negative_slope, ctx.pattern = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        """The second derivative, which holds the vectors of all arcs at once."""
+
+        def scores(receive: Tensor, send: Tensor, score: Tensor) -> tuple[Tensor]:
+            pattern: Pattern = ctx.pattern
+            arcs = receive.index_select(1, pattern.row) + send.index_select(1, pattern.col)
+            rectified = F.leaky_relu(arcs, ctx.negative_slope)
+            return ((rectified @ score[..., None]).squeeze(-1),)
+
+        def first(grad: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+            return gradients(scores, tensors, (grad,))
+
+        return *gradients(first, ctx.saved_tensors, grads), None, None
+
+
+def _kernels(tensor: Tensor, pattern: Pattern) -> ModuleType | None:
+    """If the vectors of all entries are too many for a GPU's cache, even in one network."""
+    return kernels_for(tensor) if len(pattern) >= MANY_ENTRIES else None
+
+
+def _sums(receive: Tensor, send: Tensor, pattern: Pattern) -> Tensor:
+    """The sum of both ends' vectors for each entry: ``[K, entries, D]``."""
+    return receive.index_select(1, pattern.row).add_(send.index_select(1, pattern.col))
+
+
+def _parts(receive: Tensor, pattern: Pattern) -> Iterator[slice]:
+    """How many of the ``K`` to take at a time."""
+    each = max(1, len(pattern) * receive.shape[-1])
+    step = max(1, AT_ONCE[receive.device.type] // each)
+    return (slice(start, start + step) for start in range(0, len(receive), step))

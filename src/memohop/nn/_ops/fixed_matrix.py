@@ -2,34 +2,26 @@ r"""Matrices with constant values, and the product with them: :math:`\mathbf{A}\
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from memohop.nn._kernels.table import serve
-from memohop.nn._kernels.torch.side_by_side import side_by_side
-from memohop.nn._ops.operation import Operation, in_single
 from memohop.nn._ops.pattern import Pattern, multiply
+from memohop.nn.operation import Operation, in_single, kernels_for
 
 _SIDE_BY_SIDE = 64  # up to this many columns, narrow matrices are multiplied as one
 
 
-class _Values:
+class _Stored:
     """What a :class:`FixedMatrix` holds of one matrix: of itself or of its transpose."""
 
-    def __init__(
-        self, pattern: Pattern, values: Tensor, factors: tuple[Tensor, Tensor] | None
-    ) -> None:
+    def __init__(self, pattern: Pattern, values: Tensor) -> None:
         self.pattern, self.values = pattern, values.contiguous()
         self.csr = pattern.csr(self.values)
-        self.factors = factors
-        self.share = len(pattern) / max(1, math.prod(pattern.shape))  # of stored entries
-        self.made: dict[Any, Any] = {}  # other forms of the matrix that kernels keep
 
 
-class FixedMatrix(_Values):
+class FixedMatrix:
     """A pattern with constant values, and its transpose.
 
     It is an object, not a tuple: ``vmap`` looks into tuples and cannot handle sparse tensors. The
@@ -38,40 +30,35 @@ class FixedMatrix(_Values):
     Args:
         pattern: the positions of the values.
         values: ``[entries]``.
-        factors: if each value is the product of a number of its row and one of its column,
-            these numbers.
         turned: the values in the order of the transpose's entries, if they are known.
     """
 
-    def __init__(
-        self,
-        pattern: Pattern,
-        values: Tensor,
-        factors: tuple[Tensor, Tensor] | None = None,
-        turned: Tensor | None = None,
-    ) -> None:
-        swapped = None if factors is None else (factors[1], factors[0])
+    def __init__(self, pattern: Pattern, values: Tensor, turned: Tensor | None = None) -> None:
         if turned is None:
             turned = values.index_select(0, pattern.order32)
-        self._hold(_Values(pattern, values, factors), _Values(pattern.transpose, turned, swapped))
-
-    def _hold(self, own: _Values, turned: _Values) -> None:
-        vars(self).update(vars(own))
-        self._own, self._turned = own, turned
+        self._own, self._turned = _Stored(pattern, values), _Stored(pattern.transpose, turned)
 
     @property
     def transpose(self) -> FixedMatrix:
         """The transposed matrix."""
         matrix = FixedMatrix.__new__(FixedMatrix)
-        matrix._hold(self._turned, self._own)
+        matrix._own, matrix._turned = self._turned, self._own
         return matrix
 
     @property
-    def full(self) -> Tensor:
-        """The matrix with its zeros."""
-        if "full" not in self.made:
-            self.made["full"] = self.csr.to_dense()
-        return self.made["full"]
+    def pattern(self) -> Pattern:
+        """The positions of the values."""
+        return self._own.pattern
+
+    @property
+    def values(self) -> Tensor:
+        """The values, ``[entries]``."""
+        return self._own.values
+
+    @property
+    def csr(self) -> Tensor:
+        """A sparse tensor of the same arrays."""
+        return self._own.csr
 
 
 def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None) -> Tensor:
@@ -80,7 +67,7 @@ def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None
     A bias ``[K, D]`` is added to every row. Operands may be of bfloat16 beside float32 values.
     """
     dense = matrix.pattern.collect(dense)
-    if dense.dtype == torch.bfloat16 and serve("fixed_product", dense, matrix) is None:
+    if dense.dtype == torch.bfloat16 and kernels_for(dense) is None:
         return in_single(_FixedProduct.apply, dense, bias, matrix)
     return _FixedProduct.apply(dense, bias, matrix)
 
@@ -90,15 +77,15 @@ class _FixedProduct(Operation):
 
     @staticmethod
     def forward(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
-        if (kernel := serve("fixed_product", dense, matrix)) is not None:
-            return kernel(dense, bias, matrix)
+        if (kernels := kernels_for(dense)) is not None:
+            return kernels.fixed_product(dense, bias, matrix)
         count, _, width = dense.shape
-        out = dense.new_empty(count, matrix.csr.shape[0], width)
+        out = dense.new_empty(count, matrix.pattern.shape[0], width)
         several = _SIDE_BY_SIDE // max(width, 1)
         if several > 1 and count > 1:  # the overhead of a row of few columns outweighs its work
             for start in range(0, count, several):
                 part = slice(start, start + several)
-                out[part] = side_by_side(matrix.csr, dense[part])
+                out[part] = _side_by_side(matrix.csr, dense[part])
             return out if bias is None else out.add_(bias[:, None])
         for k in range(count):  # one at a time stays in the cache
             multiply(matrix.csr, dense[k], out[k], None if bias is None else bias[k])
@@ -113,3 +100,10 @@ class _FixedProduct(Operation):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
         bias = grads[0].sum(1) if ctx.has_bias else None
         return fixed_product(grads[0], ctx.matrix.transpose), bias, None
+
+
+def _side_by_side(matrix: Tensor, dense: Tensor) -> Tensor:
+    """``K`` products with ``[K, columns, D]`` as a single one."""
+    count, columns, width = dense.shape
+    folded = dense.transpose(0, 1).reshape(columns, count * width)
+    return (matrix @ folded).view(-1, count, width).transpose(0, 1)

@@ -20,8 +20,7 @@ from torch import Tensor
 
 from memohop.data.sparse_features import csr_tensor
 from memohop.errors import UsageError
-from memohop.nn._kernels.table import serve
-from memohop.nn._ops.operation import Operation, in_single
+from memohop.nn.operation import Operation, in_single, kernels_for
 
 _MOST = (1 << 31) - 1  # entries, rows or columns that 32-bit numbers count
 
@@ -192,15 +191,15 @@ class Pattern:
 
     def row_sums(self, values: Tensor) -> Tensor:
         """Sums of values ``[K, entries]`` within rows: ``[K, rows]``."""
-        if (kernel := serve("row_sums", values)) is not None:
-            return kernel(values, self)
+        if (kernels := kernels_for(values)) is not None:
+            return kernels.row_sums(values, self)
         ones = values.new_ones(len(values), self.shape[1], 1)
         return _WeightedProduct.apply(values, ones, self)[..., 0]
 
     def row_softmax(self, scores: Tensor) -> Tensor:
         """Softmax of scores ``[K, entries]`` within rows; rows with only -inf give 0."""
-        if (kernel := serve("row_softmax", scores)) is not None:
-            return kernel(scores, self)
+        if (kernels := kernels_for(scores)) is not None:
+            return kernels.row_softmax(scores, self)
         top = scores.new_full((len(scores), self.shape[0]), -torch.inf)
         top = top.scatter_reduce(1, self.row.expand_as(scores), scores, "amax")
         weights = (scores - top.nan_to_num(neginf=0.0).index_select(1, self.row)).exp_()
@@ -259,8 +258,6 @@ def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
 
 def _transposed_product(values: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
     """Products with the transposes, for a backward pass; values stay in the pattern's order."""
-    if (kernel := serve("weighted_product_backward", grad, pattern)) is not None:
-        return kernel(values, grad, pattern)
     swapped = values.index_select(-1, pattern.order)
     return weighted_product(swapped, grad, pattern.transpose)
 
@@ -278,8 +275,8 @@ class _WeightedProduct(Operation):
 
     @staticmethod
     def forward(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
-        if (kernel := serve("weighted_product", dense, pattern)) is not None:
-            return kernel(values, dense, pattern)
+        if (kernels := kernels_for(dense)) is not None:
+            return kernels.weighted_product(values, dense, pattern)
         out = dense.new_empty(len(dense), pattern.shape[0], dense.shape[-1])
         for k in range(len(dense)):
             multiply(pattern.csr(values[k]), dense[k], out[k], None)
@@ -307,12 +304,12 @@ class _Inner(Operation):
 
     @staticmethod
     def forward(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
-        if (kernel := serve("inner", left)) is not None:
-            return kernel(left, right, pattern)
+        if (kernels := kernels_for(left)) is not None:
+            return kernels.inner(left, right, pattern)
         out = left.new_empty(len(left), len(pattern))
         empty = pattern.csr(left.new_zeros(len(pattern)))
-        for row, one, other in zip(out, left, right, strict=True):
-            row.copy_(torch.sparse.sampled_addmm(empty, one, other.t(), beta=0).values())
+        for k in range(len(out)):
+            out[k] = torch.sparse.sampled_addmm(empty, left[k], right[k].t(), beta=0).values()
         return out
 
     @staticmethod

@@ -7,17 +7,15 @@ passes in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._functorch.utils import unwrap_dead_wrappers
 
-from memohop.nn._kernels.table import in_plain_backward, serve
-from memohop.nn._ops.masks import keep_masks
-from memohop.nn._ops.operation import Operation, gradients
-from memohop.nn.randomness import Draw, Place, draw_masks, place_words, rows_here
+from memohop.nn.operation import Operation, gradients, in_plain_backward, kernels_for
+from memohop.nn.randomness import Draw, Place, draw_masks, keep_masks, place_words
 
 Places = tuple[Place, Place]
 
@@ -54,13 +52,13 @@ def gated_update(
         key, places = torch.zeros(2, dtype=torch.int32, device=hidden.device), None
     else:
         key, places = draws[0].key, (draws[0].place, draws[1].place)
-    if hidden.dtype == torch.bfloat16 and _serve("gated_update", hidden[None], places) is None:
+    if hidden.dtype == torch.bfloat16 and _kernels(hidden, places) is None:
         states, parameters = (hidden.float(), message.float()), (weight.float(), bias.float())
-        found = gated_update(*states, *parameters, draws, rate, wants_memory)
-        return found[0].bfloat16(), found[1].bfloat16(), found[2]
+        hidden, memory, gates = gated_update(*states, *parameters, draws, rate, wants_memory)
+        return hidden.bfloat16(), memory.bfloat16(), gates
     tensors = (hidden, message, weight, bias, key, rate.reshape(()))
-    found = _GatedUpdate.apply(*(tensor[None] for tensor in tensors), places, wants_memory)
-    return found[0].squeeze(0), found[1].squeeze(0), found[2].squeeze(0)
+    results = _GatedUpdate.apply(*(tensor[None] for tensor in tensors), places, wants_memory)
+    return results[0].squeeze(0), results[1].squeeze(0), results[2].squeeze(0)
 
 
 class _GatedUpdate(Operation):
@@ -80,9 +78,10 @@ class _GatedUpdate(Operation):
         wants_memory: bool,
     ) -> tuple[Tensor, ...]:
         kept: tuple[Tensor, ...] = (hidden.new_empty(len(hidden), 0),) * 4
-        if (kernel := _serve("gated_update", hidden, places)) is not None:
+        if (kernels := _kernels(hidden, places)) is not None:
             tensors = (t.contiguous() for t in (hidden, message, weight, bias))
-            return *kernel(*tensors, _drop(hidden, keys, rates, places), wants_memory), *kept
+            drop = _drop(keys, rates, places)
+            return *kernels.gated_update(*tensors, drop, wants_memory), *kept
         parts = (hidden, message)
         if places is not None:
             kept = _masked(hidden, message, keys, rates, places)
@@ -102,13 +101,14 @@ class _GatedUpdate(Operation):
         hidden, message, weight, bias, keys, rates, gates, *kept = unwrap_dead_wrappers(
             ctx.saved_tensors
         )
-        kernel = _serve("gated_update_backward", hidden, ctx.places)
-        if kernel is None or grads[2] is not None:
+        plain = in_plain_backward()
+        kernels = _kernels(hidden, ctx.places) if plain and grads[2] is None else None
+        if kernels is None:
             hidden, message, weight, bias = (
                 tensor.to(gates.dtype) for tensor in (hidden, message, weight, bias)
             )
             grads = tuple(None if grad is None else grad.to(gates.dtype) for grad in grads)
-        if not in_plain_backward():
+        if not plain:
             masks = [
                 keep_masks(keys, rates, place, tuple(hidden.shape[1:]), hidden.dtype)
                 for place in ctx.places or ()
@@ -121,16 +121,17 @@ class _GatedUpdate(Operation):
 
             return *gradients(updated, (hidden, message, weight, bias), grads[:3]), *[None] * 4
         of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
-        if kernel is not None and grads[2] is None:
+        if kernels is not None:
             tensors = (t.contiguous() for t in (hidden, message, weight))
-            drop = _drop(hidden, keys, rates, ctx.places)
-            return *kernel(*tensors, gates, of_hidden, grads[1], drop), *[None] * 4
+            drop = _drop(keys, rates, ctx.places)
+            grads = kernels.gated_update_backward(*tensors, gates, of_hidden, grads[1], drop)
+            return *grads, *[None] * 4
         if ctx.places is None:
             kept = [None, None, hidden, message]
         elif kept[0].numel() == 0:  # kernels computed the forward pass
             kept = [*_masked(hidden, message, keys, rates, ctx.places)]
-        found = _backward(hidden, message, weight, gates, kept, of_hidden, *grads[1:3])
-        return *found, *[None] * 4
+        grads = _backward(hidden, message, weight, gates, kept, of_hidden, *grads[1:3])
+        return *grads, *[None] * 4
 
 
 def _equations(
@@ -202,19 +203,15 @@ def _masked(
     return masks[0], masks[1], hidden * masks[0], message * masks[1]
 
 
-def _serve(operation: str, hidden: Tensor, places: Places | None) -> Callable[..., Any] | None:
-    """The kernel, or None."""
-    return serve(operation, hidden, _rows(hidden, places))
+def _kernels(hidden: Tensor, places: Places | None) -> ModuleType | None:
+    """The kernels count the elements of a mask from 0, so a part of a graph has none."""
+    whole = places is None or isinstance(places[0], int)
+    return kernels_for(hidden) if whole else None
 
 
-def _rows(hidden: Tensor, places: Places | None) -> Tensor | None:
-    """The rows whose masks are drawn, if these are not all rows."""
-    return None if places is None else rows_here(places[0], tuple(hidden.shape[1:]))
-
-
-def _drop(hidden: Tensor, keys: Tensor, rates: Tensor, places: Places | None) -> Any:
+def _drop(keys: Tensor, rates: Tensor, places: Places | None) -> Any:
     """The arguments of the kernels' dropout."""
     if places is None:
         return None
     words = place_words(places[0]), place_words(places[1])
-    return keys.contiguous(), rates.contiguous(), *words, _rows(hidden, places)
+    return keys.contiguous(), rates.contiguous(), *words

@@ -10,8 +10,7 @@ if not torch.cuda.is_available():
     pytest.skip("there is no GPU here", allow_module_level=True)
 
 from memohop.nn import Graph, SparseFeatures, epoch_key
-from memohop.nn._kernels.triton import gate_kernels, kernels
-from memohop.nn._kernels.triton.dense_kernels import batched_product
+from memohop.nn import _kernels as kernels
 from memohop.nn.randomness import draw_masks, place_words
 
 MEMBERS, NODES, WIDTH = 3, 37, 12
@@ -78,14 +77,14 @@ def test_gated_update(dropout):
     tensors = [states(MEMBERS, *shape, offset=i) for i, shape in enumerate(shapes)]
     grads = states(MEMBERS, NODES, WIDTH, offset=8), states(MEMBERS, NODES, WIDTH, offset=9)
     drop = (KEYS, RATES, place_words(1), place_words(2)) if dropout else None
-    found = gate_kernels.gated_update(*tensors, drop, True)
-    single = gate_kernels.gated_update(*(one.float() for one in tensors), drop, True)
+    found = kernels.gated_update(*tensors, drop, True)
+    single = kernels.gated_update(*(one.float() for one in tensors), drop, True)
     for one, other in zip(found[:2], single[:2], strict=True):
         assert_half(one, other)
     torch.testing.assert_close(found[2], single[2])
-    back = gate_kernels.gated_update_backward(*tensors[:3], found[2], *grads, drop)
+    back = kernels.gated_update_backward(*tensors[:3], found[2], *grads, drop)
     given = (one.float() for one in (*tensors[:3], single[2], *grads))
-    exact = gate_kernels.gated_update_backward(*given, drop)
+    exact = kernels.gated_update_backward(*given, drop)
     for one, other in zip(back[:2], exact[:2], strict=True):
         assert_half(one, other)
     for one, other in zip(back[2:], exact[2:], strict=True):
@@ -96,7 +95,7 @@ def test_gated_update(dropout):
 @pytest.mark.parametrize(("rows", "inner", "columns"), [(37, 64, 64), (64, 2500, 5), (5, 33, 70)])
 def test_batched_products(rows, inner, columns):
     left, right = states(MEMBERS, inner, rows).mT, states(MEMBERS, inner, columns, offset=1)
-    assert_half(batched_product(left, right), (left.double() @ right.double()).float())
+    assert_half(kernels.batched_product(left, right), (left.double() @ right.double()).float())
 
 
 @pytest.mark.usefixtures("room")
@@ -134,17 +133,17 @@ def test_a_gated_update_of_many_nodes():
     message = torch.full_like(hidden, 2)
     hidden[:, -100:], message[:, -100:] = states(100, width), states(100, width, offset=1)
     weight, bias = states(1, 3, 2 * width, offset=2), states(1, 3, offset=3)
-    new, memory, gates = gate_kernels.gated_update(hidden, message, weight, bias, None, True)
+    new, memory, gates = kernels.gated_update(hidden, message, weight, bias, None, True)
     last = [one[:, -100:].contiguous() for one in (hidden, message)]
     for one, other in zip(
         (new, memory, gates),
-        gate_kernels.gated_update(*last, weight, bias, None, True),
+        kernels.gated_update(*last, weight, bias, None, True),
         strict=True,
     ):
         torch.testing.assert_close(one[:, -100:], other, rtol=2**-7, atol=1e-5)
-    back = gate_kernels.gated_update_backward(hidden, message, weight, gates, new, None, None)
+    back = kernels.gated_update_backward(hidden, message, weight, gates, new, None, None)
     few = gates[:, -100:].contiguous(), new[:, -100:].contiguous()
-    exact = gate_kernels.gated_update_backward(*last, weight, *few, None, None)
+    exact = kernels.gated_update_backward(*last, weight, *few, None, None)
     for one, other in zip(back[:2], exact[:2], strict=True):
         torch.testing.assert_close(one[:, -100:], other, rtol=2**-7, atol=1e-4)
 
@@ -156,8 +155,8 @@ def test_a_matrix_product_of_many_rows():
     left = torch.zeros(1, rows, 32, dtype=torch.bfloat16, device="cuda")
     left[:, -100:], left[:, :100] = states(100, 32), states(100, 32, offset=1)
     right = states(1, 32, 32, offset=2)
-    found = batched_product(left, right)
+    found = kernels.batched_product(left, right)
     assert_half(found[:, -100:], (left[:, -100:].double() @ right.double()).float())
-    sums = batched_product(left.mT, left)
+    sums = kernels.batched_product(left.mT, left)
     ends = torch.cat([left[:, :100], left[:, -100:]], dim=1).double()
     assert_half(sums, (ends.mT @ ends).float())

@@ -9,8 +9,8 @@ from torch_geometric.nn import GATv2Conv
 
 from memohop import Graph
 from memohop.nn import DynamicGraphAttention
-from memohop.nn._ops import dynamic_attention
-from memohop.nn._ops.dynamic_attention import attend_dynamically
+from memohop.nn._ops import attention
+from memohop.nn._ops.attention import attend_dynamically
 from memohop.nn._ops.pattern import Pattern
 from numerics import generator
 
@@ -93,14 +93,14 @@ def test_vectors_per_arc_stay_within_the_bound(bound, at_once, monkeypatch):
     graph = Graph(ARCS, NODES, direction="in", self_loops="add")
     expected = vmap(lambda h: conv(h, graph))(hidden)
     seen = []
-    sums = dynamic_attention._sums
+    sums = attention._sums
 
     def spy(*inputs):
         seen.append(sums(*inputs))
         return seen[-1]
 
-    monkeypatch.setattr(dynamic_attention, "_sums", spy)
-    monkeypatch.setitem(dynamic_attention.AT_ONCE, "cpu", bound)
+    monkeypatch.setattr(attention, "_sums", spy)
+    monkeypatch.setitem(attention.AT_ONCE, "cpu", bound)
     found = vmap(lambda h: conv(h, graph))(hidden)
     torch.testing.assert_close(found, expected)
     found.sum().backward()

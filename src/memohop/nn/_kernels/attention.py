@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from memohop.nn._kernels.triton.dense_kernels import batched_product
+from memohop.nn._kernels.dense import batched_product
 
 if TYPE_CHECKING:
     from memohop.nn._ops.pattern import Pattern

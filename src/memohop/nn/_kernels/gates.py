@@ -1,6 +1,6 @@
 """The gated update of MMP as GPU kernels, in Triton: one pass forward and one backward.
 
-As in :mod:`.kernels`, masks are the same on every device and sums run in a fixed order, in float32 for
+As in :mod:`.products`, masks are the same on every device and sums run in a fixed order, in float32 for
 states of any type. The
 ``+mmp`` rows need it: on an H200 a step of ``gcn+mmp`` without it takes 1.7 times as long on Cora
 and 1.4 times on Squirrel.
@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from memohop.nn._kernels.triton.kernels import member_words, stays
+from memohop.nn._kernels.products import member_words, stays
 
 
 @triton.jit
@@ -124,7 +124,7 @@ def _gate_backward(
     )
 
 
-Drop = tuple[Tensor, Tensor, tuple[int, int], tuple[int, int], None]
+Drop = tuple[Tensor, Tensor, tuple[int, int], tuple[int, int]]
 
 
 def gated_update(
@@ -192,5 +192,5 @@ def gated_update_backward(
 def _drop_arguments(drop: Drop | None, stand_in: Tensor) -> tuple[Any, ...]:
     if drop is None:
         return stand_in, stand_in, 0, 0, 0, 0
-    keys, rates, first, second = drop[:4]  # with all rows, see the table
+    keys, rates, first, second = drop
     return keys, rates, *first, *second

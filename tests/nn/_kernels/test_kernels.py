@@ -3,21 +3,15 @@
 import pytest
 import torch
 
-from numerics import assert_rounded, generator, seeded
+from numerics import assert_rounded, generator, mask_of, seeded
 
 pytest.importorskip("triton", reason="Triton is not installed")
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU here", allow_module_level=True)
 
 from memohop.nn import Graph, SparseFeatures, epoch_key
-from memohop.nn._kernels.table import serve
-from memohop.nn._kernels.torch import side_by_side
-from memohop.nn._kernels.triton import attention_kernels, gate_kernels, kernels
-from memohop.nn._kernels.triton.dense_kernels import batched_product
-from memohop.nn._ops.fixed_matrix import fixed_product
-from memohop.nn._ops.masks import scaled_keep_mask
+from memohop.nn import _kernels as kernels
 from memohop.nn.randomness import Draw, place_words
-from memohop.training.device import invariant_products
 
 MEMBERS, NODES, WORDS, WIDTH = 5, 37, 23, 12
 
@@ -37,7 +31,7 @@ RATES = torch.tensor([0.0, 0.2, 0.5, 0.7, 0.9])
 
 def masks(shape, place):
     drawn = [
-        scaled_keep_mask(Draw(key, place), shape, rate, torch.float64)
+        mask_of(Draw(key, place), shape, rate, torch.float64)
         for key, rate in zip(keys(), RATES.cuda(), strict=True)
     ]
     return torch.stack(drawn)
@@ -102,13 +96,13 @@ def test_scores_of_arcs_forward_and_backward(width):
         scores = (torch.nn.functional.leaky_relu(sums, 0.2) * leaves[2][:, None]).sum(-1)
         return scores, *torch.autograd.grad((scores * grad).sum(), leaves)
 
-    found = attention_kernels.dynamic_scores(receive, send, score, 0.2, pattern)
-    parts = attention_kernels.dynamic_scores_backward(grad, receive, send, score, 0.2, pattern)
+    found = kernels.dynamic_scores(receive, send, score, 0.2, pattern)
+    parts = kernels.dynamic_scores_backward(grad, receive, send, score, 0.2, pattern)
     length = width + len(pattern) // NODES + len(pattern)
     assert_rounded([found, *parts], by_hand, receive, send, score, grad, length=length)
     for size in (1, 3):
         given = (tensor[:size] for tensor in (grad, receive, send, score))
-        some = attention_kernels.dynamic_scores_backward(*given, 0.2, pattern)
+        some = kernels.dynamic_scores_backward(*given, 0.2, pattern)
         assert all(torch.equal(one, other[:size]) for one, other in zip(some, parts, strict=True))
 
 
@@ -116,7 +110,7 @@ def test_dropout_masks_are_those_of_the_cpu():
     values = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
     found = kernels.dropout(values, keys(), RATES.cuda(), *place_words(9))
     on_cpu = torch.stack([
-        scaled_keep_mask(Draw(key, 9), (NODES, WIDTH), rate, torch.float32)
+        mask_of(Draw(key, 9), (NODES, WIDTH), rate, torch.float32)
         for key, rate in zip(keys().cpu(), RATES, strict=True)
     ])  # fmt: skip
     assert torch.equal((found != 0).cpu(), on_cpu != 0)
@@ -142,8 +136,8 @@ def test_gated_update_forward_and_backward(dropout):
         loss = (new_hidden * of_hidden + memory * of_memory).sum()
         return new_hidden, memory, scores.sigmoid(), *torch.autograd.grad(loss, leaves)
 
-    found = gate_kernels.gated_update(hidden, message, weight, bias, drop, True)
-    parts = gate_kernels.gated_update_backward(hidden, message, weight, found[2], *grads, drop)
+    found = kernels.gated_update(hidden, message, weight, bias, drop, True)
+    parts = kernels.gated_update_backward(hidden, message, weight, found[2], *grads, drop)
     # Scores add two states; a gradient adds a state up, then those of scores, then all nodes.
     length = 3 * WIDTH + 3 + NODES
     given = hidden, message, weight, bias, *grads
@@ -153,15 +147,15 @@ def test_gated_update_forward_and_backward(dropout):
 def test_gated_update_without_the_memory():
     shapes = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
     tensors = [torch.randn(MEMBERS, *shape, device="cuda") for shape in shapes]
-    whole = gate_kernels.gated_update(*tensors, None, True)
-    part = gate_kernels.gated_update(*tensors, None, False)
+    whole = kernels.gated_update(*tensors, None, True)
+    part = kernels.gated_update(*tensors, None, False)
     assert torch.equal(whole[0], part[0])
     assert part[1].numel() == 0
     grad = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
     zeros = torch.zeros_like(grad)
     for one, other in zip(
-        gate_kernels.gated_update_backward(*tensors[:3], whole[2], grad, zeros, None),
-        gate_kernels.gated_update_backward(*tensors[:3], whole[2], grad, None, None),
+        kernels.gated_update_backward(*tensors[:3], whole[2], grad, zeros, None),
+        kernels.gated_update_backward(*tensors[:3], whole[2], grad, None, None),
         strict=True,
     ):
         assert torch.equal(one, other)
@@ -175,26 +169,9 @@ def test_batched_products_do_not_depend_on_the_batch(rows, inner, columns):
     numbers = torch.Generator(device="cuda").manual_seed(seeded())
     left = torch.randn(40, inner, rows, device="cuda", generator=numbers).mT
     right = torch.randn(40, inner, columns, device="cuda", generator=numbers)
-    whole = batched_product(left, right)
+    whole = kernels.batched_product(left, right)
     assert_rounded(whole, torch.matmul, left, right, length=inner)
     for size in (1, 3, 17):
-        assert torch.equal(batched_product(left[:size], right[:size]), whole[:size])
+        assert torch.equal(kernels.batched_product(left[:size], right[:size]), whole[:size])
     shared = right[:1].expand(40, -1, -1)
-    assert torch.equal(batched_product(left, shared)[0], whole[0])
-
-
-def test_a_crowded_graph_is_multiplied_with_its_zeros():
-    arcs = torch.randint(NODES, (2, 600), generator=generator(2))
-    graph = Graph(arcs.cuda(), NODES, direction="out", norm="row")
-    assert serve("fixed_product", torch.empty(1, device="cuda"), graph.matrix) is side_by_side.full
-    hidden = torch.randn(MEMBERS, NODES, WIDTH, device="cuda", requires_grad=True)
-    bias = torch.randn(MEMBERS, WIDTH, device="cuda")
-    full = graph.matrix.pattern.csr(graph.matrix.values).to_dense().double()
-    out = fixed_product(hidden, graph.matrix, bias)
-    assert_rounded(out, lambda h, b: full @ h + b[:, None], hidden, bias, length=NODES)
-    weight = torch.randn_like(out)
-    (out * weight).sum().backward()
-    assert_rounded(hidden.grad, lambda weight: full.mT @ weight, weight, length=NODES)
-    with invariant_products(hidden.device), torch.no_grad():
-        alone, together = (torch.vmap(graph.__matmul__)(hidden[:size]) for size in (1, MEMBERS))
-    assert torch.equal(alone[0], together[0])
+    assert torch.equal(kernels.batched_product(left, shared)[0], whole[0])

@@ -1,8 +1,10 @@
-"""The base of the library's own differentiable operations."""
+"""The base of the library's own differentiable operations, and where they find GPU kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from types import ModuleType
 from typing import Any, ClassVar
 
 import torch
@@ -46,10 +48,36 @@ class Operation(torch.autograd.Function):
             None if tensor is None else batch_first(tensor, dim, size).flatten(0, 1)
             for tensor, dim in zip(inputs[: cls.tensors], in_dims, strict=False)
         ]
-        found = cls.apply(*folded, *inputs[cls.tensors :])
-        if isinstance(found, Tensor):
-            return found.unflatten(0, (size, -1)), 0
-        return tuple(part.unflatten(0, (size, -1)) for part in found), (0,) * len(found)
+        outputs = cls.apply(*folded, *inputs[cls.tensors :])
+        if isinstance(outputs, Tensor):
+            return outputs.unflatten(0, (size, -1)), 0
+        return tuple(part.unflatten(0, (size, -1)) for part in outputs), (0,) * len(outputs)
+
+
+def kernels_for(tensor: Tensor) -> ModuleType | None:
+    """The GPU kernels (:mod:`memohop.nn._kernels`), or None to compute with PyTorch.
+
+    They serve float32 and bfloat16 on a GPU, with sums in float32, where Triton is installed.
+    Kernels cannot be mapped or differentiated: an operation has a ``vmap`` rule and a backward pass
+    of its own.
+    """
+    if not tensor.is_cuda or tensor.dtype not in (torch.float32, torch.bfloat16):
+        return None
+    return _kernels()
+
+
+@cache
+def _kernels() -> ModuleType | None:
+    try:
+        from memohop.nn import _kernels as kernels
+    except (ImportError, RuntimeError):  # not installed, or no folder for compiled code
+        return None
+    return kernels
+
+
+def in_plain_backward() -> bool:
+    """Whether nothing will map or differentiate the gradients of this backward pass."""
+    return not (torch.is_grad_enabled() or torch._C._are_functorch_transforms_active())
 
 
 def gradients(
@@ -75,12 +103,12 @@ def in_single(function: Callable[..., Any], *inputs: Any) -> Any:
     """
     if not any(map(_is_half, inputs)):
         return function(*inputs)
-    found = function(*(one.float() if _is_half(one) else one for one in inputs))
-    return tree_map(lambda one: one.bfloat16() if one.is_floating_point() else one, found)
+    outputs = function(*(item.float() if _is_half(item) else item for item in inputs))
+    return tree_map(lambda out: out.bfloat16() if out.is_floating_point() else out, outputs)
 
 
-def _is_half(one: Any) -> bool:
-    return isinstance(one, Tensor) and one.dtype == torch.bfloat16
+def _is_half(item: Any) -> bool:
+    return isinstance(item, Tensor) and item.dtype == torch.bfloat16
 
 
 def batch_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:

@@ -1,1 +1,0 @@
-"""CPU kernels in Numba: functions of tensors (``*kernels``) and the loops that they run."""

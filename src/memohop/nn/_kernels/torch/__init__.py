@@ -1,1 +1,0 @@
-"""Kernels in plain PyTorch."""
