@@ -6,8 +6,8 @@ from torch_geometric.data import Data
 
 import memohop
 from memohop import UsageError, build
-from memohop.data.datasets.fetch import known_digests
-from memohop.data.datasets.latent import LatentNeighbours, computed, published_file
+from memohop.data.datasets.fetch import known_digests, published_file
+from memohop.data.datasets.latent import LatentNeighbours, computed
 from memohop.data.noise import add_noise
 from memohop.jobs.execute import execute
 from memohop.jobs.run import Recipe, Run, Settings

@@ -14,8 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from memohop.data.arguments import whole_number
-from memohop.data.datasets.fetch import known_digests
-from memohop.data.datasets.latent import published_file
+from memohop.data.datasets.fetch import known_digests, published_file
 from memohop.data.datasets.registry import describe, is_folder
 from memohop.data.noise import NoisePolicy
 from memohop.errors import UsageError

@@ -9,8 +9,8 @@ from scipy.spatial import procrustes
 from sklearn.manifold import Isomap
 
 import memohop
-from memohop.data.datasets import embedding, latent
-from memohop.errors import DataError, UsageError
+from memohop.data.datasets import latent
+from memohop.errors import UsageError
 
 few = settings(max_examples=25, deadline=None)
 HEADER = "node1,node2\tspace\trelation_type"
@@ -51,40 +51,19 @@ def test_what_is_written_is_read_back(data, nodes, tmp_path_factory):
     assert dict(zip(arcs, found.division.tolist(), strict=True)) == expected
 
 
-@few
-@given(garbage=st.binary(max_size=200))
-def test_garbage_is_a_data_error(garbage, tmp_path_factory):
-    path = tmp_path_factory.mktemp("latent") / "file.txt"
-    path.write_bytes(garbage)
-    with pytest.raises(DataError, match=r"file\.txt.* fetch it again"):
-        latent.read_neighbours(path, nodes=3)
-
-
 @pytest.mark.parametrize(
-    "line", ["0,3\tgraph\t0", "0,1\tgraph\t4", "0,1\tspace\t0", "0 1\tgraph\t0", ""]
-)
-def test_a_line_that_is_no_arc_of_the_graph_is_a_data_error(line, tmp_path):
-    path = tmp_path / "file.txt"
-    path.write_text("\n".join([HEADER, "0,1\tgraph\t0", line, "1,0\tgraph\t3"]))
-    with pytest.raises(DataError, match=r"line 3: .* is not an arc within 3 nodes"):
-        latent.read_neighbours(path, nodes=3)
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "in_latent_space"),
+    ("name", "in_latent_space"),
     [
-        ("texas", "poincare", 540),
-        ("wisconsin", "poincare", 503),
-        ("cornell", "poincare", 241),
-        ("chameleon", "poincare", 254),
-        ("cora", "poincare", 9566),
-        ("cora", "struc2vec", 5802),
-        ("citeseer", "poincare", 7579),
-        ("citeseer", "mds", 4401),
+        ("texas", 540),
+        ("wisconsin", 503),
+        ("cornell", 241),
+        ("chameleon", 254),
+        ("cora", 9566),
+        ("citeseer", 7579),
     ],
 )
-def test_published_files_tell_the_position_of_every_arc(name, kind, in_latent_space, data_root):
-    found = latent.published(name, kind, root=data_root)
+def test_published_files_tell_the_position_of_every_arc(name, in_latent_space, data_root):
+    found = latent.PublishedNeighbours(name, data_root).read()
     assert int((found.division >= 4).sum()) == in_latent_space
     assert found.division[found.division < 4].unique().tolist() == [0, 1, 2, 3]
     data = memohop.load(name, root=data_root)
@@ -97,25 +76,6 @@ def test_published_files_tell_the_position_of_every_arc(name, kind, in_latent_sp
     assert of_graph <= arcs <= known
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "words"),
-    [
-        (
-            "squirrel",
-            "poincare",
-            "no neighbours of squirrel .*'poincare' were published; have them",
-        ),
-        ("cornell-legacy", "poincare", "no neighbours of cornell-legacy"),
-        ("citeseer", "struc2vec", "citeseer .*'struc2vec' were published; known: mds, poincare"),
-        ("cora", "MDS", "known: poincare, struc2vec"),
-        ("kora", "poincare", "no dataset named 'kora'"),
-    ],
-)
-def test_what_was_not_published_is_refused(name, kind, words):
-    with pytest.raises(UsageError, match=words):
-        latent.published(name, kind)
-
-
 # Embeddings
 
 
@@ -126,7 +86,7 @@ def test_isomap_equals_that_of_scikit_learn_up_to_mirroring():
     weights[weights == 0] = 9  # further than the radius
     np.fill_diagonal(weights, 0)
     reference = Isomap(n_neighbors=None, radius=1, metric="precomputed").fit_transform(weights)
-    found = embedding.isomap(arcs, 28)
+    found = latent.isomap(arcs, 28)
     expected = reference / np.abs(reference).max()
     signs = np.sign((found * expected).sum(0))
     np.testing.assert_allclose(found * signs, expected, atol=1e-5)
@@ -134,15 +94,15 @@ def test_isomap_equals_that_of_scikit_learn_up_to_mirroring():
 
 def test_landmarks_place_the_nodes_of_a_large_graph_where_all_paths_would(monkeypatch):
     arcs = grid(15, 25)
-    exact = embedding.isomap(arcs, 375)
-    monkeypatch.setattr(embedding, "_LANDMARKS", 100)
-    _, _, disparity = procrustes(exact, embedding.isomap(arcs, 375))
+    exact = latent.isomap(arcs, 375)
+    monkeypatch.setattr(latent, "_LANDMARKS", 100)
+    _, _, disparity = procrustes(exact, latent.isomap(arcs, 375))
     assert 0 < disparity < 0.01
 
 
 def test_isomap_keeps_parts_apart_and_twins_together():
     arcs = both_ways([(0, 1), (1, 2), (0, 2), (3, 4), (3, 5)])  # 4 and 5 have the same neighbour
-    points = embedding.isomap(arcs, 7)
+    points = latent.isomap(arcs, 7)
     assert np.abs(points).max() == 1
     parts = [points[:3], points[3:6]]
     within = max(np.ptp(part, axis=0).max() for part in parts)
@@ -153,13 +113,13 @@ def test_isomap_keeps_parts_apart_and_twins_together():
 def test_poincare_brings_neighbours_near_and_repeats_itself():
     data = memohop.load("csbm", nodes=100, classes=3, degree=6, homophily=0.95, seed=0)
     arcs = data.edge_index.numpy()
-    points = embedding.poincare(arcs, 100)
+    points = latent.poincare(arcs, 100)
     assert np.square(points).sum(1).max() < 1
-    np.testing.assert_array_equal(points, embedding.poincare(arcs, 100))
-    assert not np.array_equal(points, embedding.poincare(arcs, 100, seed=1))
+    np.testing.assert_array_equal(points, latent.poincare(arcs, 100))
+    assert not np.array_equal(points, latent.poincare(arcs, 100, seed=1))
     others = np.random.default_rng(0).integers(100, size=arcs.shape[1])
-    near = embedding.hyperbolic_distance(points[arcs[0]], points[arcs[1]])
-    far = embedding.hyperbolic_distance(points[arcs[0]], points[others])
+    near = latent.hyperbolic_distance(points[arcs[0]], points[arcs[1]])
+    far = latent.hyperbolic_distance(points[arcs[0]], points[others])
     assert (near < far).mean() > 0.75
 
 
@@ -175,9 +135,9 @@ def test_the_poincare_gradient_is_that_of_the_loss():
     loss = -(-distance).log_softmax(1)[:, 0].sum()
     (euclidean,) = torch.autograd.grad(loss, z)
     expected = euclidean * ((1 - z.square().sum(1, keepdim=True)).square() / 4)
-    found = embedding._mean_gradient(points, source, others)
+    found = latent._mean_gradient(points, source, others)
     np.testing.assert_allclose(found, expected.detach(), rtol=1e-6)
-    apart = embedding.hyperbolic_distance(points[source][:, None], points[others])
+    apart = latent.hyperbolic_distance(points[source][:, None], points[others])
     np.testing.assert_allclose(apart, distance.detach())
 
 
@@ -194,7 +154,7 @@ def test_the_nearest_pairs_are_as_many_as_asked_for_or_up_to_twice_as_many(place
     points = np.array(places, dtype=float)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(latent, "_ROWS", rows)
-        found = latent._nearest_pairs(points, embedding.euclidean_distance, count)
+        found = latent._nearest_pairs(points, latent.euclidean_distance, count)
     chosen = set(zip(*(part.tolist() for part in found), strict=True))
     length = {
         (a, b): np.linalg.norm(points[a] - points[b])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,29 +12,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from memohop.data.adjacency import matrix_of
 from memohop.data.arcs import check_arcs
 from memohop.data.assemble import merge_arcs
-from memohop.data.datasets.embedding import (
-    Points,
-    euclidean_distance,
-    hyperbolic_distance,
-    isomap,
-    poincare,
-)
-from memohop.data.datasets.fetch import known_digests, locate
+from memohop.data.datasets.fetch import locate, published_file
 from memohop.data.datasets.registry import describe
-from memohop.errors import DataError, UsageError, unknown_name
+from memohop.errors import unknown_name
 
+Points = NDArray[np.float64]
 Distance: TypeAlias = Callable[[Points, Points], NDArray[np.float64]]
 
-EMBEDDINGS: dict[str, tuple[Callable[[NDArray[np.int64], int], Points], Distance]] = {
-    "isomap": (isomap, euclidean_distance),
-    "poincare": (poincare, hyperbolic_distance),
-}
+_LANDMARKS = 1000  # nodes from which Isomap measures; a graph of fewer nodes is exact
+_EPOCHS, _BURN_IN = 50, 10
+_BATCHES, _LEAST_BATCH = 100, 64  # batches of an epoch, and arcs in one
+_NEGATIVES = 10
+_RATE = 0.3
+_RIM = 1 - 1e-5  # points of the disc stay within this radius
 _ROWS = 256  # nodes with their distances to all others at a time
-_FOLDER = "geom-gcn/structural_neighborhood"
-_HEADER = "node1,node2\tspace\trelation_type"
-_LINE = re.compile(r"(\d{1,9}),(\d{1,9})\t(graph|latent_space)\t([0-3])")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,73 +54,22 @@ class PublishedNeighbours:
     root: str | os.PathLike[str] | None = None
 
     def read(self) -> LatentNeighbours:
-        """The neighbours."""
-        return published(self.name, root=self.root)
+        """The neighbours.
+
+        Their arcs within the graph are those of the undirected graph without self-loops; most of
+        their arcs of the latent space go one way only.
+        """
+        path = published_file(self.name)
+        assert path is not None
+        return read_neighbours(locate((path,), root=self.root) / path, describe(self.name).nodes)
 
 
-def published_file(name: str, embedding: str = "poincare") -> str | None:
-    """The path of the file with the published neighbours of a dataset; None if there is none."""
-    return _published_files(name).get(embedding)
-
-
-@cache
-def _published_files(name: str) -> dict[str, str]:
-    """The files with the published neighbours of a dataset, by embedding."""
-    stem = "film" if name == "actor" else name
-    start = f"{_FOLDER}/outf_nodes_space_relation_{stem}_"
-    return {
-        path.removeprefix(start).removesuffix(".txt").lower(): path
-        for path in known_digests()
-        if path.startswith(start)
-    }
-
-
-def published(
-    name: str,
-    embedding: str = "poincare",
-    *,
-    root: str | os.PathLike[str] | None = None,
-    progress: bool = False,
-) -> LatentNeighbours:
-    """The neighbours that Geom-GCN's authors published for a dataset.
-
-    Their arcs within the graph are those of the undirected graph without self-loops; most of
-    their arcs of the latent space go one way only.
-
-    Args:
-        name: The id of a dataset.
-        embedding: ``poincare``; for cora also ``struc2vec``, for citeseer and pubmed also ``mds``.
-        root: A local folder with the files, instead of a download.
-        progress: Show a progress bar on standard error while downloading.
-    """
-    info, files = describe(name), _published_files(name)
-    if embedding not in files:
-        raise UsageError(
-            f"no neighbours of {name} in a latent space {embedding!r} were published; "
-            + (f"known: {', '.join(files)}" if files else "have them computed")
-        )
-    folder = locate((files[embedding],), root=root, progress=progress)
-    return read_neighbours(folder / files[embedding], nodes=info.nodes)
-
-
-def read_neighbours(path: Path, *, nodes: int) -> LatentNeighbours:
+def read_neighbours(path: Path, nodes: int) -> LatentNeighbours:
     """The neighbours in one of Geom-GCN's files, for a graph of this many nodes."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as text: {error}; fetch it again") from error
-    if not lines or lines[0] != _HEADER:
-        raise DataError(f"{path} does not begin with {_HEADER!r}; fetch it again")
-    rows = np.empty((len(lines) - 1, 3), dtype=np.int64)
-    for number, line in enumerate(lines[1:]):
-        match = _LINE.fullmatch(line)
-        if match is None or max(int(match[1]), int(match[2])) >= nodes:
-            raise DataError(
-                f"{path}, line {number + 2}: {line[:40]!r} is not an arc within {nodes} nodes "
-                "with its space and position; fetch the file again"
-            )
-        rows[number] = match[1], match[2], int(match[4]) + 4 * (match[3] == "latent_space")
-    return _neighbours(rows[:, :2].T, rows[:, 2], nodes)
+    lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    arcs = np.array([line[0].split(",") for line in lines], dtype=np.int64).reshape(-1, 2)
+    division = [int(position) + 4 * (space == "latent_space") for _, space, position in lines]
+    return _neighbours(arcs.T, np.array(division, dtype=np.int64), nodes)
 
 
 def computed(
@@ -203,3 +144,106 @@ def _neighbours(
     numbers = numbers[last]
     arcs = np.stack(np.divmod(numbers // 8, max(nodes, 1)))
     return LatentNeighbours(torch.from_numpy(arcs), torch.from_numpy(numbers % 8))
+
+
+def isomap(arcs: NDArray[np.int64], nodes: int) -> Points:
+    r"""Coordinates with distances like the numbers of steps between nodes.
+
+    Classical scaling of the lengths of shortest paths: the two leading eigenvectors of the
+    centred :math:`-\mathbf{D}^{\circ 2}/2`, each times the root of its eigenvalue. In a large
+    graph the paths start at 1000 landmarks (drawn with a fixed seed), and the other nodes are
+    located by their distances to those. Parts that no path joins are one step further from each
+    other than the farthest nodes of one part.
+
+    The result is scaled to at most 1 and rounded to six digits: nodes at the same point on one
+    machine are so on every machine. Arcs are ``[2, arcs]``, both ways and without self-loops.
+    """
+    from scipy.sparse.csgraph import dijkstra
+    from sklearn.decomposition import KernelPCA
+
+    if not arcs.size:
+        return np.zeros((nodes, 2))
+    landmarks = np.arange(nodes)
+    if nodes > _LANDMARKS:
+        landmarks = np.sort(np.random.default_rng(0).permutation(nodes)[:_LANDMARKS])
+    steps = dijkstra(matrix_of(arcs, nodes), unweighted=True, indices=landmarks)
+    apart = np.isinf(steps)
+    steps[apart] = steps[~apart].max() + 1
+    kernel = -0.5 * steps**2
+    scaling = KernelPCA(n_components=2, kernel="precomputed", eigen_solver="dense")
+    points: Points = scaling.fit(kernel[:, landmarks]).transform(kernel.T)
+    return np.round(points / np.abs(points).max(), 6)
+
+
+def poincare(arcs: NDArray[np.int64], nodes: int, *, seed: int = 0) -> Points:
+    r"""Points of the hyperbolic disc in which neighbours are near (Nickel and Kiela, 2017).
+
+    Minimises, over the arcs :math:`(u, v)` and ten nodes :math:`v'` drawn for each,
+
+    .. math::
+        -\log\frac{e^{-d(u, v)}}{e^{-d(u, v)} + \sum_{v'} e^{-d(u, v')}}
+
+    by Riemannian gradient descent with a burn-in at a tenth of the rate. A node moves by the
+    mean of its gradients within a batch, to keep hubs from leaping. Arcs are ``[2, arcs]``, both
+    ways and without self-loops; the seed decides first points, order and draws.
+    """
+    generator = np.random.default_rng(seed)
+    points = generator.uniform(-1e-3, 1e-3, (nodes, 2))
+    count = arcs.shape[1]
+    batch = max(_LEAST_BATCH, -(-count // _BATCHES))
+    for epoch in range(_EPOCHS):
+        rate = _RATE / 10 if epoch < _BURN_IN else _RATE
+        order = generator.permutation(count)
+        for start in range(0, count, batch):
+            source, target = arcs[:, order[start : start + batch]]
+            drawn = generator.integers(nodes, size=(len(source), _NEGATIVES))
+            others = np.concatenate((target[:, None], drawn), axis=1)
+            points -= rate * _mean_gradient(points, source, others)
+            radius = np.linalg.norm(points, axis=1, keepdims=True)
+            points *= np.minimum(1, _RIM / np.maximum(radius, _RIM))
+    return points
+
+
+def euclidean_distance(one: Points, other: Points) -> NDArray[np.float64]:
+    """Distances in the plane, between points that broadcast."""
+    return np.sqrt(np.square(one - other).sum(-1))
+
+
+def hyperbolic_distance(one: Points, other: Points) -> NDArray[np.float64]:
+    """Distances in the Poincaré disc, between points that broadcast."""
+    between = np.square(one - other).sum(-1)
+    room = (1 - np.square(one).sum(-1)) * (1 - np.square(other).sum(-1))
+    return np.arccosh(1 + 2 * between / room)
+
+
+def _mean_gradient(
+    points: Points, source: NDArray[np.int64], others: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    r"""The Riemannian gradient of the loss, averaged over the occurrences of each node.
+
+    With :math:`a = 1 - |x|^2`, :math:`b = 1 - |y|^2` and :math:`\gamma = \cosh d(x, y)` that of
+    the distance at :math:`x` is
+    :math:`((|y|^2 - 2 x \cdot y + 1)\,x - a\,y) / (b \sqrt{\gamma^2 - 1})`.
+    """
+    x, y = points[source][:, None], points[others]
+    xx, yy, xy = np.square(x).sum(-1), np.square(y).sum(-1), (x * y).sum(-1)
+    a, b = 1 - xx, 1 - yy
+    gamma = 1 + 2 * np.maximum(xx + yy - 2 * xy, 0) / (a * b)
+    distance = np.arccosh(gamma)
+    share = np.exp(distance.min(1, keepdims=True) - distance)
+    share /= share.sum(1, keepdims=True)
+    slope = -share
+    slope[:, 0] += 1  # the first is the neighbour
+    slope /= np.sqrt(np.maximum(np.square(gamma) - 1, 1e-12))
+    at_x = (slope / b * (yy - 2 * xy + 1))[..., None] * x - (slope / b * a)[..., None] * y
+    at_y = (slope / a * (xx - 2 * xy + 1))[..., None] * y - (slope / a * b)[..., None] * x
+    nodes = np.concatenate((source, others.ravel()))
+    gradients = np.concatenate((at_x.sum(1), at_y.reshape(-1, 2)))
+    sums = [np.bincount(nodes, column, len(points)) for column in gradients.T]
+    return np.stack(sums, 1) / np.maximum(np.bincount(nodes, minlength=len(points)), 1)[:, None]
+
+
+EMBEDDINGS: dict[str, tuple[Callable[[NDArray[np.int64], int], Points], Distance]] = {
+    "isomap": (isomap, euclidean_distance),
+    "poincare": (poincare, hyperbolic_distance),
+}

@@ -11,20 +11,18 @@ from typing import Any
 import torch
 
 from memohop.data import synthetic
-from memohop.data.datasets.counts import check_counts
-from memohop.data.datasets.fetch import locate, without_digest
-from memohop.data.datasets.geom_gcn import read_geom_gcn
-from memohop.data.datasets.latent import PublishedNeighbours, published_file
-from memohop.data.datasets.planetoid import read_planetoid
-from memohop.data.datasets.platonov import read_platonov
+from memohop.data.datasets.fetch import address, locate, published_file, without_digest
+from memohop.data.datasets.latent import PublishedNeighbours
+from memohop.data.datasets.readers import read_geom_gcn, read_planetoid, read_platonov
 from memohop.data.datasets.registry import DatasetInfo, describe
 from memohop.data.splits import SPLITS, make_splits
-from memohop.errors import UsageError, unknown_name
+from memohop.errors import DataError, UsageError, unknown_name
 from memohop.pyg import Data
 
 _MAKERS: dict[str, Callable[..., Data]] = {"csbm": synthetic.csbm, "digits": synthetic.digits}
 _FEATURES = ("raw", "row", "scaled")
 _SPLIT_OPTIONS = ("splits", "fractions", "seed")
+_ROUNDED = 0.005 + 1e-9  # how far off a figure of two digits may be
 
 
 def load(
@@ -42,8 +40,7 @@ def load(
         name: One of :func:`memohop.datasets`.
         root: A local folder with the files, instead of a download; see
             :func:`memohop.data.datasets.fetch.locate`. Of a file whose SHA-256 is not known, what
-            it holds is compared with what was published; see
-            :func:`memohop.data.datasets.counts.check_counts`.
+            it holds is compared with what was published.
         features: ``raw`` as published; ``row`` with each row divided by its sum (the sum of the
             absolute values, if some are negative; a row of zeros stays as it is); or ``scaled``
             with all of them divided by the root mean square of those that are not 0.
@@ -77,7 +74,7 @@ def load(
         folder = locate(info.files, root=root, progress=progress)
         data = _read(info, folder, public=split == "public")
         if without_digest(info.files):
-            check_counts(data, info, folder)
+            _check_counts(data, info, folder)
         if split in SPLITS:
             data.train_mask, data.val_mask, data.test_mask = make_splits(split, data.y, **options)
     if features == "row":
@@ -102,6 +99,46 @@ def _read(info: DatasetInfo, folder: Path, *, public: bool) -> Data:
     if info.family == "planetoid":
         return read_planetoid(first.parent, info.id, splits=None if public else splits)
     return read_platonov(first, directed=info.directed)
+
+
+def _check_counts(data: Data, info: DatasetInfo, folder: Path) -> None:
+    """A :class:`DataError` that names every difference, if this is not the published graph.
+
+    Numbers of nodes, arcs, features, classes and splits must be equal. Homophily, and the test
+    nodes for each training node of every split, must agree to two digits.
+
+    Args:
+        data: The graph with its published splits.
+        info: What is known about it.
+        folder: The folder that has its files, for the error.
+    """
+    source, target = data.edge_index
+    counts = {
+        "nodes": (data.num_nodes, info.nodes),
+        "arcs": (data.num_edges, info.arcs),
+        "features": (data.num_features, info.features),
+        "classes": (len(data.y.unique()), info.classes),
+        "splits": (data.train_mask.shape[1], info.splits),
+    }
+    differences = [
+        f"{held} {name} and not {known}" for name, (held, known) in counts.items() if held != known
+    ]
+    homophily = float((data.y[source] == data.y[target]).double().mean())
+    if not abs(homophily - info.homophily) <= _ROUNDED:
+        differences.append(f"homophily {homophily:.3f} and not {info.homophily:.2f}")
+    ratios = data.test_mask.sum(dim=0).double() / data.train_mask.sum(dim=0)
+    for split, ratio in enumerate(ratios.tolist()):
+        if not abs(ratio - info.test_to_train) <= _ROUNDED:
+            differences.append(
+                f"{ratio:.3f} test nodes for each training node of split {split} and not "
+                f"{info.test_to_train:.2f}"
+            )
+            break
+    if differences:
+        raise DataError(
+            f"{folder / info.files[0]} is not the published {info.id}: it has "
+            f"{', '.join(differences)}; copy it again from {address(info.files[0])}"
+        )
 
 
 def _check_split(info: DatasetInfo, split: str | None) -> None:

@@ -1,0 +1,201 @@
+"""Reads the published files: of Geom-GCN, of Planetoid, and of Platonov et al.
+
+Of files with a known SHA-256, :mod:`memohop.data.datasets.fetch` has made sure that they are the
+published ones; what an archive without one holds is checked here.
+"""
+
+from __future__ import annotations
+
+import collections
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from memohop.data.assemble import Masks, graph_data, merge_arcs
+from memohop.errors import DataError
+from memohop.pyg import Data
+
+_PUBLIC_VALIDATION = 500
+_ARRAYS = ("node_features", "node_labels", "edges")
+_PARTS = ("train", "val", "test")
+
+
+def read_geom_gcn(folder: Path, splits: Sequence[Path], *, words: int | None = None) -> Data:
+    """The graph in ``folder``: directed, with the self-loops of the file, duplicates merged.
+
+    Args:
+        folder: Holds ``out1_graph_edges.txt`` and ``out1_node_feature_label.txt``.
+        splits: One archive of three masks for each split.
+        words: Length of the vocabulary, if the file lists the words of each node by number (as
+            Actor's does). Otherwise it has a zero or one for every word.
+    """
+    # Each in the row of its node: Actor's file is in another order.
+    rows = sorted(_lines(folder / "out1_node_feature_label.txt"), key=lambda fields: int(fields[0]))
+    values = [np.array(features.split(","), dtype=np.int64) for _, features, _ in rows]
+    x = np.zeros((len(rows), len(values[0]) if words is None else words), dtype=np.float32)
+    for node, of_node in enumerate(values):
+        x[node, np.flatnonzero(of_node) if words is None else of_node] = 1
+    y = np.array([int(label) for *_, label in rows])
+    pairs = np.array(_lines(folder / "out1_graph_edges.txt"), dtype=np.int64).reshape(-1, 2)
+    arcs = merge_arcs(*pairs.T, nodes=len(y), origin=folder)
+    return graph_data(x, y, arcs, _geom_gcn_splits(splits, nodes=len(y)))
+
+
+def _lines(path: Path) -> list[list[str]]:
+    """The fields of every line except the header."""
+    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+
+
+def _geom_gcn_splits(paths: Sequence[Path], *, nodes: int) -> Masks:
+    """The splits in these archives, in that order."""
+    archives = [_read_npz(path, [f"{part}_mask" for part in _PARTS]) for path in paths]
+    return _masks(paths[0], list(map(np.stack, zip(*archives, strict=True))), nodes=nodes)
+
+
+class _SparseState:
+    """Takes the attributes of a pickled ``csr_matrix``, whose class has changed since."""
+
+    data: NDArray[Any]
+    indices: NDArray[Any]
+    indptr: NDArray[Any]
+    _shape: tuple[int, int]
+
+    def dense(self) -> NDArray[Any]:
+        """The matrix."""
+        parts = self.data, self.indices, self.indptr
+        return np.asarray(csr_matrix(parts, shape=self._shape).toarray())
+
+
+def _dtype(name: str, align: int = 0, copy: int = 0) -> np.dtype[Any]:
+    """``numpy.dtype`` as old pickles call it: with integer flags, which NumPy 2.4 deprecates."""
+    return np.dtype(name, align=bool(align), copy=bool(copy))
+
+
+# Of an array, because the module of this function moves about.
+_RECONSTRUCT: Any = np.empty(0).__reduce__()[0]
+_ADMITTED: dict[tuple[str, str], Any] = {
+    ("numpy", "dtype"): _dtype,
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("scipy.sparse.csr", "csr_matrix"): _SparseState,
+    ("scipy.sparse._csr", "csr_matrix"): _SparseState,
+    ("collections", "defaultdict"): collections.defaultdict,
+    ("__builtin__", "list"): list,
+    ("builtins", "list"): list,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Admits the classes in the table under their old and new names, and nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _ADMITTED:
+            raise pickle.UnpicklingError(f"{module}.{name} does not belong in a dataset")
+        return _ADMITTED[module, name]
+
+
+def read_planetoid(folder: Path, name: str, *, splits: Sequence[Path] | None) -> Data:
+    """The graph in the eight files of a name: undirected, without self-loops.
+
+    CiteSeer has nodes that no file describes: they get no features and class 0, as in
+    Geom-GCN's loader.
+
+    Args:
+        folder: Holds ``ind.NAME.allx`` and so on.
+        name: ``cora``, ``citeseer`` or ``pubmed``.
+        splits: Archives of Geom-GCN's splits, or None for the one public split of Planetoid
+            with 20 training nodes of each class.
+    """
+
+    def part(suffix: str) -> Any:
+        """A pickle that Python 2 wrote."""
+        with (folder / f"ind.{name}.{suffix}").open("rb") as file:
+            return _Unpickler(file, encoding="latin1").load()
+
+    known_x, test_x, graph = part("allx").dense(), part("tx").dense(), part("graph")
+    known_y, test_y = part("ally"), part("ty")
+    test = np.array((folder / f"ind.{name}.test.index").read_text("ascii").split(), dtype=np.int64)
+    nodes = len(graph)
+    x = np.zeros((nodes, known_x.shape[1]), dtype=np.float32)
+    one_hot = np.zeros((nodes, known_y.shape[1]), dtype=np.int64)
+    x[: len(known_x)], x[test] = known_x, test_x
+    one_hot[: len(known_y)], one_hot[test] = known_y, test_y
+    pairs = [(node, other) for node, others in graph.items() for other in others if node != other]
+    source, target = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    arcs = merge_arcs(source, target, nodes=nodes, both_ways=True, origin=folder)
+    if splits is None:
+        masks = _public_split(len(part("y")), test, nodes=nodes)
+    else:
+        masks = _geom_gcn_splits(splits, nodes=nodes)
+    return graph_data(x, one_hot.argmax(axis=1), arcs, masks)
+
+
+def _public_split(labelled: int, test: NDArray[np.int64], *, nodes: int) -> Masks:
+    """The files have the training nodes first, then 500 for validation, and list the test nodes."""
+    train, val, held_out = (torch.zeros((nodes, 1), dtype=torch.bool) for _ in range(3))
+    train[:labelled] = True
+    val[labelled : labelled + _PUBLIC_VALIDATION] = True
+    held_out[torch.from_numpy(test)] = True
+    return train, val, held_out
+
+
+def read_platonov(path: Path, *, directed: bool) -> Data:
+    """The graph in an archive.
+
+    An archive of a directed graph holds its arcs. That of an undirected graph holds every edge
+    once, and both of its arcs are returned.
+    """
+    names = [*_ARRAYS, *(f"{part}_masks" for part in _PARTS)]
+    features, labels, edges, *masks = _read_npz(path, names)
+    nodes = len(labels) if labels.ndim == 1 else -1
+    if (
+        features.ndim != 2
+        or len(features) != nodes
+        or features.dtype.kind not in "fiub"
+        or labels.dtype.kind not in "iu"
+        or edges.shape[1:] != (2,)
+        or edges.dtype.kind not in "iu"
+        or masks[0].ndim != 2
+    ):
+        shapes = ", ".join(
+            f"{array.dtype}{list(array.shape)}" for array in (features, labels, edges)
+        )
+        raise DataError(
+            f"{path} holds features, labels and edges as {shapes}: no graph; fetch it again"
+        )
+    source, target = edges.astype("int64").T
+    arcs = merge_arcs(source, target, nodes=nodes, both_ways=not directed, origin=path)
+    return graph_data(features, labels, arcs, _masks(path, masks, nodes=nodes))
+
+
+def _read_npz(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
+    """The arrays with these names, unpickling none; a :class:`DataError` if they cannot be read."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return [np.asarray(archive[name]) for name in names]
+    except Exception as error:  # a damaged archive fails in a dozen ways
+        raise DataError(
+            f"{path} is not an archive of the arrays {', '.join(names)}: {error!r}; fetch it again"
+        ) from error
+
+
+def _masks(path: Path, arrays: Sequence[NDArray[Any]], *, nodes: int) -> Masks:
+    """Arrays with one row for each split as masks, once their type and shape are checked."""
+    shape = (len(arrays[0]), nodes)
+    for array in arrays:
+        if array.shape != shape or array.dtype.kind not in "biu":
+            raise DataError(
+                f"{path} has a mask of shape {array.shape} and type {array.dtype} instead "
+                f"of a boolean one of shape {shape}; fetch it again"
+            )
+    train, val, test = (
+        torch.from_numpy(np.ascontiguousarray(array.astype(bool).T)) for array in arrays
+    )
+    return train, val, test

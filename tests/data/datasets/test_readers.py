@@ -1,0 +1,277 @@
+"""Each reader, on files that are made here."""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.sparse import csr_matrix
+
+from memohop.data.datasets.readers import read_geom_gcn, read_planetoid, read_platonov
+from memohop.errors import DataError
+
+few = settings(max_examples=25, deadline=None)
+PARTS = ("train", "val", "test")
+
+
+@st.composite
+def geom_gcn_graphs(draw):
+    """Binary features with at least one word a node, labels, arcs with duplicates, an order."""
+    nodes, words = draw(st.integers(1, 9)), draw(st.integers(1, 5))
+    row = st.lists(st.integers(0, 1), min_size=words, max_size=words).filter(any)
+    end = st.integers(0, nodes - 1)
+    return (
+        np.array([draw(row) for _ in range(nodes)]),
+        draw(st.lists(st.integers(0, 4), min_size=nodes, max_size=nodes)),
+        draw(st.lists(st.tuples(end, end), max_size=20)),
+        draw(st.permutations(range(nodes))),
+    )
+
+
+def write_geom_gcn(folder, x, y, arcs, order, *, listed=False):
+    lines = ["node_id\tfeature\tlabel"]
+    for node in order:
+        values = np.flatnonzero(x[node]) if listed else x[node]
+        lines.append(f"{node}\t{','.join(map(str, values))}\t{y[node]}")
+    (folder / "out1_node_feature_label.txt").write_text("\n".join(lines) + "\n")
+    lines = ["node_id\tnode_id", *(f"{source}\t{target}" for source, target in arcs)]
+    (folder / "out1_graph_edges.txt").write_text("\n".join(lines) + "\n")
+    masks = {f"{part}_mask": np.arange(len(y)) % 3 == number for number, part in enumerate(PARTS)}
+    np.savez(folder / "split.npz", **{name: mask.astype("uint8") for name, mask in masks.items()})
+    return [folder / "split.npz"]
+
+
+@few
+@given(graph=geom_gcn_graphs(), listed=st.booleans())
+def test_a_graph_of_geom_gcn_is_read_back(graph, listed, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graph")
+    x, y, arcs, order = graph
+    splits = write_geom_gcn(folder, x, y, arcs, order, listed=listed)
+    data = read_geom_gcn(folder, splits, words=x.shape[1] if listed else None)
+    assert data.x.tolist() == x.tolist()
+    assert data.y.tolist() == y
+    assert [tuple(arc) for arc in data.edge_index.T.tolist()] == sorted(set(arcs))
+    for number, part in enumerate(PARTS):
+        expected = [[node % 3 == number] for node in range(len(y))]
+        assert data[f"{part}_mask"].tolist() == expected
+
+
+def write_planetoid(folder, *, known_x, known_y, test_x, test_y, test, neighbours, labelled=1):
+    graph = defaultdict(list)
+    graph.update(neighbours)
+    parts = {
+        "allx": csr_matrix(known_x),
+        "ally": known_y,
+        "tx": csr_matrix(test_x),
+        "ty": test_y,
+        "y": known_y[:labelled],
+        "graph": graph,
+    }
+    for suffix, part in parts.items():
+        (folder / f"ind.made.{suffix}").write_bytes(pickle.dumps(part, protocol=4))
+    (folder / "ind.made.test.index").write_text("".join(f"{node}\n" for node in test))
+
+
+def small_planetoid(folder, **changes):
+    """Two known nodes and two test nodes; node 2 is described by no file."""
+    parts = {
+        "known_x": np.array([[1.0, 0], [0, 2]]),
+        "known_y": np.array([[0, 1], [1, 0]]),
+        "test_x": np.array([[3.0, 0], [0, 4]]),
+        "test_y": np.array([[0, 1], [0, 1]]),
+        "test": [4, 3],
+        "neighbours": {0: [1, 1, 0], 1: [], 2: [], 3: [0], 4: [0, 4]},
+    }
+    write_planetoid(folder, **(parts | changes))
+
+
+def test_the_small_one_by_hand(tmp_path):
+    small_planetoid(tmp_path)
+    data = read_planetoid(tmp_path, "made", splits=None)
+    assert data.x.tolist() == [[1, 0], [0, 2], [0, 0], [0, 4], [3, 0]]
+    assert data.y.tolist() == [1, 0, 0, 1, 1]
+    assert data.edge_index.tolist() == [[0, 0, 0, 1, 3, 4], [1, 3, 4, 0, 0, 0]]
+    assert data.train_mask.flatten().tolist() == [True, False, False, False, False]
+    assert data.test_mask.flatten().tolist() == [False, False, False, True, True]
+
+
+@few
+@given(drawn=st.data())
+def test_a_graph_of_planetoid_is_read_back(drawn, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graph")
+    known, tested, missing = (drawn.draw(st.integers(1, 4)) for _ in range(3))
+    nodes = known + tested + missing
+    generator = np.random.default_rng(drawn.draw(st.integers(0, 99)))
+    x = generator.integers(0, 3, (nodes, 3)).astype(np.float64)
+    y = generator.integers(0, 4, nodes)
+    test = generator.permutation(np.arange(known, nodes))[:tested]
+    described = np.isin(np.arange(nodes), test) | (np.arange(nodes) < known)
+    end = st.integers(0, nodes - 1)
+    arcs = drawn.draw(st.lists(st.tuples(end, end), max_size=20))
+    neighbours = {node: [t for s, t in arcs if s == node] for node in range(nodes)}
+    one_hot = np.eye(4, dtype=np.int32)[y]
+    write_planetoid(
+        folder,
+        known_x=x[:known],
+        known_y=one_hot[:known],
+        test_x=x[test],
+        test_y=one_hot[test],
+        test=test,
+        neighbours=neighbours,
+    )
+    data = read_planetoid(folder, "made", splits=None)
+    expected = {arc for s, t in arcs if s != t for arc in ((s, t), (t, s))}
+    assert data.x.tolist() == (x * described[:, None]).tolist()
+    assert data.y.tolist() == (y * described).tolist()
+    assert [tuple(arc) for arc in data.edge_index.T.tolist()] == sorted(expected)
+    assert data.test_mask.flatten().nonzero().flatten().tolist() == sorted(test)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        b"cos\nsystem\n(S'touch {mark}'\ntR.",
+        b"c__builtin__\nopen\n(S'{mark}'\nS'w'\ntR.",
+        b"cnumpy\nsavetxt\n(S'{mark}'\n(I1\nltR.",
+    ],
+)
+def test_nothing_outside_the_table_is_called(attack, tmp_path):
+    small_planetoid(tmp_path)
+    mark = tmp_path / "mark"
+    (tmp_path / "ind.made.tx").write_bytes(attack.replace(b"{mark}", str(mark).encode()))
+    with pytest.raises(pickle.UnpicklingError, match="does not belong in a dataset"):
+        read_planetoid(tmp_path, "made", splits=None)
+    assert not mark.exists()
+
+
+def arrays(nodes=4):
+    return {
+        "node_features": np.ones((nodes, 2), dtype=np.float32),
+        "node_labels": np.arange(nodes),
+        "edges": np.array([[0, 1], [1, 2], [2, 1]]),
+        "train_masks": np.arange(3 * nodes).reshape(3, nodes) % 3 == 0,
+        "val_masks": np.arange(3 * nodes).reshape(3, nodes) % 3 == 1,
+        "test_masks": np.arange(3 * nodes).reshape(3, nodes) % 3 == 2,
+    }
+
+
+@few
+@given(drawn=st.data(), directed=st.booleans())
+def test_a_graph_of_platonov_is_read_back(drawn, directed, tmp_path_factory):
+    path = tmp_path_factory.mktemp("graph") / "graph.npz"
+    nodes = drawn.draw(st.integers(3, 9))
+    end = st.integers(0, nodes - 1)
+    edges = drawn.draw(st.lists(st.tuples(end, end), max_size=20))
+    finite = st.floats(-100, 100, width=32)
+    written = arrays(nodes) | {
+        "node_features": drawn.draw(hnp.arrays(np.float32, (nodes, 3), elements=finite)),
+        "node_labels": drawn.draw(hnp.arrays(np.int64, nodes, elements=st.integers(0, 5))),
+        "edges": np.array(edges, dtype=np.int64).reshape(-1, 2),
+    }
+    np.savez(path, **written)
+    data = read_platonov(path, directed=directed)
+    arcs = set(edges) if directed else {*edges, *((target, source) for source, target in edges)}
+    assert [tuple(arc) for arc in data.edge_index.T.tolist()] == sorted(arcs)
+    assert np.array_equal(data.x.numpy(), written["node_features"])
+    assert np.array_equal(data.y.numpy(), written["node_labels"])
+    for part in ("train", "val", "test"):
+        assert np.array_equal(data[f"{part}_mask"].numpy(), written[f"{part}_masks"].T)
+
+
+@few
+@given(garbage=st.binary(max_size=300))
+def test_an_archive_of_garbage_is_a_data_error(garbage, tmp_path_factory):
+    path = tmp_path_factory.mktemp("graph") / "graph.npz"
+    path.write_bytes(garbage)
+    with pytest.raises(DataError, match=r"graph\.npz"):
+        read_platonov(path, directed=True)
+
+
+@few
+@given(place=st.floats(0, 0.999), byte=st.integers(0, 255), kept=st.floats(0, 1))
+def test_a_damaged_archive_gives_a_graph_or_a_data_error(place, byte, kept, tmp_path_factory):
+    path = tmp_path_factory.mktemp("graph") / "graph.npz"
+    np.savez(path, **arrays())
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] = byte
+    path.write_bytes(content if kept > 0.5 else content[: int(2 * kept * len(content))])
+    try:
+        data = read_platonov(path, directed=True)
+    except DataError:
+        return
+    assert data.x.shape == (4, 2)
+
+
+class Trap:
+    """Makes its pickle leave a mark where it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("name", arrays())
+def test_pickled_objects_are_refused_and_not_run(name, tmp_path):
+    trapped = np.empty(4, dtype=object)
+    trapped[0] = Trap(tmp_path / "mark")
+    np.savez(tmp_path / "graph.npz", **(arrays() | {name: trapped}))
+    with pytest.raises(DataError, match="pickle"):
+        read_platonov(tmp_path / "graph.npz", directed=True)
+    assert not (tmp_path / "mark").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("edges", np.array([[0, 4]]), "0 -> 4 leaves the graph of 4 nodes"),
+        ("edges", np.array([[0, -1]]), "0 -> -1 leaves"),
+        ("edges", np.array([0, 1]), "no graph"),
+        ("edges", np.array([[0.0, 1.0]]), "no graph"),
+        ("node_labels", np.zeros(3, dtype=int), "no graph"),
+        ("node_labels", np.zeros((4, 1), dtype=int), "no graph"),
+        ("node_labels", np.zeros(4), "no graph"),
+        ("node_features", np.full((4, 2), "x"), "no graph"),
+        ("node_features", np.ones(4), "no graph"),
+        ("train_masks", np.zeros((3, 5), dtype=bool), r"mask of shape \(3, 5\)"),
+        ("test_masks", np.zeros((2, 4), dtype=bool), r"mask of shape \(2, 4\)"),
+        ("val_masks", np.zeros((3, 4)), "float64"),
+    ],
+)
+def test_arrays_that_do_not_fit(name, value, complaint, tmp_path):
+    np.savez(tmp_path / "graph.npz", **(arrays() | {name: value}))
+    with pytest.raises(DataError, match=complaint):
+        read_platonov(tmp_path / "graph.npz", directed=True)
+
+
+def test_an_array_that_is_missing(tmp_path):
+    incomplete = arrays()
+    del incomplete["edges"]
+    np.savez(tmp_path / "graph.npz", **incomplete)
+    with pytest.raises(DataError, match="edges"):
+        read_platonov(tmp_path / "graph.npz", directed=True)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(DataError, match="nowhere"):
+        read_platonov(tmp_path / "nowhere.npz", directed=True)
+
+
+def test_the_directed_filtered_files_hold_the_same_graph_as_the_plain_ones(data_root):
+    """Which is why the directed ones are used: they differ in direction and self-loops only."""
+    for name in ("chameleon", "squirrel"):
+        plain = data_root / "platonov" / f"{name}_filtered.npz"
+        if not plain.exists():
+            pytest.skip("the plain filtered files are not among those that are downloaded")
+        one = read_platonov(plain, directed=False)
+        other = read_platonov(plain.with_name(f"{name}_filtered_directed.npz"), directed=False)
+        for key in ("x", "y", "train_mask", "val_mask", "test_mask"):
+            assert one[key].equal(other[key])
+        source, target = other.edge_index
+        assert one.edge_index.equal(other.edge_index[:, source != target])
