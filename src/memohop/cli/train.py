@@ -158,7 +158,8 @@ def train(
     from memohop.jobs.run import Recipe, Run, Settings, combinations
     from memohop.networks.registry import entry
     from memohop.report.terminal import output_console, progress_bar
-    from memohop.report.training import TrainingReport, by_setting
+    from memohop.report.training import TrainingReport
+    from memohop.training.metrics import METRICS
 
     known = entry(model).options()
     options = _model_options(model, known, option, given)
@@ -198,26 +199,13 @@ def train(
         )
     if not is_first:
         return
-    selections, chosen = by_setting(runs, results)
+    how = {"device": device, "workers": workers, "states": states}
     report = TrainingReport(
-        dataset=dataset,
-        model=model,
-        metric=graph.metric,
-        settings=selections,
-        chosen=chosen,
-        options=known | settings.options,
-        rules=settings.rules,
-        protocol={
-            "protocol": protocol,
-            "epochs": settings.epochs,
-            "patience": settings.patience,
-            "features": settings.features,
-            "device": device,
-            **({} if workers is None else {"workers": workers}),
-            **({} if states is None else {"states": states}),
-            **{f"data_{name}": value for name, value in settings.data.items()},
-            **({} if split is None else {"data_split": split}),
-        },
+        runs=runs,
+        results=results,
+        metric=METRICS[graph.metric],
+        protocol=protocol,
+        how={name: value for name, value in how.items() if value is not None},
         seconds=time.perf_counter() - start,
     )
     if json:

@@ -39,7 +39,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from memohop import folders
+import memohop.folders as folders
 from memohop.errors import DataError, MemohopError, UsageError, check_choice
 from memohop.fit.candidates.catalogue import NAMES
 from memohop.fit.candidates.family import Part, Setting

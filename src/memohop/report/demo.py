@@ -6,7 +6,7 @@ from functools import partial
 
 from rich.table import Table
 
-from memohop.demo import DemoResult
+from memohop.demo import DemoCell, DemoResult
 from memohop.report.chart import Axis, Dot, Series, VerticalMark, draw_chart
 from memohop.report.environment import both_widths, render
 from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, look_of
@@ -29,73 +29,70 @@ def curve_svg(result: DemoResult) -> str:
 
 def demo_page(result: DemoResult) -> str:
     """The whole page as text; every number on it comes from ``result``."""
-    settings = result.settings
-    rows = [
-        (homophily, [result.cell(homophily, model) for model in settings.models])
-        for homophily in settings.homophilies
-    ]
-    gates = partial(_gates_chart, result)
+    has_gates = any(cell.gates for cell in result.cells)
     return render(
         "demo.html",
         result=result,
-        settings=settings,
+        settings=result.settings,
         chance=1 / result.classes,
-        rows=rows,
-        first=rows[0][1],
-        last=rows[-1][1],
         accuracy=both_widths(partial(_accuracy_chart, result), wide=420, narrow=340),
-        gates=both_widths(gates, wide=320, narrow=340)
-        if any(c.gates for c in result.cells)
+        gates=both_widths(partial(_gates_chart, result), wide=320, narrow=340)
+        if has_gates
         else None,
     )
 
 
 def _accuracy_chart(result: DemoResult, width: int, height: int, ink: str | None = None) -> str:
+    def dot(cell: DemoCell) -> Dot:
+        score = f"{cell.mean:.1f} ± {cell.std:.1f} %"
+        title = f"{cell.model}, homophily {cell.homophily:g}: {score}"
+        return Dot(cell.homophily, cell.mean, title, cell.std)
+
+    series = [
+        Series(
+            model,
+            look_of(model),
+            [dot(cell) for cell in result.cells if cell.model == model],
+            dashed=model == "mlp",
+        )
+        for model in result.settings.models
+    ]
+    title = "Test accuracy against homophily, one line for each model"
     lowest = min(cell.mean - cell.std for cell in result.cells)
-    series = []
-    for model in result.settings.models:
-        dots = [
-            Dot(
-                cell.homophily,
-                cell.mean,
-                f"{model}, homophily {cell.homophily:g}: {cell.mean:.1f} ± {cell.std:.1f} %",
-                cell.std,
-            )
-            for cell in result.cells
-            if cell.model == model
-        ]
-        series.append(Series(model, look_of(model), dots, dashed=model == "mlp"))
+    y = Axis("test accuracy, %", max(0, lowest // 10 * 10), 100, 10)
+    return _chart(result, series, title, y, width, height, ink)
+
+
+def _gates_chart(result: DemoResult, width: int, height: int) -> str:
+    def dot(cell: DemoCell, name: str, label: str) -> Dot:
+        share = getattr(cell.gates, name)
+        return Dot(cell.homophily, share, f"{label}, homophily {cell.homophily:g}: {share:.2f}")
+
+    series = [
+        Series(label, look, [dot(cell, name, label) for cell in result.cells if cell.gates])
+        for name, label, look in GATES
+    ]
+    title = "Mean of the three gates of gcn+mmp against homophily"
+    return _chart(result, series, title, Axis("mean of the gate"), width, height)
+
+
+def _chart(
+    result: DemoResult,
+    series: list[Series],
+    title: str,
+    y: Axis,
+    width: int,
+    height: int,
+    ink: str | None = None,
+) -> str:
+    meaning = ": share of neighbours of one's own class" if width > 400 else ""
     return draw_chart(
         series,
-        title="Test accuracy against homophily, one line for each model",
-        x=_homophily_axis(width),
-        y=Axis("test accuracy, %", max(0, lowest // 10 * 10), 100, 10),
+        title=title,
+        x=Axis(f"homophily{meaning}"),
+        y=y,
         mark=VerticalMark(1 / result.classes, "neighbours say nothing"),
         width=width,
         height=height,
         ink=ink,
     )
-
-
-def _gates_chart(result: DemoResult, width: int, height: int) -> str:
-    series = []
-    for name, label, look in GATES:
-        points = [
-            (cell.homophily, getattr(cell.gates, name)) for cell in result.cells if cell.gates
-        ]
-        dots = [Dot(x, y, f"{label}, homophily {x:g}: {y:.2f}") for x, y in points]
-        series.append(Series(label, look, dots))
-    return draw_chart(
-        series,
-        title="Mean of the three gates of gcn+mmp against homophily",
-        x=_homophily_axis(width),
-        y=Axis("mean of the gate"),
-        mark=VerticalMark(1 / result.classes, "neighbours say nothing"),
-        width=width,
-        height=height,
-    )
-
-
-def _homophily_axis(width: int) -> Axis:
-    meaning = ": share of neighbours of one's own class" if width > 400 else ""
-    return Axis(f"homophily{meaning}")

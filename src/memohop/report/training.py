@@ -4,70 +4,94 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from rich.table import Table
 
-from memohop.jobs.run import Run
+from memohop.jobs.run import Run, Settings
+from memohop.networks.registry import entry
 from memohop.report.terminal import plain_table
 from memohop.training import Result, Rules, Selection
 from memohop.training.choice import best, selections_of
-from memohop.training.metrics import METRICS
+from memohop.training.metrics import Metric
 from memohop.training.numbers import NUMBERS
 from memohop.version import __version__
 
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """The choice between settings, in the order of training, and everything needed to repeat it.
+    """The choice between settings, and everything needed to repeat it.
 
-    The options are those of the model, its defaults included.
+    Attributes:
+        runs: What was trained, of one model on one dataset.
+        results: What came back, in the same order.
+        metric: The metric of the dataset.
+        protocol: The name of the protocol, if there is one.
+        how: What else was asked for, such as the device.
+        seconds: What it took.
     """
 
-    dataset: str
-    model: str
-    metric: str
-    settings: tuple[Selection, ...]
-    chosen: Selection
-    options: Mapping[str, Any]
-    rules: Rules
-    protocol: Mapping[str, Any]
+    runs: Sequence[Run]
+    results: Sequence[Result]
+    metric: Metric
+    protocol: str | None
+    how: Mapping[str, Any]
     seconds: float
 
-    @property
-    def splits(self) -> list[int]:
-        """The splits that were trained on."""
-        return sorted({result.member.split for result in self.chosen.results})
+    @cached_property
+    def selections(self) -> list[Selection]:
+        """Each setting with its scores, in the order of training.
+
+        A dropout rate that is not given is the model's own.
+        """
+        settings = [
+            {name: run.recipe.content[name] for name in NUMBERS} | run.setting for run in self.runs
+        ]
+        return selections_of(zip(settings, self.results, strict=True))
+
+    @cached_property
+    def chosen(self) -> Selection:
+        """The setting with the best mean validation score."""
+        return best(self.selections)
 
     @property
-    def seeds(self) -> list[int]:
-        """The seeds of each split."""
-        return sorted({result.member.seed for result in self.chosen.results})
+    def _settings(self) -> Settings:
+        """What all runs have in common, beside numbers and options of one run."""
+        return self.runs[0].recipe.settings
 
     @property
-    def std(self) -> float | None:
-        """Sample standard deviation of the test score, in its unit; a single run has none."""
-        several = len(self.chosen.results) > 1
-        return METRICS[self.metric].gap_in_unit(self.chosen.std) if several else None
+    def _options(self) -> dict[str, Any]:
+        """Options of the model that are the same in every setting, its defaults included."""
+        options = entry(self.runs[0].recipe.model).options() | self._settings.options
+        return {name: value for name, value in options.items() if name not in self.chosen.setting}
+
+    @property
+    def _std(self) -> float | None:
+        """Sample standard deviation of the test score; a single run has none."""
+        return self.chosen.std if len(self.chosen.results) > 1 else None
+
+    def _ids(self, name: str) -> list[int]:
+        """The splits, or the seeds, that were trained on."""
+        return sorted({getattr(result.member, name) for result in self.chosen.results})
 
     def score(self) -> str:
         """The test score of the chosen setting."""
-        metric = METRICS[self.metric]
-        mean = metric.text(self.chosen.mean)
-        return mean if self.std is None else f"{mean} ± {metric.gap_text(self.chosen.std)}"
+        mean = self.metric.text(self.chosen.mean)
+        return mean if self._std is None else f"{mean} ± {self.metric.gap_text(self._std)}"
 
     def legend(self) -> str:
         """How to read the scores."""
-        splits, seeds = len(self.splits), len(self.seeds)
+        splits, seeds = len(self._ids("split")), len(self._ids("seed"))
         over = f"{splits} split{'s' * (splits > 1)}"
         if seeds > 1:
             over = f"{splits * seeds} runs ({over} x {seeds} seeds)"
-        metric = METRICS[self.metric]
-        if self.std is None:
-            return f"{metric.words} in {metric.unit}, of one run"
+        words = f"{self.metric.words} in {self.metric.unit}"
+        if self._std is None:
+            return f"{words}, of one run"
         return (
-            f"{metric.words} in {metric.unit}; validation: mean, test: mean ± sample standard "
-            f"deviation, ddof=1, over {over}"
+            f"{words}; validation: mean, test: mean ± sample standard deviation, ddof=1, over "
+            f"{over}"
         )
 
     def table(self) -> Table:
@@ -75,9 +99,9 @@ class TrainingReport:
         names = list(self.chosen.setting)
         titles = [NUMBERS.get(name, name) for name in names]
         table = plain_table("", numbers=[*titles, "validation", "test"])
-        for selection in self.settings:
+        for selection in self.selections:
             chosen = selection is self.chosen
-            validation = METRICS[self.metric].text(selection.val)
+            validation = self.metric.text(selection.val)
             if selection.diverged:
                 validation = f"{selection.diverged} of {len(selection.results)} diverged"
             table.add_row(
@@ -91,64 +115,52 @@ class TrainingReport:
 
     def in_force(self) -> str:
         """The options of the model, those of the graph first, and the rules that are not ours."""
-        options = self._fixed_options()
+        options, rules = self._options, self._settings.rules
         first = [name for name in ("direction", "self_loops", "norm") if name in options]
-        lines = [_settings("options", {name: options[name] for name in [*first, *options]})]
+        lines = [_listed("options", {name: options[name] for name in [*first, *options]})]
         ours = asdict(Rules())
-        unlike = {name: value for name, value in asdict(self.rules).items() if value != ours[name]}
+        unlike = {name: value for name, value in asdict(rules).items() if value != ours[name]}
         if unlike:
-            lines.append(_settings("rules", unlike))
-        if self.rules.leaks:
+            lines.append(_listed("rules", unlike))
+        if rules.leaks:
             lines.append("beware: test scores take part in the choice of the epoch")
         return "\n".join(lines)
 
-    def _fixed_options(self) -> dict[str, Any]:
-        """Options that are the same in every setting."""
-        chosen = self.chosen.setting
-        return {name: value for name, value in self.options.items() if name not in chosen}
-
     def row(self) -> dict[str, Any]:
         """A flat object for JSON, scores in the unit of the metric."""
-        metric = METRICS[self.metric]
+        metric, settings, recipe = self.metric, self._settings, self.runs[0].recipe
+        splits, seeds = self._ids("split"), self._ids("seed")
         return {
-            "dataset": self.dataset,
-            "model": self.model,
-            "metric": self.metric,
+            "dataset": recipe.dataset,
+            "model": recipe.model,
+            "metric": metric.id,
             "unit": metric.unit,
-            "splits": len(self.splits),
-            "split_ids": self.splits,
-            "seeds": len(self.seeds),
-            "seed_ids": self.seeds,
+            "splits": len(splits),
+            "split_ids": splits,
+            "seeds": len(seeds),
+            "seed_ids": seeds,
             "val": metric.in_unit(self.chosen.val),
             "mean": metric.in_unit(self.chosen.mean),
-            "std": self.std,
+            "std": None if self._std is None else metric.gap_in_unit(self._std),
             "ddof": 1,
-            "settings_tried": len(self.settings),
-            "diverged": sum(selection.diverged for selection in self.settings),
-            **self.protocol,
-            **asdict(self.rules),
-            **self._fixed_options(),
+            "settings_tried": len(self.selections),
+            "diverged": sum(selection.diverged for selection in self.selections),
+            "protocol": self.protocol,
+            "epochs": settings.epochs,
+            "patience": settings.patience,
+            "features": settings.features,
+            **self.how,
+            **{f"data_{name}": value for name, value in settings.data.items()},
+            **({} if settings.split is None else {"data_split": settings.split}),
+            **asdict(settings.rules),
+            **self._options,
             **self.chosen.setting,
             "seconds": round(self.seconds, 3),
             "version": __version__,
         }
 
 
-def by_setting(
-    runs: Sequence[Run], results: Sequence[Result]
-) -> tuple[tuple[Selection, ...], Selection]:
-    """The scores of each setting, and the setting with the best mean validation score."""
-
-    def setting(run: Run) -> dict[str, Any]:
-        """The numbers of a run; a dropout rate that is not given is the model's own."""
-        return {name: run.recipe.content[name] for name in NUMBERS} | run.setting
-
-    pairs = zip(map(setting, runs), results, strict=True)
-    settings = tuple(selections_of(pairs))
-    return settings, best(settings)
-
-
-def _settings(title: str, values: Mapping[str, Any]) -> str:
+def _listed(title: str, values: Mapping[str, Any]) -> str:
     return f"{title}: " + ", ".join(f"{name}={value}" for name, value in values.items())
 
 

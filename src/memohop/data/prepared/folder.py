@@ -31,7 +31,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pyarrow as pa
 
-from memohop import folders
+import memohop.folders as folders
 from memohop.errors import DataError, UsageError
 
 MANIFEST = "prepared.json"
