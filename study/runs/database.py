@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +57,10 @@ CREATE TABLE members (
 CREATE TABLE claims (
     cell TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, alive REAL NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE checks (           -- the digest of each row of `runs` and `cells`, by its id
+    run TEXT PRIMARY KEY, digest TEXT NOT NULL
+) WITHOUT ROWID;
 """
-# Apart from the others, since files of memohop 0.1.0 have none: the digest of each row of `runs`,
-# and since version 2 of each row of `cells`, by its id.
-_CHECKS = "CREATE TABLE checks (run TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID"
 
 
 def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -80,8 +80,6 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             on_failure.callback(reading.close)
             _check_ours(reading, path, may_be_empty=not read_only)
             if read_only:
-                if not _has_checks(reading):
-                    reading.execute(_CHECKS.replace("TABLE", "TEMP TABLE", 1))
                 on_failure.pop_all()
                 return reading
             reading.close()
@@ -92,10 +90,8 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             if _is_empty(db):
                 for statement in _SCHEMA.split(";\n"):
                     db.execute(statement)
-                bring_up_to_date(db)
                 db.execute(f"PRAGMA application_id = {_MARK}")
-            if not _has_checks(db):
-                db.execute(_CHECKS)
+                db.execute(f"PRAGMA user_version = {_VERSION}")
         on_failure.pop_all()
         return db
 
@@ -112,14 +108,31 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     )
 
 
-def all_have_digests(db: sqlite3.Connection) -> bool:
-    """Whether each run and each cell of the store must have a digest."""
-    return int(_pragma(db, "user_version")) > 1
+def is_old(db: sqlite3.Connection) -> bool:
+    """Whether the store is one of version 1, in which some rows have no digest."""
+    return int(_pragma(db, "user_version")) < _VERSION
 
 
-def bring_up_to_date(db: sqlite3.Connection) -> None:
-    """Mark the store as one of this version, in the transaction that makes it one."""
-    db.execute(f"PRAGMA user_version = {_VERSION}")
+def bring_up_to_date(
+    db: sqlite3.Connection, digests: Callable[[], Iterable[tuple[str, str]]]
+) -> None:
+    """Make a store of version 1 one of this version, or only seem so if it is not to be written.
+
+    Args:
+        db: The store, in a transaction if it is to be written.
+        digests: Gives those that rows lack, by the ids of the rows.
+    """
+    read_only = not db.in_transaction
+    (schema,) = (part for part in _SCHEMA.split(";\n") if "TABLE checks" in part)
+    if read_only:
+        db.execute(schema.replace("TABLE", "TEMP TABLE", 1))
+        if "checks" in _tables(db):
+            db.execute("INSERT INTO temp.checks SELECT * FROM main.checks")
+    elif "checks" not in _tables(db):
+        db.execute(schema)
+    db.executemany("INSERT OR IGNORE INTO checks VALUES (?, ?)", [*digests()])
+    if not read_only:
+        db.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 @contextmanager
@@ -169,11 +182,8 @@ def _check_ours(db: sqlite3.Connection, path: Path, *, may_be_empty: bool) -> No
             f"{path} is a store of version {version}, not {_VERSION} or less; take the version of "
             "memohop that made it, or name another file"
         )
-    if (
-        mark not in (0, _MARK)
-        or not 1 <= version <= _VERSION
-        or not _columns_of_ours() <= _columns(db)
-    ):
+    lacking = set(re.findall(r"CREATE TABLE (\w+)", _SCHEMA)) - _tables(db)
+    if mark not in (0, _MARK) or version < 1 or lacking - ({"checks"} if version == 1 else set()):
         raise DataError(
             f"{path} cannot be used as a store (it is a database of something else); name another "
             "file"
@@ -187,23 +197,6 @@ def _pragma(db: sqlite3.Connection, name: str) -> Any:
     return db.execute(f"PRAGMA {name}").fetchone()[0]
 
 
-def _has_checks(db: sqlite3.Connection) -> bool:
-    found = db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'checks'")
-    return found.fetchone() is not None
-
-
-def _columns(db: sqlite3.Connection) -> set[tuple[str | int, ...]]:
-    return set(
-        db.execute(
-            'SELECT tables.name, columns.name, columns.type, columns."notnull", columns.pk FROM '
-            "sqlite_master AS tables, pragma_table_info(tables.name) AS columns "
-            "WHERE tables.type = 'table'"
-        )
-    )
-
-
-@cache
-def _columns_of_ours() -> set[tuple[str | int, ...]]:
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(_SCHEMA)
-        return _columns(db)
+def _tables(db: sqlite3.Connection) -> set[str]:
+    tables = db.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")
+    return {name for (name,) in tables}

@@ -23,7 +23,9 @@ file gives the cells of the first rung alone; the others follow from what these 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
@@ -32,16 +34,56 @@ from typing import Any
 import msgspec
 
 from memohop.data.datasets.registry import describe
-from memohop.errors import UsageError, check_distinct, unknown_name
-from memohop.jobs.run import Scalar, Settings, combinations
+from memohop.errors import DataError, UsageError, check_distinct, unknown_name
+from memohop.jobs.run import Scalar, Settings, combinations, digest
 from study import EXPERIMENTS
 from study.runs.cell import Cell
-from study.runs.experiment_file import Rows, Search, blamed, read_experiment
 from study.runs.halving import RUNG, Halving, RungCell
 from study.runs.space import Space, draw, options_of
 
+Search = dict[str, list[Scalar]]
+Rows = dict[str, dict[str, Any]]
+
 _MOST_RUNS = 1_000_000  # of one model on one dataset
 _LARGEST = 100_000  # layers, channels or heads
+
+
+class Protocol(msgspec.Struct, forbid_unknown_fields=True):
+    """A table ``protocols.NAME``."""
+
+    about: str = ""
+    like: str | None = None
+    seeds: tuple[int, ...] | None = None
+    halving: Halving | None = None
+    every: dict[str, Any] = {}
+    rows: Rows = {}
+
+
+class File(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The whole file."""
+
+    title: str
+    expected: str
+    time: str
+    datasets: list[str]
+    models: list[str]
+    base: str | None = None
+    seeds: tuple[int, ...] = (0,)
+    groups: dict[str, list[str]] = {}
+    axes: Search = {}
+    variants: dict[str, list[dict[str, Scalar]]] = {}
+    left_out: dict[str, list[str]] = {}
+    protocols: dict[str, Protocol]
+
+
+class _Row(msgspec.Struct):
+    """The keys of a row beside its settings, which are checked when it is complete."""
+
+    about: str = ""
+    like: str | list[str] = []
+    on: Rows = {}
+    search: Search = {}
+    space: Space = {}
 
 
 class Experiment:
@@ -58,27 +100,27 @@ class Experiment:
 
     def __init__(self, name: str, *, _above: tuple[Path, ...] = ()) -> None:
         self._path = Path(name) if name.endswith(".toml") else _packaged(name)
-        found = self._file = read_experiment(self._path)
+        file = self._file = _read(self._path)
         files = (*_above, self._path.resolve())
         if files[-1] in _above:
             raise UsageError(f"{name} builds on itself; name another experiment")
-        self.id, self.title, self.expected = self._path.stem, found.title, found.expected
-        self.time, self.datasets, self.models = found.time, found.datasets, found.models
-        with blamed(self._path, "base"):
-            base = None if found.base is None else Experiment(found.base, _above=files)
-        self._groups: dict[str, list[str]] = (base._groups if base else {}) | found.groups
+        self.id, self.title, self.expected = self._path.stem, file.title, file.expected
+        self.time, self.datasets, self.models = file.time, file.datasets, file.models
+        with _blamed(self._path, "base"):
+            base = None if file.base is None else Experiment(file.base, _above=files)
+        self._groups: dict[str, list[str]] = (base._groups if base else {}) | file.groups
         names = dict.fromkeys((*self.models, *self.datasets))
-        with blamed(self._path, "variants or left_out"):
-            for name in chain(found.variants, found.left_out, *found.left_out.values()):
+        with _blamed(self._path, "variants or left_out"):
+            for name in chain(file.variants, file.left_out, *file.left_out.values()):
                 _known("model or dataset", name, names)
-        with blamed(self._path, "datasets or groups"):
+        with _blamed(self._path, "datasets or groups"):
             for dataset in chain(self.datasets, *self._groups.values()):
                 describe(dataset)
         self._protocols: dict[str, dict[str, Any]] = {}
-        for protocol, part in found.protocols.items():
+        for protocol, part in file.protocols.items():
             whole: dict[str, Any] = {}
             if part.like is not None:
-                with blamed(self._path, f"protocols.{protocol}.like"):
+                with _blamed(self._path, f"protocols.{protocol}.like"):
                     whole = _known("protocol above it", part.like, self._protocols)
             whole = _merged(whole, base._protocols.get(protocol, {}) if base else {})
             self._protocols[protocol] = _merged(whole, {"rows": part.rows, "every": part.every})
@@ -94,16 +136,16 @@ class Experiment:
         return self._row(protocol, model, dataset)[2]
 
     def _row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search, Space]:
-        found = _known(f"protocol of {self.id}", protocol, self._protocols)
-        with blamed(self._path, f"protocols.{protocol}.rows.{model}"):
-            raw = _complete(found["rows"], model)
+        table = _known(f"protocol of {self.id}", protocol, self._protocols)
+        with _blamed(self._path, f"protocols.{protocol}.rows.{model}"):
+            raw = _complete(table["rows"], model)
             parts = raw.pop("on", {})
             for name, part in parts.items():
                 if name not in self._groups:
                     describe(name)
                 elif dataset in self._groups[name]:
                     raw = _merged(raw, part)
-            for part in (parts.get(dataset, {}), found["every"]):
+            for part in (parts.get(dataset, {}), table["every"]):
                 raw = _merged(raw, part)
             search = msgspec.convert(raw.pop("search", {}), Search)
             search = {name: values for name, values in search.items() if values}
@@ -136,13 +178,13 @@ class Experiment:
                 if dataset in self._file.left_out.get(model, ()):
                     continue
                 settings, search, space = self._row(protocol, model, dataset)
-                with blamed(self._path, "axes"):
+                with _blamed(self._path, "axes"):
                     _check(model, settings, axes)
-                with blamed(self._path, "seeds"):
+                with _blamed(self._path, "seeds"):
                     for seed in seeds:
                         settings.member(split=0, seed=seed)
                 chosen = {name: search[name] for name in search if name not in axes}
-                with blamed(self._path):
+                with _blamed(self._path):
                     networks = len(seeds) * settings.splits(dataset)
                     networks *= math.prod(map(len, (axes | chosen).values()))
                     if networks > _MOST_RUNS:
@@ -155,7 +197,7 @@ class Experiment:
                     if ladder is None:
                         yield Cell(*name, point, varied, chosen, seeds)
                         continue
-                    with blamed(self._path, f"protocols.{protocol}.rows.{model}.space"):
+                    with _blamed(self._path, f"protocols.{protocol}.rows.{model}.space"):
                         first = _first_rung(space, ladder)
                     yield RungCell(*name, point | {RUNG: 1}, varied, {}, seeds, **first)
 
@@ -168,7 +210,7 @@ class Experiment:
         for of_data, of_model, point in product(
             variants.get(dataset, [{}]), variants.get(model, [{}]), points
         ):
-            with blamed(self._path, "variants"):
+            with _blamed(self._path, "variants"):
                 _check(model, settings, {name: [value] for name, value in of_model.items()})
                 varied = settings.having(of_model | point)
                 data = varied.data | of_data
@@ -246,3 +288,59 @@ def _check_option(name: str, value: Any, default: Any) -> None:
         raise UsageError(f"{name} = {value!r}: {error}") from error
     if type(default) is int and not 0 <= value <= _LARGEST:
         raise UsageError(f"{name} = {value}: give a number from 0 to {_LARGEST}")
+
+
+def _read(path: Path) -> File:
+    """The file, or an error that names what is wrong with it."""
+    try:
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot read the experiment {path}: {reason}") from error
+    with _blamed(path):
+        try:
+            raw = tomllib.loads(content.decode())
+            digest(raw)  # ids are made of the values
+        except (ValueError, TypeError, RecursionError) as error:
+            raise UsageError(
+                f"{error}; give TOML in UTF-8, without dates and infinite numbers"
+            ) from error
+        file = msgspec.convert(raw, File)
+        for key, values in _lists(file):
+            if not values:
+                raise UsageError(f"{key} is empty; give one value at least")
+            check_distinct(key, values)
+        if not file.protocols:
+            raise UsageError("protocols is empty; add one")
+    for name, protocol in file.protocols.items():
+        for model, row in protocol.rows.items():
+            with _blamed(path, f"protocols.{name}.rows.{model}"):
+                msgspec.convert(row, _Row)
+    return file
+
+
+@contextmanager
+def _blamed(path: Path, key: str = "") -> Iterator[None]:
+    """Name the file and the key of a mistake, and for some mistakes a remedy."""
+    start = f"{path.name}: {key}: " if key else f"{path.name}: "
+    try:
+        yield
+    except (msgspec.MsgspecError, UsageError) as error:
+        message = f"{start}{error}"
+        if "unknown field" in message:
+            message += "; correct it or take it out"
+        elif "missing required field" in message:
+            message += "; add it"
+        raise DataError(message) from error
+
+
+def _lists(file: File) -> Iterator[tuple[str, Sequence[Scalar]]]:
+    """The lists that are multiplied out: a repeated value would double the cells or runs."""
+    yield from (("datasets", file.datasets), ("models", file.models), ("seeds", file.seeds))
+    for name, values in file.axes.items():
+        yield f"axes.{name}", values
+    for name, points in file.variants.items():
+        yield f"variants.{name}", [str(sorted(point.items())) for point in points]
+    for name, protocol in file.protocols.items():
+        if protocol.seeds is not None:
+            yield f"protocols.{name}.seeds", protocol.seeds

@@ -22,15 +22,9 @@ from memohop.errors import UsageError
 from memohop.jobs.run import Run, digest
 from memohop.training import Result
 from study.runs.cell import Cell
-from study.runs.database import (
-    all_have_digests,
-    blaming,
-    bring_up_to_date,
-    open_database,
-    transaction,
-)
+from study.runs.database import blaming, bring_up_to_date, is_old, open_database, transaction
 from study.runs.results import Results, Row, Source
-from study.runs.stored import Members, StoredCell, StoredRun, checked_source
+from study.runs.stored import Members, StoredCell, StoredRun, checked_source, require
 
 _SELECT_CELLS = (
     "SELECT id, experiment, protocol, dataset, model, axes, content, failure, finished, "
@@ -56,8 +50,13 @@ class Store:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self.db = open_database(path, read_only=read_only)
-        if not (read_only or all_have_digests(self.db)):
-            self._give_digests()
+        if is_old(self.db):
+            try:
+                with self.reading() if read_only else self.transaction():
+                    bring_up_to_date(self.db, self._digests_of_version_1)
+            except BaseException:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Close the file."""
@@ -224,26 +223,27 @@ class Store:
         with self.reading():
             sources = self._sources()
             for *row, check in self.db.execute(f"{_SELECT_RUNS} {where}", values):
-                must_be = all_have_digests(self.db)
-                run = StoredRun.checked(row, check, sources, must_be_digested=must_be)
+                run = StoredRun.checked(row, sources)
+                _require_digest(run, "run", check)
                 yield run, sources[run.source]
 
     def _checked(self, row: Iterable[Any]) -> StoredCell:
         *columns, check = row
-        must_be = all_have_digests(self.db)
-        return StoredCell.checked(columns, check, must_be_digested=must_be)
+        cell = StoredCell.checked(columns)
+        _require_digest(cell, "cell", check)
+        return cell
 
-    def _give_digests(self) -> None:
-        """Make a store of this version of one of version 1, in which some rows have none."""
-        try:
-            with self.transaction():
-                checks = [(run.id, run.digest) for run, _ in self._runs()]
-                checks += [(cell.id, cell.digest) for cell in self.cells().values()]
-                self.db.executemany(_WRITE_CHECK, checks)
-                bring_up_to_date(self.db)
-        except BaseException:
-            self.close()
-            raise
+    def _digests_of_version_1(self) -> Iterator[tuple[str, str]]:
+        """Those that rows of a store of version 1 lack: cells, and runs of memohop 0.1.0."""
+        with self.reading():
+            sources = self._sources()
+            for *row, _ in self.db.execute(_SELECT_RUNS):
+                run = StoredRun.checked(row, sources)
+                if sources[run.source].versions["memohop"] == "0.1.0":
+                    yield run.id, run.digest
+            for *row, _ in self.db.execute(_SELECT_CELLS):
+                cell = StoredCell.checked(row)
+                yield cell.id, cell.digest
 
     def _sources(self) -> dict[str, Source]:
         rows = self.db.execute("SELECT * FROM sources")
@@ -288,3 +288,8 @@ class Store:
                 for index, (run, setting) in enumerate(members)
             ),
         )
+
+
+def _require_digest(row: StoredRun | StoredCell, kind: str, check: str | None) -> None:
+    require(check is not None, f"the digest of the {kind} {row.id} is gone")
+    require(check == row.digest, f"the {kind} {row.id} is not what was written")

@@ -2,8 +2,7 @@
 
 The id of a run, a cell or a source is the digest of its content, and a cell with results has the
 digest of its members. Scores are part of no id, nor are tracebacks and times: so the digest of the
-whole row stands beside each run and each cell. In stores of version 1 it stands beside runs alone,
-and not beside those of memohop 0.1.0; what has none must at least be possible.
+whole row stands beside each run and each cell.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from study.runs.cell import Cell
 from study.runs.results import NO_SCORE, Count, Score, Source
 
 Members = list[tuple[str, dict[str, Scalar]]]
-_WITHOUT_DIGESTS = "0.1.0"  # the version of memohop that wrote runs without them
 
 
 class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -77,36 +75,19 @@ class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
         )
 
     @classmethod
-    def checked(
-        cls,
-        row: Iterable[Any],
-        check: Any,
-        sources: Mapping[str, Source],
-        *,
-        must_be_digested: bool,
-    ) -> Self:
-        """A row as it was written.
-
-        Args:
-            row: The columns of the table.
-            check: The digest stored beside it, or None.
-            sources: Those of the store, by their ids.
-            must_be_digested: Whether there must be one even beside a run of memohop 0.1.0.
-        """
-        found = msgspec.convert(tuple(row), cls)
-        recipe = found.content
+    def checked(cls, row: Iterable[Any], sources: Mapping[str, Source]) -> Self:
+        """A row of the table, if it can have been written; ``sources`` are those of the store."""
+        run = msgspec.convert(tuple(row), cls)
+        recipe = run.content
         split, seed = recipe.pop("split", None), recipe.pop("seed", None)
-        _require(
-            digest([digest(recipe), split, seed]) == found.id
-            and found.best_epoch < found.epochs
-            and found._has_its_curves(),
-            f"the run {found.id} is not what was written",
+        require(
+            digest([digest(recipe), split, seed]) == run.id
+            and run.best_epoch < run.epochs
+            and run._has_its_curves(),
+            f"the run {run.id} is not what was written",
         )
-        _require(found.source in sources, f"the source of the run {found.id} is gone")
-        made_by = sources[found.source].versions.get("memohop")
-        must_be = must_be_digested or made_by != _WITHOUT_DIGESTS
-        _require_digest(found, f"the run {found.id}", check, must_be=must_be)
-        return found
+        require(run.source in sources, f"the source of the run {run.id} is gone")
+        return run
 
     @property
     def content(self) -> dict[str, Any]:
@@ -166,38 +147,30 @@ class StoredCell(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
         return digest([*msgspec.structs.astuple(self)[:-1]])
 
     @classmethod
-    def checked(cls, row: Iterable[Any], check: Any, *, must_be_digested: bool) -> Self:
-        """A row as it was written.
-
-        Args:
-            row: The columns of the table, and the number of runs.
-            check: The digest stored beside it, or None.
-            must_be_digested: Whether there must be one.
-        """
+    def checked(cls, row: Iterable[Any]) -> Self:
+        """A row of the table, with the number of runs, if it can have been written."""
         *name, axes, content, failure, finished, runs = row
-        rest = (_setting(axes), content, failure, finished, runs)
-        found = msgspec.convert((*name, *rest), cls)
-        _require(
-            digest([*name[1:], found.axes]) == found.id and _is_moment(found.finished),
-            f"the cell {found.id} is not what was written",
+        cell = msgspec.convert((*name, _setting(axes), content, failure, finished, runs), cls)
+        require(
+            digest([*name[1:], cell.axes]) == cell.id and _is_moment(cell.finished),
+            f"the cell {cell.id} is not what was written",
         )
-        _require_digest(found, f"the cell {found.id}", check, must_be=must_be_digested)
-        return found
+        return cell
 
     def checked_members(self, rows: Iterable[tuple[Any, Any]]) -> Members:
         """The ids of its runs with their settings, exactly those that were written."""
-        found = [(msgspec.convert(run, str), _setting(setting)) for run, setting in rows]
-        _require(
-            digest(found) == self.content,
+        members = [(msgspec.convert(run, str), _setting(setting)) for run, setting in rows]
+        require(
+            digest(members) == self.content,
             f"the members of the cell {self.id} are not what was written",
         )
-        return found
+        return members
 
 
 def checked_source(key: str, content: Any) -> Source:
     """Where runs were made, as it was written."""
     raw = msgspec.json.decode(content, type=dict[str, Any])
-    _require(digest(raw) == key, f"the source {key} is not what was written")
+    require(digest(raw) == key, f"the source {key} is not what was written")
     return msgspec.convert(raw, Source)
 
 
@@ -210,14 +183,10 @@ def _setting(text: Any) -> dict[str, Scalar]:
     return msgspec.json.decode(msgspec.convert(text, str), type=dict[str, Scalar])
 
 
-def _require(right: bool, message: str) -> None:
+def require(right: bool, message: str) -> None:
+    """Refuse what was not written."""
     if not right:
         raise msgspec.ValidationError(message)
-
-
-def _require_digest(row: StoredRun | StoredCell, name: str, check: Any, *, must_be: bool) -> None:
-    _require(check is not None or not must_be, f"the digest of {name} is gone")
-    _require(check in (None, row.digest), f"{name} is not what was written")
 
 
 def _is_moment(text: str) -> bool:
