@@ -15,7 +15,7 @@ from scipy import sparse
 
 from memohop.data.audit import audit
 from memohop.data.audit.advice import distrust
-from memohop.data.tables.own_graph import OwnGraph
+from memohop.data.tables.read import OwnGraph
 from memohop.outputs import printable
 from memohop.pyg import Data
 from memohop.training.metrics import METRICS

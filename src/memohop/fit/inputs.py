@@ -30,7 +30,7 @@ from memohop.data.tables import from_networkx, read_graph
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import why_no_classes
 from memohop.data.tables.options import find_column
-from memohop.data.tables.own_graph import OwnGraph
+from memohop.data.tables.read import OwnGraph
 from memohop.data.tables.sources import open_table
 from memohop.errors import UsageError
 from memohop.pyg import Data

@@ -14,7 +14,7 @@ from torch import Tensor
 from memohop.data.arguments import whole_number
 from memohop.data.check import MASKS, as_columns, check_masks
 from memohop.data.folds import Masks, OwnSplit, make_masks
-from memohop.data.tables.own_graph import OwnGraph
+from memohop.data.tables.read import OwnGraph
 from memohop.errors import MemohopWarning, UsageError
 from memohop.fit.inputs import Given
 from memohop.fit.neighbourhood import Matrix

@@ -17,7 +17,7 @@ from memohop.data.audit.probes import FOLDS, probe
 from memohop.data.audit.twins import duplicates, link_keys, twin_agreement, twins
 from memohop.data.check import as_columns, check_graph
 from memohop.data.sparse_features import as_matrix, is_sparse
-from memohop.data.tables.own_graph import OwnGraph
+from memohop.data.tables.read import OwnGraph
 from memohop.errors import UsageError
 from memohop.pyg import Data
 

@@ -29,7 +29,7 @@ from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Labels, read_labels
 from memohop.data.tables.links import tell_unknown, unused
 from memohop.data.tables.options import ReadOptions, Roles, find_roles
-from memohop.data.tables.own_graph import no_labels, read_sets
+from memohop.data.tables.read import no_labels, read_sets
 from memohop.errors import DataError
 from memohop.folders import disk_errors
 from memohop.outputs import listed

@@ -20,9 +20,10 @@ from memohop.data.prepared.folder import MANIFEST, Manifest, read_manifest
 from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Class, Labels, Task
+from memohop.data.tables.links import Links
 from memohop.data.tables.node_sets import NodeSets
 from memohop.data.tables.options import read_alike
-from memohop.data.tables.own_graph import Described, OwnGraph, own_graph
+from memohop.data.tables.read import Described, OwnGraph, own_graph
 from memohop.errors import DataError, UsageError
 
 _OF_FREE = 0.8  # share of the free RAM that a graph may take
@@ -193,10 +194,8 @@ class Prepared:
         found = Described(x, labels, self.encoder, masks=self.masks, groups=self.groups)
         return own_graph(
             found,
-            arcs,
+            Links(arcs, None if weights is None else np.array(weights), self.directed),
             ids,
-            directed=self.directed,
-            weight=None if weights is None else np.array(weights),
             notes=self.manifest.notes,
             warnings=self.warnings,
             reading=read_alike(self.manifest.options),

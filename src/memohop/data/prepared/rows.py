@@ -94,7 +94,7 @@ class ArcFiles:
         """Sort everything, and write ``indptr`` and ``indices``, both ways if these differ.
 
         The files must be closed. Weights are written beside them, in the order of the indices, and
-        add up as :func:`~memohop.data.tables.links.sum_weights` says.
+        add up as :func:`~memohop.data.tables.links.Links.of` says.
 
         Args:
             folder: Where to write ``out-indptr.npy`` and ``out-indices.npy``; of a directed graph

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from memohop.data.prepared.reading import Prepared, Rows
 from memohop.data.tables.labels import Labels
-from memohop.data.tables.own_graph import Described, OwnGraph, own_graph
+from memohop.data.tables.links import Links
+from memohop.data.tables.read import Described, OwnGraph, own_graph
 
 _NODES, _ARCS = 1_000_000, 10_000_000  # of a graph that is taken whole
 _CENTRES = 5_000
@@ -35,7 +36,9 @@ def sample(graph: Prepared) -> tuple[OwnGraph, str | None]:
     labels = Labels(np.array(graph.y[kept]), graph.classes, [], [], graph.task)
     ids = np.asarray(graph.ids.take(kept).to_numpy(zero_copy_only=False))
     x = graph.x[kept] if graph.manifest.sparse else np.array(graph.x[kept])
-    found = own_graph(Described(x, labels, graph.encoder), arcs, ids, directed=graph.directed)
+    found = own_graph(
+        Described(x, labels, graph.encoder), Links(arcs, directed=graph.directed), ids
+    )
     return found, (
         f"the graph has {graph.nodes} nodes and {graph.arcs} arcs; these figures are those of a "
         f"sample, {len(centres)} random nodes with up to {_NEIGHBOURS} neighbours each: "

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 from memohop.data.tables.options import ReadOptions as ReadOptions
 
 if TYPE_CHECKING:
-    from memohop.data.tables.read import from_arrays as from_arrays
-    from memohop.data.tables.read import from_networkx as from_networkx
+    from memohop.data.tables.objects import from_arrays as from_arrays
+    from memohop.data.tables.objects import from_networkx as from_networkx
     from memohop.data.tables.read import read_graph as read_graph
 
-_HOME = ("from_arrays", "from_networkx", "read_graph")
 __all__ = ["ReadOptions", "from_arrays", "from_networkx", "read_graph"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from memohop.data.tables import read
+    from memohop.data.tables import objects, read
 
-    return getattr(read, name)
+    return getattr(read if name == "read_graph" else objects, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,16 +41,56 @@ class Links(NamedTuple):
     """Arcs between positions, and how they were found.
 
     Attributes:
-        arcs: ``[2, arcs]``.
+        arcs: ``[2, arcs]``, every arc once.
         weight: ``float32`` for each arc, or None.
         directed: Whether an edge is one arc, or one each way.
         notes: What was done.
     """
 
     arcs: NDArray[np.int64]
-    weight: NDArray[np.float32] | None
-    directed: bool
-    notes: list[str]
+    weight: NDArray[np.float32] | None = None
+    directed: bool = False
+    notes: Sequence[str] = ()
+
+    @classmethod
+    def of(
+        cls,
+        begin: NDArray[np.int64],
+        end: NDArray[np.int64],
+        weight: NDArray[np.float64] | None,
+        *,
+        nodes: int,
+        directed: bool,
+        origin: str,
+    ) -> Links:
+        """The arcs of edges; of those that come several times, the weights add up.
+
+        Without a direction, an edge that is listed both ways has the sum of the weights, unless all
+        are listed so with equal weights, as in a symmetric matrix.
+
+        Args:
+            begin: The node at which each edge begins.
+            end: The node at which it ends.
+            weight: Its weight, or None if all count alike.
+            nodes: The number of nodes.
+            directed: Whether an edge is one arc, or one each way.
+            origin: The table, for errors.
+        """
+        arcs = merge_arcs(begin, end, nodes=nodes, both_ways=not directed, origin=origin)
+        if weight is None:
+            return cls(arcs, None, directed)
+        keys = arcs[0] * nodes + arcs[1]
+
+        def total(keys_of_edges: NDArray[np.int64]) -> NDArray[np.float64]:
+            index = np.searchsorted(keys, keys_of_edges)
+            return np.bincount(index, weight, minlength=len(keys)).astype(np.float64)
+
+        sums = total(begin * nodes + end)
+        if not directed:
+            back = total(end * nodes + begin)
+            if not np.array_equal(sums, back):
+                sums += np.where(arcs[0] == arcs[1], 0, back)
+        return cls(arcs, sums.astype(np.float32), directed)
 
 
 def node_ids(column: pa.ChunkedArray, name: str, table: str) -> pa.Array:
@@ -109,7 +148,7 @@ def locate(
     warnings = []
     if unknown := len(known) - int(known.sum()):
         pairs = zip(ends, positions, strict=True)
-        lost = [chunk for end, found in pairs for chunk in end.filter(pa.array(found < 0)).chunks]
+        lost = [chunk for end, row in pairs for chunk in end.filter(pa.array(row < 0)).chunks]
         hint = spelled_otherwise(pa.chunked_array(lost, pa.string()).unique(), ids)
         named = _unknown(ends, positions) + hint
         warnings = tell_unknown(name, unknown, len(known), named, drop_unknown=drop_unknown)
@@ -186,11 +225,10 @@ def _bare(ids: pa.Array) -> pa.Array:
 
 
 def join(parts: Sequence[Listed], *, nodes: int, directed: bool | None, origin: str) -> Links:
-    """All edges as arcs, every arc once; the weights of repeated edges add up.
+    """All edges as arcs, every arc once, and notes on them.
 
     If ``directed`` is None, the edges decide: they have a direction if some, but not nearly all,
-    are listed the other way round too. Without a direction, an edge that is listed both ways has
-    the sum of the weights, unless all are listed so with equal weights, as in a symmetric matrix.
+    are listed the other way round too.
 
     Args:
         parts: The edges of each table.
@@ -198,22 +236,22 @@ def join(parts: Sequence[Listed], *, nodes: int, directed: bool | None, origin: 
         directed: Whether an edge is one arc, or one each way.
         origin: The table, for errors.
     """
-    begin, end = (
-        np.concatenate([getattr(part, key) for part in parts]) for key in Listed._fields[:2]
-    )
-    notes = []
-    merged = partial(merge_arcs, begin, end, nodes=nodes, origin=origin)
-    if directed is None:
-        directed, note = _direction(merged(both_ways=False), merged(both_ways=True))
-        notes.append(note)
-    arcs = merged(both_ways=not directed)
-    loops = int((arcs[0] == arcs[1]).sum())
-    edges = arcs.shape[1] if directed else (arcs.shape[1] + loops) // 2
+    begin, end = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
     weight = None
     if parts[0].weight is not None:
-        listed_weight = np.concatenate([part.weight for part in parts])
-        weight = sum_weights(arcs, begin, end, listed_weight, nodes=nodes, directed=directed)
-        notes.append(f"weights of edges from {listed_weight.min():g} to {listed_weight.max():g}")
+        weight = np.concatenate([part.weight for part in parts])
+    notes = []
+    if directed is None:
+        between = begin != end
+        ends = begin[between], end[between]
+        merged = [merge_arcs(*ends, nodes=nodes, both_ways=b, origin=origin) for b in (False, True)]
+        directed, note = direction_of(*(arcs.shape[1] for arcs in merged))
+        notes.append(note)
+    links = Links.of(begin, end, weight, nodes=nodes, directed=directed, origin=origin)
+    loops = int((links.arcs[0] == links.arcs[1]).sum())
+    edges = links.arcs.shape[1] if directed else (links.arcs.shape[1] + loops) // 2
+    if weight is not None:
+        notes.append(f"weights of edges from {weight.min():g} to {weight.max():g}")
     if repeated := len(begin) - edges:
         again = "" if directed else ", the other way round included"
         effect = "each counts once" if weight is None else "their weights add up"
@@ -222,13 +260,7 @@ def join(parts: Sequence[Listed], *, nodes: int, directed: bool | None, origin: 
         notes.append(f"{loops} edge(s) from a node to itself, kept")
     ways = "one arc for each" if directed else "one arc each way"
     notes.append(f"{edges} edges, {ways}")
-    return Links(arcs, weight, directed, notes)
-
-
-def _direction(one_way: NDArray[np.int64], both_ways: NDArray[np.int64]) -> tuple[bool, str]:
-    """Whether edges have a direction, from the arcs as listed and with all opposites, and why."""
-    listed, either = (int((arcs[0] != arcs[1]).sum()) for arcs in (one_way, both_ways))
-    return direction_of(listed, either)
+    return links._replace(notes=notes)
 
 
 def direction_of(listed: int, either: int) -> tuple[bool, str]:
@@ -274,48 +306,14 @@ def edge_weights(
     wrong = np.flatnonzero(~(values >= 0) | (values > LARGEST_WEIGHT))
     if wrong.size:
         row = int(wrong[0])
-        found = as_text(given)[row].as_py()
-        what = "no weight" if found is None else f"the weight {found!r}"
+        cell = as_text(given)[row].as_py()
+        what = "no weight" if cell is None else f"the weight {cell!r}"
         in_all = f" ({wrong.size} such row(s) in all)" if before is None else ""
         raise DataError(
             f"{table}: column {name!r} has {what} in row {row + 1 + (before or 0)}{in_all}; give "
             f"every edge a number from 0 to {LARGEST_WEIGHT:g}"
         )
     return values
-
-
-def sum_weights(
-    arcs: NDArray[np.int64],
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    *,
-    nodes: int,
-    directed: bool,
-) -> NDArray[np.float32]:
-    """The weight of each arc: the sum over its edges.
-
-    Args:
-        arcs: Every arc once, sorted.
-        begin: The node at which each edge begins.
-        end: The node at which it ends.
-        weight: Its weight.
-        nodes: The number of nodes.
-        directed: Whether an edge is one arc, or one each way. An edge that is listed both ways has
-            the sum of the weights, unless all are, with equal weights.
-    """
-    keys = arcs[0] * nodes + arcs[1]
-
-    def total(keys_of_edges: NDArray[np.int64]) -> NDArray[np.float64]:
-        index = np.searchsorted(keys, keys_of_edges)
-        return np.bincount(index, weight, minlength=len(keys)).astype(np.float64)
-
-    found = total(begin * nodes + end)
-    if not directed:
-        back = total(end * nodes + begin)
-        if not np.array_equal(found, back):
-            found += np.where(arcs[0] == arcs[1], 0, back)
-    return found.astype(np.float32)
 
 
 def _spelled(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:

@@ -1,36 +1,87 @@
-"""Readers of your own graphs: from tables, NetworkX or arrays."""
+"""A graph of your own, and how it is read from tables."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import torch
 from numpy.typing import NDArray
-from scipy import sparse
 
-from memohop.data.arcs import LARGEST_WEIGHT
-from memohop.data.assemble import merge_arcs
-from memohop.data.tables.column import as_features
-from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.labels import Class, Task, read_labels
+from memohop.data.check import MASKS, check_graph
+from memohop.data.sparse_features import as_matrix, is_sparse, sharing
+from memohop.data.tables.column import Matrix, Reading
+from memohop.data.tables.columns import ColumnEncoder, fit_columns
+from memohop.data.tables.labels import Class, Labels, Task, read_labels
 from memohop.data.tables.links import (
+    Links,
     check_header,
-    id_array,
     join,
     locate,
     node_ids,
     plain_ids,
-    sum_weights,
     unused,
 )
+from memohop.data.tables.node_sets import (
+    NodeSets,
+    describe_sets,
+    group_codes,
+    sets_by_time,
+    sets_by_word,
+)
 from memohop.data.tables.options import ReadOptions, find_roles, read_alike
-from memohop.data.tables.own_graph import Described, OwnGraph, describe_nodes, no_labels, own_graph
 from memohop.data.tables.sources import TableLike, open_table
-from memohop.errors import DataError, UsageError, unknown_name
-from memohop.outputs import listed as listed_names
+from memohop.errors import DataError, UsageError
+from memohop.outputs import listed
+from memohop.pyg import Data
+
+
+@dataclass(frozen=True)
+class OwnGraph:
+    """A graph of your own, ready to be split and trained on.
+
+    Attributes:
+        data: ``x`` (``float32``, a sparse CSR tensor if it is mostly zeros), ``edge_index`` and
+            ``y``: class numbers (``int64``, -1 for a node without a label), or numbers to predict
+            (``float64``, NaN for a node without one). ``edge_weight`` (``float32``) if there are
+            weights, and ``train_mask``, ``val_mask`` and ``test_mask`` if there are ``masks``.
+        ids: The id of each node, in the order of the rows: ``int64``, or objects if not all are
+            whole numbers.
+        classes: What each class number stands for; empty if numbers are to be predicted.
+        encoder: How columns became features; None if the features came as numbers.
+        notes: What was done to the tables, in plain words.
+        warnings: The notes on likely mistakes and on anything left out.
+        task: Whether classes or numbers are to be predicted.
+        directed: Whether an edge is one arc, or one each way.
+        masks: The user's own training, validation and test nodes, or None.
+        groups: The number of each node's group, ``int64``, or None. A split must not tear a group.
+        reading: The arguments of :func:`~memohop.read_graph` that read other tables alike; None for
+            arrays.
+    """
+
+    data: Data
+    ids: NDArray[Any]
+    classes: list[Class]
+    encoder: ColumnEncoder | None
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    task: Task = "classes"
+    directed: bool = False
+    masks: NodeSets | None = None
+    groups: NDArray[np.int64] | None = None
+    reading: Mapping[str, Any] | None = None
+
+    @property
+    def x(self) -> Matrix:
+        """The features for models outside PyTorch: a NumPy array or a SciPy ``csr_array``.
+
+        It shares the values of ``data.x``.
+        """
+        x = self.data.x
+        return as_matrix(x, torch.float32) if is_sparse(x) else x.numpy()
 
 
 def read_graph(
@@ -90,221 +141,155 @@ def read_graph(
     described = describe_nodes(
         table.drop_columns([roles.id]),
         roles.label,
-        how.encoder,
-        how.classes,
-        task=how.task,
+        how,
         readings=roles.readings,
         roles=roles.sets,
     )
     del table  # to make room for the edges
     pa.default_memory_pool().release_unused()
-    listed, warnings = [], [*node_table.warnings]
+    parts, warnings = [], [*node_table.warnings]
     for edge_table in edge_tables:
         table = edge_table.read(read, text=roles.ends)
-        check_header(roles.ends, ids, edge_table.name)
-        listed.append(
-            locate(
-                table,
-                ids,
-                drop_unknown=how.drop_unknown,
-                weight=roles.weight,
-                name=edge_table.name,
-            )
-        )
+        name, drop_unknown = edge_table.name, how.drop_unknown
+        check_header(roles.ends, ids, name)
+        parts.append(locate(table, ids, drop_unknown=drop_unknown, weight=roles.weight, name=name))
         del table
-        more = [name for name in edge_table.columns if name not in read]
-        prefix = f"{edge_table.name}: "
+        more = [column for column in edge_table.columns if column not in read]
         warnings += edge_table.warnings
-        warnings += unused(more, "column", prefix, weighted=roles.weight is not None)
-        warnings += listed[-1].warnings
-    links = join(listed, nodes=len(ids), directed=how.directed, origin=roles.edges.name)
+        warnings += unused(more, "column", f"{name}: ", weighted=roles.weight is not None)
+        warnings += parts[-1].warnings
     return own_graph(
         described,
-        links.arcs,
+        join(parts, nodes=len(ids), directed=how.directed, origin=roles.edges.name),
         plain_ids(ids),
-        directed=links.directed,
-        weight=links.weight,
         notes=(
             *node_table.notes,
             *(note for edge_table in edge_tables for note in edge_table.notes),
             f"{len(ids)} nodes, column {roles.id!r} is their id",
-            *([f"dropped as asked: {listed_names(roles.dropped)}"] if roles.dropped else []),
-            *links.notes,
+            *([f"dropped as asked: {listed(roles.dropped)}"] if roles.dropped else []),
         ),
         warnings=warnings,
         reading=read_alike(vars(how)),
     )
 
 
-def from_networkx(
-    graph: Any,
-    *,
+class Described(NamedTuple):
+    """Features and labels of the nodes, and how they were found."""
+
+    x: Matrix
+    labels: Labels
+    encoder: ColumnEncoder | None = None
+    notes: Sequence[str] = ()
+    masks: NodeSets | None = None
+    groups: NDArray[np.int64] | None = None
+    warnings: Sequence[str] = ()
+
+
+def describe_nodes(
+    table: pa.Table,
     label: str | None,
-    weight: str | None = None,
-    task: Literal["auto"] | Task = "auto",
-    encoder: ColumnEncoder | None = None,
-    classes: Sequence[Class] | None = None,
-) -> OwnGraph:
-    """A graph from a NetworkX graph; its node attributes are the columns.
-
-    Args:
-        graph: A ``Graph`` or ``DiGraph``; its direction is kept, and parallel edges count once, or
-            with the sum of their weights.
-        label: The attribute with the labels; nodes without it are to be predicted.
-        weight: The edge attribute with the weights, numbers from 0 on.
-        task: Whether the labels are classes or numbers, as for :func:`read_graph`.
-        encoder: The encoder of an earlier graph with the same attributes.
-        classes: The classes of that earlier graph.
-
-    Example:
-        >>> import networkx
-        >>> from memohop.data.tables import from_networkx
-        >>> club = networkx.karate_club_graph()
-        >>> from_networkx(club, label="club").data.num_nodes
-        34
-    """
-    nodes = list(graph.nodes)
-    if not nodes:
-        raise UsageError("graph has no nodes; give one with nodes")
-    attributes = list(dict.fromkeys(name for node in nodes for name in graph.nodes[node]))
-    if encoder is not None and label not in attributes:
-        label = None
-    elif label not in attributes:
-        raise unknown_name("node attribute", str(label), map(str, attributes))
-    columns = {name: _attribute(graph, name) for name in attributes}
-    # A table without columns would have no rows.
-    table = pa.table(columns or {"": pa.nulls(len(nodes))})
-    found = describe_nodes(table, label, encoder, classes, task=task)
-    position = {node: row for row, node in enumerate(nodes)}
-    pairs = np.array([(position[u], position[v]) for u, v in graph.edges()], dtype=np.int64)
-    (begin, end), directed = pairs.reshape(-1, 2).T, graph.is_directed()
-    arcs = merge_arcs(begin, end, nodes=len(nodes), both_ways=not directed, origin="graph")
-    weights = None
-    if weight is not None:
-        listed = [value for *_, value in graph.edges(data=weight)]
-        values = _checked_weights(listed, f"the edge attribute {weight!r}")
-        weights = sum_weights(arcs, begin, end, values, nodes=len(nodes), directed=directed)
-    names = {str(name) for *_, edge in graph.edges(data=True) for name in edge if name != weight}
-    return own_graph(
-        found,
-        arcs,
-        id_array(nodes),
-        directed=directed,
-        weight=weights,
-        warnings=unused(sorted(names), "attribute", weighted=weight is not None),
-        reading={"label": label, "id": None, "source": None, "target": None, "weight": weight},
-    )
-
-
-def from_arrays(
-    adjacency: Any,
-    features: Any,
-    labels: Any = None,
+    how: ReadOptions,
     *,
-    directed: bool = False,
-    weighted: bool = False,
-    task: Literal["auto"] | Task = "auto",
-    ids: Sequence[Hashable] | None = None,
-    classes: Sequence[Class] | None = None,
-) -> OwnGraph:
-    """A graph from a SciPy matrix and NumPy arrays.
+    readings: Mapping[str, Reading] | None = None,
+    roles: Mapping[str, str] | None = None,
+) -> Described:
+    """Features, labels and sets from a table without ids.
 
     Args:
-        adjacency: A sparse or dense matrix; an entry that is not 0 in row ``u`` and column ``v`` is
-            an edge from ``u`` to ``v``.
-        features: One row of numbers for each node, sparse or dense, used as they are.
-        labels: One label for each node. Nodes with a negative class, NaN or None are to be
-            predicted; without labels, all nodes are.
-        directed: Keep the direction of the edges; otherwise there is an arc each way.
-        weighted: Take the entries of the matrix as weights; otherwise all edges count alike.
-        task: Whether the labels are classes or numbers, as for :func:`read_graph`.
-        ids: The ids of the nodes; their numbers by default.
-        classes: The classes of an earlier graph, to keep their numbers.
-
-    Example:
-        >>> import numpy as np
-        >>> from memohop.data.tables import from_arrays
-        >>> ring = np.roll(np.eye(4), 1, axis=1)
-        >>> graph = from_arrays(ring, features=np.eye(4), labels=[0, 1, 0, -1])
-        >>> graph.data.num_nodes, tuple(graph.data.edge_index.shape)
-        (4, (2, 8))
+        table: One row for each node.
+        label: The column with the labels, or None if there is none.
+        how: Its ``task``, ``classes`` and ``encoder``; without an encoder, one is fitted.
+        readings: How to read columns, if the guess is wrong.
+        roles: The columns for ``split``, ``time_column`` and ``group``; they are no features.
     """
-    matrix = sparse.coo_array(adjacency)
-    x = sparse.csr_array(features) if sparse.issparse(features) else np.asarray(features)
-    if x.ndim != 2 or x.dtype.kind not in "biuf":
-        raise UsageError(
-            f"features has shape {list(x.shape)} and type {x.dtype}; give numbers of shape "
-            "[nodes, features]"
-        )
-    nodes = x.shape[0]
-    for name, length in {"labels": labels, "ids": ids}.items():
-        if length is not None and len(length) != nodes:
-            raise UsageError(
-                f"{name} has {len(length)} entries; give one for each of {nodes} nodes"
-            )
-    if matrix.shape != (nodes, nodes):
-        raise UsageError(
-            f"adjacency has shape {list(matrix.shape)}; give one of shape [{nodes}, {nodes}], with "
-            "a row and a column for each row of features"
-        )
-    matrix.eliminate_zeros()
-    source, target = (index.astype(np.int64) for index in matrix.coords)
-    found = no_labels(nodes, classes, task)
-    if labels is not None:
-        column = _label_column(labels, negative=task == "numbers")
-        found = read_labels(column, "labels", task, classes)
-    arcs = merge_arcs(source, target, nodes=nodes, both_ways=not directed, origin="adjacency")
-    weights, warnings = None, []
-    if weighted:
-        values = _checked_weights(matrix.data, "adjacency")
-        weights = sum_weights(arcs, source, target, values, nodes=nodes, directed=directed)
-    elif np.unique(matrix.data).size > 1:
-        warnings = ["the weights of the edges are not used; weighted=True uses them"]
-    return own_graph(
-        Described(as_features(x), found),
-        arcs,
-        np.arange(nodes) if ids is None else id_array(ids),
-        directed=directed,
-        weight=weights,
-        warnings=warnings,
+    labels = no_labels(table.num_rows, how.classes, how.task)
+    if label is not None:
+        labels = read_labels(table[label], label, how.task, how.classes)
+        table = table.drop_columns([label])
+    masks, groups, notes = read_sets(table, roles or {}, labels)
+    table = table.drop_columns(list((roles or {}).values()))
+    surprises: list[str] = []
+    encoder = how.encoder
+    if encoder is None:
+        named = zip(table.column_names, table.columns, strict=True)
+        encoder, surprises = fit_columns(named, readings)
+        notes += encoder.describe()
+    x, told = encoder.transform(table)
+    notes += told
+    if how.encoder is not None:
+        used = {column.name for column in encoder.columns}
+        more = [name for name in table.column_names if name not in used]
+        notes += [f"not used: {listed(more)}"] if more else []
+    return Described(x, labels, encoder, notes, masks, groups, surprises)
+
+
+def read_sets(
+    table: pa.Table, roles: Mapping[str, str], labels: Labels
+) -> tuple[NodeSets | None, NDArray[np.int64] | None, list[str]]:
+    """The user's own split and groups, and how many nodes are where.
+
+    Args:
+        table: The node table, or its columns for these.
+        roles: The columns for ``split``, ``time_column`` and ``group``.
+        labels: The labels of the nodes.
+    """
+    labelled = np.isfinite(labels.y) if labels.task == "numbers" else labels.y >= 0
+    masks = groups = None
+    notes = []
+    for role, read in (("split", sets_by_word), ("time_column", sets_by_time)):
+        if role in roles:
+            masks = read(table[roles[role]], roles[role], labelled)
+            notes.append(describe_sets(masks, roles[role], labelled))
+    if "group" in roles:
+        name = roles["group"]
+        groups = group_codes(table[name], name)
+        notes.append(f"column {name!r}: {groups.max() + 1} groups of nodes")
+    return masks, groups, notes
+
+
+def no_labels(
+    nodes: int, classes: Sequence[Class] | None, task: Literal["auto"] | Task = "auto"
+) -> Labels:
+    """Labels of nodes that have none."""
+    note = ["no node has a label"]
+    if task == "numbers":
+        return Labels(np.full(nodes, np.nan), [], note, [], "numbers")
+    return Labels(np.full(nodes, -1), list(classes or []), note, [])
+
+
+def own_graph(
+    nodes: Described,
+    links: Links,
+    ids: NDArray[Any],
+    *,
+    notes: Iterable[str] = (),
+    warnings: Iterable[str] = (),
+    reading: Mapping[str, Any] | None = None,
+) -> OwnGraph:
+    """Nodes and arcs, checked, with the notes and warnings on each, and how they were read."""
+    x, labels = nodes.x, nodes.labels
+    data = Data(
+        x=sharing(x) if is_sparse(x) else torch.from_numpy(x),
+        y=torch.from_numpy(labels.y),
+        edge_index=torch.from_numpy(links.arcs),
     )
-
-
-def _checked_weights(listed: Any, where: str) -> NDArray[np.float64]:
-    """Weights of edges as numbers; a ``UsageError`` if one cannot be a weight."""
-    try:
-        values = np.asarray(listed, dtype=np.float64)  # None becomes NaN
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"{where} has weights that are no numbers ({error}); give numbers"
-        ) from error
-    wrong = np.flatnonzero(~(values >= 0) | (values > LARGEST_WEIGHT))
-    if wrong.size:
-        raise UsageError(
-            f"{where} has {wrong.size} weight(s) that are missing, negative or too large, such as "
-            f"{values[wrong[0]]:g}; give every edge a number from 0 to {LARGEST_WEIGHT:g}"
-        )
-    return values
-
-
-def _attribute(graph: Any, name: str) -> pa.Array:
-    try:
-        return pa.array([found.get(name) for _, found in graph.nodes(data=True)], from_pandas=True)
-    except pa.ArrowException as error:
-        raise DataError(
-            f"the node attribute {name!r} has values of several types ({error}); give it one type"
-        ) from error
-
-
-def _label_column(labels: Any, *, negative: bool) -> pa.ChunkedArray:
-    """Labels as a column; a negative whole number is missing unless it may be one to predict."""
-    try:
-        column = pa.chunked_array([pa.array(np.asarray(labels), from_pandas=True)])
-    except (pa.ArrowException, ValueError) as error:
-        raise UsageError(
-            f"labels is not a list of labels of one type ({error}); give one string or whole "
-            "number for each node"
-        ) from error
-    if pa.types.is_signed_integer(column.type) and not negative:
-        column = pc.if_else(pc.less(column, 0), pa.scalar(None, column.type), column)
-    return column
+    if links.weight is not None:
+        data.edge_weight = torch.from_numpy(links.weight)
+    if nodes.masks is not None:
+        for name, mask in zip(MASKS, nodes.masks, strict=True):
+            data[name] = torch.from_numpy(mask)
+    check_graph(data, numbers=True)
+    warnings = (*warnings, *labels.warnings, *nodes.warnings)
+    return OwnGraph(
+        data,
+        ids,
+        labels.classes,
+        nodes.encoder,
+        notes=(*notes, *links.notes, *labels.notes, *nodes.notes, *warnings),
+        warnings=warnings,
+        task=labels.task,
+        directed=links.directed,
+        masks=nodes.masks,
+        groups=nodes.groups,
+        reading=reading and {**reading, "directed": links.directed, "task": labels.task},
+    )
