@@ -151,7 +151,7 @@ class TrainingReport:
             "features": settings.features,
             **self.how,
             **{f"data_{name}": value for name, value in settings.data.items()},
-            **({} if settings.split is None else {"data_split": settings.split}),
+            **({} if settings.split == Settings().split else {"data_split": settings.split}),
             **asdict(settings.rules),
             **self._options,
             **self.chosen.setting,
