@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +11,10 @@ import pyarrow.parquet
 import pytest
 
 import memohop
+from commands import at, fails, json_of, read_csv, run, write_csv
 from memohop.cli import main
 
 FAST = ["--models", "linear,lightgbm", "--trials", "1", "--splits", "2"]
-
-
-def write(path, rows):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(rows)
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +22,14 @@ def tables(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     generator = np.random.default_rng(0)
     kind = np.arange(60) % 2
-    write(
+    write_csv(
         folder / "nodes.csv",
         [("id", "size", "kind")]
         + [(f"n{i}", k + generator.normal(), ("", "odd", "even")[i % 5 and 1 + k])
            for i, k in enumerate(kind)],
     )  # fmt: skip
     target = (np.arange(60) + generator.choice([1, 3, 5, 6], size=60)) % 60
-    write(
+    write_csv(
         folder / "edges.csv",
         [("source", "target")] + [(f"n{i}", f"n{j}") for i, j in enumerate(target)],
     )
@@ -48,21 +43,9 @@ def model(tables):
     return path
 
 
-def at(tables):
-    return ["--nodes", str(tables / "nodes.csv"), "--edges", str(tables / "edges.csv")]
-
-
-def fails(capsys, *arguments, code=2):
-    assert main([*arguments]) == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    return err
-
-
 def test_fit_prints_scores_verdict_and_where_the_model_is(tables, tmp_path, capsys):
     output = str(tmp_path / "model")
-    assert main(["fit", *at(tables), "--label", "kind", *FAST, "-o", output]) == 0
-    out, err = capsys.readouterr()
+    out, err = run(capsys, "fit", *at(tables), "--label", "kind", *FAST, "-o", output)
     for words in ("kept", "linear", "lightgbm", "95 % interval", "Kept: ", "accuracy in percent"):
         assert words in out
     assert err.splitlines() == [err.strip()]  # nothing that needs no action
@@ -72,8 +55,7 @@ def test_fit_prints_scores_verdict_and_where_the_model_is(tables, tmp_path, caps
 def test_how_tables_were_read_is_in_the_card_and_told_when_asked_for(tables, tmp_path, capsys):
     output = tmp_path / "model"
     fit = ["fit", *at(tables), "--label", "kind", *FAST, "-o", str(output), "--verbose"]
-    assert main(fit) == 0
-    _, err = capsys.readouterr()
+    _, err = run(capsys, *fit)
     card = (output / "README.md").read_text(encoding="utf-8")
     for words in (
         "60 nodes, column 'id' is their id",
@@ -101,14 +83,12 @@ def test_what_needs_action_is_told_unasked(tables, tmp_path, capsys, monkeypatch
 
 def test_a_label_column_of_measurements_is_predicted_as_numbers(tables, tmp_path, capsys):
     model, output = tmp_path / "model", tmp_path / "out.csv"
-    assert main(["fit", *at(tables), "--label", "size", *FAST, "-o", str(model)]) == 0
-    out, err = capsys.readouterr()
+    out, err = run(capsys, "fit", *at(tables), "--label", "size", *FAST, "-o", str(model))
     assert "column 'size' holds numbers to predict" in err
     assert "R2 in percent" in out
     assert "nine of ten numbers are within" in out
     assert main(["predict", str(model), "-o", str(output)]) == 0
-    with output.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(output)
     assert list(rows[0]) == ["id", "predicted", "low", "high"]
     found = memohop.load_model(model).predict()
     assert [float(row["predicted"]) for row in rows] == pytest.approx(found.tolist())
@@ -139,14 +119,14 @@ def test_columns_for_splits_weights_and_several_tables_of_edges(tables, tmp_path
     with (tables / "nodes.csv").open(encoding="utf-8") as file:
         head, *rows = csv.reader(file)
     parts = ("train", "val", "test")
-    write(
+    write_csv(
         tmp_path / "nodes.csv",
         [(*head, "part", "team")]
         + [(*row, parts[number % 3], number // 6) for number, row in enumerate(rows)],
     )
     ends = [(f"n{i}", f"n{(i + 1) % 60}", 1 + i % 3) for i in range(60)]
     for name, some in (("edges.csv", ends[:30]), ("more.csv", ends[30:])):
-        write(tmp_path / name, [("source", "target", "strength"), *some])
+        write_csv(tmp_path / name, [("source", "target", "strength"), *some])
     command = ["fit", *at(tmp_path), "--edges", str(tmp_path / "more.csv"), "--label", "kind"]
     how = ["--weight", "strength", "--split", "part", "--drop", "team", "--models"]
     model = tmp_path / "model"
@@ -158,15 +138,13 @@ def test_columns_for_splits_weights_and_several_tables_of_edges(tables, tmp_path
     assert found.graph_.weights.max() == 1.5
     assert found.graph_.arcs.shape == (2, 120)
     assert [column.name for column in found.encoder_.columns] == ["size"]
-    capsys.readouterr()
     again = ["predict", str(model), *at(tmp_path), "--edges", str(tmp_path / "more.csv")]
     assert main([*again, "-o", str(tmp_path / "out.csv")]) == 0
 
 
 def test_fit_prints_json_alone(tables, tmp_path, capsys):
     output = str(tmp_path / "model")
-    assert main(["fit", *at(tables), "--label", "kind", *FAST, "-o", output, "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = json_of(capsys, "fit", *at(tables), "--label", "kind", *FAST, "-o", output)
     assert rows[0]["model"] == "kept"
     assert {row["model"] for row in rows[1:]} == {"linear", "lightgbm"}
     assert rows[0].keys() >= {"metric", "unit", "val", "test", "parts"}
@@ -177,8 +155,7 @@ def test_predict_writes_a_row_for_each_node(model, tables, tmp_path, capsys):
     """With the tables of fit, or without any, of the graph of fit."""
     assert main(["predict", str(model), "-o", str(tmp_path / "out.csv")]) == 0
     assert "60 nodes" in capsys.readouterr().err
-    with (tmp_path / "out.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(tmp_path / "out.csv")
     found = memohop.load_model(model)
     assert [row["id"] for row in rows] == [f"n{i}" for i in range(60)]
     assert [row["predicted"] for row in rows] == found.predict().tolist()
@@ -191,8 +168,8 @@ def test_predict_writes_a_row_for_each_node(model, tables, tmp_path, capsys):
 
 
 def test_predict_on_new_tables_without_labels_as_parquet(model, tmp_path):
-    write(tmp_path / "nodes.csv", [("id", "size"), ("x", 0.5), ("y", ""), ("z", 2)])
-    write(tmp_path / "edges.csv", [("source", "target"), ("x", "y"), ("z", "x")])
+    write_csv(tmp_path / "nodes.csv", [("id", "size"), ("x", 0.5), ("y", ""), ("z", 2)])
+    write_csv(tmp_path / "edges.csv", [("source", "target"), ("x", "y"), ("z", "x")])
     output = tmp_path / "out.parquet"
     assert main(["predict", str(model), *at(tmp_path), "-o", str(output)]) == 0
     table = pyarrow.parquet.read_table(output)
@@ -202,7 +179,6 @@ def test_predict_on_new_tables_without_labels_as_parquet(model, tmp_path):
 
 
 def test_an_output_that_is_an_input_is_refused(model, tables, tmp_path, capsys):
-    capsys.readouterr()
     files = [tables / "nodes.csv", tables / "edges.csv", *model.iterdir()]
     before = [file.read_bytes() for file in files]
     for file in files:
@@ -215,8 +191,8 @@ def test_an_output_that_is_an_input_is_refused(model, tables, tmp_path, capsys):
 
 
 def test_ids_that_a_spreadsheet_would_run(model, tmp_path, capsys):
-    write(tmp_path / "nodes.csv", [("id", "size"), ("=1+1", 0.5), ("-2", 1)])
-    write(tmp_path / "edges.csv", [("source", "target"), ("=1+1", "-2")])
+    write_csv(tmp_path / "nodes.csv", [("id", "size"), ("=1+1", 0.5), ("-2", 1)])
+    write_csv(tmp_path / "edges.csv", [("source", "target"), ("=1+1", "-2")])
     output = tmp_path / "out.csv"
     assert main(["predict", str(model), *at(tmp_path), "-o", str(output)]) == 0
     assert "\n'=1+1," in output.read_text()
@@ -227,8 +203,7 @@ def test_ids_that_a_spreadsheet_would_run(model, tmp_path, capsys):
 
 
 def test_predict_on_other_columns_is_refused(model, tables, tmp_path, capsys):
-    capsys.readouterr()
-    write(tmp_path / "nodes.csv", [("id", "weight"), ("n1", 3)])
+    write_csv(tmp_path / "nodes.csv", [("id", "weight"), ("n1", 3)])
     nodes, edges = str(tmp_path / "nodes.csv"), str(tables / "edges.csv")
     err = fails(capsys, "predict", str(model), "--nodes", nodes, "--edges", edges)
     assert "lacks the column(s) 'size'" in err
@@ -241,13 +216,11 @@ def test_explain_writes_a_page_on_the_node_asked_for(model, tmp_path, capsys):
     assert "<h2>Node n7</h2>" in page.read_text(encoding="utf-8")
     assert main(["explain", model, "-o", str(page)]) == 0
     assert "<h2>Node" not in page.read_text(encoding="utf-8")
-    capsys.readouterr()
     assert "no node named 'x7'" in fails(capsys, "explain", model, "--node", "x7")
     assert "ends in .html" in fails(capsys, "explain", model, "-o", "page.pdf")
 
 
 def test_a_model_that_is_not_there_or_was_changed(model, tmp_path, capsys):
-    capsys.readouterr()
     assert "memohop fit makes one" in fails(capsys, "predict", str(tmp_path))
     (weights,) = model.glob("weights-*.safetensors")
     whole = weights.read_bytes()
@@ -295,16 +268,15 @@ def rows_model(tables):
 
 class TestAppended:
     def test_new_nodes_are_predicted_and_old_ones_stay(self, rows_model, tmp_path, capsys):
-        write(tmp_path / "nodes.csv", [("id", "size"), ("new", 0.5), ("newer", "")])
-        write(tmp_path / "edges.csv", [("source", "target"), ("new", "n3"), ("newer", "new")])
+        write_csv(tmp_path / "nodes.csv", [("id", "size"), ("new", 0.5), ("newer", "")])
+        write_csv(tmp_path / "edges.csv", [("source", "target"), ("new", "n3"), ("newer", "new")])
         output = tmp_path / "out.csv"
         command = ["predict", str(rows_model), "--append", *at(tmp_path), "-o", str(output)]
         assert main(command) == 0
         err = " ".join(capsys.readouterr().err.split())
         assert "2 nodes" in err
         assert memohop.load_model(rows_model).report_.later_text() in err
-        with output.open(encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        rows = read_csv(output)
         assert [row["id"] for row in rows] == ["new", "newer"]
         found = memohop.load_model(rows_model)
         table = {"id": ["new", "newer"], "size": [0.5, None]}
@@ -321,8 +293,8 @@ class TestAppended:
     def test_ids_that_exist_or_nobody_knows_are_an_error(
         self, rows_model, tmp_path, capsys, node, end, code, words
     ):
-        write(tmp_path / "nodes.csv", [("id", "size"), (node, 0.5), ("new", 1), ("last", 2)])
-        write(tmp_path / "edges.csv", [("source", "target"), ("new", end)])
+        write_csv(tmp_path / "nodes.csv", [("id", "size"), (node, 0.5), ("new", 1), ("last", 2)])
+        write_csv(tmp_path / "edges.csv", [("source", "target"), ("new", end)])
         append = ["predict", str(rows_model), "--append"]
         assert words in fails(capsys, *append, *at(tmp_path), code=code)
         assert "--append goes with --nodes and --edges" in fails(capsys, *append)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import memohop
-from memohop.cli import main
+from commands import at, run
 
 FAST = ["--models", "linear", "--trials", "1", "--splits", "2"]
 
@@ -26,14 +26,9 @@ def tables(tmp_path_factory):
     return folder
 
 
-def at(tables):
-    return ["--nodes", str(tables / "nodes.csv"), "--edges", str(tables / "edges.csv")]
-
-
-def run(capsys, *arguments, code=0):
-    assert main([*arguments]) == code
-    out, err = (" ".join(text.split()) for text in capsys.readouterr())
-    return out, err
+def told(capsys, *words, code=0):
+    """Standard output and standard error of a command, each as one line."""
+    return (" ".join(text.split()) for text in run(capsys, *words, code=code))
 
 
 COLUMN = (
@@ -53,10 +48,10 @@ def test_fit_and_audit_and_prepare_tell_the_same(tables, tmp_path, capsys):
         ["prepare", *files, "-o", str(tmp_path / "graph")],
     ]
     for command in commands:
-        _, err = run(capsys, *command)
+        _, err = told(capsys, *command)
         assert all(words in err for words in (COLUMN, LABELS, LETTERS)), command[0]
         more = ["--categorical", "größe", "--encoding", "latin-1"]
-        _, err = run(capsys, *command, *more)
+        _, err = told(capsys, *command, *more)
         assert COLUMN not in err
         assert LETTERS not in err
         assert LABELS in err
@@ -64,26 +59,26 @@ def test_fit_and_audit_and_prepare_tell_the_same(tables, tmp_path, capsys):
 
 def test_a_class_to_find(tables, tmp_path, capsys):
     fit = ["fit", *at(tables), "--label", "kind", *FAST, "-o", str(tmp_path / "model")]
-    out, _ = run(capsys, *fit)
+    out, _ = told(capsys, *fit)
     assert "To find fraud, " in out
     assert "average precision in percent" in out
-    out, _ = run(capsys, *fit, "--positive", "usual")
+    out, _ = told(capsys, *fit, "--positive", "usual")
     assert "To find usual, " in out
     assert "accuracy in percent" in out
-    _, err = run(capsys, *fit, "--positive", "frud", code=2)
+    _, err = told(capsys, *fit, "--positive", "frud", code=2)
     assert "no class named 'frud'; did you mean fraud?" in err
     numbers = ["--label", "größe", "--task", "numbers", "--positive", "1"]
     nodes = tmp_path / "nodes.csv"
     text = (tables / "nodes.csv").read_text("cp1252").replace("unklar", "")
     nodes.write_text(text, encoding="utf-8")
     command = ["fit", "--nodes", str(nodes), *at(tables)[2:], *numbers, *FAST]
-    _, err = run(capsys, *command, "-o", str(tmp_path / "other"), code=2)
+    _, err = told(capsys, *command, "-o", str(tmp_path / "other"), code=2)
     assert "--positive 1 is for classes; leave it out" in err
 
 
 def test_new_tables_are_read_in_the_encoding_of_fit_or_another(tables, tmp_path, capsys):
     model, output = str(tmp_path / "model"), tmp_path / "out.csv"
-    run(
+    told(
         *(capsys, "fit", *at(tables), "--label", "kind", *FAST, "-o", model),
         *("--encoding", "cp1252"),
     )
@@ -91,7 +86,7 @@ def test_new_tables_are_read_in_the_encoding_of_fit_or_another(tables, tmp_path,
     (tmp_path / "nodes.csv").write_text("id,größe\nö,1\nß,2\n", encoding="cp1252")
     (tmp_path / "edges.csv").write_text("source,target\nö,ß\n", encoding="cp1252")
     predict = ["predict", model, *at(tmp_path), "-o", str(output)]
-    _, err = run(capsys, *predict)
+    _, err = told(capsys, *predict)
     assert "Windows" not in err
     assert output.read_text(encoding="utf-8").splitlines()[1].startswith("ö,")
     for append in ([], ["--append"]):
@@ -99,10 +94,10 @@ def test_new_tables_are_read_in_the_encoding_of_fit_or_another(tables, tmp_path,
             path = tmp_path / name
             text = path.read_bytes().decode("utf-16" if append else "cp1252")
             path.write_text(text, encoding="utf-16")
-        run(capsys, *predict, *append, "--encoding", "utf-16")
+        told(capsys, *predict, *append, "--encoding", "utf-16")
         assert output.read_text(encoding="utf-8").splitlines()[2].startswith("ß,")
     page = tmp_path / "page.html"
-    run(capsys, "explain", model, "--node", "né7", "-o", str(page))
+    told(capsys, "explain", model, "--node", "né7", "-o", str(page))
     assert "<h2>Node né7</h2>" in page.read_text(encoding="utf-8")
-    _, err = run(capsys, "predict", model, *at(tmp_path), "--encoding", "klingon", code=2)
+    _, err = told(capsys, "predict", model, *at(tmp_path), "--encoding", "klingon", code=2)
     assert "encoding='klingon' is no encoding of text" in err

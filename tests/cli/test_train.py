@@ -1,4 +1,4 @@
-"""`memohop train` with odd values and with workers: an error that names them, or a result."""
+"""`memohop train`: what it prints, its errors, and what it asks of the library."""
 
 import contextlib
 import io
@@ -7,39 +7,129 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memohop.cli import main
+import memohop
+from commands import fails, json_of, run
+from memohop.cli import app, main
+from memohop.cli import train as command
 from memohop.training import Result
 
-ARGUMENTS = ["train", "csbm", "--model", "gcn", "--epochs", "3", "--splits", "0-1"]
+FAST = ["--epochs", "5", "--splits", "0,1", "--option", "hidden_channels=8"]
+CSBM = ["train", "csbm", "--data-option", "nodes=200"]
+ARGUMENTS = [*CSBM, "--model", "gcn", *FAST]
 TINY = ("train", "csbm", "--model", "mlp", "--data-option", "nodes=20", "--data-option", "splits=2")
+
+
+def test_one_row_for_each_setting_and_one_test_score(capsys):
+    out = run(capsys, *CSBM, "--model", "gcn+mmp", "--lam", "0,0.1", "--lr", ".01,.05", *FAST).out
+    assert out.count("chosen") == 1
+    assert out.count("±") == 2  # the score, and the line that says how to read it
+    assert "ddof=1, over 2 splits" in out
+    assert "options: direction=undirected, self_loops=remove, norm=row" in out
+    settings = [line for line in out.splitlines() if "0.0005" in line]
+    assert len(settings) == 4
+    assert sum("±" in line for line in settings) == 1
+
+
+def test_json_says_how_it_was_done(capsys):
+    (row,) = json_of(
+        capsys, *CSBM, "--model", "gcn+mmp", "--lam", "0.1,0.2", *FAST, "--dropout", "0.3"
+    )
+    assert row["dataset"] == "csbm"
+    assert row["metric"] == "accuracy"
+    assert row["unit"] == "percent"
+    assert row["lam"] in (0.1, 0.2)
+    assert (row["dropout"], row["input_dropout"]) == (0.3, 0.5)
+    assert (row["splits"], row["split_ids"], row["seeds"]) == (2, [0, 1], 1)
+    assert (row["hidden_channels"], row["direction"]) == (8, "undirected")
+    assert (row["epochs"], row["ddof"], row["data_nodes"]) == (5, 1, 200)
+    assert row["version"] == memohop.__version__
+    assert 0 <= row["val"] <= 100
+    assert 0 <= row["mean"] <= 100
+
+
+def test_the_score_is_that_of_the_library(capsys):
+    (row,) = json_of(capsys, *CSBM, "--model", "gcn", *FAST, "--seeds", "2")
+    members = memohop.grid(seed=(0, 1), split=(0, 1))
+    data = memohop.load("csbm", nodes=200)
+    chosen = memohop.select(
+        memohop.train(data, "gcn", members, epochs=5, options={"hidden_channels": 8})
+    )
+    assert row["mean"] == pytest.approx(100 * chosen.mean, abs=1e-3)
+    assert row["std"] == pytest.approx(100 * chosen.std, abs=1e-3)
+    assert row["seed_ids"] == [0, 1]
+
+
+def test_all_splits_are_the_default_and_a_single_one_has_no_standard_deviation(capsys):
+    model = ["--data-option", "splits=3", "--model", "mlp", "--epochs", "1"]
+    (row,) = json_of(capsys, *CSBM, *model)
+    assert row["split_ids"] == [0, 1, 2]
+    (row,) = json_of(capsys, *CSBM, *model, "--splits", "2")
+    assert (row["std"], row["split_ids"]) == (None, [2])
+
+
+def test_warnings_are_one_line_remarks(data_root, capsys):
+    arguments = ["train", "texas", "--model", "mlp", "--epochs", "2", "--data", str(data_root)]
+    out, err = run(capsys, *arguments)
+    assert err.startswith("memohop: no training node of class 1")
+    assert err.count("\n") == 1
+    assert "no training node" not in out
+
+
+def test_a_model_option_has_the_type_of_its_default(capsys):
+    given = ["--option", "classifier_dropout=yes", "--option", "direction=both"]
+    (row,) = json_of(capsys, *CSBM, "--model", "gat+mmp", *FAST, *given, "--option", "heads=2")
+    assert row["classifier_dropout"] is True
+    assert row["direction"] == "both"
+    assert row["heads"] == 2
 
 
 def test_labels_and_addresses_are_options(capsys):
     words = ["--option", "labels=memory", "--option", "label_rate=0.3", "--option", "address=rows"]
-    model = ["--model", "gcn+mmp", "--data-option", "nodes=40", "--data-option", "splits=2"]
-    assert main(["train", "csbm", *model, "--epochs", "2", *words, "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    model = [*CSBM, "--model", "gcn+mmp", *FAST]
+    (row,) = json_of(capsys, *model, *words)
     assert (row["labels"], row["label_rate"], row["address"]) == ("memory", 0.3, "rows")
-    assert main(["train", "csbm", *model, "--option", "label_rate=1"]) == 2
-    assert "label_rate must be above 0 and below 1, not 1" in capsys.readouterr().err
+    told = fails(capsys, *model, "--option", "label_rate=1")
+    assert "label_rate must be above 0 and below 1, not 1" in told
 
 
 def test_fewer_bytes(capsys):
-    model = ["--model", "gcn+mmp", "--data-option", "nodes=40", "--data-option", "splits=2"]
     words = ["--states", "bfloat16", "--recompute"]
-    assert main(["train", "csbm", *model, "--epochs", "2", *words, "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json_of(capsys, *CSBM, "--model", "gcn+mmp", *FAST, *words)
     assert row["states"] == "bfloat16"
-    assert main([*TINY, "--recompute"]) == 2
-    assert "recompute=True is for networks with memory" in capsys.readouterr().err
+    told = fails(capsys, *CSBM, "--model", "mlp", "--recompute")
+    assert "recompute=True is for networks with memory" in told
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (("--model", "gcn+mm"), "did you mean gcn+mmp"),
+        (("--model", "gcn+mmp", "--lam", "-1"), "lam=-1.0 is out of range"),
+        (("--model", "gcn+mmp", "--lam", "0;1"), "--lam 0;1: give a number"),
+        (("--lam", "0.1"), "gcn does not have"),
+        (("--lr", "0"), "lr=0 would learn nothing"),
+        (("--dropout", "1"), "dropout=1.0 would drop everything"),
+        (("--option", "directon=out"), "did you mean direction"),
+        (("--option", "direction"), "name=value"),
+        (("--option", "direction=up"), "'up'"),
+        (("--option", "hidden_channels=8.5"), "give a whole number"),
+        (("--option", "hidden_channels=8,9"), "give a whole number"),
+        (("--option", "bias=perhaps"), "give true or false"),
+        (("--option", "dropout=0.1"), "give --dropout 0.1"),
+        (("--splits", "20"), "the data has 10 split"),
+        (("--splits", "3-1"), "--splits 3-1"),
+        (("--seeds", "0"), "--seeds 0"),
+        (("--memory", "much"), "--memory much"),
+        (("--epochs", "0"), "epochs"),
+        (("--epochs", "many"), "--epochs"),
+        (("--device", "tpu"), "--device"),
+        (("--data-option", "homophily=2"), "homophily=2"),
+        (("--data-option", "colour=red"), "colour"),
+        (("--bogus",), "--bogus"),
         (("--epochs", "1.5"), "--epochs"),
         (("--epochs", "-1"), "--epochs=-1 is too small"),
         (("--epochs", "9" * 15), "--epochs=999999999999999 is too large"),
@@ -63,11 +153,59 @@ def test_fewer_bytes(capsys):
         (("--checkpoints", "there"), "--checkpoints there goes with --workers"),
         (("--workers", "2", "--cut", "random"), "--cut"),
     ],
+    ids=lambda value: " ".join(value)[:60] if isinstance(value, tuple) else "",
 )
-def test_odd_values_are_refused_by_name(words, told, capsys):
+def test_bad_usage_is_named_in_one_line(words, told, capsys):
+    model = () if "--model" in words else ("--model", "gcn")
     epochs = () if "--epochs" in words else ("--epochs", "1")
-    assert main([*TINY, *epochs, *words]) == 2
-    assert told in capsys.readouterr().err
+    assert told in fails(capsys, *CSBM, *model, *epochs, *words)
+
+
+def test_an_unknown_dataset_or_command_and_no_model(capsys):
+    assert "did you mean texas" in fails(capsys, "train", "texass", "--model", "gcn")
+    assert "--model" in fails(capsys, *CSBM)
+    assert "train" in fails(capsys, "trian")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_that_is_not_there(capsys):
+    assert "no GPU" in fails(capsys, *CSBM, "--model", "gcn", "--device", "cuda")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("4GB", 4 * 10**9), ("1.5 GiB", 3 * 2**29), ("500mb", 5 * 10**8), ("1000", 1000)],
+)
+def test_byte_counts(text, expected):
+    assert app.byte_count(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("0-2", [0, 1, 2]), ("0,3", [0, 3]), ("5,1-2,1", [5, 1, 2])]
+)
+def test_lists_of_splits(text, expected):
+    assert command._id_list("splits", text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [("3", [0, 1, 2]), ("3,7", [3, 7]), ("5-5", [5])])
+def test_lists_of_seeds(text, expected):
+    assert command._id_list("seeds", text, count_alone=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.1", 0.1),
+        ("7", 7),
+        ("true", True),
+        ("random", "random"),
+        ("0.6,0.2,0.2", (0.6, 0.2, 0.2)),
+    ],
+)
+def test_data_options_are_what_they_look_like(text, expected):
+    found = command._value_of("any", text)
+    assert found == expected
+    assert type(found) is type(expected)
 
 
 FLAGS = ("lam", "splits", "seeds", "lr", "weight-decay", "dropout", "input-dropout", "patience")
@@ -112,34 +250,31 @@ def asked(monkeypatch):
 
 def test_options_reach_the_library(asked, tmp_path, capsys):
     more = ["--workers", "3", "--ray", "auto", "--cut", "metis", "--checkpoints", str(tmp_path)]
-    assert main([*ARGUMENTS, *more, "--json"]) == 0
+    (row,) = json_of(capsys, *ARGUMENTS, *more)
+    assert row["workers"] == 3
     assert {name: asked[name] for name in ("workers", "ray", "cut", "checkpoints")} == {
         "workers": 3,
         "ray": "auto",
         "cut": "metis",
         "checkpoints": tmp_path,
     }
-    assert '"workers": 3' in capsys.readouterr().out
 
 
 def test_what_ray_has_to_say_is_not_in_the_results(asked, capsys):
-    assert main([*ARGUMENTS, "--workers", "2", "--json"]) == 0
-    out, err = capsys.readouterr()
+    out, err = run(capsys, *ARGUMENTS, "--workers", "2", "--json")
     assert json.loads(out)[0]["model"] == "gcn"
     assert "(raylet) A worker died" in err
 
 
 def test_one_process_is_the_default(asked, capsys):
-    assert main([*ARGUMENTS, "--json"]) == 0
+    (row,) = json_of(capsys, *ARGUMENTS)
     assert asked["workers"] is None
-    assert "workers" not in capsys.readouterr().out
+    assert "workers" not in row
 
 
 def test_of_the_processes_of_torchrun_the_first_one_prints(asked, capsys, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert main([*ARGUMENTS, "--json"]) == 0
-    assert capsys.readouterr().out == ""
+    assert run(capsys, *ARGUMENTS, "--json").out == ""
     monkeypatch.setenv("RANK", "0")
-    assert main([*ARGUMENTS, "--json"]) == 0
-    assert '"mean": 50.0' in capsys.readouterr().out
+    assert json_of(capsys, *ARGUMENTS)[0]["mean"] == 50

@@ -1,11 +1,10 @@
 """`memohop train` on a prepared graph of the user's own."""
 
-import json
-
 import numpy as np
 import pytest
 
 import memohop
+from commands import fails, json_of
 from memohop.cli import main
 from memohop.jobs.execute import load_data
 from memohop.jobs.run import Settings
@@ -46,10 +45,8 @@ def prepare(tmp_path):
 
 
 def train(capsys, folder, *options):
-    capsys.readouterr()
-    code = main(["train", folder, "--model", "gcn+mmp", "--epochs", "20", "--json", *options])
-    said = capsys.readouterr()
-    return json.loads(said.out)[0] if code == 0 else said.err
+    """The row that is printed."""
+    return json_of(capsys, "train", folder, "--model", "gcn+mmp", "--epochs", "20", *options)[0]
 
 
 def test_the_splits_are_those_of_fit(prepare, capsys):
@@ -114,9 +111,9 @@ def test_workers_get_the_same_graph(prepare, capsys, monkeypatch):
     ],
 )
 def test_what_does_not_go_with_a_folder(prepare, capsys, options, text):
-    assert text in train(capsys, prepare(), *options)
+    assert text in fails(capsys, "train", prepare(), "--model", "gcn+mmp", *options)
 
 
 def test_other_folders_are_refused(tmp_path, capsys):
-    assert "there is no prepared graph in" in train(capsys, str(tmp_path))
-    assert "there is no dataset named" in train(capsys, str(tmp_path / "nowhere"))
+    for folder, text in ((tmp_path, "no prepared graph in"), (tmp_path / "nowhere", "no dataset")):
+        assert f"there is {text}" in fails(capsys, "train", folder, "--model", "gcn+mmp")

@@ -1,15 +1,20 @@
-"""What an audit prints, for people and for programs."""
+"""What an audit prints, for people and for programs, and its page, which stands alone."""
 
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
 
 import pytest
+import torch
+from torch_geometric.data import Data
 
-from memohop.cli import main
+from commands import fails, json_of, run
 from memohop.data.audit import audit
 from memohop.data.synthetic import csbm
-from memohop.report.audit import audit_row, audit_sheet
+from memohop.report.audit import audit_page, audit_row, audit_sheet
 from memohop.report.terminal import output_console
 
 NODES = "id,age,kind\n" + "".join(
@@ -25,14 +30,10 @@ def tables(tmp_path):
     return ["--nodes", str(tmp_path / "nodes.csv"), "--edges", str(tmp_path / "edges.csv")]
 
 
-def fails(capsys, *arguments, code=2):
-    """The one line on standard error of a command that fails."""
-    assert main(["audit", *arguments]) == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("memohop: ")
-    assert err.count("\n") == 1
-    return err
+@pytest.fixture(scope="module")
+def found():
+    """Neighbours that are unlike, with splits of few test nodes."""
+    return audit(csbm(homophily=0.05, nodes=500))
 
 
 def test_the_row_is_flat_and_has_the_numbers_and_the_advice():
@@ -58,34 +59,190 @@ def test_the_sheet_ends_in_advice(capsys):
 
 
 def test_the_command_takes_a_dataset(capsys):
-    assert main(["audit", "csbm", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json_of(capsys, "audit", "csbm")
     assert (row["dataset"], row["nodes"], row["split"]) == ("csbm", 1000, 0)
 
 
 def test_the_command_takes_tables_and_tells_what_it_did_to_them(capsys, tables):
-    assert main(["audit", *tables, "--label", "kind", "--drop-unknown", "--json"]) == 0
-    out, err = capsys.readouterr()
+    out, err = run(capsys, "audit", *tables, "--label", "kind", "--drop-unknown", "--json")
     (row,) = json.loads(out)
     assert (row["nodes"], row["arcs"], row["class_names"]) == (24, 48, ["x", "y"])
     assert row["edge_homophily"] == pytest.approx(2 / 3)
     assert row["split"] is None
     assert "memohop: 1 edge(s) dropped that name unknown nodes, such as 'nobody' (row 25)" in err
-    assert main(["audit", *tables, "--label", "kind", "--drop-unknown", "--directed"]) == 0
-    out, err = capsys.readouterr()
+    out, err = run(capsys, "audit", *tables, "--label", "kind", "--drop-unknown", "--directed")
     assert "24 (directed, 0 from a node to itself" in out
     assert err.count("\n") == 1  # what needs a look
-    assert main(["audit", *tables, "--label", "kind", "--drop-unknown", "--verbose"]) == 0
-    assert "column 'age': one feature" in capsys.readouterr().err
+    assert (
+        "column 'age': one feature"
+        in run(capsys, "audit", *tables, "--label", "kind", "--drop-unknown", "--verbose").err
+    )
 
 
 def test_mistakes_of_the_command(capsys, tables):
-    assert "give the id of a dataset" in fails(capsys)
-    assert "give the id of a dataset" in fails(capsys, "csbm", *tables)
-    assert "both --nodes and --edges" in fails(capsys, *tables[:2])
-    assert "needs --label" in fails(capsys, *tables)
-    assert "did you mean kind" in fails(capsys, *tables, "--label", "kint")
-    assert "cannot be both id and label" in fails(capsys, *tables, "--label", "id")
-    assert "--drop-unknown" in fails(capsys, *tables, "--label", "kind", code=1)
-    assert "no dataset named 'csbn'" in fails(capsys, "csbn")
-    assert "split=10 does not exist" in fails(capsys, "csbm", "--split", "10")
+    assert "give the id of a dataset" in fails(capsys, "audit")
+    assert "give the id of a dataset" in fails(capsys, "audit", "csbm", *tables)
+    assert "both --nodes and --edges" in fails(capsys, "audit", *tables[:2])
+    assert "needs --label" in fails(capsys, "audit", *tables)
+    assert "did you mean kind" in fails(capsys, "audit", *tables, "--label", "kint")
+    assert "cannot be both id and label" in fails(capsys, "audit", *tables, "--label", "id")
+    assert "--drop-unknown" in fails(capsys, "audit", *tables, "--label", "kind", code=1)
+    assert "no dataset named 'csbn'" in fails(capsys, "audit", "csbn")
+    assert "split=10 does not exist" in fails(capsys, "audit", "csbm", "--split", "10")
+
+
+class Rows(HTMLParser):
+    """The rows of all tables as lists of texts, and the tags in the order they close."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.rows, self.open = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        if tag != "meta":
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        if tag != "meta":
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "tr" in self.open and self.open[-1] != "tr":
+            self.rows[-1][-1] += data
+
+
+def rows(page):
+    """From the first cell of a row to the others."""
+    parsed = Rows(page)
+    assert parsed.open == []
+    return {name: rest for name, *rest in parsed.rows}
+
+
+def bars(page):
+    """The length of each bar, by its kind."""
+    return re.findall(r'<i class="(\w+)" style="--part:([\d.]+)">', page)
+
+
+def test_the_advice_comes_first(found):
+    page = audit_page(found, "csbm")
+    texts = ["<h2>Begin with gcn+mmp</h2>", *found.advice.reasons, *found.advice.distrust]
+    positions = [page.index(text) for text in texts]
+    assert positions == sorted(positions)
+    assert positions[-1] < page.index("<h2>The graph in numbers</h2>")
+    assert len(found.advice.distrust) == 1
+    assert "Nothing in particular" not in page
+    assert "Nothing in particular" in audit_page(audit(csbm(homophily=0.6)), "csbm")
+
+
+def test_the_figures_are_those_of_the_audit(found):
+    table = rows(audit_page(found, "csbm"))
+    assert table["nodes"][0] == "500"
+    assert table["arcs"] == [str(found.arcs), "each edge counts both ways"]
+    assert table["edge homophily"][0] == f"{found.edge_homophily:.3f}"
+    assert found.adjusted_homophily < 0
+    assert table["adjusted homophily"][0] == f"\N{MINUS SIGN}{-found.adjusted_homophily:.3f}"
+    assert table["label informativeness"][0] == f"{found.label_informativeness:.3f}"
+    assert table["test nodes of split 0"][0] == "100"
+    assert table["with a twin in training"][0] == str(found.twins)
+    assert table["duplicates"][0] == "0"
+    for name, size in zip(found.class_names, found.class_sizes, strict=True):
+        assert table[name][:2] == [str(size), f"{size / 5:.0f}\N{NO-BREAK SPACE}%"]
+
+
+def test_every_homophily_has_a_line_on_what_it_means(found):
+    table = rows(audit_page(found, "csbm"))
+    for name in ("edge", "node", "class", "adjusted"):
+        assert len(table[f"{name} homophily"][1]) > 40
+
+
+def test_bars_are_as_long_as_what_is_said_and_missing_below_chance(found):
+    page = audit_page(replace(found, features_say=-0.07), "csbm")
+    assert bars(page)[:3] == [
+        ("features", "0.000"),
+        ("neighbours", f"{found.neighbours_say:.3f}"),
+        ("together", f"{found.together_say:.3f}"),
+    ]
+    assert rows(page)["features"] == ["\N{MINUS SIGN}0.070", ""]
+
+
+def test_a_direction_has_its_own_bars_and_table(found):
+    directed = replace(
+        found, directed=True, direction="out", out_say=0.7, in_say=0.1, neighbours_say=0.7,
+        undirected_say=0.4, informativeness_out=0.31, informativeness_in=0.02,
+    )  # fmt: skip
+    page = audit_page(directed, "csbm")
+    assert [part for kind, part in bars(page) if kind == "neighbours"] == [
+        "0.700", "0.100", "0.400",
+    ]  # fmt: skip
+    table = rows(page)
+    assert table["the nodes that a node points to (the advice)"] == ["0.310", "0.700"]
+    assert table["the nodes that point to a node"] == ["0.020", "0.100"]
+    assert "±" in table["nodes it points to"][0]
+    assert "±" not in table["nodes that point to it"][0]
+    assert "The arcs have no direction: each one has its opposite" in audit_page(found, "csbm")
+
+
+def test_what_cannot_be_told_is_not_made_up():
+    lonely = Data(
+        x=torch.eye(3), y=torch.tensor([0, 1, -1]), edge_index=torch.zeros(2, 0, dtype=torch.long)
+    )
+    page = audit_page(audit(lonely), "lonely")
+    table = rows(page)
+    assert table["edge homophily"][0] == "–"  # noqa: RUF001
+    assert "Not measured" in page
+    assert "as there are no splits" in page
+    assert table["0 (too few)"][0] == "1"
+    assert {kind for kind, _ in bars(page)} == {"class"}
+    assert not re.search(r"\b(nan|None)\b", page)
+
+
+def test_many_classes_are_summed_up(found):
+    names = tuple(f"kind {place}" for place in range(50))
+    many = replace(found, class_names=names, class_sizes=(*range(1, 50), 700))
+    table = rows(audit_page(many, "many"))
+    shown = [name for name in table if name.startswith("kind ")]
+    assert shown[:2] == ["kind 49", "kind 48"]
+    assert len(shown) == 40
+    assert table["10 smaller classes"][0] == str(sum(range(1, 11)))
+
+
+def test_names_are_escaped(found):
+    odd = ("<script>alert(1)</script>", "a&b", "{{ 7 * 6 }}", '"x" onload="y', "\N{SNOWMAN}")
+    page = audit_page(replace(found, class_names=odd, small_classes=odd[:1]), "<img src=x>.csv")
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "<h1>Audit of &lt;img src=x&gt;.csv</h1>" in page
+    table = rows(page)
+    assert f"{odd[0]} (too few)" in table
+    assert all(name in table for name in odd[1:])
+
+
+def test_the_page_needs_no_network(found):
+    page = audit_page(found, "csbm")
+    assert not re.search(r"https?:|//|url\(|@import|<script|<link|<img|src=|href=", page)
+    assert "prefers-color-scheme: dark" in page
+    assert "@media print" in page
+    assert "{%" not in page
+
+
+def test_the_command_writes_the_page_and_prints_the_sheet(capsys, tmp_path):
+    page = tmp_path / "audit.html"
+    out, err = run(capsys, "audit", "csbm", "-o", page)
+    assert "adjusted homophily" in out
+    assert err == f"memohop: wrote {page}; open it in a browser\n"
+    assert "<h1>Audit of csbm</h1>" in page.read_text(encoding="utf-8")
+
+
+def test_the_command_writes_nothing_when_it_fails(capsys, tmp_path):
+    for name, words, text in (
+        ("audit.pdf", [], "give a name that ends in .html"),
+        ("nowhere/audit.html", [], "there is no folder"),
+        ("audit.html", ["--split", "10"], "split=10 does not exist"),
+    ):
+        assert text in fails(capsys, "audit", "csbm", "-o", tmp_path / name, *words)
+        assert list(tmp_path.iterdir()) == []

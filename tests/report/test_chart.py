@@ -1,15 +1,16 @@
-"""The line-chart writer."""
+"""Charts, and their colours, which are in one file and of which each page has all."""
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from importlib import resources
 from itertools import pairwise
 
 import pytest
 
 from memohop.report.chart import Axis, Dot, Series, VerticalMark, draw_chart, spread_out
-from memohop.report.palette import look_of
+from memohop.report.palette import HUES, THEMES, look_of, themed
 
 SVG = "{http://www.w3.org/2000/svg}"
 X = Axis("across", 0, 1, 0.5)
@@ -115,3 +116,32 @@ def test_round_ticks():
 def test_ink_is_for_the_chart_as_a_file():
     assert chart(ink="#797979").get("color") == "#797979"
     assert chart().get("color") is None
+
+
+def files(folder):
+    for item in folder.iterdir():
+        if item.is_dir():
+            yield from files(item)
+        elif item.name.endswith((".py", ".css", ".html", ".js")):
+            yield item
+
+
+def test_no_other_file_of_the_reports_has_a_colour():
+    found = {
+        item.name
+        for item in files(resources.files("memohop.report"))
+        if re.search(r"#([0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b", item.read_text(encoding="utf-8"))
+    }
+    assert found == {"palette.py"}
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_each_theme_has_a_shade_of_every_hue(theme):
+    assert THEMES[theme].keys() == THEMES["light"].keys() >= HUES.keys()
+
+
+def test_a_chart_on_a_page_takes_its_colours_from_the_page():
+    drawn = draw_chart([series()], title="one line", x=X, y=Y)
+    assert "color:#0072b2" in drawn
+    assert "color:var(--blue)" in themed(drawn)
+    assert "#" not in themed(drawn)
