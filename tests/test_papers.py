@@ -14,8 +14,7 @@ from study.paper.curves import curves
 from study.paper.gates import Gates
 from study.paper.printed import printed_table1
 from study.paper.table1 import difference, table1
-from study.runs.measured import measured
-from study.runs.results import Results
+from study.runs.results import Results, measured
 from study.statistics.comparison import ALPHA
 
 ROOT = Path(__file__).parent.parent

@@ -82,8 +82,7 @@ def _of_claim2(results: Path | None, protocol: str | None, form: str, parts: obj
 
 def _table1(results: Path | None, protocol: str | None) -> list[Table1]:
     from study.paper.table1 import table1
-    from study.runs.measured import measured
-    from study.runs.results import Results
+    from study.runs.results import Results, measured
 
     return table1(measured(Results.load(results or "table1")), protocol=protocol)
 

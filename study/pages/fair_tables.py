@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, get_args
 
 from study.pages.tables import HtmlCell, HtmlTable, duration, mean_and_std, number, points
-from study.runs.measured import Measured
+from study.runs.results import Measured
 from study.runs.tuned import TunedCell
 from study.statistics.best_published import PUBLISHED
 from study.statistics.comparison import ALPHA

@@ -16,7 +16,7 @@ from study.pages.fair_tables import (
     score_cell,
 )
 from study.pages.tables import aligned, markdown_table, number, signed
-from study.runs.measured import Measured
+from study.runs.results import Measured
 from study.runs.tuned import Tuned
 from study.statistics.best_published import PUBLISHED
 from study.statistics.comparison import ALPHA

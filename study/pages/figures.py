@@ -15,8 +15,7 @@ from study.pages.table1 import lead_cell
 from study.pages.tables import HtmlCell, HtmlTable, mean_and_std, score
 from study.paper.curves import Curve, curves
 from study.paper.gates import GateCurve
-from study.runs.measured import measured, with_setting
-from study.runs.results import Results
+from study.runs.results import Results, measured, with_setting
 
 _WIDTH, _HEIGHTS = 480, {"noise": 400, "lambda": 300}  # of a panel
 

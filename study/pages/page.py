@@ -23,8 +23,7 @@ from study.pages.table1 import lead_table, legend, ranks_table, scores_table
 from study.pages.tables import HtmlCell, HtmlTable, duration, number
 from study.paper.gates import Gates
 from study.paper.table1 import Table1, difference, printed_comparison, table1
-from study.runs.measured import measured
-from study.runs.results import Results
+from study.runs.results import Results, measured
 from study.runs.tuned import Tuned
 from study.statistics.comparison import ALPHA, Comparison
 from study.statistics.effects import effects

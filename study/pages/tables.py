@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from study.paper.printed import Printed
-from study.runs.measured import MeanAndStd
+from study.runs.results import MeanAndStd
 
 NOTHING = "-"
 """Stands where there is no figure."""

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from memohop.errors import DataError
-from study.runs.measured import MeanAndStd, Measured
+from study.runs.results import MeanAndStd, Measured
 from study.statistics.comparison import corrected_t_test, holm
 
 _REPEATED = "draw"  # an axis that only repeats: another draw of the same noise

@@ -12,9 +12,8 @@ import msgspec
 from msgspec import Meta
 
 from memohop.data.audit.homophily import homophily_bins
-from memohop.errors import DataError
 from memohop.outputs import write_whole
-from study.runs.results import Name, Source, Text
+from study.runs.results import Name, Source, Text, read_results
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,15 +72,7 @@ class Gates(msgspec.Struct, frozen=True):
     @classmethod
     def load(cls, path: Path) -> Gates:
         """Read the file."""
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=cls)
-        except OSError as error:
-            raise DataError(f"cannot read the gates {path}: {error.strerror}") from error
-        except msgspec.MsgspecError as error:
-            raise DataError(
-                f"{path} is not a file of gates ({error}); write it anew with python -m study "
-                "bench gates"
-            ) from error
+        return read_results(path, cls, "gates", "write it anew with python -m study bench gates")
 
     def continuing(self, before: Gates) -> Gates:
         """The curves of an interrupted run, if its command, code and device were the same."""

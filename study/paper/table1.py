@@ -9,7 +9,7 @@ from typing import Any
 
 from memohop.errors import DataError, UsageError
 from study.paper.printed import printed_table1, table1_datasets, table1_models
-from study.runs.measured import Measured
+from study.runs.results import Measured
 from study.statistics.board import Board
 from study.statistics.comparison import Comparison, compare
 

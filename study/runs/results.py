@@ -7,16 +7,19 @@ training anything. Needs no PyTorch.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
 from memohop.data.datasets.registry import datasets
-from memohop.errors import DataError, UsageError, unknown_name
+from memohop.errors import DataError, unknown_name
 from memohop.outputs import write_whole
 from memohop.training.choice import first_best
 from study import RESULTS
@@ -28,6 +31,9 @@ Count = Annotated[int, Meta(ge=0)]
 Text = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*\Z")]
 Name = Annotated[Text, Meta(min_length=1, max_length=100)]
 Value = bool | int | float | Text
+
+REMEDY = "write it anew with python -m study store export"
+_KindT = TypeVar("_KindT")
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -82,12 +88,13 @@ class Source(msgspec.Struct, frozen=True):
     datasets: dict[Name, Text] = {}
 
 
-class Results(msgspec.Struct, frozen=True):
+class Results(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All rows of one experiment, in its order, and where they were made."""
 
-    experiment: str
+    experiment: Name
     sources: tuple[Source, ...]
     rows: tuple[Row, ...]
+    columns: tuple[str, ...] = _COLUMNS
 
     @classmethod
     def load(cls, name: str | Path) -> Results:
@@ -97,24 +104,30 @@ class Results(msgspec.Struct, frozen=True):
             name: The id of an experiment whose results come with the package, or the path of a
                 file that ``python -m study store export`` wrote.
         """
-        path = Path(name) if str(name).endswith(".json") else committed(str(name))
-        remedy = "write it anew with python -m study store export"
-        try:
-            found = msgspec.json.decode(path.read_bytes(), type=_File)
-        except OSError as error:
-            raise DataError(f"cannot read the results {path}: {error.strerror}") from error
-        except msgspec.MsgspecError as error:
-            raise DataError(f"{path} is not a file of results ({error}); {remedy}") from error
-        if found.columns != _COLUMNS:
-            raise DataError(
-                f"{path} has the columns {', '.join(found.columns)}, and this version of memohop "
-                f"reads {', '.join(_COLUMNS)}; {remedy}"
+        return read_results(name, cls, "results", REMEDY, cls._mistakes)
+
+    def _mistakes(self) -> Iterator[str]:
+        """What no export can have written."""
+        if self.columns != _COLUMNS:
+            yield (
+                f"it has the columns {', '.join(self.columns)}, and this version of memohop reads "
+                f"{', '.join(_COLUMNS)}"
             )
-        for number, wrong in _mistakes(found):
-            raise DataError(f"{path}: row {number}: {wrong}; {remedy}")
-        if not found.rows:
-            raise DataError(f"{path} has no rows; {remedy}")
-        return cls(found.experiment, found.sources, found.rows)
+        if not self.rows:
+            yield "it has no rows"
+        known = set(datasets())
+        seen: set[tuple[Any, ...]] = set()
+        for number, row in enumerate(self.rows, start=1):
+            member = (row.cell, *sorted(row.setting.items()), row.split, row.seed)
+            if row.dataset not in known:
+                yield f"row {number}: there is no dataset named {row.dataset!r}"
+            if row.best_epoch >= row.epochs:
+                yield f"row {number}: best_epoch is {row.best_epoch} of {row.epochs} epochs"
+            if row.source >= len(self.sources):
+                yield f"row {number}: source is {row.source}, and there are {len(self.sources)}"
+            if member in seen:
+                yield f"row {number}: the same member is there before"
+            seen.add(member)
 
     def cells(self) -> dict[tuple[Any, ...], list[Row]]:
         """The rows of each cell, in the order of the experiment."""
@@ -145,52 +158,100 @@ class Results(msgspec.Struct, frozen=True):
         write_whole(path, msgspec.json.encode(head)[:-1] + b',"rows":[\n' + lines + b"\n]}\n")
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    experiment: Name
-    sources: tuple[Source, ...]
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+class MeanAndStd:
+    """Mean and standard deviation of test scores in percent."""
+
+    scores: Mapping[Any, float]
+
+    @property
+    def mean(self) -> float:
+        """Mean test score."""
+        return fmean(self.scores.values())
+
+    @property
+    def std(self) -> float | None:
+        """Sample standard deviation of the test score (ddof=1); a single score has none."""
+        return float(np.std([*self.scores.values()], ddof=1)) if len(self.scores) > 1 else None
 
 
-def _mistakes(file: _File) -> Iterator[tuple[int, str]]:
-    """Rows that no export can have written: their number, and what is wrong."""
-    known = set(datasets())
-    seen: set[tuple[Any, ...]] = set()
-    for number, row in enumerate(file.rows, start=1):
-        member = (row.cell, *sorted(row.setting.items()), row.split, row.seed)
-        if row.dataset not in known:
-            yield number, f"there is no dataset named {row.dataset!r}"
-        if row.best_epoch >= row.epochs:
-            yield number, f"best_epoch is {row.best_epoch} of {row.epochs} epochs"
-        if row.source >= len(file.sources):
-            yield number, f"source is {row.source}, and there are {len(file.sources)}"
-        if member in seen:
-            yield number, "the same member is there before"
-        seen.add(member)
+@dataclass(frozen=True)
+class Measured(MeanAndStd):
+    """One model on one dataset, with the setting that validation chose; scores in percent.
+
+    Attributes:
+        axes: What the experiment varies.
+        setting: What validation chose.
+        val: Mean validation score of that setting over splits and seeds.
+        scores: Its test score on each split, the mean over seeds.
+        seeds: How many seeds each split has.
+        runs: How many networks were trained for the choice.
+        seconds: How long they took.
+    """
+
+    protocol: str
+    dataset: str
+    model: str
+    axes: Mapping[str, Any]
+    setting: Mapping[str, Any]
+    val: float
+    scores: Mapping[int, float]
+    seeds: int
+    runs: int
+    seconds: float
 
 
-def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> list[Row]:
+def measured(results: Results) -> list[Measured]:
+    """Each cell of the experiment, in its order, with the setting that validation chose.
+
+    A cell that has diverged with each setting is left out: nothing can be chosen.
+    """
+    cells = []
+    for rows in results.cells().values():
+        with suppress(DataError):
+            cells.append(_measured(rows))
+    return cells
+
+
+def with_setting(results: Results, name: str, value: float) -> Results:
+    """The rows that have this value of a setting, and those of models without that setting."""
+    rows = tuple(row for row in results.rows if row.setting.get(name, value) == value)
+    return Results(results.experiment, results.sources, rows)
+
+
+def _measured(rows: list[Row]) -> Measured:
+    chosen = choose(rows)
+    by_split: dict[int, list[float]] = {}
+    for row in chosen:
+        by_split.setdefault(row.split, []).append(100 * row.test)
+    return Measured(
+        protocol=chosen[0].protocol,
+        dataset=chosen[0].dataset,
+        model=chosen[0].model,
+        axes=chosen[0].axes,
+        setting=chosen[0].setting,
+        val=100 * fmean(row.val for row in chosen),
+        scores={split: fmean(scores) for split, scores in sorted(by_split.items())},
+        seeds=len({row.seed for row in chosen}),
+        runs=len(rows),
+        seconds=sum(row.seconds for row in rows),
+    )
+
+
+def choose(rows: Iterable[Row]) -> list[Row]:
     """The rows of the setting whose mean validation score is best; the first of equals.
 
     A setting with a row without scores is not chosen.
 
     Args:
         rows: Those of one cell.
-        by: ``leak-test`` chooses by the test score, as some published rows did; it estimates
-            nothing and is there for comparison alone.
     """
-    if by not in ("val", "leak-test"):
-        raise UsageError(f"by must be val or leak-test, not {by!r}")
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(sorted(row.setting.items())), []).append(row)
-    if not groups:
-        raise UsageError("rows is empty: pass those of one cell")
-    score = "val" if by == "val" else "test"
 
     def mean(group: list[Row]) -> float:
         sound = all(row.has_scores for row in group)
-        return fmean(getattr(row, score) for row in group) if sound else math.nan
+        return fmean(row.val for row in group) if sound else math.nan
 
     chosen = first_best(groups.values(), mean)
     if chosen is None:
@@ -201,10 +262,38 @@ def choose(rows: Iterable[Row], *, by: Literal["val", "leak-test"] = "val") -> l
     return chosen
 
 
+def read_results(
+    name: str | Path,
+    kind: type[_KindT],
+    what: str,
+    remedy: str,
+    mistakes: Callable[[_KindT], Iterable[str]] = lambda _: (),
+) -> _KindT:
+    """A file that was written by a command.
+
+    Args:
+        name: Its path, or the id of an experiment whose results are part of the study.
+        kind: What it holds.
+        what: The same in words.
+        remedy: How it is written anew.
+        mistakes: What is wrong with it although it is of this kind.
+    """
+    path = Path(name) if str(name).endswith(".json") else committed(str(name))
+    try:
+        results = msgspec.json.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise DataError(f"cannot read the {what} {path}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise DataError(f"{path} is not a file of {what} ({error}); {remedy}") from error
+    for mistake in mistakes(results):
+        raise DataError(f"{path}: {mistake}; {remedy}")
+    return results
+
+
 def committed(name: str) -> Path:
     """The file with the results of an experiment that is part of the study."""
     path = RESULTS / f"{name}.json"
     if not path.is_file():
-        known = sorted(found.stem for found in RESULTS.glob("*.json"))
+        known = sorted(path.stem for path in RESULTS.glob("*.json"))
         raise unknown_name("file of results", name, known)
     return path

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -17,17 +18,14 @@ import msgspec
 from msgspec import Meta
 
 from memohop.data.datasets.registry import datasets, describe
-from memohop.errors import DataError
 from memohop.outputs import write_whole
-from study.runs.measured import Measured
-from study.runs.results import Count, Name, Score, Source, Value, committed
+from study.runs.results import REMEDY, Count, Measured, Name, Score, Source, Value, read_results
 
 DIGITS = 9
 """Of a score: means over splits that are equal must be seen to be equal."""
 
 _Scores = tuple[tuple[Score, ...], ...]
 _Seconds = Annotated[float, Meta(ge=0)]
-_REMEDY = "write it anew with python -m study store export"
 
 
 class Tried(msgspec.Struct, frozen=True, array_like=True):
@@ -155,20 +153,7 @@ class Tuned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             name: The id of an experiment whose results come with the package, or the path of a
                 file that ``python -m study store export`` wrote.
         """
-        path = Path(name) if str(name).endswith(".json") else committed(str(name))
-        try:
-            found = msgspec.json.decode(path.read_bytes(), type=cls)
-        except OSError as error:
-            raise DataError(f"cannot read the results {path}: {error.strerror}") from error
-        except msgspec.MsgspecError as error:
-            raise DataError(
-                f"{path} is not a file of a search's results ({error}); {_REMEDY}"
-            ) from error
-        for number, wrong in found._mistakes():
-            raise DataError(f"{path}: cell {number}: {wrong}; {_REMEDY}")
-        if not found.cells:
-            raise DataError(f"{path} has no cells; {_REMEDY}")
-        return found
+        return read_results(name, cls, "results of a search", REMEDY, cls._mistakes)
 
     def save(self, path: Path) -> None:
         """Write the file, one cell in a line so that differences can be read."""
@@ -212,36 +197,43 @@ class Tuned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             seconds=cell.seconds,
         )
 
-    def _mistakes(self) -> Iterator[tuple[int, str]]:
-        """Cells that no export can have written: their number, and what is wrong."""
+    def _mistakes(self) -> Iterator[str]:
+        """What no export can have written."""
+        if not self.cells:
+            yield "it has no cells"
         known, seen = set(datasets()), set()
         for number, cell in enumerate(self.cells, start=1):
-            if cell.dataset not in known:
-                yield number, f"there is no dataset named {cell.dataset!r}"
-            if (cell.row, cell.column) in seen:
-                yield number, "the same cell is there before"
-            seen.add((cell.row, cell.column))
+            first, drawn = cell.rungs[0], self.drawn.get(cell.space, Drawn((), ()))
             homophily = cell.axes.get("homophily", 0.0)
-            if not (isinstance(homophily, int | float) and 0 <= homophily <= 1):
-                yield number, f"homophily is {homophily!r}, and not a number from 0 to 1"
-            if max(cell.rungs[0].val, default=-1) < 0:
-                yield number, "nothing that was tried has a score"
-            if cell.source >= len(self.sources):
-                yield number, f"source is {cell.source}, and there are {len(self.sources)}"
-            if cell.space not in self.drawn:
-                yield number, f"there is no space {cell.space!r}"
-                continue
-            drawn = self.drawn[cell.space]
-            if any(len(row) != len(drawn.names) for row in drawn.rows):
-                yield number, f"the space {cell.space!r} has rows that do not fit its names"
-            if any(place >= len(drawn.rows) for rung in cell.rungs for place in rung.settings):
-                yield number, f"a setting is not one of the {len(drawn.rows)} of its space"
-            if any(len(rung.settings) != len(rung.val) for rung in cell.rungs):
-                yield number, "a rung has not one score for each setting"
-            if len(cell.rungs[-1].settings) != 1:
-                yield number, "the last rung has more than one setting"
             shapes = {tuple(map(len, scores)) for scores in (cell.val, cell.test)}
-            if len(shapes) != 1 or len(set(next(iter(shapes)))) != 1 or not cell.test[0]:
-                yield number, "val and test are not tables of one shape"
-            elif min(score for part in (cell.val, cell.test) for row in part for score in row) < 0:
-                yield number, "the chosen setting has a network without a score"
+            places = [place for rung in cell.rungs for place in rung.settings]
+            wrong = {
+                f"there is no dataset named {cell.dataset!r}": cell.dataset not in known,
+                "the same cell is there before": (cell.row, cell.column) in seen,
+                f"homophily is {homophily!r}, and not a number from 0 to 1": not (
+                    isinstance(homophily, int | float) and 0 <= homophily <= 1
+                ),
+                "nothing that was tried has a score": max(first.val, default=-1) < 0,
+                f"source is {cell.source}, and there are {len(self.sources)}": (
+                    cell.source >= len(self.sources)
+                ),
+                f"there is no space {cell.space!r}": cell.space not in self.drawn,
+                f"the space {cell.space!r} has rows that do not fit its names": any(
+                    len(row) != len(drawn.names) for row in drawn.rows
+                ),
+                f"a setting is not one of the {len(drawn.rows)} of its space": (
+                    max(places) >= len(drawn.rows)
+                ),
+                "a rung has not one score for each setting": any(
+                    len(rung.settings) != len(rung.val) for rung in cell.rungs
+                ),
+                "the last rung has more than one setting": len(cell.rungs[-1].settings) != 1,
+                "val and test are not tables of one shape": (
+                    len(shapes) != 1 or len(set(next(iter(shapes)))) != 1 or not cell.test[0]
+                ),
+                "the chosen setting has a network without a score": (
+                    min(chain(*cell.val, *cell.test), default=-1) < 0
+                ),
+            }
+            yield from (f"cell {number}: {what}" for what, is_wrong in wrong.items() if is_wrong)
+            seen.add((cell.row, cell.column))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from memohop.data.datasets.registry import describe
-from study.runs.measured import Measured
+from study.runs.results import Measured
 from study.statistics.comparison import ALPHA, Comparison, against, against_the_best
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from memohop.data.datasets.registry import describe
-from study.runs.measured import Measured
+from study.runs.results import Measured
 from study.runs.tuned import Tuned
 from study.statistics.board import Board
 from study.statistics.comparison import Comparison, compare

@@ -9,8 +9,7 @@ from study.pages.page import Findings, report_page
 from study.paper.gates import GateBin, GateCurve, Gates
 from study.paper.printed import printed_table1, table1_datasets, table1_models
 from study.paper.table1 import table1
-from study.runs.measured import measured
-from study.runs.results import Results, Row, Source
+from study.runs.results import Results, Row, Source, measured
 
 SOURCE = Source(
     versions={"memohop": "0.0", "python": "3.11.0", "torch": "2.13.0"},

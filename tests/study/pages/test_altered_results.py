@@ -21,8 +21,7 @@ from study.pages.table1 import latex, markdown
 from study.pages.tables import comma_separated
 from study.paper.gates import Gates
 from study.paper.table1 import table1
-from study.runs.measured import measured
-from study.runs.results import NO_SCORE, Results, Row
+from study.runs.results import NO_SCORE, Results, Row, measured
 from study.runs.tuned import Tuned
 
 
@@ -125,7 +124,7 @@ def test_rows_that_are_there_twice_or_not_at_all(findings, tmp_path):
     with pytest.raises(DataError, match="row 2: the same member is there before"):
         Results.load(path)
     Results("noise", findings.noise.sources, ()).save(path)
-    with pytest.raises(DataError, match=r"noise.json has no rows; write it anew"):
+    with pytest.raises(DataError, match=r"noise.json: it has no rows; write it anew"):
         Results.load(path)
 
 

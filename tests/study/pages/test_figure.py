@@ -9,8 +9,7 @@ import pytest
 from memohop.errors import DataError
 from study.pages.figures import figure_svg, lambda_panels, noise_panels
 from study.paper.curves import curves
-from study.runs.measured import measured
-from study.runs.results import Results
+from study.runs.results import Results, measured
 
 SVG = "{http://www.w3.org/2000/svg}"
 

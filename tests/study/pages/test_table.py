@@ -10,8 +10,7 @@ from study.pages.table1 import distance, latex, lines, markdown
 from study.pages.tables import comma_separated, score
 from study.paper.printed import Printed
 from study.paper.table1 import difference, table1
-from study.runs.measured import measured
-from study.runs.results import Results
+from study.runs.results import Results, measured
 
 
 def cells(text):

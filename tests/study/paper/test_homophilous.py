@@ -7,8 +7,7 @@ from scipy import stats
 from study.cli import main
 from study.paper.homophilous import GRAPHS, OTHERS, comparable_on, leads
 from study.paper.table1 import table1
-from study.runs.measured import measured
-from study.runs.results import Results, Row, Source
+from study.runs.results import Results, Row, Source, measured
 from study.statistics.comparison import TEST_TO_TRAIN, non_inferiority_test
 
 NOISE = np.array([-2, 2, -1, 1, -3, 3, 0, 0, -1, 1]) / 4

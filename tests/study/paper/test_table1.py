@@ -9,8 +9,7 @@ from memohop.errors import DataError, UsageError
 from study.paper.curves import curves
 from study.paper.printed import printed_table1, table1_datasets
 from study.paper.table1 import difference, table1
-from study.runs.measured import measured, with_setting
-from study.runs.results import Results, Row, Source
+from study.runs.results import Results, Row, Source, measured, with_setting
 
 SOURCE = Source(versions={}, device="none")
 

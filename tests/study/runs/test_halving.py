@@ -362,7 +362,7 @@ class TestResults:
             ({"space": "none"}, "there is no space 'none'"),
             ({"val": [[0.1, 0.2]]}, "not tables of one shape"),
             ({"test": [[0.1, 0.2, -1]] * 2}, "a network without a score"),
-            ({"test": [[0.1, 0.2, 2]] * 2}, "not a file of a search's results"),
+            ({"test": [[0.1, 0.2, 2]] * 2}, "not a file of results of a search"),
             ({"rungs": [[[9], [0.5], 1, 1, 1.0]]}, "a setting is not one of the 4"),
             ({"rungs": [[[0, 1], [0.5], 1, 1, 1.0]]}, "not one score for each setting"),
         ],

@@ -7,8 +7,7 @@ import pytest
 import memohop
 from study.cli import main
 from study.runs.export import export
-from study.runs.measured import measured
-from study.runs.results import NO_SCORE, Results, Row, Source, choose
+from study.runs.results import NO_SCORE, Results, Row, Source, choose, measured
 from study.runs.runner import Resources, run_cells
 from study.runs.store import Store
 
@@ -33,11 +32,6 @@ def test_the_setting_with_the_best_mean_validation_is_chosen():
     better = [row(0.9, 0.1, split=0, lam=0.2), row(0.5, 0.2, split=1, lam=0.2)]
     equal = [row(0.9, 0.95, split=0, lam=0.3), row(0.5, 0.95, split=1, lam=0.3)]
     assert choose([*worse, *better, *equal]) == better
-    assert choose([*worse, *better], by="leak-test") == worse
-    with pytest.raises(memohop.UsageError, match="by must be val or leak-test"):
-        choose(worse, by="test")
-    with pytest.raises(memohop.UsageError, match="rows is empty"):
-        choose([])
 
 
 def test_a_setting_that_has_diverged_is_not_chosen():
