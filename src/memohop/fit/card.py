@@ -13,8 +13,7 @@ import torch
 from jinja2 import Environment, StrictUndefined
 from scipy import sparse
 
-from memohop.data.audit import audit
-from memohop.data.audit.advice import distrust
+from memohop.data.audit import audit, distrust
 from memohop.data.tables.read import OwnGraph
 from memohop.outputs import printable
 from memohop.pyg import Data
