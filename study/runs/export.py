@@ -13,10 +13,33 @@ from memohop.jobs.run import Scalar, digest
 from study.runs.cell import Cell
 from study.runs.experiment import Experiment
 from study.runs.halving import RUNG, Halving, RungCell
-from study.runs.results import NO_SCORE, Results, Source
+from study.runs.results import NO_SCORE, Results, Row, Source
 from study.runs.store import Store
-from study.runs.stored import StoredRun
+from study.runs.stored import StoredCell, StoredRun
 from study.runs.tuned import DIGITS, Drawn, Tried, Tuned, TunedCell
+
+_DIGITS = 6  # of a score in results: enough to tell a hundred thousand test nodes apart
+
+
+class _Sources:
+    """Where runs were made, with the digests of the datasets that they were made with."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Source] = {}
+        self._digests: dict[str, dict[str, str]] = {}
+
+    def index(self, key: str, source: Source, dataset: str, data: str) -> int:
+        """The place of a source, which made a run with data of that digest."""
+        self._made.setdefault(key, source)
+        self._digests.setdefault(key, {})[dataset] = data
+        return list(self._made).index(key)
+
+    def all(self) -> tuple[Source, ...]:
+        """All of them."""
+        return tuple(
+            msgspec.structs.replace(source, datasets=self._digests[key])
+            for key, source in self._made.items()
+        )
 
 
 def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
@@ -24,14 +47,37 @@ def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
 
     A cell that was trained by an older version of the experiment file counts as missing.
     """
-    there: list[str] = []
-    missing: list[Cell] = []
-    for cell in experiment.cells():
-        if store.has(cell):
-            there.append(cell.id)
-        else:
-            missing.append(cell)
-    return store.results(experiment.id, there), missing
+    there, cells = store.cells(), list(experiment.cells())
+    missing = [cell for cell in cells if not store.has(cell)]
+    lacking = {cell.id for cell in missing}
+    complete = (there[cell.id] for cell in cells if cell.id not in lacking)
+    return results_of(store, experiment.id, complete), missing
+
+
+def results_of(store: Store, experiment: str, cells: Iterable[StoredCell]) -> Results:
+    """The members of cells, one row for each; a cell that has failed has none."""
+    rows: list[Row] = []
+    sources = _Sources()
+    for cell in cells:
+        for member, setting in store.members_of(cell):
+            run, source = store.run(member)
+            row = Row(
+                protocol=cell.protocol,
+                dataset=cell.dataset,
+                model=cell.model,
+                axes=cell.axes,
+                setting=setting,
+                split=run.content["split"],
+                seed=run.content["seed"],
+                val=round(run.val, _DIGITS),
+                test=round(run.test, _DIGITS),
+                best_epoch=run.best_epoch,
+                epochs=run.epochs,
+                seconds=round(run.seconds, 3),
+                source=sources.index(run.source, source, cell.dataset, run.data),
+            )
+            rows.append(row)
+    return Results(experiment, sources.all(), tuple(rows))
 
 
 def export_tuned(
@@ -52,9 +98,8 @@ def export_tuned(
             f"{experiment.id} has the protocols {', '.join(experiment.protocols)}; a search by "
             "halving is exported from an experiment with one protocol"
         )
-    sources: dict[str, tuple[Source, dict[str, str]]] = {}  # with the digests of the datasets
-    drawn: dict[str, Drawn] = {}
-    found: list[TunedCell] = []
+    sources, drawn = _Sources(), dict[str, Drawn]()
+    cells: list[TunedCell] = []
     missing: list[Cell] = []
     unfinished: dict[str, None] = {}
     known = {name_of(cell): cell for cell in earlier.cells} if earlier else {}
@@ -66,49 +111,49 @@ def export_tuned(
         while after := rungs[-1].after(store):
             rungs.append(after)
         space = digest(first.drawn)[:12]
-        if len(rungs) < len(first.halving.rungs) or not store.has(rungs[-1]):
-            before = known.get(name_of(first))
-            if earlier and before and before.space == space and _is_climbed(before, first.halving):
-                made = earlier.sources[before.source]
-                bare = msgspec.structs.replace(made, datasets={})
-                key = digest(msgspec.to_builtins(bare))
-                sources.setdefault(key, (bare, {}))[1][first.dataset] = made.datasets[first.dataset]
-                drawn.setdefault(space, Drawn.of(first.drawn))
-                index = list(sources).index(key)
-                found.append(msgspec.structs.replace(before, source=index))
-                continue
+        cell, before = None, known.get(name_of(first))
+        if len(rungs) == len(first.halving.rungs) and store.has(rungs[-1]):
+            cell = _climbed(rungs, space, store, sources)
+        elif earlier and before and before.space == space and _fits(before, first.halving):
+            made = earlier.sources[before.source]
+            bare = msgspec.structs.replace(made, datasets={})
+            key, data = digest(msgspec.to_builtins(bare)), made.datasets[first.dataset]
+            place = sources.index(key, bare, first.dataset, data)
+            cell = msgspec.structs.replace(before, source=place)
+        elif whole:
+            unfinished[first.dataset] = None
+        if cell is None:
             missing.append(rungs[-1])
-            if whole:
-                unfinished[first.dataset] = None
             continue
-        runs = {run.id: (run, source) for run, source in store.runs(_ids(rungs))}
-        stored = {key: run for key, (run, _) in runs.items()}
-        last = rungs[-1].runs
-        if min(min(stored[run.id].val, stored[run.id].test) for run in last) < 0:
-            missing.append(rungs[-1])  # with other seeds the chosen setting diverges
-            continue
-        run, source = runs[last[0].id]
-        _, digests = sources.setdefault(run.source, (source, {}))
-        files = run.content["data"]["files"]
-        digests[first.dataset] = "" if None in files.values() else digest(files)
         drawn.setdefault(space, Drawn.of(first.drawn))
-        found.append(
-            TunedCell(
-                dataset=first.dataset,
-                model=first.model,
-                axes=_axes(first),
-                space=space,
-                rungs=tuple(_tried(rungs, stored, store)),
-                val=_scores(rungs[-1], stored, "val"),
-                test=_scores(rungs[-1], stored, "test"),
-                source=list(sources).index(run.source),
-            )
-        )
-    cells = [cell for cell in found if cell.dataset not in unfinished]
-    complete = (msgspec.structs.replace(one, datasets=names) for one, names in sources.values())
-    name = (experiment.id, protocols[0], tuple(complete))
+        cells.append(cell)
+    cells = [cell for cell in cells if cell.dataset not in unfinished]
     spaces = {key: drawn[key] for key in dict.fromkeys(cell.space for cell in cells)}
+    name = (experiment.id, protocols[0], sources.all())
     return Tuned(*name, spaces, tuple(cells), tuple(unfinished)), missing
+
+
+def _climbed(
+    rungs: list[RungCell], space: str, store: Store, sources: _Sources
+) -> TunedCell | None:
+    """A search that is at its end; None if with other seeds the chosen setting diverges."""
+    first, last = rungs[0], rungs[-1].runs
+    ids = {run.id: None for rung in rungs for run in rung.runs}
+    stored = {run.id: (run, source) for run, source in store.runs(ids)}
+    runs = {key: run for key, (run, _) in stored.items()}
+    if min(min(runs[run.id].val, runs[run.id].test) for run in last) < 0:
+        return None
+    run, source = stored[last[0].id]
+    return TunedCell(
+        dataset=first.dataset,
+        model=first.model,
+        axes=_axes(first),
+        space=space,
+        rungs=tuple(_tried(rungs, runs, store)),
+        val=_scores(rungs[-1], runs, "val"),
+        test=_scores(rungs[-1], runs, "test"),
+        source=sources.index(run.source, source, first.dataset, run.data),
+    )
 
 
 def name_of(cell: Cell | TunedCell) -> tuple[str, str, str]:
@@ -121,15 +166,11 @@ def _axes(cell: Cell | TunedCell) -> dict[str, Scalar]:
     return {key: value for key, value in cell.axes.items() if key != RUNG}
 
 
-def _is_climbed(cell: TunedCell, halving: Halving) -> bool:
+def _fits(cell: TunedCell, halving: Halving) -> bool:
     """Whether a search has the shape of the ladder; of settings that diverge, fewer are left."""
     tried = [len(rung.settings) for rung in cell.rungs]
     wanted = [rung.settings for rung in halving.rungs]
     return len(tried) == len(wanted) and all(map(le, tried, wanted)) and tried[0] == wanted[0]
-
-
-def _ids(rungs: Iterable[RungCell]) -> list[str]:
-    return list({run.id: None for rung in rungs for run in rung.runs})
 
 
 def _tried(rungs: list[RungCell], stored: Mapping[str, StoredRun], store: Store) -> Iterator[Tried]:
@@ -139,7 +180,7 @@ def _tried(rungs: list[RungCell], stored: Mapping[str, StoredRun], store: Store)
         ids = {run.id for run in rung.runs}
         new = [stored[key] for key in ids - counted]
         counted |= ids
-        scores = (NO_SCORE if math.isnan(one) else round(one, DIGITS) for one in rung.scores(store))
+        scores = (NO_SCORE if math.isnan(val) else round(val, DIGITS) for val in rung.scores(store))
         yield Tried(
             rung.tried,
             tuple(scores),
@@ -153,7 +194,7 @@ def _scores(
     rung: RungCell, stored: Mapping[str, StoredRun], name: str
 ) -> tuple[tuple[float, ...], ...]:
     """The scores of the last rung: for each seed one on each split."""
-    found: dict[int, list[float]] = {}
+    by_seed: dict[int, list[float]] = {}
     for run in rung.runs:
-        found.setdefault(run.seed, []).append(round(getattr(stored[run.id], name), DIGITS))
-    return tuple(map(tuple, found.values()))
+        by_seed.setdefault(run.seed, []).append(round(getattr(stored[run.id], name), DIGITS))
+    return tuple(map(tuple, by_seed.values()))

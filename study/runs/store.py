@@ -23,7 +23,7 @@ from memohop.jobs.run import Run, digest
 from memohop.training import Result
 from study.runs.cell import Cell
 from study.runs.database import blaming, bring_up_to_date, is_old, open_database, transaction
-from study.runs.results import Results, Row, Source
+from study.runs.results import Source
 from study.runs.stored import Members, StoredCell, StoredRun, checked_source, require
 
 _SELECT_CELLS = (
@@ -36,7 +36,6 @@ _SELECT_MEMBERS = (  # without those whose run is gone
     "SELECT run, setting FROM members JOIN runs ON runs.id = run WHERE cell = ? ORDER BY place"
 )
 _WRITE_CHECK = "INSERT OR REPLACE INTO checks VALUES (?, ?)"
-DIGITS = 6  # of a score in results: enough to tell a hundred thousand test nodes apart
 
 
 class Store:
@@ -78,14 +77,21 @@ class Store:
             rows = self.db.execute(f"{_SELECT_CELLS} ORDER BY cells.rowid")
             found = [self._checked(row) for row in rows]
             for cell in found:
-                self._members_of(cell)
+                self.members_of(cell)
         return {cell.id: cell for cell in found}
 
     def cell(self, key: str) -> StoredCell | None:
         """The cell of that id, if it is there."""
         with self.reading():
-            found = self.db.execute(f"{_SELECT_CELLS} WHERE id = ?", (key,)).fetchone()
-            return None if found is None else self._checked(found)
+            row = self.db.execute(f"{_SELECT_CELLS} WHERE id = ?", (key,)).fetchone()
+            return None if row is None else self._checked(row)
+
+    def members_of(self, cell: StoredCell) -> Members:
+        """The ids of a cell's runs with their settings; a cell that has failed has none."""
+        if cell.failure is not None:
+            return []
+        with self.reading():
+            return cell.checked_members(self.db.execute(_SELECT_MEMBERS, (cell.id,)))
 
     def missing(self, runs: Iterable[Run]) -> list[Run]:
         """The runs that are not in the store, each one once."""
@@ -95,8 +101,8 @@ class Store:
 
     def has(self, cell: Cell) -> bool:
         """Whether the cell is there, with results and with exactly these runs."""
-        found = self.cell(cell.id)
-        return found is not None and found.failure is None and found.content == cell.content
+        there = self.cell(cell.id)
+        return there is not None and there.failure is None and there.content == cell.content
 
     def runs(self, keys: Iterable[str]) -> Iterator[tuple[StoredRun, Source]]:
         """Those of the runs that are there, in any order."""
@@ -133,47 +139,6 @@ class Store:
         for found in self._runs("WHERE runs.id = ?", key):
             return found
         raise UsageError(f"there is no run {key} in {self.path}")
-
-    def results(self, experiment: str, cells: Iterable[str]) -> Results:
-        """The members of cells, one row for each; a cell that has failed has none.
-
-        Args:
-            experiment: The id of the experiment.
-            cells: The ids of its cells.
-        """
-        rows: list[Row] = []
-        sources: dict[str, Source] = {}
-        digests: dict[str, dict[str, str]] = {}  # of the datasets, by the source
-        for key in cells:
-            cell = self.cell(key)
-            if cell is None:
-                raise UsageError(f"there is no cell {key} in {self.path}")
-            for member, setting in self._members_of(cell):
-                run, source = self.run(member)
-                sources[run.source], content = source, run.content
-                of_source = digests.setdefault(run.source, {})
-                of_source[cell.dataset] = digest(content["data"]["files"])
-                row = Row(
-                    protocol=cell.protocol,
-                    dataset=cell.dataset,
-                    model=cell.model,
-                    axes=cell.axes,
-                    setting=setting,
-                    split=content["split"],
-                    seed=content["seed"],
-                    val=round(run.val, DIGITS),
-                    test=round(run.test, DIGITS),
-                    best_epoch=run.best_epoch,
-                    epochs=run.epochs,
-                    seconds=round(run.seconds, 3),
-                    source=list(sources).index(run.source),
-                )
-                rows.append(row)
-        complete = (
-            msgspec.structs.replace(source, datasets=digests[key])
-            for key, source in sources.items()
-        )
-        return Results(experiment, tuple(complete), tuple(rows))
 
     def write_runs(self, results: Iterable[tuple[Run, Result]], source: Source) -> None:
         """Runs with their results, and where they were made."""
@@ -215,7 +180,7 @@ class Store:
             for key, cell in theirs.cells().items():
                 known = ours.get(key)
                 if known is None or (known.failure is not None and cell.failure is None):
-                    self._write_cell(cell, theirs._members_of(cell))
+                    self._write_cell(cell, theirs.members_of(cell))
                     new += 1
         return runs, new
 
@@ -248,12 +213,6 @@ class Store:
     def _sources(self) -> dict[str, Source]:
         rows = self.db.execute("SELECT * FROM sources")
         return {key: checked_source(key, content) for key, content in rows}
-
-    def _members_of(self, cell: StoredCell) -> Members:
-        if cell.failure is not None:
-            return []
-        with self.reading():
-            return cell.checked_members(self.db.execute(_SELECT_MEMBERS, (cell.id,)))
 
     def _has_run(self, key: str) -> bool:
         return self.db.execute("SELECT 1 FROM runs WHERE id = ?", (key,)).fetchone() is not None

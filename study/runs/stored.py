@@ -95,6 +95,12 @@ class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
         return msgspec.json.decode(self.text, type=dict[str, Any])
 
     @property
+    def data(self) -> str:
+        """The digest of the dataset's files, empty if that of one of them is not known."""
+        files = self.content["data"]["files"]
+        return "" if None in files.values() else digest(files)
+
+    @property
     def curves(self) -> NDArray[np.float32]:
         """Training loss and validation score of each epoch, ``[2, epochs]``."""
         curves = np.frombuffer(zlib.decompress(self.packed), "<f2").reshape(2, -1)

@@ -1,6 +1,7 @@
 """Networks that diverge, from the experiment file to the exported results."""
 
 from study.cli import main
+from study.runs.export import results_of
 from study.runs.results import NO_SCORE, Results, choose
 from study.runs.store import Store
 
@@ -27,8 +28,8 @@ def test_an_experiment_stores_it_and_says_so(tmp_path, capsys):
     assert main(["run", str(file), "--store", str(path)]) == 0
     assert "2 run(s) diverged, and their settings are not chosen" in capsys.readouterr().out
     store = Store(path)
-    (cell,) = store.cells()
-    vals = {row.setting["lr"]: row.val for row in store.results("e", [cell]).rows}
+    results = results_of(store, "e", store.cells().values())
+    vals = {row.setting["lr"]: row.val for row in results.rows}
     store.close()
     assert vals[1e37] == NO_SCORE
     assert 0 <= vals[0.01] <= 1

@@ -14,6 +14,7 @@ from study.cli import main
 from study.runs import claims as claims_module
 from study.runs.claims import Claims
 from study.runs.experiment import Experiment
+from study.runs.export import results_of
 from study.runs.runner import Attempt, Resources, run_cells
 from study.runs.store import Store
 
@@ -66,7 +67,7 @@ def test_runs_that_cells_share_are_trained_once(store, cells, run, quick):
 def test_a_member_is_what_the_library_trains(store, cells):
     cell = next(c for c in cells if c.model == "gcn+mmp" and c.axes == {"noise": 0})
     run_cells([cell], store, resources=Resources())
-    rows = store.results("tiny", [cell.id]).rows
+    rows = results_of(store, "tiny", [store.cell(cell.id)]).rows
     assert [row.setting for row in rows] == [run.setting for run in cell.runs]
     data = memohop.load("csbm", nodes=60, splits=2, channels=8)
     wanted = {"lam": 0.5, "num_layers": 1}
@@ -255,7 +256,7 @@ def test_a_cell_is_run_again_when_its_file_has_changed(store, tiny_file, cells, 
     changed = list(Experiment(str(tiny_file)).cells())
     tally = run(changed, store)
     assert (tally.there, tally.done) == (8, 4)
-    rows = store.results("tiny", [changed[-1].id]).rows
+    rows = results_of(store, "tiny", [store.cell(changed[-1].id)]).rows
     assert {row.setting["lam"] for row in rows} == {0, 1}
     narrowed = text.replace("search.num_layers = [1, 2]", "search.num_layers = [2]")
     tiny_file.write_text(narrowed, encoding="utf-8")
@@ -308,7 +309,8 @@ class TestMerge:
         assert bad.merge(good.path)[1] == 1
         for store in (good, bad):
             assert store.cell(cells[0].id).failure is None
-            assert len(store.results("tiny", [cells[0].id]).rows) == len(cells[0].runs)
+            rows = results_of(store, "tiny", store.cells().values()).rows
+            assert len(rows) == len(cells[0].runs)
             store.close()
 
     def test_what_cannot_be_merged(self, store, tmp_path):

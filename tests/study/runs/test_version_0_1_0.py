@@ -14,6 +14,7 @@ import pytest
 
 from study.cli import main
 from study.runs.experiment import Experiment
+from study.runs.export import results_of
 from study.runs.results import Results
 from study.runs.runner import Resources, run_cells
 from study.runs.store import Store
@@ -50,7 +51,7 @@ def same_models():
 
 def test_every_score_is_read_as_it_was_exported(path, written):
     with closing(Store(path, read_only=True)) as store:
-        assert store.results("experiment", list(store.cells())) == written
+        assert results_of(store, "experiment", store.cells().values()) == written
 
 
 def test_curves_belong_to_the_scores(path, same_models):
