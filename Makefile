@@ -50,7 +50,7 @@ TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 QUICK := tests/test_quiet.py tests/nn/test_mmp.py tests/nn/test_graph.py tests/networks/test_registry.py \
 	tests/training/test_choice.py tests/fit/test_tree_candidates.py tests/fit/test_linear_candidates.py \
 	tests/data/tables tests/data/prepared tests/parts/test_partition.py tests/parts/test_ray.py \
-	tests/report/test_svg.py tests/cli/test_cli.py
+	tests/report/test_chart.py tests/cli/test_cli.py
 
 oldest newest: %: .%/.ready  # older versions of Ray forget processes that they have ended
 	OMP_NUM_THREADS=1 .$@/bin/pytest -p no:cacheprovider -W ignore::ResourceWarning $(QUICK)
