@@ -40,7 +40,7 @@ import numpy as np
 import torch
 import torch.multiprocessing as mp
 
-from memohop.parts.block import Block
+from memohop.parts.block import Block, Targets
 from memohop.parts.graph import Rows
 from memohop.parts.group import Group
 from memohop.parts.worker import Job, Worker
@@ -98,7 +98,6 @@ def make_block(shape: Shape, number: int, blocks: int) -> Block:
         columns, features = zip(*made, strict=True)
     nodes = torch.arange(first, last)
     labelled = torch.arange(0, shape.nodes, LABELLED)
-    mine = labelled[(labelled >= first) & (labelled < last)]
     parts = (labelled // LABELLED) % 3
     return Block(
         number=number,
@@ -115,11 +114,13 @@ def make_block(shape: Shape, number: int, blocks: int) -> Block:
             self_loops="keep",
             norm="row",
         ),
-        labelled=mine - first,
-        at=mine // LABELLED,
-        y=labelled * 2654435761 // 65536 % CLASSES,
-        masks=torch.stack([(parts == part).float() for part in range(3)])[None],
-        metric="accuracy",
+        targets=Targets(
+            nodes=labelled,
+            y=labelled * 2654435761 // 65536 % CLASSES,
+            masks=torch.stack([(parts == part).float() for part in range(3)])[None],
+            metric="accuracy",
+            positive=1,
+        ),
         digest="made on the spot",
     )
 
@@ -168,17 +169,17 @@ def work(number: int, run: Run, folder: str, ready: Barrier) -> None:
     )
     worker = Unchecked(job, make_block(shape, rank, size), group)
     torch.set_num_threads(run.threads)
-    worker.start(0)
-    worker.advance(1)  # what is made once
+    population = worker.population(0)
+    worker.advance(population, 1)  # what is made once
     ready.wait()
     set_up = time.perf_counter() - began
     before, sent, start = group.seconds, group.sent, time.perf_counter()
-    worker.advance(run.epochs)
+    worker.advance(population, run.epochs)
     seconds = (time.perf_counter() - start) / run.epochs
     each = group.gather((group.seconds - before) / run.epochs)
     volume = sum(group.gather((group.sent - sent) / run.epochs))
     if rank == 0:
-        loss = float(worker.results()[0].loss_curve[-1])
+        loss = float(population.results([0])[0].loss_curve[-1])
         found = Timing(seconds, sum(each) / size / seconds, volume / 1e9, loss, set_up)
         Path(folder, f"{number}.json").write_text(json.dumps(found))
     group.leave()

@@ -7,6 +7,7 @@ import memohop
 from commands import fails, json_of
 from memohop.cli import main
 from memohop.jobs.execute import load_data
+from memohop.jobs.folder import in_ram
 from memohop.jobs.run import Settings
 
 pytest.importorskip("duckdb")
@@ -67,7 +68,7 @@ def test_its_own_split_is_used_and_weights_count(prepare, capsys):
     part = np.where(np.arange(NODES) < 54, np.arange(NODES) % 3, -1)
     for number, mask in enumerate((data.train_mask, data.val_mask, data.test_mask)):
         assert np.array_equal(mask[:, 0], part == number)
-    assert data.edge_weight.max() > 1
+    assert in_ram(data).edge_weight.max() > 1
     assert train(capsys, folder)["splits"] == 1
 
 
@@ -87,18 +88,18 @@ def test_workers_get_the_same_graph(prepare, capsys, monkeypatch):
     asked = {}
 
     def spread(data, model, members, **arguments):
-        asked.update(arguments, arcs=data.edge_index.shape[1], members=len(members))
+        asked.update(arguments, folder=data.folder, members=len(members))
         arguments = {
             name: arguments[name]
             for name in ("options", "rules", "epochs", "patience", "device", "memory", "progress")
         }
-        return memohop.training.train(data, model, members, **arguments)
+        return memohop.training.train(in_ram(data), model, members, **arguments)
 
     monkeypatch.setattr("memohop.jobs.execute.train", spread)
     folder = prepare()
     assert train(capsys, folder, "--workers", "3", "--splits", "0")["splits"] == 1
     assert (asked["workers"], asked["members"]) == (3, 1)
-    assert asked["arcs"] == memohop.open_prepared(folder).arcs
+    assert asked["folder"] == folder
 
 
 @pytest.mark.parametrize(

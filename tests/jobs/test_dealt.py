@@ -5,11 +5,11 @@ import pytest
 
 import memohop
 from memohop import Member
-from memohop.jobs.dealt import shares_of, train_dealt
 from memohop.jobs.executor import Lost, here
+from memohop.jobs.train import deal, shares_of
 from memohop.training import train
 from numerics import seeded
-from process_crew import under_torchrun
+from own_processes import under_torchrun
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_results_come_back_in_order(data):
     seen = []
     arguments = {"epochs": 3, "progress": lambda *counts: seen.append(counts)}
     shares = shares_of(5, 2)
-    found = train_dealt(here, shares, data, "gcn", members, arguments)
+    found = deal(here, shares, data, "gcn", members, arguments)
     assert [result.member for result in found] == members
     assert seen == [(1, 2), (2, 2)]
     for one, other in zip(found, expected, strict=True):
@@ -50,7 +50,7 @@ def test_a_share_that_is_lost_ends_it(data):
 
     members = [Member(seed=seed) for seed in range(4)]
     with pytest.raises(memohop.DataError, match=r"lost again and again \(gone\); see whether"):
-        train_dealt(unlucky, shares_of(4, 2), data, "gcn", members, {"epochs": 2})
+        deal(unlucky, shares_of(4, 2), data, "gcn", members, {"epochs": 2})
 
 
 @pytest.mark.parametrize("members", [1, 4])

@@ -59,7 +59,7 @@ def work(job, progress):
 def answers(cluster, jobs):
     pool = RayWorkers(None, "cpu", "again", count=2)
     pool.size, pool._ray = 2, cluster
-    return dict(Staff(pool, work, 1)(jobs))
+    return dict(Staff(pool, work)(jobs))
 
 
 def test_a_job_whose_worker_is_lost_is_tried_again_after_the_others():

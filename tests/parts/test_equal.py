@@ -1,5 +1,7 @@
 """A graph in parts is trained as the whole graph is, whatever the number of workers."""
 
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from memohop.parts.run import PartsRun
 from memohop.pyg import Data
 from memohop.training import standardised, train
 from numerics import generator, in_float64, seeded
-from process_crew import ProcessCrew
+from own_processes import quick_processes, train_in_all
 
 ASKED = ("gcn", "gat", "sage", "gcn-res", "h2gcn", "gcn+mmp", "gat+mmp")
 REFUSED = {"linkx", "geom-gcn"}
@@ -36,26 +38,26 @@ def words():
 
 @pytest.fixture(scope="module")
 def crews():
-    """A crew of each size that is asked for."""
-    found = {}
+    """Processes of each number that is asked for."""
+    with ExitStack() as open_ones:
+        found = {}
 
-    def of_size(size):
-        if size not in found:
-            found[size] = ProcessCrew(size)
-        return found[size]
+        def of_size(size):
+            if size not in found:
+                found[size] = open_ones.enter_context(quick_processes(size, train_in_all))
+                found[size].size = size
+            return found[size]
 
-    yield of_size
-    for crew in found.values():
-        crew.dismiss()
+        yield of_size
 
 
 def in_parts(crew, data, model, members, cut="contiguous", **arguments):
-    blocks = partition(data.edge_index, data.num_nodes, len(crew.pipes), method=cut)
-    run = PartsRun(data, model, members, blocks, **arguments)
-    crew.take_on(run.job, list(run.cut))
-    crew.start(0)
-    crew.advance(run.job.epochs)
-    alike = crew.every_result()
+    blocks = partition(data.edge_index, data.num_nodes, crew.size, method=cut)
+    return results_of(crew, PartsRun(data, model, members, blocks, **arguments))
+
+
+def results_of(crew, run):
+    ((_, alike),) = crew([run], told=lambda run, step: run.keep(step))
     for results in alike[1:]:
         for one, other in zip(alike[0], results, strict=True):
             assert np.array_equal(one.loss_curve, other.loss_curve)
@@ -177,9 +179,6 @@ def test_members_that_do_not_fit_together_are_trained_in_turn(crews, data):
         expected = train(data, "gcn", members, epochs=5)
         run = PartsRun(data, "gcn", members, blocks, epochs=5)
         run.checkpoints.size = 2  # as a run on workers with little RAM would have left it
-        crew = crews(2).take_on(run.job_now(), list(run.cut))
-        crew.dismiss, dismiss = (lambda: None), crew.dismiss
-        found = run.with_crews(lambda: crew)
-        crew.dismiss = dismiss
-    assert crew.chunks == 2
+        found = results_of(crews(2), run)
+    assert [len(run.checkpoints.snapshots), run.checkpoints.size] == [2, 2]
     assert_alike(found, expected, 1e-9)

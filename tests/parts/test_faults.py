@@ -1,8 +1,7 @@
 """Workers that die, drivers that die, and checkpoints that do not fit."""
 
 import random
-import re
-from types import SimpleNamespace
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -10,13 +9,14 @@ import torch
 
 import memohop
 from memohop import Member
+from memohop.jobs.executor import Lost, NotStarted
+from memohop.jobs.processes import Processes
+from memohop.jobs.train import run_on
 from memohop.parts.checkpoints import Checkpoints
-from memohop.parts.crew import LostError, NoPlaceError, with_crew
 from memohop.parts.partition import partition
-from memohop.parts.ray_crew import _reason
 from memohop.parts.run import PartsRun
 from numerics import in_float64, seeded
-from process_crew import ProcessCrew
+from own_processes import Mortal, quickly
 
 EPOCHS = 45
 
@@ -32,29 +32,30 @@ def make_run(data, folder=None, **arguments):
     return PartsRun(data, "gcn+mmp", [Member(lam=0.1)], blocks, folder, **given)
 
 
-class Hires:
-    """Hires crews of two, in each of which a worker dies at the next of some epochs."""
+class Deadly(Processes):
+    """A pool of two, in which a worker dies at the next of some epochs."""
 
-    def __init__(self, run, deaths):
-        self.run, self.deaths, self.hired = run, list(deaths), 0
+    def __init__(self, *deaths):
+        super().__init__(2)
+        self.deaths, self.started = list(deaths), 0
 
-    def __call__(self):
-        die_at = self.deaths.pop(0) if self.deaths else None
-        self.hired += 1
-        crew = ProcessCrew(2)
-        return crew.take_on(self.run.job_now(), list(self.run.cut), die_at)
+    def start(self, work):
+        die_at = self.deaths[0] if self.deaths else -1
+        self.started += 1
+        if self.started % 2 == 0:
+            del self.deaths[:1]
+        return super().start(Mortal(die_at))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _in_float64():
-    with in_float64():
+    with in_float64(), quickly():
         yield
 
 
 @pytest.fixture(scope="module")
 def undisturbed(data):
-    run = make_run(data)
-    return run.with_crews(Hires(run, []))[0]
+    return run_on(Deadly(), make_run(data))[0]
 
 
 def assert_same(found, expected):
@@ -66,11 +67,10 @@ def assert_same(found, expected):
 
 def test_five_deaths_change_nothing(data, undisturbed):
     deaths = sorted(random.Random(seeded(5)).sample(range(EPOCHS), 5))
-    run = make_run(data)
-    hires = Hires(run, deaths)
-    (found,) = run.with_crews(hires)
-    assert not hires.deaths, "every one of them died"
-    assert hires.hired == 6
+    pool = Deadly(*deaths)
+    (found,) = run_on(pool, make_run(data))
+    assert not pool.deaths, "every one of them died"
+    assert pool.started == 2 * 6
     assert_same(found, undisturbed)
 
 
@@ -84,12 +84,12 @@ def test_a_killed_run_continues_from_its_file(data, undisturbed, tmp_path):
 
     run = make_run(data, tmp_path, progress=progress)
     with pytest.raises(Killed):
-        run.with_crews(Hires(run, []))
+        run_on(Deadly(), run)
     (file,) = tmp_path.iterdir()
     seen = []
     run = make_run(data, tmp_path, progress=lambda done, total: seen.append(done))
     assert run.checkpoints.done >= EPOCHS // 2
-    assert_same(run.with_crews(Hires(run, []))[0], undisturbed)
+    assert_same(run_on(Deadly(), run)[0], undisturbed)
     assert min(seen) > EPOCHS // 2
     again = make_run(data, tmp_path)
     assert again.checkpoints.done == EPOCHS
@@ -131,62 +131,33 @@ def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
         Checkpoints("a" * 64, tmp_path)
 
 
-class Crew:
-    def dismiss(self):
-        pass
+class Unlucky:
+    """A pool whose every job ends so."""
 
+    def __init__(self, end):
+        self.end = end
 
-def test_a_worker_that_dies_at_once_every_time_ends_the_run():
-    def task(crew):
-        raise LostError("out of RAM")
-
-    with pytest.raises(memohop.DataError, match=r"lost 3 times at epoch 40 \(out of RAM\)"):
-        with_crew(Crew, task, lambda: 40)
-
-
-def test_a_lost_worker_that_cannot_be_replaced_is_said():
-    crews = [Crew()]
-
-    def hire():
-        if not crews:
-            raise NoPlaceError("the cluster is full; add machines")
-        return crews.pop()
-
-    def task(crew):
-        raise LostError("its machine is gone")
-
-    expected = "a worker was lost at epoch 12 and cannot be replaced: the cluster is full"
-    with pytest.raises(memohop.DataError, match=expected):
-        with_crew(hire, task, lambda: 12)
-
-
-class RayError(Exception):
-    """As Ray's errors are."""
-
-
-class RayTaskError(RayError):
-    """An error of a task, with its cause."""
-
-    def __init__(self, cause):
-        self.cause = cause
+    @contextmanager
+    def ready(self, work, *, together):
+        yield lambda jobs, told: [(job, self.end) for job in jobs]
 
 
 @pytest.mark.parametrize(
-    ("errors", "kind", "text"),
+    ("end", "epoch", "text"),
     [
-        ([RayError("the actor died\nmore")], LostError, "^the actor died$"),
-        (
-            [RayTaskError(RuntimeError("[gloo/pair.cc:5] closed")), RayError("died")],
-            LostError,
-            "died",
-        ),
-        ([RayTaskError(RuntimeError("[gloo/pair.cc:5] Connection closed"))], LostError, "gloo"),
-        ([RayError("died"), RayTaskError(memohop.UsageError("a mistake"))], memohop.UsageError, ""),
-        ([RayTaskError(RuntimeError("a bug"))], RuntimeError, "a bug"),
+        (Lost("out of RAM"), 40, r"^a worker was lost 3 times at epoch 40 \(out of RAM\), and"),
+        (NotStarted("it is full; add machines"), 0, "^it is full; add machines$"),
+        (NotStarted("it is full"), 12, "lost at epoch 12 and cannot be replaced: it is full$"),
     ],
 )
-def test_what_is_to_blame_when_workers_fail(errors, kind, text):
-    ray = SimpleNamespace(exceptions=SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError))
-    found = _reason(ray, errors)
-    assert type(found) is kind
-    assert re.search(text, str(found))
+def test_a_worker_that_cannot_be_replaced_ends_the_run(data, end, epoch, text):
+    run = make_run(data)
+    run.checkpoints.snapshots[0] = {"epoch": torch.tensor(epoch)}
+    with pytest.raises(memohop.DataError, match=text):
+        run_on(Unlucky(end), run)
+
+
+def test_a_worker_that_dies_at_once_every_time(data):
+    run = make_run(data)
+    with pytest.raises(memohop.DataError, match=r"lost 3 times at epoch 20 \(the process that had"):
+        run_on(Deadly(3, 23, 24, 25), run)

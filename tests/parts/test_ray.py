@@ -14,6 +14,8 @@ import pytest
 import memohop
 from memohop import Member
 from memohop.cluster import connected
+from memohop.jobs.ray_workers import RayWorkers
+from memohop.jobs.train import run_on
 from memohop.parts.partition import partition
 from memohop.parts.run import PartsRun
 from memohop.training import train
@@ -35,7 +37,7 @@ def data():
 
 def workers_of(process):
     found = process.children(recursive=True)
-    return [child for child in found if child.name().startswith("ray::Actor")]
+    return [child for child in found if child.name().startswith("ray::RayWorker")]
 
 
 def test_what_ray_plans_for_its_own_users_is_not_shown(monkeypatch):
@@ -81,14 +83,14 @@ def test_a_mistake_that_a_worker_finds_is_said_in_one_line(data):
     blocks = partition(data.edge_index, data.num_nodes, 1)
     run = PartsRun(data, "gcn", [Member()], blocks, memory=1000)
     with pytest.raises(memohop.UsageError, match=r"^block 1 of 1, .* give each worker more$"):
-        run.on_ray(ray)
+        run_on(RayWorkers(None, "cpu", "give the command again", count=1), run)
 
 
 @pytest.mark.usefixtures("cluster")
 def test_a_cluster_without_room_for_the_workers(data, monkeypatch):
     with pytest.raises(memohop.UsageError, match="workers=3, but the Ray cluster has 2 CPUs"):
         memohop.train(data, "gcn", [Member()], workers=3)
-    monkeypatch.setattr("memohop.parts.ray_crew._HIRING", 0.0)
+    monkeypatch.setattr("memohop.jobs.executor._START", 0.0)
     with pytest.raises(memohop.DataError, match="2 of 2 workers could not be started within"):
         memohop.train(data, "gcn", [Member()], workers=2)
 
@@ -112,7 +114,7 @@ def test_a_killed_driver_leaves_no_process_behind_and_a_checkpoint(data, tmp_pat
             time.sleep(0.05)
         left = psutil.Process(driver.pid).children(recursive=True)
         left = [child for child in left if not child.name().endswith("Agent")]
-        assert any(child.name().startswith("ray::Actor") for child in left)
+        assert any(child.name().startswith("ray::RayWorker") for child in left)
     finally:
         driver.send_signal(signal.SIGKILL)
         driver.wait()

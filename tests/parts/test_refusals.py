@@ -161,9 +161,10 @@ def test_torchrun_decides_how_many_workers_there_are(data, monkeypatch):
 def test_why_the_graph_is_cut_or_the_members_are_dealt(data, monkeypatch):
     """As far as the sentence: training itself is stubbed out."""
     said = []
-    monkeypatch.setattr("memohop.parts.ray_crew.workers_of", lambda *given: Cluster())
-    monkeypatch.setattr("memohop.parts.run.PartsRun", lambda *given, **more: Stub())
-    monkeypatch.setattr("memohop.jobs.train.train_dealt", lambda *given: [])
+    monkeypatch.setattr("memohop.jobs.train._cluster", lambda *given: None)
+    monkeypatch.setattr("memohop.parts.run.PartsRun", lambda *given, **more: None)
+    monkeypatch.setattr("memohop.jobs.train.run_on", lambda *given: [])
+    monkeypatch.setattr("memohop.jobs.train.deal", lambda *given: [])
     members = [Member(seed=seed) for seed in range(5)]
     for some, memory in ((members, None), (members[:1], None), (members, 1000)):
         memohop.train(data, "gcn", some, workers=4, memory=memory, say=said.append)
@@ -173,19 +174,6 @@ def test_why_the_graph_is_cut_or_the_members_are_dealt(data, monkeypatch):
         r"the graph is cut for 4 workers \(as a whole, .* it fits none of them\)", said[2]
     )
     assert "contiguous blocks cut" in said[1]
-
-
-class Cluster:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *given):
-        pass
-
-
-class Stub(SimpleNamespace):
-    def on_ray(self, cluster):
-        return []
 
 
 def test_torch_is_what_agree_compares():

@@ -16,7 +16,6 @@ from scipy import sparse
 from torch import Tensor
 
 from memohop.data.adjacency import REVERSED, normalise, rows_of
-from memohop.data.arcs import in_unit
 from memohop.data.sparse_features import as_csr, is_sparse, sharing
 from memohop.inference.blocks import Blocks, logits_of
 from memohop.networks import MemoryNetwork
@@ -24,7 +23,7 @@ from memohop.networks.base import Features
 from memohop.nn import SparseFeatures
 
 if TYPE_CHECKING:
-    from memohop.data.prepared import Prepared, Rows
+    from memohop.data.prepared import Prepared
     from memohop.data.tables.column import Matrix
 
 _ROWS = 1 << 16  # of the adjacency matrix, that are in RAM at once
@@ -87,20 +86,12 @@ class DiskMatrix:
         """The rows before they are normalised."""
         ends = {"out": self._graph.out, "in": self._graph.into}
         return rows_of(
-            lambda end: self._entries(ends[end], nodes),
+            lambda end: ends[end].matrix(nodes, self._unit),
             direction=self._direction,
             self_loops=self._self_loops,
             weighted=True,
             first=nodes.start,
         )
-
-    def _entries(self, way: Rows, nodes: slice) -> sparse.csr_array:
-        indptr, indices, weights = way.block(nodes)
-        values = in_unit(weights, self._unit)
-        if values is None:
-            values = np.ones(len(indices), dtype=np.float32)
-        shape = (len(indptr) - 1, self.nodes)
-        return sparse.csr_array((values, indices, indptr.astype(np.int32)), shape=shape)
 
 
 class DiskBlocks(Blocks):

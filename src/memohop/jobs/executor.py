@@ -40,6 +40,10 @@ class Lost:
     reason: str
 
 
+class NotStarted(Lost):
+    """There was no place for the processes of a job."""
+
+
 @dataclass(frozen=True)
 class Told:
     """What a job that goes in steps says after one of them."""
@@ -176,14 +180,13 @@ class Pool(ABC):
             yield from staff(jobs)
 
     @contextmanager
-    def ready(self, work: Callable[..., Any], *, together: int = 1) -> Iterator[Staff]:
+    def ready(self, work: Callable[..., Any], *, together: int | None = None) -> Iterator[Staff]:
         """Processes for some work, which end with the block, however it ends.
 
         Args:
-            work: Called with a job, and with the process's :class:`Seat` if they are several;
-                what a generator yields is told, and it is sent the reply.
-            together: How many processes each job takes. The one of each rank is given
-                ``job.share(rank)``.
+            work: Called with a job; what a generator yields is told, and it is sent the reply.
+            together: How many processes take each job together. The one of each rank is given
+                ``job.share(rank)`` and its :class:`Seat`. By default, each takes a job alone.
         """
         with self.opened():
             staff = Staff(self, work, together)
@@ -198,6 +201,7 @@ class _Team:
     """The processes that have a job."""
 
     members: list[Process]
+    together: bool
     job: Any
     losses: int = 0  # of teams with this job since it has told something
     since: float = field(default_factory=time.monotonic)  # it was started, or was given the job
@@ -211,7 +215,7 @@ class _Team:
         if self.begun or None in places:
             return
         self.begun, self.since, size = True, time.monotonic(), len(self.members)
-        if size == 1:
+        if not self.together:
             self.members[0].ask("begin", self.job, None)
             return
         addresses = [place for place in places if place is not None]
@@ -240,7 +244,7 @@ class _Team:
             return self.said[self.members[0]]
         if not self.begun and now > self.since + _START:
             late = sum(member.address is None for member in self.members)
-            return Lost(
+            return NotStarted(
                 f"{late} of {len(self.members)} workers could not be started within {_START} s, as "
                 "the Ray cluster has no place for them; add machines, or give fewer workers"
             )
@@ -252,7 +256,7 @@ class _Team:
 class Staff:
     """The processes of a pool that do some work; they stay from one call to the next."""
 
-    def __init__(self, pool: Pool, work: Callable[..., Any], together: int) -> None:
+    def __init__(self, pool: Pool, work: Callable[..., Any], together: int | None = None) -> None:
         self._pool, self._work, self._together = pool, work, together
         self._idle: list[Process] = []
         self._teams: list[_Team] = []
@@ -274,7 +278,7 @@ class Staff:
             look: Called every now and then.
         """
         more, lost = iter(jobs), deque[_Team]()
-        most = self._pool.size // self._together
+        most = self._pool.size // (self._together or 1)
         try:
             while True:
                 for job in islice(more, most - len(self._teams)):
@@ -314,9 +318,9 @@ class Staff:
     def _begin(self, job: Any, losses: int = 0) -> None:
         members = [
             self._idle.pop() if self._idle else self._pool.start(self._work)
-            for _ in range(self._together)
+            for _ in range(self._together or 1)
         ]
-        self._teams.append(_Team(members, job, losses))
+        self._teams.append(_Team(members, self._together is not None, job, losses))
         self._teams[-1].begin()
 
     def _hear(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,9 @@ _OPTIONS = ("splits", "seed", "metric")
 
 
 def load_folder(folder: str, options: dict[str, Any]) -> Data:
-    """A prepared graph in RAM, with masks: those of its own split, or those that ``fit`` deals.
+    """Targets of a prepared graph, and masks: those of its own split, or those that ``fit`` deals.
+
+    Features and arcs stay in the folder, see :func:`in_ram`.
 
     Args:
         folder: A folder that :func:`memohop.prepare` wrote, with labels.
@@ -32,17 +36,16 @@ def load_folder(folder: str, options: dict[str, Any]) -> Data:
             raise UsageError(
                 f"{name}={value}: a prepared graph has no such option; give splits, seed or metric"
             )
-    prepared = open_prepared(folder)
-    prepared.check_labelled()
-    graph = prepared.in_ram()
-    data = graph.data
+    graph = open_prepared(folder)
+    graph.check_labelled()
     splits = whole_number("splits", options.get("splits", _SPLITS), least=1)
     seed = whole_number("seed", options.get("seed", 0), least=0, most=LARGEST_SEED)
     fitting = metrics_for(regression=graph.task == "numbers")
     metric = options.get("metric", fitting[0])
     check_choice("metric", metric, fitting)
+    y = np.array(graph.y)
     masks = make_masks(
-        data.y.numpy(),
+        y,
         splits=max(splits, 2),
         seed=seed,
         own=OwnSplit.of_sets(graph.masks),
@@ -53,7 +56,32 @@ def load_folder(folder: str, options: dict[str, Any]) -> Data:
     columns = slice(0, 1 if fixed else splits)
     train, val = masks.train[:, columns], masks.val[:, columns]
     test = np.repeat(masks.test[:, None], train.shape[1], axis=1)
+    absent = torch.empty(graph.nodes, graph.features, device="meta")  # a shape without values
+    data = Data(x=absent, y=torch.from_numpy(y))
     for name, mask in zip(MASKS, (train, val, test), strict=True):
         data[name] = torch.from_numpy(np.ascontiguousarray(mask))
     data.name, data.metric = Path(folder).name, metric
+    data.folder = folder
     return data
+
+
+def is_in_folder(data: Data) -> bool:
+    """Whether features and arcs are still in a folder."""
+    return "folder" in data
+
+
+def in_ram(data: Data) -> Data:
+    """The same data with features and arcs; a ``DataError`` if these do not fit in RAM."""
+    if not is_in_folder(data):
+        return data
+    data, graph = copy(data), _graph(data.folder)
+    for name in ("x", "edge_index", "edge_weight"):
+        if name in graph:
+            data[name] = graph[name]
+    del data.folder
+    return data
+
+
+@lru_cache(maxsize=1)
+def _graph(folder: str) -> Data:
+    return open_prepared(folder, check=False).in_ram().data

@@ -19,7 +19,6 @@ class RayWorkers(Pool):
         device: What each worker needs: ``cpu``, a core, or ``cuda``, a GPU.
         remedy: What to do if the cluster is lost.
         count: How many workers there are; by default as many as there are cores or GPUs.
-        instead: What to do if Ray is not installed.
     """
 
     def __init__(
@@ -29,9 +28,8 @@ class RayWorkers(Pool):
         remedy: str,
         *,
         count: int | None = None,
-        instead: str | None = None,
     ) -> None:
-        import_ray(*(() if instead is None else (f"workers={count}", instead)))
+        import_ray()
         self._address, self._device, self._remedy, self._count = address, device, remedy, count
         self._packed: tuple[Any, Any] | None = None
 

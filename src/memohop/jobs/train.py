@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from memohop.cluster import import_ray
 from memohop.data.arguments import whole_number
 from memohop.data.sparse_features import is_sparse, stored_values
-from memohop.errors import UsageError, check_choice
-from memohop.jobs.dealt import shares_of, train_dealt, train_dealt_in_group
-from memohop.jobs.ray_workers import RayWorkers
+from memohop.errors import DataError, UsageError, check_choice
+from memohop.jobs.folder import in_ram, is_in_folder
 from memohop.ram import in_units
 from memohop.training.member import Member, Result
 from memohop.training.room import available_bytes
@@ -24,8 +23,11 @@ from memohop.training.task import in_default_type
 from memohop.training.trainer import train as train_here
 
 if TYPE_CHECKING:
+    from memohop.jobs.executor import Executor, Pool
+    from memohop.jobs.executor import Progress as ShareProgress
     from memohop.parts.group import Group
     from memohop.parts.partition import Partition
+    from memohop.parts.run import PartsRun
     from memohop.pyg import Data
 
 # Bytes of an arc as given, which may count both ways: 16 of edge_index, and at the peak of training
@@ -91,43 +93,142 @@ def train(
         for name, value in {"ray": ray, "checkpoints": checkpoints, "cut": unlike}.items():
             if value is not None:
                 raise UsageError(f"{name}={value} goes with workers; give their number too")
-        return train_here(data, model, members, **arguments)
+        return train_here(in_ram(data), model, members, **arguments)
     from memohop.parts.partition import METHODS, partition
-    from memohop.parts.ray_crew import workers_of
     from memohop.parts.run import PartsRun
 
     check_choice("cut", cut, METHODS)
     workers = whole_number("workers", workers, least=1)
-    data = in_default_type(data)
     say = say or (lambda sentence: None)
-    memory = arguments.get("memory")
-    shares = shares_of(len(members), workers)
-    whole = whole_bytes(data.x, data.edge_index.shape[1])
-    fits = fits_each(whole, workers, memory)
     device = str(arguments.get("device", "cpu"))
-    if len(shares) > 1 and fits and checkpoints is None:
-        say(
-            f"{len(members)} members are dealt out to {len(shares)} workers: the graph, about "
-            f"{in_units(whole)} in training, fits each of them"
-        )
-        if in_group:
-            return train_dealt_in_group(_joined(device), shares, data, model, members, arguments)
-        import_ray(f"workers={workers}", "start the processes by torchrun")
-        executor = RayWorkers(ray, device, "give the command again", count=len(shares))
-        return train_dealt(executor, shares, data, model, members, arguments)
-    blocks = partition(data.edge_index, len(data.y), workers, method=cut)
-    why = "a run with checkpoints is one for all workers"
-    if not fits:
-        why = f"as a whole, about {in_units(whole)} in training, it fits none of them"
-    elif len(shares) == 1:
-        why = "there are too few members to deal them out"
-    if workers > 1:
-        say(f"the graph is cut for {workers} workers ({why}): {compared(blocks, data)}")
+    blocks: Partition | int = workers
+    if cut != "contiguous" or not is_in_folder(data):
+        data = in_default_type(in_ram(data))
+        memory = arguments.get("memory")
+        shares = shares_of(len(members), workers)
+        whole = whole_bytes(data.x, data.edge_index.shape[1])
+        fits = fits_each(whole, workers, memory)
+        if len(shares) > 1 and fits and checkpoints is None:
+            say(
+                f"{len(members)} members are dealt out to {len(shares)} workers: the graph, about "
+                f"{in_units(whole)} in training, fits each of them"
+            )
+            given = shares, data, model, members, arguments
+            if in_group:
+                return _deal_in_group(_joined(device), *given)
+            return deal(_cluster(ray, device, len(shares), workers), *given)
+        blocks = partition(data.edge_index, len(data.y), workers, method=cut)
+        why = "a run with checkpoints is one for all workers"
+        if not fits:
+            why = f"as a whole, about {in_units(whole)} in training, it fits none of them"
+        elif len(shares) == 1:
+            why = "there are too few members to deal them out"
+        if workers > 1:
+            say(f"the graph is cut for {workers} workers ({why}): {compared(blocks, data)}")
+    elif workers > 1:
+        say(f"each of {workers} workers reads a block of {data.folder}")
     run = PartsRun(data, model, members, blocks, checkpoints, **arguments)
     if in_group:
         return run.in_group(_joined(device))
-    with workers_of(ray, workers, device) as cluster:
-        return run.on_ray(cluster)
+    return run_on(_cluster(ray, device, workers, workers), run)
+
+
+def _cluster(address: str | None, device: str, count: int, workers: int) -> Pool:
+    """Workers of a Ray cluster."""
+    from memohop.cluster import import_ray
+    from memohop.jobs.ray_workers import RayWorkers
+
+    import_ray(f"workers={workers}", "start the processes by torchrun")
+    return RayWorkers(address, device, "give the command again", count=count)
+
+
+def run_on(pool: Pool, run: PartsRun) -> list[Result]:
+    """Train on a graph in blocks with the processes of a pool."""
+    from memohop.jobs.executor import Lost, NotStarted
+    from memohop.parts.run import train_share
+
+    with pool.ready(train_share, together=len(run.cut)) as staff:
+        ((_, results),) = staff([run], told=lambda run, step: run.keep(step))
+    epoch = run.checkpoints.done
+    if isinstance(results, NotStarted):
+        lost = f"a worker was lost at epoch {epoch} and cannot be replaced: " if epoch else ""
+        raise DataError(f"{lost}{results.reason}")
+    if isinstance(results, Lost):
+        raise DataError(
+            f"a worker was lost 3 times at epoch {epoch} ({results.reason}), and replacing it does "
+            "not help; see the logs of Ray, and whether its machine has RAM enough"
+        )
+    run.warn(results)
+    return results
+
+
+def shares_of(members: int, workers: int) -> list[range]:
+    """The members of each worker: at least two, since one alone rounds differently."""
+    count = max(1, min(workers, members // 2))
+    return [range(number, members, count) for number in range(count)]
+
+
+def deal(
+    executor: Executor,
+    shares: Sequence[range],
+    data: Data,
+    model: Any,
+    members: Sequence[Member],
+    arguments: Mapping[str, Any],
+) -> list[Result]:
+    """Train each share of the members as a job of an executor."""
+    from memohop.jobs.executor import Lost
+
+    progress = arguments.get("progress")
+    others = {name: value for name, value in arguments.items() if name != "progress"}
+    work = partial(_train_share, data=data, model=model, members=members, arguments=others)
+    results: dict[int, Result] = {}
+    for done, (share, answer) in enumerate(executor(work, iter(shares), lambda *_: None), 1):
+        if isinstance(answer, Lost):
+            raise DataError(
+                f"a worker was lost again and again ({answer.reason}); see whether its machine "
+                "has RAM enough, and give the command again"
+            )
+        results |= zip(share, answer, strict=True)
+        if progress is not None:
+            progress(done, len(shares))
+    return [results[member] for member in sorted(results)]
+
+
+def _deal_in_group(
+    group: Group,
+    shares: Sequence[range],
+    data: Data,
+    model: Any,
+    members: Sequence[Member],
+    arguments: Mapping[str, Any],
+) -> list[Result]:
+    """Train this process's share of the members, and collect the others'."""
+    from memohop.parts.block import digest_of
+    from memohop.parts.worker import agree
+
+    agree(group, digest_of(data))
+    results: list[Result] = []
+    if group.rank < len(shares):
+        share = [members[i] for i in shares[group.rank]]
+        results = train_here(data, model, share, **arguments)
+    everyone = zip(shares, group.gather(results), strict=False)
+    found = {
+        member: one for share, some in everyone for member, one in zip(share, some, strict=True)
+    }
+    return [found[member] for member in sorted(found)]
+
+
+def _train_share(
+    share: range,
+    progress: ShareProgress,
+    *,
+    data: Data,
+    model: Any,
+    members: Sequence[Member],
+    arguments: Mapping[str, Any],
+) -> list[Result]:
+    return train_here(data, model, [members[i] for i in share], **arguments)
 
 
 def under_torchrun() -> bool:
@@ -145,17 +246,17 @@ def fits_each(whole: int, workers: int, memory: int | None) -> bool:
     return whole <= (memory or available_bytes(torch.device("cpu")) // workers)
 
 
-def compared(found: Partition, data: Data) -> str:
+def compared(blocks: Partition, data: Data) -> str:
     """How many arcs are cut, and how many the other way to cut would, if that is known."""
     from memohop.parts.partition import METHODS, partition
 
-    if len(found) == 1 or found.arcs > _COMPARED:
-        return str(found)
-    (other,) = (method for method in METHODS if method != found.method)
+    if len(blocks) == 1 or blocks.arcs > _COMPARED:
+        return str(blocks)
+    (other,) = (method for method in METHODS if method != blocks.method)
     try:
-        return f"{found}; {partition(data.edge_index, len(data.y), len(found), method=other)}"
+        return f"{blocks}; {partition(data.edge_index, len(data.y), len(blocks), method=other)}"
     except UsageError:  # METIS is not installed
-        return str(found)
+        return str(blocks)
 
 
 def _joined(device: str) -> Group:

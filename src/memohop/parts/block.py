@@ -17,8 +17,10 @@ from memohop.networks import NodeModel
 from memohop.networks.two_steps import TwoSteps
 from memohop.nn import Graph
 from memohop.parts.graph import Rows
+from memohop.parts.group import Group
 from memohop.parts.partition import Partition
-from memohop.training.objective import objective_of
+from memohop.training.metrics import METRICS
+from memohop.training.objective import Classification, Objective, Regression, objective_of
 from memohop.training.task import are_stored_sparse, make_masks
 
 if TYPE_CHECKING:
@@ -40,6 +42,46 @@ class StoredRows:
 
 
 @dataclass(frozen=True)
+class Targets:
+    """What is to be learned, by all blocks together.
+
+    Attributes:
+        nodes: the numbers of the labelled nodes in the data.
+        y: their targets.
+        masks: ``[splits, 3, labelled]``.
+        metric, positive: the name of the score, and the positive class of a ranking.
+    """
+
+    nodes: Tensor
+    y: Tensor
+    masks: Tensor
+    metric: str
+    positive: int
+
+    @classmethod
+    def of(cls, data: Data) -> Targets:
+        """Those of data with targets and masks."""
+        objective = objective_of(data)
+        masks, y = make_masks(data), objective.targets(data.y)
+        wanted = masks.amax((0, 1)) > 0
+        wanted[y.argmax()] = True  # the number of classes is counted from the highest one
+        nodes, metric = wanted.nonzero().flatten(), objective.metric
+        return cls(nodes, y[nodes], masks[..., nodes], metric.id, metric.positive)
+
+    def among(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows of labelled nodes among some nodes, and their places among all of these."""
+        places = torch.searchsorted(self.nodes, nodes).clamp(max=len(self.nodes) - 1)
+        rows = (self.nodes[places] == nodes).nonzero().flatten()
+        return rows, places[rows]
+
+    @property
+    def objective(self) -> Objective:
+        """Loss and score."""
+        kind = Regression if self.y.is_floating_point() else Classification
+        return kind(METRICS[self.metric].of_class(self.positive))
+
+
+@dataclass(frozen=True)
 class Block:
     """All that a process needs of the data.
 
@@ -49,11 +91,7 @@ class Block:
         nodes: the numbers of its nodes in the data.
         x: their features, dense or as they are stored.
         graph: what the network's ``prepare`` gives, with :class:`Rows` instead of graphs.
-        labelled: the rows of its labelled nodes.
-        at: the places of these among the labelled nodes of all blocks.
-        y: the targets of the labelled nodes of all blocks.
-        masks: ``[splits, 3, labelled]``.
-        metric, positive: the name of the score, and the positive class of a ranking.
+        targets: of all blocks.
         digest: of the data from which it was cut.
     """
 
@@ -62,13 +100,12 @@ class Block:
     nodes: Tensor
     x: Tensor | StoredRows
     graph: Any
-    labelled: Tensor
-    at: Tensor
-    y: Tensor
-    masks: Tensor
-    metric: str
-    positive: int
+    targets: Targets
     digest: str
+
+    def made(self, network: nn.Module, group: Group) -> Block:
+        """Itself: it is made already."""
+        return self
 
     @property
     def arcs(self) -> int:
@@ -84,7 +121,7 @@ class Block:
 
 
 class Cut:
-    """Makes the blocks of a partition, one at a time.
+    """Makes the blocks of data in RAM, one at a time.
 
     Args:
         data: the data, checked and with features of PyTorch's default type.
@@ -104,33 +141,20 @@ class Cut:
         self.prepared = _prepared(network, data.edge_index.cpu(), data.num_nodes, weights)
         self.sparse = are_stored_sparse(data.x, features)
         self.x = as_csr(data.x, data.x.dtype) if self.sparse else data.x.to_dense()
-        objective = objective_of(data)
-        masks, y = make_masks(data), objective.targets(data.y)
-        wanted = masks.amax((0, 1)) > 0
-        wanted[y.argmax()] = True  # the number of classes is counted from the highest one
-        self.labelled = wanted.nonzero().flatten()
-        self.masks, self.y = masks[..., self.labelled], y[self.labelled]
-        self.metric, self.positive = objective.metric.id, objective.metric.positive
+        self.targets = Targets.of(data)
 
     def __len__(self) -> int:
         return len(self.partition)
 
     def __getitem__(self, number: int) -> Block:
         nodes = self.partition.nodes(number)
-        where = torch.searchsorted(self.labelled, nodes).clamp(max=len(self.labelled) - 1)
-        rows = (self.labelled[where] == nodes).nonzero().flatten()
         return Block(
             number=number,
             starts=self.partition.starts,
             nodes=nodes,
             x=_stored_rows(self.x, nodes) if self.sparse else self.x[nodes],
             graph=mapped(self.prepared, _Matrix, lambda graph: self._rows(graph, nodes)),
-            labelled=rows,
-            at=where[rows],
-            y=self.y,
-            masks=self.masks,
-            metric=self.metric,
-            positive=self.positive,
+            targets=self.targets,
             digest=self.digest,
         )
 
@@ -162,12 +186,12 @@ def _prepared(
     network asks for, and matrices with the same policies are made.
     """
     probe = network.prepare(edge_index[:, :0], num_nodes)
-    found: list[Any] = []
-    mapped(probe, (Graph, TwoSteps), found.append)
-    if all(isinstance(graph, Graph) for graph in found):
+    graphs: list[Any] = []
+    mapped(probe, (Graph, TwoSteps), graphs.append)
+    if all(isinstance(graph, Graph) for graph in graphs):
 
         def lean(graph: Graph) -> _Matrix:
-            policies = _policies(graph)
+            policies = policies_of(graph)
             csr = adjacency(edge_index, num_nodes, weights=weights, **policies | {"norm": "none"})
             parts = (torch.from_numpy(part) for part in (csr.indptr, csr.indices, csr.data))
             pointers, columns, weight = parts
@@ -178,12 +202,13 @@ def _prepared(
     def whole(graph: Graph | TwoSteps) -> _Matrix:
         graph = graph.graph if isinstance(graph, TwoSteps) else graph
         pointers, columns = graph.pattern.csr_indices
-        return _Matrix(pointers.long(), columns, graph.weight, _policies(graph))
+        return _Matrix(pointers.long(), columns, graph.weight, policies_of(graph))
 
     return mapped(network.prepare(edge_index, num_nodes, weights), (Graph, TwoSteps), whole)
 
 
-def _policies(graph: Graph) -> dict[str, str]:
+def policies_of(graph: Graph) -> dict[str, str]:
+    """How a graph was made of arcs."""
     return {"direction": graph.direction, "self_loops": graph.self_loops, "norm": graph.norm}
 
 
@@ -199,9 +224,9 @@ def mapped(graph: Any, kind: Any, function: Callable[[Any], Any]) -> Any:
 
 def rows_of(graph: Any) -> list[Rows]:
     """The graphs in what a network takes."""
-    found: list[Rows] = []
-    mapped(graph, Rows, found.append)
-    return found
+    rows: list[Rows] = []
+    mapped(graph, Rows, rows.append)
+    return rows
 
 
 def check_network(network: nn.Module) -> None:
@@ -223,7 +248,7 @@ def check_network(network: nn.Module) -> None:
 
 def digest_of(data: Data) -> str:
     """Identifies features, targets, arcs, their weights and masks."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     names = ("x", "y", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask")
     for name in names:
         value = data[name] if name in data else torch.empty(0)
@@ -233,9 +258,9 @@ def digest_of(data: Data) -> str:
         else:
             parts = [value]
         for part in parts:
-            found.update(f"{name} {part.dtype} {tuple(part.shape)}".encode())
-            found.update(part.detach().cpu().contiguous().view(-1).numpy().tobytes())
-    return found.hexdigest()
+            digest.update(f"{name} {part.dtype} {tuple(part.shape)}".encode())
+            digest.update(part.detach().cpu().contiguous().view(-1).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _stored_rows(x: Tensor, nodes: Tensor) -> StoredRows:

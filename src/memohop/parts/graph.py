@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,9 +13,8 @@ from memohop.nn import Graph
 from memohop.nn._ops.attention import row_sums
 from memohop.nn._ops.fixed_matrix import FixedMatrix
 from memohop.nn._ops.pattern import Pattern
-from memohop.nn.operation import Operation
 from memohop.parts.group import Group
-from memohop.parts.halo import Halo
+from memohop.parts.halo import BothWays, Halo
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,9 @@ class GraphPart(Graph):
 
     def turned(self, values: Tensor) -> Tensor:
         """Values ``[entries]`` in the order of the entries of :attr:`reversed`."""
-        return _Turned.apply(values[None], self._turning).squeeze(0)
+        return BothWays.apply(values[None], self._turning, None).squeeze(
+            0
+        )  # they have no derivatives
 
     @cached_property
     def _turning(self) -> Turning:
@@ -164,21 +164,3 @@ class Turning:
 
     def _swap(self, rows: Tensor) -> Tensor:
         return self.group.swap(rows, self._give, self._take)
-
-
-class _Turned(Operation):
-    """Without derivatives: weights of arcs and masks have none."""
-
-    tensors = 1
-
-    @staticmethod
-    def forward(values: Tensor, turning: Turning) -> Tensor:
-        return turning(values)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.mark_non_differentiable(output)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None]:
-        return None, None

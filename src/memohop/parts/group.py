@@ -16,7 +16,7 @@ _PATIENCE = timedelta(minutes=30)  # of a collective: others may be building the
 
 
 class Group:
-    """The processes of a run, of which this one is number ``rank``.
+    """The processes of a run, of which this one is number ``rank``; outside a group, this one.
 
     A thin layer over ``torch.distributed``, which measures the time and counts the bytes.
 
@@ -28,7 +28,9 @@ class Group:
     """
 
     def __init__(self) -> None:
-        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        together = dist.is_initialized()
+        self.rank = dist.get_rank() if together else 0
+        self.size = dist.get_world_size() if together else 1
         self.seconds, self.sent = 0.0, 0
 
     @staticmethod
@@ -50,6 +52,8 @@ class Group:
             give: how many go to each.
             take: how many come from each.
         """
+        if self.size == 1:
+            return rows
         out = rows.new_empty(sum(take), *rows.shape[1:])
         with self._timed():
             dist.all_to_all_single(out, rows.contiguous(), take, give)
@@ -59,22 +63,25 @@ class Group:
     def total(self, values: Tensor) -> Tensor:
         """The sum over all processes."""
         out = values.clone(memory_format=torch.contiguous_format)
-        with self._timed():
-            dist.all_reduce(out)
-        self.sent += out.numel() * out.element_size()
+        if self.size > 1:
+            with self._timed():
+                dist.all_reduce(out)
+            self.sent += out.numel() * out.element_size()
         return out
 
     def gather(self, value: Any) -> list[Any]:
         """The value of each process."""
-        found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, value)
-        return found
+        values: list[Any] = [value] * self.size
+        if self.size > 1:
+            dist.all_gather_object(values, value)
+        return values
 
     def of_first(self, value: Any) -> Any:
         """The value of the first process."""
-        found = [value]
-        dist.broadcast_object_list(found)
-        return found[0]
+        values = [value]
+        if self.size > 1:
+            dist.broadcast_object_list(values)
+        return values[0]
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

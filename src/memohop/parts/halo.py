@@ -1,7 +1,8 @@
-"""Rows that a process needs of others, and differentiable sums over all processes."""
+"""What a process needs of others: rows of nodes, outputs of labelled ones, sums. Differentiable."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,6 +11,27 @@ from torch import Tensor
 from memohop.nn.operation import Operation
 from memohop.nn.part import Axis, Part
 from memohop.parts.group import Group
+from memohop.training.task import Peers
+
+
+class BothWays(Operation):
+    """A linear function of rows, with the one that takes gradients back."""
+
+    tensors = 1
+
+    @staticmethod
+    def forward(  # noqa: D102
+        rows: Tensor, there: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        return there(rows)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: D102
+        _, ctx.there, ctx.back = inputs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:  # noqa: D102
+        return BothWays.apply(grads[0], ctx.back, ctx.there), None, None
 
 
 class Halo:
@@ -43,11 +65,11 @@ class Halo:
 
     def __call__(self, dense: Tensor) -> Tensor:
         """From this block's rows ``[K, own, D]`` to all that it needs, ``[K, size, D]``."""
-        return _Fetch.apply(dense, self)
+        return BothWays.apply(dense, self.fetch, self.give_back)
 
     def return_sums(self, rows: Tensor) -> Tensor:
         """The way back: each process's rows ``[K, size, D]`` are added up where they belong."""
-        return _Return.apply(rows, self)
+        return BothWays.apply(rows, self.give_back, self.fetch)
 
     def fetch(self, dense: Tensor) -> Tensor:
         """The rows that others need are sent, and those needed here come in."""
@@ -72,38 +94,6 @@ class Halo:
         return sums
 
 
-class _Fetch(Operation):
-    tensors = 1
-
-    @staticmethod
-    def forward(dense: Tensor, halo: Halo) -> Tensor:
-        return halo.fetch(dense)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.halo = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return _Return.apply(grads[0], ctx.halo), None
-
-
-class _Return(Operation):
-    tensors = 1
-
-    @staticmethod
-    def forward(rows: Tensor, halo: Halo) -> Tensor:
-        return halo.give_back(rows)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.halo = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return _Fetch.apply(grads[0], ctx.halo), None
-
-
 class BlockPart(Part):
     """The part of one block.
 
@@ -118,27 +108,49 @@ class BlockPart(Part):
 
     def total(self, values: Tensor) -> Tensor:
         """The sum over all processes; gradients that reach it are added up too."""
-        return _Total.apply(values[None], self.group, True)[0]
+        return BothWays.apply(values[None], self.group.total, self.group.total)[0]
 
     def outcome(self, values: Tensor) -> Tensor:
         """The sum over all processes; its gradient is the same in all of them."""
-        return _Total.apply(values[None], self.group, False)[0]
+        return BothWays.apply(values[None], self.group.total, torch.clone)[0]
 
 
-class _Total(Operation):
-    tensors = 1
+class LabelledNodes(Peers):
+    """The labelled nodes of this block among those of all blocks.
 
-    @staticmethod
-    def forward(values: Tensor, group: Group, adds_gradients: bool) -> Tensor:
-        return group.total(values)
+    The loss is computed from their outputs in each process alike: gradients are not added up.
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.group, ctx.adds_gradients = inputs
+    Args:
+        group: the processes.
+        rows: the rows of its labelled nodes in this block.
+        at: their places among all labelled nodes.
+        nodes: how many nodes this block has.
+        labelled: how many labelled nodes all blocks have.
+    """
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        grad = grads[0]
-        if ctx.adds_gradients:
-            grad = _Total.apply(grad, ctx.group, True)
-        return grad, None, None
+    def __init__(self, group: Group, rows: Tensor, at: Tensor, nodes: int, labelled: int) -> None:
+        self.group, self.rows, self.at = group, rows, at
+        self.nodes, self.labelled = nodes, labelled
+
+    def collect(self, outputs: Tensor) -> Tensor:
+        """From rows ``[..., N, C]`` of this block to those of all labelled nodes."""
+        single = outputs.dim() == 2
+        collected = BothWays.apply(outputs[None] if single else outputs, self.gather, self.spread)
+        return collected.squeeze(0) if single else collected
+
+    def spread(self, values: Tensor) -> Tensor:
+        """From rows ``[B, labelled, C]`` of all labelled nodes to those of this block's nodes."""
+        out = values.new_zeros(len(values), self.nodes, values.shape[-1])
+        return out.index_copy_(1, self.rows, values.index_select(1, self.at))
+
+    def total(self, gradient: Tensor) -> Tensor:
+        """The sum of a gradient over all processes."""
+        return self.group.total(gradient)
+
+    def gather(self, outputs: Tensor) -> Tensor:
+        """The collected rows; all of them are NaN if an output of any node is not finite."""
+        out = outputs.new_zeros(len(outputs), self.labelled + 1, outputs.shape[-1])
+        out.index_copy_(1, self.at, outputs.index_select(1, self.rows))
+        out[:, -1] = (outputs - outputs).sum(1)  # 0, or NaN
+        total = self.group.total(out)
+        return total[:, :-1] + total[:, -1:]

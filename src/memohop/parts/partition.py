@@ -68,12 +68,7 @@ def partition(
             which few arcs run, found by METIS (``pip install 'memohop[metis]'``).
     """
     check_choice("partition", method, METHODS)
-    blocks = whole_number("workers", blocks, least=1)
-    if blocks > num_nodes:
-        raise UsageError(
-            f"workers={blocks}, but the graph has {num_nodes} nodes and each worker needs one; "
-            f"give at most {num_nodes}"
-        )
+    blocks = check_blocks(blocks, num_nodes)
     check_arcs(edge_index, num_nodes)
     edge_index = edge_index.cpu()
     if method == "metis" and blocks > 1:
@@ -91,16 +86,39 @@ def partition(
     )
 
 
+def check_blocks(blocks: int, num_nodes: int) -> int:
+    """Refuse a number of blocks that cannot be right."""
+    blocks = whole_number("workers", blocks, least=1)
+    if blocks > num_nodes:
+        raise UsageError(
+            f"workers={blocks}, but the graph has {num_nodes} nodes and each worker needs one; "
+            f"give at most {num_nodes}"
+        )
+    return blocks
+
+
 def _contiguous(edge_index: Tensor, num_nodes: int, blocks: int) -> Tensor:
     """The block of each node, ascending; each block has a node."""
-    work = torch.bincount(edge_index.flatten(), minlength=num_nodes) + 2 * _OF_A_NODE
+    ends = torch.bincount(edge_index.flatten(), minlength=num_nodes)
+    starts = torch.tensor(even_starts(ends, blocks)[:-1])
+    return torch.searchsorted(starts, torch.arange(num_nodes), right=True) - 1
+
+
+def even_starts(ends: Tensor, blocks: int) -> tuple[int, ...]:
+    """Where blocks of consecutive nodes and about equal work start, and the number of nodes.
+
+    Args:
+        ends: how many arcs begin or end at each node.
+        blocks: number of blocks, each of which has a node.
+    """
+    work, nodes = ends + 2 * _OF_A_NODE, len(ends)
     middle = work.cumsum(0) - work // 2
     shares = torch.arange(blocks) * int(work.sum()) // blocks
     starts = torch.searchsorted(middle, shares).tolist()
     for block in range(1, blocks):  # a node with most of the arcs must not leave a block empty
-        least, most = starts[block - 1] + 1, num_nodes - blocks + block
+        least, most = starts[block - 1] + 1, nodes - blocks + block
         starts[block] = min(max(starts[block], least), most)
-    return torch.searchsorted(torch.tensor(starts), torch.arange(num_nodes), right=True) - 1
+    return (*starts, nodes)
 
 
 def _by_metis(edge_index: Tensor, num_nodes: int, blocks: int) -> Tensor:
@@ -121,8 +139,7 @@ def _by_metis(edge_index: Tensor, num_nodes: int, blocks: int) -> Tensor:
     _, owner = pymetis.part_graph(
         blocks, pymetis.CSRAdjacency(matrix.indptr, matrix.indices), vweights=work.tolist()
     )
-    found = torch.tensor(owner)
-    sizes = torch.bincount(found, minlength=blocks)
-    if (sizes == 0).any():  # few nodes: METIS may leave a block empty
+    owners = torch.tensor(owner)
+    if (torch.bincount(owners, minlength=blocks) == 0).any():  # of few nodes METIS may leave one
         return _contiguous(edge_index, num_nodes, blocks)
-    return found
+    return owners

@@ -1,4 +1,4 @@
-"""One process of a run on a graph in parts: it holds a block and trains with the others."""
+"""One process of a run on a graph in blocks: it holds a block and trains with the others."""
 
 from __future__ import annotations
 
@@ -21,13 +21,10 @@ from memohop.nn.part import Axis, in_part
 from memohop.parts.block import Block, StoredRows, mapped, rows_of
 from memohop.parts.graph import GraphPart, Rows
 from memohop.parts.group import Group
-from memohop.parts.halo import BlockPart
-from memohop.parts.labelled import LabelledNodes
+from memohop.parts.halo import BlockPart, LabelledNodes
 from memohop.ram import in_units
 from memohop.training.device import find_device, traits_of
-from memohop.training.member import Member, Result
-from memohop.training.metrics import METRICS
-from memohop.training.objective import Classification, Regression
+from memohop.training.member import Member
 from memohop.training.plan import TooLittleError, members_at_once
 from memohop.training.population import Population
 from memohop.training.room import available_bytes, held_bytes
@@ -91,48 +88,28 @@ class Worker:
         with self._in_part():
             self.size = job.at_once or self._members_at_once(device)
         self.chunks = math.ceil(len(job.members) / self.size)
-        self.population: Population | None = None
 
-    def start(self, chunk: int, snapshot: Mapping[str, Tensor] | None = None) -> None:
-        """Make a population ready, from its start or from a snapshot."""
+    def population(self, chunk: int) -> Population:
+        """Some of the members, ready to be trained."""
         first = chunk * self.size
-        self.population = self._population(self.job.members[first : first + self.size])
-        if snapshot is not None:
-            self.population.restore(snapshot)
+        return self._population(self.job.members[first : first + self.size])
 
-    def advance(self, epochs: int) -> tuple[int, bool]:
-        """Take up to so many steps; how many the population has taken, and whether all are."""
-        population = self._started()
+    def advance(self, population: Population, epochs: int) -> bool:
+        """Take up to so many steps; whether these are all."""
+
+        def is_done() -> bool:
+            return int(population.epoch) == self.job.epochs or not population.watch.running.any()
+
         with self._in_part():
             for _ in range(epochs):
-                if self._is_done(population):
+                if is_done():
                     break
                 population.step()
-        return int(population.epoch), self._is_done(population)
-
-    def snapshot(self) -> dict[str, Tensor]:
-        """What :meth:`start` takes to continue from here, the same in every process."""
-        return self._started().snapshot()
-
-    def results(self) -> list[Result]:
-        """The results of the population."""
-        population = self._started()
-        return population.results(range(len(population.members)))
-
-    def dismiss(self) -> None:
-        """Leave the others."""
-        self.group.leave()
+        return is_done()
 
     def _in_part(self) -> AbstractContextManager[None]:
         """One process alone has the whole graph, and may use kernels that count rows from 0."""
         return nullcontext() if self.group.size == 1 else in_part(self.part)
-
-    def _started(self) -> Population:
-        assert self.population is not None, "start() comes first"
-        return self.population
-
-    def _is_done(self, population: Population) -> bool:
-        return int(population.epoch) == self.job.epochs or not bool(population.watch.running.any())
 
     def _population(self, members: Sequence[Member]) -> Population:
         job = self.job
@@ -225,13 +202,12 @@ def _task(block: Block, group: Group, device: torch.device) -> tuple[Task, Block
     if rows := rows_of(block.graph):
         arcs = Axis(rows[0].entry.to(device), rows[0].entries)
     nodes = Axis(block.nodes.to(device), block.starts[-1])
-    kind = Regression if block.y.is_floating_point() else Classification
-    at, labelled = block.at.to(device), block.labelled.to(device)
+    targets, (labelled, at) = block.targets, block.targets.among(block.nodes)
     task = Task(
         (x, graph),
-        block.y.to(device),
-        block.masks.to(device, torch.get_default_dtype()),
-        kind(METRICS[block.metric].of_class(block.positive)),
-        LabelledNodes(group, labelled, at, len(block.nodes), len(block.y)),
+        targets.y.to(device),
+        targets.masks.to(device, torch.get_default_dtype()),
+        targets.objective,
+        LabelledNodes(group, labelled.to(device), at.to(device), len(block.nodes), len(targets.y)),
     )
     return task, BlockPart(group, nodes, arcs, stored)

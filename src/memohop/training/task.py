@@ -21,7 +21,8 @@ from memohop.training.objective import Objective, objective_of
 if TYPE_CHECKING:
     from memohop.pyg import Data
 
-_SPARSE_BELOW = 0.2  # density of features under which stored values are faster
+SPARSE_BELOW = 0.2
+"""The density of features under which stored values are faster."""
 
 
 class Peers:
@@ -119,11 +120,16 @@ def make_masks(data: Data) -> Tensor:
     return torch.stack(as_columns(data)).permute(2, 0, 1).to(torch.get_default_dtype())
 
 
-def are_stored_sparse(x: Tensor, features: str) -> bool:
-    """Whether only the values that are not 0 are stored, as asked for or by density."""
+def check_features(features: str) -> None:
+    """Refuse an unknown way to store features."""
     if features not in ("auto", "sparse", "dense"):
         raise UsageError(f"features must be auto, sparse or dense, not {features!r}")
+
+
+def are_stored_sparse(x: Tensor, features: str) -> bool:
+    """Whether only the values that are not 0 are stored, as asked for or by density."""
+    check_features(features)
     mostly_zero = features == "auto" and (
-        is_sparse(x) or float((x != 0).float().mean()) < _SPARSE_BELOW
+        is_sparse(x) or float((x != 0).float().mean()) < SPARSE_BELOW
     )
     return features == "sparse" or mostly_zero

@@ -133,8 +133,11 @@ def test_parquet_with_every_kind_of_column(tmp_path, listed_twice, drop, more, i
         rows = rows.toarray()
         assert isinstance(found.x.data, np.memmap)
     assert np.array_equal(rows, expected.data.x.to_dense()[100:200].numpy())
-    block = found.out.block(slice(100, 200))
-    assert np.array_equal(block.indices, found.out.indices[slice(*found.out.indptr[[100, 200]])])
+    some = np.arange(100, 200)
+    for block in (found.out.matrix(slice(100, 200)), found.out.matrix(some)):
+        bounds = slice(*found.out.indptr[[100, 200]])
+        assert np.array_equal(block.indices, found.out.indices[bounds])
+        assert block.shape == (100, found.nodes)
 
 
 def test_columns_are_fitted_in_several_passes(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
+from memohop.data.arcs import in_unit
 from memohop.data.prepared.arrays import map_array
 from memohop.data.prepared.checking import check_prepared
 from memohop.data.prepared.folder import MANIFEST, Manifest, read_manifest
@@ -42,12 +43,28 @@ class Rows(NamedTuple):
     indices: NDArray[np.int32]
     weights: NDArray[np.float32] | None = None
 
-    def block(self, nodes: slice) -> Rows:
-        """The rows of some nodes, in RAM."""
-        bounds = np.array(self.indptr[nodes.start : nodes.stop + 1])
-        here = slice(bounds[0], bounds[-1])
-        weights = None if self.weights is None else np.array(self.weights[here])
-        return Rows(bounds - bounds[0], np.array(self.indices[here]), weights)
+    def matrix(
+        self, nodes: slice | NDArray[np.int64], unit: float | None = 1.0
+    ) -> sparse.csr_array:
+        """The rows of some nodes in RAM, ``[rows, nodes]``; entries are weights, or else 1.
+
+        Args:
+            nodes: Which nodes.
+            unit: The number by which weights are divided; None if none count.
+        """
+        if isinstance(nodes, slice):
+            bounds = np.array(self.indptr[nodes.start : nodes.stop + 1])
+            places: Any = slice(bounds[0], bounds[-1])
+        else:
+            starts, counts = self.indptr[nodes], self.indptr[nodes + 1] - self.indptr[nodes]
+            bounds = np.concatenate(([0], counts.cumsum()))
+            places = np.repeat(starts - bounds[:-1], counts) + np.arange(bounds[-1])
+        indices = np.array(self.indices[places])
+        values = None if self.weights is None else in_unit(np.array(self.weights[places]), unit)
+        if values is None:
+            values = np.ones(len(indices), dtype=np.float32)
+        shape = len(bounds) - 1, len(self.indptr) - 1
+        return sparse.csr_array((values, indices, (bounds - bounds[0]).astype(np.int32)), shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,196 @@
+"""Blocks of a prepared graph: each process maps the folder, and reads its own rows of it alone."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor, nn
+
+from memohop.data.adjacency import rows_of as rows_under
+from memohop.data.prepared import open_prepared
+from memohop.data.sparse_features import is_sparse
+from memohop.networks import NodeModel
+from memohop.networks.two_steps import TwoSteps
+from memohop.nn import Graph
+from memohop.parts.block import Block, StoredRows, Targets, check_network, mapped, policies_of
+from memohop.parts.graph import Rows
+from memohop.parts.group import Group
+from memohop.parts.partition import check_blocks, even_starts
+from memohop.training.task import SPARSE_BELOW, check_features
+
+if TYPE_CHECKING:
+    from memohop.data.prepared import Prepared
+    from memohop.pyg import Data
+
+_CHUNK = 1 << 12  # rows of a second neighbourhood that are made at a time
+
+
+@dataclass(frozen=True)
+class FolderBlock:
+    """A block that is still in its folder.
+
+    Attributes:
+        folder: that of the prepared graph.
+        number, blocks: which block it is, and how many there are.
+        targets: of all blocks.
+        features: ``"sparse"``, ``"dense"`` or ``"auto"``.
+    """
+
+    folder: str
+    number: int
+    blocks: int
+    targets: Targets
+    features: str
+
+    def made(self, network: nn.Module, group: Group) -> Block:
+        """Read it, with the processes that read the others."""
+        assert isinstance(network, NodeModel)
+        graph = open_prepared(self.folder, check=False)  # which was checked when it was cut
+        starts = starts_of(graph, self.blocks)
+        nodes = slice(*starts[self.number : self.number + 2])
+        return Block(
+            number=self.number,
+            starts=starts,
+            nodes=torch.arange(nodes.start, nodes.stop),
+            x=_features(graph, nodes, self.features, group),
+            graph=_graphs(graph, nodes, network, group),
+            targets=self.targets,
+            digest=graph.digest,
+        )
+
+
+class FolderCut:
+    """The blocks of a prepared graph, of which the arcs are not read here.
+
+    Args:
+        data: targets and masks, and the folder.
+        network: any network of those to be trained.
+        blocks: how many there are.
+        features: ``"sparse"``, ``"dense"`` or ``"auto"``.
+    """
+
+    def __init__(self, data: Data, network: nn.Module, blocks: int, features: str = "auto") -> None:
+        check_network(network)
+        check_features(features)
+        self.blocks, self._folder, self._features = blocks, data.folder, features
+        self.targets = Targets.of(data)
+        check_blocks(blocks, len(data.y))
+        digest = hashlib.sha256(open_prepared(data.folder, check=False).digest.encode())
+        for part in (self.targets.nodes, self.targets.y, self.targets.masks):
+            digest.update(part.numpy().tobytes())
+        self.digest = digest.hexdigest()
+
+    def __len__(self) -> int:
+        return self.blocks
+
+    def __getitem__(self, number: int) -> FolderBlock:
+        return FolderBlock(self._folder, number, self.blocks, self.targets, self._features)
+
+
+def starts_of(graph: Prepared, blocks: int) -> tuple[int, ...]:
+    """Where blocks of about equal work start, and the number of nodes."""
+    ends = np.diff(graph.out.indptr) + np.diff(graph.into.indptr)
+    return even_starts(torch.from_numpy(ends), blocks)
+
+
+def matrix_rows(
+    graph: Prepared,
+    nodes: slice | NDArray[np.int64],
+    *,
+    direction: str,
+    self_loops: str,
+    unit: float | None = 1.0,
+) -> sparse.csr_array:
+    """Rows of the matrix of a :class:`memohop.Graph`, before they are normalised.
+
+    Args:
+        graph: The prepared graph.
+        nodes: Whose rows; only of a slice can the diagonal be changed.
+        direction: As for :class:`memohop.Graph`, like the next.
+        self_loops: What becomes of the diagonal.
+        unit: The number by which weights of arcs are divided; None if none count.
+    """
+    ends = {"out": graph.out, "in": graph.into}
+    return rows_under(
+        lambda end: ends[end].matrix(nodes, unit),
+        direction=direction,
+        self_loops=self_loops,
+        weighted=graph.out.weights is not None and unit is not None,
+        first=nodes.start if isinstance(nodes, slice) else 0,
+    )
+
+
+def as_rows(matrix: sparse.csr_array, group: Group, policies: dict[str, str]) -> Rows:
+    """The same as a block has them; those of the blocks before come first."""
+    counts = group.gather(matrix.nnz)
+    before = sum(counts[: group.rank])
+    per_row = torch.from_numpy(np.diff(matrix.indptr))
+    return Rows(
+        row=torch.arange(matrix.shape[0]).repeat_interleave(per_row),
+        col=torch.from_numpy(matrix.indices),
+        weight=torch.from_numpy(matrix.data),
+        entry=torch.arange(before, before + matrix.nnz),
+        entries=sum(counts),
+        **policies,
+    )
+
+
+def _graphs(graph: Prepared, nodes: slice, network: NodeModel, group: Group) -> Any:
+    """What the network's ``prepare`` gives, with the rows of some nodes instead of graphs.
+
+    A graph without arcs shows what the network asks for.
+    """
+    no_arcs = torch.empty(2, 0, dtype=torch.int64)
+    near: dict[str, Any] = {}
+
+    def rows(asked: Graph | TwoSteps) -> Rows:
+        if isinstance(asked, TwoSteps):
+            return as_rows(_second(graph, nodes, near), group, policies_of(asked.graph))
+        policies = policies_of(asked)
+        near.update(direction=policies["direction"], self_loops=policies["self_loops"])
+        return as_rows(matrix_rows(graph, nodes, **near), group, policies)
+
+    return mapped(network.prepare(no_arcs, graph.nodes), (Graph, TwoSteps), rows)
+
+
+def _second(graph: Prepared, nodes: slice, near: dict[str, Any]) -> sparse.csr_array:
+    """Rows of the second neighbourhood, a 1 for each node that is exactly two steps away."""
+    parts = []
+    for first in range(nodes.start, nodes.stop, _CHUNK):
+        one = matrix_rows(graph, slice(first, min(first + _CHUNK, nodes.stop)), **near) > 0
+        reached = np.unique(one.indices)
+        two = matrix_rows(graph, reached, **near | {"self_loops": "keep"}) > 0
+        paths = one[:, reached].astype(np.int32) @ two.astype(np.int32)
+        own = sparse.eye_array(*one.shape, k=first, dtype=bool, format="csr")
+        parts.append(((paths > 0) > one + own).astype(np.float32))
+    second = sparse.vstack(parts, format="csr")
+    second.sort_indices()
+    return second
+
+
+def _features(graph: Prepared, nodes: slice, features: str, group: Group) -> Tensor | StoredRows:
+    """The features of some nodes, stored as those of the whole graph would be."""
+    x, dtype = graph.features_of(nodes), torch.get_default_dtype()
+    filled = x.nnz if is_sparse(x) else np.count_nonzero(x)
+    share = sum(group.gather(int(filled))) / (graph.nodes * graph.features)
+    thin = features == "auto" and (is_sparse(x) or share < SPARSE_BELOW)
+    if features != "sparse" and not thin:
+        dense = x.toarray() if is_sparse(x) else np.ascontiguousarray(x)
+        return torch.from_numpy(dense).to(dtype)
+    stored = sparse.csr_array(x)
+    counts = group.gather(stored.nnz)
+    before = sum(counts[: group.rank])
+    return StoredRows(
+        torch.from_numpy(stored.indptr).long(),
+        torch.from_numpy(stored.indices),
+        torch.from_numpy(stored.data).to(dtype),
+        torch.arange(before, before + stored.nnz),
+        sum(counts),
+        graph.features,
+    )

@@ -1,0 +1,123 @@
+"""Processes of this machine for tests of graphs in parts: they start in no time.
+
+They are forked from a server that has imported PyTorch already and has no threads.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+from contextlib import contextmanager
+
+import torch
+
+from memohop.data.prepared import Rows
+from memohop.jobs import processes
+from memohop.jobs.processes import Processes, free_port
+from memohop.parts.group import Group
+from memohop.parts.run import train_block, train_share
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["torch", "memohop.pyg", "memohop.jobs.train"])
+
+
+@contextmanager
+def quickly():
+    """Processes of an executor are forked too, with one thread each."""
+    before = processes._CONTEXT, processes._serve
+    processes._CONTEXT, processes._serve = _CONTEXT, _serve
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        processes._CONTEXT, processes._serve = before
+        torch.set_num_threads(threads)
+
+
+_serve_politely = processes._serve
+
+
+def _serve(*given):
+    """They do not give way to all other processes, such as other tests."""
+    os.nice = lambda by: None
+    _serve_politely(*given)
+
+
+@contextmanager
+def quick_processes(size, work):
+    """Processes that do some work together, for one job after the other."""
+    with quickly(), Processes(size).ready(work, together=size) as staff:
+        yield staff
+
+
+def train_in_all(share, seat, count=None):
+    """As ``train_share``, but the results are those of every process, or come with its count."""
+    torch.set_default_dtype(share.job.dtype)
+    where = {"init_method": seat.meeting, "rank": seat.rank, "world_size": seat.size}
+    group = Group.join("cpu", **where)
+    results = yield from train_block(share, group)
+    every = group.gather(results) if count is None else (results, group.gather(count()))
+    group.leave()
+    return every
+
+
+def train_and_count(share, seat):
+    """As ``train_share``; and how many arcs each process has read from a prepared graph."""
+    read, matrix = [], Rows.matrix
+
+    def counted(rows, nodes, unit=1.0):
+        found = matrix(rows, nodes, unit)
+        read.append(found.nnz)
+        return found
+
+    Rows.matrix = counted
+    return (yield from train_in_all(share, seat, lambda: sum(read)))
+
+
+class Mortal:
+    """Trains as ``train_share`` does; the last process kills itself after some epochs."""
+
+    def __init__(self, die_at):
+        self.die_at = die_at
+
+    def __call__(self, share, seat):
+        steps, reply = train_share(share, seat), None
+        while True:
+            try:
+                step = steps.send(reply)
+            except StopIteration as end:
+                return end.value
+            if seat.rank == seat.size - 1 and step.epochs - 10 <= self.die_at < step.epochs:
+                os.kill(os.getpid(), signal.SIGKILL)
+            reply = yield step
+
+
+def under_torchrun(size, *arguments, **more):
+    """What ``memohop.train`` returns in each of the processes that torchrun would start."""
+    port = free_port()
+    pipes, started = [], []
+    for rank in range(size):
+        here, there = _CONTEXT.Pipe()
+        where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": rank, "WORLD_SIZE": size}
+        given = there, where, pickle.dumps((arguments, more))
+        started.append(_CONTEXT.Process(target=_train, args=given))
+        started[-1].start()
+        there.close()
+        pipes.append(here)
+    try:
+        return [pickle.loads(pipe.recv_bytes()) for pipe in pipes]
+    finally:
+        for process in started:
+            process.join()
+
+
+def _train(pipe, where, given):
+    import memohop
+
+    torch.set_num_threads(1)
+    os.environ.update({name: str(value) for name, value in where.items()})
+    arguments, more = pickle.loads(given)
+    pipe.send_bytes(pickle.dumps(memohop.train(*arguments, **more)))
