@@ -328,7 +328,7 @@ class Staff:
             member: team
             for team in self._teams
             for member in team.members
-            if member not in team.said
+            if member not in team.said and (team.begun or member.address is None)
         }
         for member in self._pool.wait([*teams], _MOMENT):
             teams[member].hear(member)
