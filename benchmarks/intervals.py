@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memohop.data.folds import OwnSplit, make_masks
+from memohop.data.folds import make_masks
+from memohop.data.splits import OwnSplit
 from memohop.fit.candidates.catalogue import families
 from memohop.fit.certainty import paired_interval, reach, score_interval, too_high
 from memohop.fit.finish import choose
@@ -103,7 +104,8 @@ def with_hidden(
     if not METRICS[metric].is_regression:
         share = 0.7 if METRICS[metric].is_ranking else 0.5
         y = (meaning > np.quantile(meaning, share)).astype(np.int64)
-    return problem_of(metric, y, seed, tuple(rest), own=OwnSplit(first, None, ~first)), ~first
+    own = OwnSplit(first, np.zeros_like(first), ~first)
+    return problem_of(metric, y, seed, tuple(rest), own=own), ~first
 
 
 def halves(fits: int, first: int = 0) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from memohop import UsageError
-from memohop.data.folds import OwnSplit, make_masks
+from memohop.data.folds import make_masks
+from memohop.data.splits import OwnSplit
 
 Y = np.array([0] * 20 + [1] * 10 + [-1] * 5)
 

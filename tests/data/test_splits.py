@@ -5,11 +5,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memohop.data.splits import class_wise_splits, make_splits, random_splits
+from memohop.data.splits import make_splits
 from memohop.errors import UsageError
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**40)
+
+
+def random_splits(nodes, **options):
+    return make_splits("random", torch.zeros(nodes, dtype=torch.long), **options)
 
 
 @st.composite
@@ -36,7 +40,7 @@ def test_random_splits_are_disjoint_and_of_the_right_size(nodes, shares, seed):
 @given(labels=st.lists(st.integers(-1, 3), max_size=80), shares=fractions(), seed=seeds)
 def test_class_wise_splits_give_every_set_its_share_of_every_class(labels, shares, seed):
     y = torch.tensor([*labels, *[0, 1, 2, 3] * 3])
-    masks = class_wise_splits(y, fractions=shares, splits=2, seed=seed)
+    masks = make_splits("class-wise", y, fractions=shares, splits=2, seed=seed)
     assert int(sum(mask.long() for mask in masks).max()) <= 1
     for mask, share in zip(masks, shares, strict=True):
         assert not mask[y < 0].any()
@@ -74,8 +78,8 @@ def test_published_sizes_come_out_of_the_default_fractions():
 def test_a_class_that_is_too_small_is_named_with_the_remedy(size):
     y = torch.tensor([0] * 5 + [3] * size)
     with pytest.raises(UsageError, match=rf"class 3 has {size} node.*split='random'"):
-        class_wise_splits(y)
-    class_wise_splits(y, fractions=(0.5, 0, 0))
+        make_splits("class-wise", y)
+    make_splits("class-wise", y, fractions=(0.5, 0, 0))
 
 
 def test_a_graph_that_is_too_small():

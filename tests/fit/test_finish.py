@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from memohop.data.folds import OwnSplit, make_masks
+from memohop.data.folds import make_masks
+from memohop.data.splits import OwnSplit
 from memohop.fit import finish
 from memohop.fit.candidate import Candidate, Search
 from memohop.fit.candidates.family import Fitted, Setting

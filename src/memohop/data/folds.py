@@ -11,23 +11,19 @@ decide when to stop, and trains on the others.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
-from torch import Tensor
 
-from memohop.data.tables.node_sets import NodeSets
+from memohop.data.splits import Mask, OwnSplit
 from memohop.errors import UsageError
 
 TESTED = 5
 """One in this many labelled nodes is a test node."""
 _TEST = "a test"
 _FEWEST = 3  # nodes of a class, for it to be validated and tested
-
-Mask = NDArray[np.bool_]
 
 
 class Masks(NamedTuple):
@@ -44,30 +40,6 @@ class Masks(NamedTuple):
     test: Mask
     end_train: Mask
     end_val: Mask
-
-
-class OwnSplit(NamedTuple):
-    """The split that a graph came with, ``[nodes]``; None without validation nodes."""
-
-    train: Mask
-    val: Mask | None
-    test: Mask
-
-    @classmethod
-    def of_sets(cls, sets: NodeSets | None) -> OwnSplit | None:
-        """The split that a column of a table names; None if there is none."""
-        if sets is None:
-            return None
-        return cls(sets.train, sets.val if sets.val.any() else None, sets.test)
-
-    @classmethod
-    def of(cls, given: Mapping[str, Tensor]) -> OwnSplit | None:
-        """The masks of a graph by name; None if it came without any."""
-        if not given:
-            return None
-        val = given.get("val_mask")
-        train, test = given["train_mask"].numpy(), given["test_mask"].numpy()
-        return cls(train, None if val is None else val.numpy(), test)
 
 
 def make_masks(
@@ -100,7 +72,7 @@ def make_masks(
         tested, splits = min(tested, max(rarest, 2)), min(splits, max(rarest - 1, 2))
     pool = labelled
     if own is not None:
-        pool = labelled & (own.train if own.val is None else own.train | own.val)
+        pool = labelled & (own.train | own.val)
     if own is not None and (labelled & own.test).any():
         test = labelled & own.test
     else:
@@ -108,7 +80,7 @@ def make_masks(
     order, purpose = np.arange(splits), f"splits={splits}"
     of_end = _deal(y, pool, splits, seed + 1, groups, purpose)[:, None] == order
     end_train = pool[:, None] & ~of_end
-    if own is not None and own.val is not None:
+    if own is not None and own.val.any():
         val, train = (labelled & mask for mask in (own.val, own.train))
         return Masks(train[:, None], val[:, None], test, end_train, of_end)
     if own is not None:
@@ -147,9 +119,9 @@ def _deal(
                 + (", or lower splits" if purpose != _TEST else "")
             )
     cut = (plain if groups is None else grouped)(folds, shuffle=True, random_state=seed)
-    found = np.full(len(y), -1)
+    fold = np.full(len(y), -1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about classes with fewer nodes than folds
         for number, (_, members) in enumerate(cut.split(rows, y[rows], of_rows)):
-            found[rows[members]] = number
-    return found
+            fold[rows[members]] = number
+    return fold

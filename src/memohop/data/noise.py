@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from memohop.data.arcs import merge_arcs
 from memohop.data.arguments import real_number, whole_number
-from memohop.data.assemble import merge_arcs
 from memohop.errors import UsageError, unknown_name
 from memohop.pyg import Data
 

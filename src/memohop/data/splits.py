@@ -1,8 +1,7 @@
 """Random splits into training, validation and test nodes.
 
 Split ``s`` depends on ``(seed, s)`` alone: asking for more splits leaves the first ones unchanged.
-All functions take ``fractions``, the shares of the training, validation and test nodes (the rest is
-in no set), and return three boolean masks of shape ``[nodes, splits]``.
+The shares of the training, validation and test nodes need not add up to 1: the rest is in no set.
 """
 
 from __future__ import annotations
@@ -10,19 +9,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from memohop.data.arguments import real_number, whole_number
-from memohop.data.assemble import Masks
 from memohop.errors import UsageError, unknown_name
 
 SPLITS = ("random", "class-wise")
 FRACTIONS = (0.48, 0.32, 0.20)
 _MOST_SPLITS = 10**6
+
+Mask: TypeAlias = NDArray[np.bool_]
+Masks: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Training, validation and test nodes, ``[nodes, splits]`` each."""
+
+
+class OwnSplit(NamedTuple):
+    """The split that a graph came with, ``[nodes]`` each; ``val`` may be empty."""
+
+    train: Mask
+    val: Mask
+    test: Mask
 
 
 def make_splits(
@@ -33,48 +43,35 @@ def make_splits(
     splits: int = 10,
     seed: int = 0,
 ) -> Masks:
-    """Splits of a kind: ``random`` or ``class-wise``."""
-    if kind == "random":
-        return random_splits(len(y), fractions=fractions, splits=splits, seed=seed)
-    if kind == "class-wise":
-        return class_wise_splits(y, fractions=fractions, splits=splits, seed=seed)
-    raise unknown_name("split", kind, SPLITS)
+    """Splits of a kind.
 
-
-def random_splits(
-    num_nodes: int, *, fractions: Sequence[float] = FRACTIONS, splits: int = 10, seed: int = 0
-) -> Masks:
-    """Splits of all nodes alike, regardless of class."""
-    num_nodes = whole_number("num_nodes", num_nodes, least=1)
-    shares = _check_fractions(fractions)
-    sets = np.count_nonzero(shares)
-    if num_nodes < sets:
-        raise UsageError(
-            f"num_nodes={num_nodes} is too small for {sets} sets; "
-            "give a larger graph or set a fraction to 0"
-        )
-    return _draw([np.arange(num_nodes)], num_nodes, shares, splits, seed)
-
-
-def class_wise_splits(
-    y: torch.Tensor, *, fractions: Sequence[float] = FRACTIONS, splits: int = 10, seed: int = 0
-) -> Masks:
-    """Splits of each class by itself, to have every class in every set.
-
-    A node with a negative class has no label and is in no set.
+    Args:
+        kind: ``random`` for all nodes alike, or ``class-wise`` for each class by itself, to have
+            every class in every set; a node with a negative class is then in no set.
+        y: The classes.
+        fractions: The shares of the training, validation and test nodes.
+        splits: How many.
+        seed: Decides which nodes are in which set.
     """
+    if kind not in SPLITS:
+        raise unknown_name("split", kind, SPLITS)
     shares = _check_fractions(fractions)
     sets = np.count_nonzero(shares)
     labels = y.cpu().numpy()
-    groups = []
-    for label in np.unique(labels[labels >= 0]):
-        members = np.flatnonzero(labels == label)
+    if kind == "random":
+        if len(labels) < sets:
+            raise UsageError(
+                f"num_nodes={len(labels)} is too small for {sets} sets; "
+                "give a larger graph or set a fraction to 0"
+            )
+        return _draw([np.arange(len(labels))], len(labels), shares, splits, seed)
+    groups = [np.flatnonzero(labels == label) for label in np.unique(labels[labels >= 0])]
+    for members in groups:
         if len(members) < sets:
             raise UsageError(
-                f"class {label} has {len(members)} node(s), too few for a class-wise split into "
-                f"{sets} sets; use random splits (split='random')"
+                f"class {labels[members[0]]} has {len(members)} node(s), too few for a class-wise "
+                f"split into {sets} sets; use random splits (split='random')"
             )
-        groups.append(members)
     return _draw(groups, len(labels), shares, splits, seed)
 
 

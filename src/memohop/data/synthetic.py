@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from memohop.data.arcs import graph_data, merge_arcs
 from memohop.data.arguments import real_number, whole_number
-from memohop.data.assemble import graph_data, merge_arcs
 from memohop.data.splits import FRACTIONS, make_splits
 from memohop.errors import UsageError
 from memohop.pyg import Data

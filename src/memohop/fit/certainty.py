@@ -68,7 +68,7 @@ from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from memohop.data.folds import Mask
+from memohop.data.splits import Mask
 from memohop.fit.candidates.logistic import stopping
 from memohop.fit.problem import Outputs, Problem
 from memohop.training.metrics import Interval

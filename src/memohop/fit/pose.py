@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from memohop.data.arguments import whole_number
 from memohop.data.check import MASKS, as_columns, check_masks
-from memohop.data.folds import Masks, OwnSplit, make_masks
+from memohop.data.folds import Masks, make_masks
+from memohop.data.splits import OwnSplit
 from memohop.data.tables.read import OwnGraph
 from memohop.errors import MemohopWarning, UsageError
 from memohop.fit.inputs import Given
@@ -37,10 +38,10 @@ def given_split(graph: Any, split: int | None) -> OwnSplit | None:
         split: The column of the masks of a ``Data`` to use; needed if there are several.
     """
     if isinstance(graph, Data):
-        return OwnSplit.of(_given_masks(graph, split))
+        return _given_masks(graph, split)
     if split is not None:
         raise UsageError(f"split={split}, but X is not a Data with masks; leave it out")
-    return OwnSplit.of_sets(graph.masks) if isinstance(graph, OwnGraph) else None
+    return graph.masks if isinstance(graph, OwnGraph) else None
 
 
 def pose(
@@ -119,8 +120,8 @@ def _warn_of_small_classes(target: NDArray[Any], classes: Sequence[str], masks: 
         )
 
 
-def _given_masks(data: Data, split: int | None) -> dict[str, Tensor]:
-    """The masks that a graph came with, ``[nodes]``, by name; empty if it has none.
+def _given_masks(data: Data, split: int | None) -> OwnSplit | None:
+    """The masks that a graph came with; None if it has none.
 
     Args:
         data: A graph with ``train_mask`` and ``test_mask``, and perhaps ``val_mask``, of shape
@@ -131,7 +132,7 @@ def _given_masks(data: Data, split: int | None) -> dict[str, Tensor]:
     if not names:
         if split is not None:
             raise UsageError(f"split={split}, but the graph has no masks; leave it out")
-        return {}
+        return None
     if not {"train_mask", "test_mask"} <= set(names):
         raise UsageError(
             f"the graph has {' and '.join(names)} alone; give it train_mask and test_mask (without "
@@ -151,4 +152,5 @@ def _given_masks(data: Data, split: int | None) -> dict[str, Tensor]:
         )
     chosen = {name: column[:, index].cpu() for name, column in zip(names, columns, strict=True)}
     check_masks({name: mask[:, None] for name, mask in chosen.items()})
-    return chosen
+    nothing = torch.zeros_like(chosen["train_mask"])
+    return OwnSplit(*(chosen.get(name, nothing).numpy() for name in MASKS))

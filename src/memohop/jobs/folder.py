@@ -12,7 +12,7 @@ import torch
 
 from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.data.check import MASKS
-from memohop.data.folds import OwnSplit, make_masks
+from memohop.data.folds import make_masks
 from memohop.data.prepared import open_prepared
 from memohop.errors import UsageError, check_choice
 from memohop.pyg import Data
@@ -48,7 +48,7 @@ def load_folder(folder: str, options: dict[str, Any]) -> Data:
         y,
         splits=max(splits, 2),
         seed=seed,
-        own=OwnSplit.of_sets(graph.masks),
+        own=graph.masks,
         groups=graph.groups,
         both_classes=METRICS[metric].is_ranking,
     )

@@ -56,7 +56,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import randomized_svd
 
-from memohop.data.assemble import distinct
+from memohop.data.arcs import distinct
 
 _BINS = 5  # of local homophily
 FOLDS = 3

@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from memohop.data.adjacency import matrix_of
-from memohop.data.arcs import check_arcs
-from memohop.data.assemble import merge_arcs
+from memohop.data.arcs import check_arcs, merge_arcs
 from memohop.data.datasets.fetch import locate, published_file
 from memohop.data.datasets.registry import describe
 from memohop.errors import unknown_name

@@ -17,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from memohop.data.assemble import Masks, graph_data, merge_arcs
+from memohop.data.arcs import graph_data, merge_arcs
+from memohop.data.splits import Masks
 from memohop.errors import DataError
 from memohop.pyg import Data
 

@@ -18,11 +18,11 @@ from memohop.data.arcs import in_unit
 from memohop.data.prepared.arrays import map_array
 from memohop.data.prepared.checking import check_prepared
 from memohop.data.prepared.folder import MANIFEST, Manifest, read_manifest
+from memohop.data.splits import OwnSplit
 from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Class, Labels, Task
 from memohop.data.tables.links import Links
-from memohop.data.tables.node_sets import NodeSets
 from memohop.data.tables.options import read_alike
 from memohop.data.tables.read import Described, OwnGraph, own_graph
 from memohop.errors import DataError, UsageError
@@ -157,11 +157,11 @@ class Prepared:
         return self._array("labels")
 
     @cached_property
-    def masks(self) -> NodeSets | None:
+    def masks(self) -> OwnSplit | None:
         """The user's own training, validation and test nodes, or None."""
         if "sets" not in self.manifest.files:
             return None
-        return NodeSets(*(np.array(mask) for mask in self._array("sets").T))
+        return OwnSplit(*(np.array(mask) for mask in self._array("sets").T))
 
     @cached_property
     def groups(self) -> NDArray[np.int64] | None:

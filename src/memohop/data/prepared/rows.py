@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from memohop.data.assemble import distinct
+from memohop.data.arcs import distinct
 from memohop.data.prepared.arrays import ArrayFile
 from memohop.data.tables.links import direction_of
 

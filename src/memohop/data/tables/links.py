@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from memohop.data.arcs import LARGEST_WEIGHT
-from memohop.data.assemble import merge_arcs
+from memohop.data.arcs import LARGEST_WEIGHT, merge_arcs
 from memohop.data.tables.cells import (
     as_text,
     column_kind,

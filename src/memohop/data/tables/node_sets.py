@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from memohop.data.splits import Mask, OwnSplit
 from memohop.data.tables.cells import as_text, column_kind, numbers, spelled_numbers
 from memohop.errors import DataError
 from memohop.outputs import first_few
@@ -21,21 +22,8 @@ _WORDS = {
 }
 _LATEST = 0.2  # share of the labelled nodes that is for testing, and that before it for validation
 
-Mask = NDArray[np.bool_]
 
-
-class NodeSets(NamedTuple):
-    """Which labelled nodes are for training, validation and test, ``[nodes]`` each.
-
-    ``val`` may be all False: then some of the training nodes are for validation.
-    """
-
-    train: Mask
-    val: Mask
-    test: Mask
-
-
-def sets_by_word(column: pa.ChunkedArray, name: str, labelled: Mask) -> NodeSets:
+def sets_by_word(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit:
     """The sets that a column names, in any case; empty cells are nodes that are in none.
 
     Args:
@@ -62,10 +50,10 @@ def sets_by_word(column: pa.ChunkedArray, name: str, labelled: Mask) -> NodeSets
             raise DataError(
                 f"split column {name!r} names no labelled node for {kind}; write {kind} for some"
             )
-    return NodeSets(found["train"], found["val"], found["test"])
+    return OwnSplit(found["train"], found["val"], found["test"])
 
 
-def sets_by_time(column: pa.ChunkedArray, name: str, labelled: Mask) -> NodeSets:
+def sets_by_time(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit:
     """The latest fifth of the labelled nodes for test, and the fifth before it for validation.
 
     Nodes of one time stay together, so the sets are as near to a fifth as times allow. A node
@@ -100,10 +88,10 @@ def sets_by_time(column: pa.ChunkedArray, name: str, labelled: Mask) -> NodeSets
     test = 2 + int(np.abs(earlier[2:] - (1 - _LATEST)).argmin())
     val = 1 + int(np.abs(earlier[1:test] - (1 - 2 * _LATEST)).argmin())
     is_test, is_train = times >= moments[test], times < moments[val]
-    return NodeSets(known & is_train, known & ~is_train & ~is_test, known & is_test)
+    return OwnSplit(known & is_train, known & ~is_train & ~is_test, known & is_test)
 
 
-def describe_sets(sets: NodeSets, name: str, labelled: Mask) -> str:
+def describe_sets(sets: OwnSplit, name: str, labelled: Mask) -> str:
     """How many nodes are in each set."""
     train, val, test = (int(found.sum()) for found in sets)
     left = int(labelled.sum()) - train - val - test

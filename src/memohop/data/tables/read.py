@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from memohop.data.check import MASKS, check_graph
 from memohop.data.sparse_features import as_matrix, is_sparse, sharing
+from memohop.data.splits import OwnSplit
 from memohop.data.tables.column import Matrix, Reading
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
@@ -26,7 +27,6 @@ from memohop.data.tables.links import (
     unused,
 )
 from memohop.data.tables.node_sets import (
-    NodeSets,
     describe_sets,
     group_codes,
     sets_by_time,
@@ -70,7 +70,7 @@ class OwnGraph:
     warnings: tuple[str, ...] = ()
     task: Task = "classes"
     directed: bool = False
-    masks: NodeSets | None = None
+    masks: OwnSplit | None = None
     groups: NDArray[np.int64] | None = None
     reading: Mapping[str, Any] | None = None
 
@@ -180,7 +180,7 @@ class Described(NamedTuple):
     labels: Labels
     encoder: ColumnEncoder | None = None
     notes: Sequence[str] = ()
-    masks: NodeSets | None = None
+    masks: OwnSplit | None = None
     groups: NDArray[np.int64] | None = None
     warnings: Sequence[str] = ()
 
@@ -225,7 +225,7 @@ def describe_nodes(
 
 def read_sets(
     table: pa.Table, roles: Mapping[str, str], labels: Labels
-) -> tuple[NodeSets | None, NDArray[np.int64] | None, list[str]]:
+) -> tuple[OwnSplit | None, NDArray[np.int64] | None, list[str]]:
     """The user's own split and groups, and how many nodes are where.
 
     Args:

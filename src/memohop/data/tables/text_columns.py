@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from memohop.data.assemble import distinct
+from memohop.data.arcs import distinct
 from memohop.data.tables.cells import as_text
 from memohop.data.tables.column import (
     Absent,

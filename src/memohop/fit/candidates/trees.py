@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
 
-from memohop.data.folds import Mask
+from memohop.data.splits import Mask
 from memohop.errors import UsageError
 from memohop.fit.candidates.family import Setting
 from memohop.fit.candidates.tree_text import END, check_trees
