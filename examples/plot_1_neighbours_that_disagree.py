@@ -10,7 +10,7 @@ make of it?
 import matplotlib.pyplot as plt
 
 import memohop
-from memohop.report.palette import look_of
+from memohop.report.palette import marker_of
 
 HOMOPHILIES = (0.05, 0.2, 0.4, 0.6, 0.9)
 MARKERS = {"mlp": "D", "gcn": "s", "gcn+mmp": "o"}
@@ -33,7 +33,7 @@ for homophily in HOMOPHILIES:
 
 figure, axes = plt.subplots()
 for model, marker in MARKERS.items():
-    axes.plot(HOMOPHILIES, means[model], marker=marker, color=look_of(model).colour, label=model)
+    axes.plot(HOMOPHILIES, means[model], marker=marker, color=marker_of(model).colour, label=model)
 axes.axvline(0.2, color="grey", linestyle=":", linewidth=1.2)
 axes.annotate("neighbours say nothing", (0.21, 22), color="grey")
 axes.set(xlabel="homophily: share of neighbours of one's own class", ylabel="test accuracy, %")

@@ -41,9 +41,9 @@ for homophily in HOMOPHILIES:
 # too. And what it hears is passed on where neighbours agree.
 
 figure, axes = plt.subplots()
-for column, (_, label, look) in enumerate(GATES):
+for column, (_, label, line) in enumerate(GATES):
     values = [float(mean[column]) for mean in means]
-    axes.plot(HOMOPHILIES, values, marker=MARKERS[look.symbol], color=look.colour, label=label)
+    axes.plot(HOMOPHILIES, values, marker=MARKERS[line.symbol], color=line.colour, label=label)
 axes.set(xlabel="homophily", ylabel="mean of the gate in the first round", ylim=(0, 1.04))
 axes.legend(loc="lower right")
 plt.show()

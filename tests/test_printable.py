@@ -14,9 +14,9 @@ from memohop.cli import main
 from memohop.cli.app import print_json, remark
 from memohop.explain import explain_fit
 from memohop.outputs import printable
-from memohop.report.chart import Axis, Dot, Series, draw_chart
+from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
 from memohop.report.fit_page import fit_page
-from memohop.report.palette import look_of
+from memohop.report.palette import marker_of
 
 TURNED = "safe\u202egnp.exe"
 RED = "\x1b[31mred\x9b"
@@ -56,8 +56,8 @@ def test_remarks_and_json(capsys):
 def test_pages_and_drawings(fitted):
     page = fit_page(explain_fit(fitted, fitted.ids_[3]))
     assert r"3\u202e\u0007\u2028&lt;b&gt;" in page
-    line = Series(TURNED, look_of("gcn"), [Dot(0, 0, RED)])
-    chart = draw_chart([line], title=RED, x=Axis(TURNED), y=Axis(RED))
+    line = Series(TURNED, marker_of("gcn"), [Dot(0, 0, RED)])
+    chart = draw_chart([line], title=RED, x=ChartAxis(TURNED), y=ChartAxis(RED))
     for text in (page, chart):
         assert not any(sign in text for sign in UNSEEN)
         assert r"\u202e" in text

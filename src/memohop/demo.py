@@ -19,7 +19,7 @@ from memohop.data.datasets.registry import describe
 from memohop.errors import DataError
 
 if TYPE_CHECKING:
-    from memohop.explain.gates import Group
+    from memohop.explain.gates import NodeGroup
     from memohop.jobs.executor import Executor
     from memohop.pyg import Data
     from memohop.training import Result
@@ -89,7 +89,7 @@ class DemoCell(NamedTuple):
     val: float
     mean: float
     std: float
-    gates: Group | None
+    gates: NodeGroup | None
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def _measure(settings: DemoSettings, task: tuple[float, str], _: Any) -> DemoCel
     return DemoCell(homophily, model, chosen.setting["lam"], val, mean, std, gates)
 
 
-def _gates(settings: DemoSettings, data: Data, results: list[Result]) -> Group:
+def _gates(settings: DemoSettings, data: Data, results: list[Result]) -> NodeGroup:
     import memohop
     from memohop.explain.gates import gate_readout
     from memohop.networks.memory import MemoryNetwork

@@ -103,7 +103,9 @@ def check_folder(
                 f"{folder / name} would be replaced, and is not as memohop wrote it; move it "
                 f"away, or give the {what} another name"
             )
-    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    nearest = next(
+        path for path in (folder.absolute(), *folder.absolute().parents) if path.exists()
+    )
     check_writable(nearest, f"{folder}")
     return folder
 
@@ -132,7 +134,7 @@ def is_working_folder(path: Path) -> bool:
         return False
     note = path / _NOTE
     noted = note.read_bytes() if note.is_file() else b""
-    alone = {one.name for one in path.iterdir()} <= {_NOTE}
+    alone = {inside.name for inside in path.iterdir()} <= {_NOTE}
     return noted == _NOTED or (alone and _NOTED.startswith(noted))  # killed while it was written
 
 

@@ -28,7 +28,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     Invisible characters are spelled out as ``\u202e``; ``lines`` keeps line breaks.
     """
     pattern = _BUT_LINES if lines else _ANYWHERE
-    return pattern.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return pattern.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def check_output(

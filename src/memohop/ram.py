@@ -99,7 +99,7 @@ def in_units(count: float) -> str:
 
 def _wanted(error: BaseException) -> str:
     for pattern in _WANTED:
-        if found := pattern.search(str(error)):
-            amount = found[1].removesuffix(" bytes")
+        if match := pattern.search(str(error)):
+            amount = match[1].removesuffix(" bytes")
             return f"it wanted {in_units(int(amount)) if amount.isdigit() else amount} more"
     return "it wanted more than there can be" if str(error) else "it wanted more than there is"

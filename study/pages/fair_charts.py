@@ -5,26 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from memohop.report.chart import Axis, Dot, Series, draw_chart
-from memohop.report.palette import Look
+from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
+from memohop.report.palette import Marker
 from study.statistics.effects import Effect
 from study.statistics.leaderboard import KINDS, Leaderboard, kind_of
 
 _LOOKS = {  # of kinds of models
-    "no graph": Look("grey", "diamond"),
-    "backbone": Look("orange", "square"),
-    "plug-in": Look("pink", "diamond"),
-    "memory": Look("blue", "circle"),
-    "rival": Look("green", "triangle"),
+    "no graph": Marker("grey", "diamond"),
+    "backbone": Marker("orange", "square"),
+    "plug-in": Marker("pink", "diamond"),
+    "memory": Marker("blue", "circle"),
+    "rival": Marker("green", "triangle"),
 }
 _BACKBONES = {
-    "gcn": Look("blue", "circle"),
-    "gat": Look("orange", "square"),
-    "sage": Look("green", "triangle"),
-    "gin": Look("grey", "diamond"),
-    "gatv2": Look("amber", "square"),
-    "dir-gcn": Look("pink", "triangle"),
-    "gcnii": Look("purple", "diamond"),
+    "gcn": Marker("blue", "circle"),
+    "gat": Marker("orange", "square"),
+    "sage": Marker("green", "triangle"),
+    "gin": Marker("grey", "diamond"),
+    "gatv2": Marker("amber", "square"),
+    "dir-gcn": Marker("pink", "triangle"),
+    "gcnii": Marker("purple", "diamond"),
 }
 _APART = 0.006  # in homophily, between the points of two backbones on one graph
 
@@ -56,7 +56,7 @@ def cost_chart(board: Leaderboard, width: int = 720, height: int = 420) -> str:
 def gain_chart(found: Sequence[Effect], width: int = 720, height: int = 460) -> str:
     """What memory adds to each backbone on each graph, against its homophily."""
     series = []
-    for place, (backbone, look) in enumerate(_BACKBONES.items()):
+    for place, (backbone, marker) in enumerate(_BACKBONES.items()):
         shift = _APART * (place - (len(_BACKBONES) - 1) / 2)
         dots = [
             Dot(
@@ -71,13 +71,13 @@ def gain_chart(found: Sequence[Effect], width: int = 720, height: int = 460) -> 
             for gain in effect.gains
         ]
         if dots:
-            series.append(Series(backbone, look, sorted(dots)))
+            series.append(Series(backbone, marker, sorted(dots)))
     ends = [dot.y + side for one in series for dot in one.dots for side in _reach(dot)]
     return draw_chart(
         series,
         joined=False,
         title="Gain of each backbone by memory against the homophily of the graph",
-        x=Axis("homophily of the graph", 0, 1, 0.2),
+        x=ChartAxis("homophily of the graph", 0, 1, 0.2),
         y=_rounded("gain by memory, points", [*ends, 0.0]),
         width=width,
         height=height,
@@ -90,17 +90,17 @@ def _reach(dot: Dot) -> tuple[float, float]:
     return -spread, spread
 
 
-def _rounded(label: str, values: Iterable[float]) -> Axis:
+def _rounded(label: str, values: Iterable[float]) -> ChartAxis:
     """An axis from a multiple of 1, 2, 5, 10 or 20 to another."""
     values = list(values)
     low, high = min(values), max(values)
     steps = (0.5, 1, 2, 5, 10, 20)
     step = next((step for step in steps if (high - low) / step <= 8), 50)
     first = math.floor(low / step) * step
-    return Axis(label, first, max(math.ceil(high / step) * step, first + step), step)
+    return ChartAxis(label, first, max(math.ceil(high / step) * step, first + step), step)
 
 
-def _logarithmic(label: str, values: Iterable[float]) -> Axis:
+def _logarithmic(label: str, values: Iterable[float]) -> ChartAxis:
     values = list(values)
     low, high = math.floor(min(values)), math.ceil(max(values))
-    return Axis(label, low, max(high, low + 1), 1, log=True)
+    return ChartAxis(label, low, max(high, low + 1), 1, log=True)

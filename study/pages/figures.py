@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from memohop.errors import DataError
-from memohop.report.chart import Axis, Dot, Series, draw_chart
+from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
 from memohop.report.environment import render
-from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, look_of
+from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, marker_of
 from study.pages.table1 import lead_cell
 from study.pages.tables import HtmlCell, HtmlTable, mean_and_std, score
 from study.paper.curves import Curve, curves
@@ -71,13 +71,13 @@ def noise_chart(panel: Panel) -> str:
     """One panel of the noise figure as an ``<svg>`` element."""
     most = max(line.curve.points[-1].x for line in panel.lines) or 100
     step = 100 * max(1, math.ceil(most / 1000))
-    return _chart(panel, Axis("added edges, %", 0, most, step), _HEIGHTS["noise"])
+    return _chart(panel, ChartAxis("added edges, %", 0, most, step), _HEIGHTS["noise"])
 
 
 def lambda_chart(panel: Panel) -> str:
     """One panel of the lambda figure as an ``<svg>`` element."""
     most = max(1, *(line.curve.points[-1].x for line in panel.lines))
-    x = Axis("λ, weight of the decoupling loss", 0, most, most / 5)
+    x = ChartAxis("λ, weight of the decoupling loss", 0, most, most / 5)
     return _chart(panel, x, _HEIGHTS["lambda"])
 
 
@@ -139,7 +139,7 @@ def gates_chart(curve: GateCurve) -> str:
     series = [
         Series(
             label,
-            look,
+            marker,
             [
                 Dot(
                     (bin_.low + bin_.high) / 2,
@@ -151,14 +151,14 @@ def gates_chart(curve: GateCurve) -> str:
                 for bin_ in curve.bins
             ],
         )
-        for name, label, look in GATES
+        for name, label, marker in GATES
     ]
     about = f"{curve.dataset}, {curve.model}, λ {curve.lam:g} ({curve.protocol})"
     return draw_chart(
         series,
         title=f"Gates of {curve.model} on {curve.dataset} against local homophily",
-        x=Axis("local homophily"),
-        y=Axis(f"{about}: mean of the gate"),
+        x=ChartAxis("local homophily"),
+        y=ChartAxis(f"{about}: mean of the gate"),
         width=440,
         height=280,
     )
@@ -181,7 +181,7 @@ def _grouped(lines: list[Line], title: Callable[[Curve], str]) -> list[Panel]:
     return [Panel(name, [line for line in lines if title(line.curve) == name]) for name in titles]
 
 
-def _chart(panel: Panel, x: Axis, height: int) -> str:
+def _chart(panel: Panel, x: ChartAxis, height: int) -> str:
     points = [point for line in panel.lines for point in line.curve.points]
     low = min(point.mean - (point.std or 0) for point in points)
     high = max(point.mean + (point.std or 0) for point in points)
@@ -205,13 +205,13 @@ def _series(line: Line, along: str) -> Series:
         )
         for point in line.curve.points
     ]
-    return Series(line.label, look_of(line.curve.model), dots, line.dashed)
+    return Series(line.label, marker_of(line.curve.model), dots, line.dashed)
 
 
-def _accuracy_axis(label: str, low: float, high: float) -> Axis:
+def _accuracy_axis(label: str, low: float, high: float) -> ChartAxis:
     """An axis with round numbers that has room for all points and bands."""
     step = next((s for s in (1, 2, 5, 10) if (high - low) / s <= 7), 20)
     low, high = max(0, math.floor(low / step) * step), min(100, math.ceil(high / step) * step)
     if low >= high:  # all scores are equal, and at a tick
         low, high = (low, low + step) if low < 100 else (100 - step, 100)
-    return Axis(label, low, high, step)
+    return ChartAxis(label, low, high, step)

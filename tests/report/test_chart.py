@@ -9,18 +9,18 @@ from itertools import pairwise
 
 import pytest
 
-from memohop.report.chart import Axis, Dot, Series, VerticalMark, draw_chart, spread_out
-from memohop.report.palette import HUES, THEMES, look_of, themed
+from memohop.report.chart import ChartAxis, Dot, Series, VerticalMark, draw_chart, spread_out
+from memohop.report.palette import HUES, THEMES, marker_of, themed
 
 SVG = "{http://www.w3.org/2000/svg}"
-X = Axis("across", 0, 1, 0.5)
-Y = Axis("up", 20, 100, 20)
+X = ChartAxis("across", 0, 1, 0.5)
+Y = ChartAxis("up", 20, 100, 20)
 
 
 def series(label="one", spread=(None, None, None)):
     points = zip((0.1, 0.5, 0.9), (40.0, 60.0, 90.0), spread, strict=True)
     dots = [Dot(x, y, f"{label} at {x}", band) for x, y, band in points]
-    return Series(label, look_of("gcn+mmp"), dots)
+    return Series(label, marker_of("gcn+mmp"), dots)
 
 
 def chart(*lines, **more):
@@ -109,8 +109,8 @@ def test_spread_out(given, expected):
 
 
 def test_round_ticks():
-    assert Axis("share", 0, 1, 0.2).ticks == [0, 0.2, 0.4, 0.6, 0.8, 1]
-    assert Axis("percent", 30, 100, 10).ticks == [30, 40, 50, 60, 70, 80, 90, 100]
+    assert ChartAxis("share", 0, 1, 0.2).ticks == [0, 0.2, 0.4, 0.6, 0.8, 1]
+    assert ChartAxis("percent", 30, 100, 10).ticks == [30, 40, 50, 60, 70, 80, 90, 100]
 
 
 def test_ink_is_for_the_chart_as_a_file():

@@ -17,7 +17,7 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Group:
+class NodeGroup:
     """Nodes that have something in common.
 
     Attributes:
@@ -61,7 +61,7 @@ class GateReadout:
     degree: NDArray[np.int64]
     homophily: Numbers
 
-    def by_degree(self) -> list[Group]:
+    def by_degree(self) -> list[NodeGroup]:
         """Nodes with 0, 1, 2 to 3, 4 to 7, ... neighbours."""
         digits = np.frexp(self.degree)[1]  # in binary
         groups = []
@@ -71,24 +71,24 @@ class GateReadout:
             groups.append(self._group(name, digits == count))
         return groups
 
-    def by_homophily(self) -> list[Group]:
+    def by_homophily(self) -> list[NodeGroup]:
         """Nodes with a share of like neighbours from 0 to 0.2, 0.2 to 0.4, and so on."""
         return [
             self._group(f"{low:g} to {high:g}", inside)
             for low, high, inside in homophily_bins(self.homophily)
         ]
 
-    def overall(self) -> Group:
+    def overall(self) -> NodeGroup:
         """All nodes."""
         return self._group("all nodes", np.ones(len(self.kept), dtype=bool))
 
-    def _group(self, name: str, inside: NDArray[np.bool_]) -> Group:
+    def _group(self, name: str, inside: NDArray[np.bool_]) -> NodeGroup:
         def mean(values: Numbers) -> float:
             values = values[~np.isnan(values)]
             return float(values.mean()) if len(values) else float("nan")
 
         gates = (mean(gate[inside]) for gate in (self.kept, self.absorbed, self.passed_on))
-        return Group(name, int(inside.sum()), *gates)
+        return NodeGroup(name, int(inside.sum()), *gates)
 
 
 def gate_readout(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memohop.report.environment import render
-from memohop.report.palette import Look
+from memohop.report.palette import Marker
 
 _SYMBOLS = {  # drawn round the origin; shapes tell the lines apart where colours do not
     "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -34,13 +34,13 @@ class Series(NamedTuple):
     """One line of a chart: its name, its colour and symbol, and its points from left to right."""
 
     label: str
-    look: Look
+    marker: Marker
     dots: Sequence[Dot]
     dashed: bool = False
 
 
 @dataclass(frozen=True)
-class Axis:
+class ChartAxis:
     """An axis: its name, its two ends, and the distance between its numbers.
 
     On a logarithmic one, ends, distance and points are powers of ten.
@@ -78,8 +78,8 @@ class VerticalMark(NamedTuple):
 class _Plot:
     """The rectangle that holds the points, and the coordinates of numbers in it."""
 
-    x: Axis
-    y: Axis
+    x: ChartAxis
+    y: ChartAxis
     width: int
     height: int
     right: float
@@ -120,8 +120,8 @@ def draw_chart(
     series: Sequence[Series],
     *,
     title: str,
-    x: Axis,
-    y: Axis,
+    x: ChartAxis,
+    y: ChartAxis,
     mark: VerticalMark | None = None,
     joined: bool = True,
     width: int = 720,

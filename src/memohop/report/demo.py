@@ -7,9 +7,9 @@ from functools import partial
 from rich.table import Table
 
 from memohop.demo import DemoCell, DemoResult
-from memohop.report.chart import Axis, Dot, Series, VerticalMark, draw_chart
+from memohop.report.chart import ChartAxis, Dot, Series, VerticalMark, draw_chart
 from memohop.report.environment import both_widths, render
-from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, look_of
+from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, marker_of
 from memohop.report.terminal import plain_table
 
 
@@ -51,7 +51,7 @@ def _accuracy_chart(result: DemoResult, width: int, height: int, ink: str | None
     series = [
         Series(
             model,
-            look_of(model),
+            marker_of(model),
             [dot(cell) for cell in result.cells if cell.model == model],
             dashed=model == "mlp",
         )
@@ -59,7 +59,7 @@ def _accuracy_chart(result: DemoResult, width: int, height: int, ink: str | None
     ]
     title = "Test accuracy against homophily, one line for each model"
     lowest = min(cell.mean - cell.std for cell in result.cells)
-    y = Axis("test accuracy, %", max(0, lowest // 10 * 10), 100, 10)
+    y = ChartAxis("test accuracy, %", max(0, lowest // 10 * 10), 100, 10)
     return _chart(result, series, title, y, width, height, ink)
 
 
@@ -69,18 +69,18 @@ def _gates_chart(result: DemoResult, width: int, height: int) -> str:
         return Dot(cell.homophily, share, f"{label}, homophily {cell.homophily:g}: {share:.2f}")
 
     series = [
-        Series(label, look, [dot(cell, name, label) for cell in result.cells if cell.gates])
-        for name, label, look in GATES
+        Series(label, marker, [dot(cell, name, label) for cell in result.cells if cell.gates])
+        for name, label, marker in GATES
     ]
     title = "Mean of the three gates of gcn+mmp against homophily"
-    return _chart(result, series, title, Axis("mean of the gate"), width, height)
+    return _chart(result, series, title, ChartAxis("mean of the gate"), width, height)
 
 
 def _chart(
     result: DemoResult,
     series: list[Series],
     title: str,
-    y: Axis,
+    y: ChartAxis,
     width: int,
     height: int,
     ink: str | None = None,
@@ -89,7 +89,7 @@ def _chart(
     return draw_chart(
         series,
         title=title,
-        x=Axis(f"homophily{meaning}"),
+        x=ChartAxis(f"homophily{meaning}"),
         y=y,
         mark=VerticalMark(1 / result.classes, "neighbours say nothing"),
         width=width,

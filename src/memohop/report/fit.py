@@ -23,16 +23,16 @@ def fit_table(record: FitRecord) -> Table:
     ends = "" if record.interval is None else metric.ends_text(record.interval, signed=False)
     kept = ("kept", metric.text(record.val), metric.text(record.test), "", ends)
     table.add_row(*kept, style="bold")
-    for one in record.families:
-        gap = one.behind
+    for row in record.families:
+        gap = row.behind
         table.add_row(
-            one.family,
-            metric.text(one.val),
-            "no time" if one.test is None else metric.text(one.test),
+            row.family,
+            metric.text(row.val),
+            "no time" if row.test is None else metric.text(row.test),
             "" if gap is None else metric.signed_text(gap.mean),
             "" if gap is None else metric.ends_text(gap),
-            f"{one.tried}",
-            f"{one.seconds:.1f}",
+            f"{row.tried}",
+            f"{row.seconds:.1f}",
         )
     return table
 

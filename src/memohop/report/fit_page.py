@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from memohop.report.chart import Axis, Dot, Series, draw_chart
+from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
 from memohop.report.environment import both_widths, render
-from memohop.report.palette import Look
+from memohop.report.palette import Marker
 from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _widest(gaps: Iterable[Interval | None]) -> float:
 
 def _chart(bins: Sequence[Reliability], width: int, height: int) -> str:
     ideal = [Dot(0, 0, ""), Dot(1, 1, "")]
-    found = [
+    dots = [
         Dot(
             group.said,
             group.right,
@@ -117,12 +117,12 @@ def _chart(bins: Sequence[Reliability], width: int, height: int) -> str:
     ]
     return draw_chart(
         [
-            Series("ideal", Look("grey", "diamond"), ideal, dashed=True),
-            Series("found", Look("blue", "circle"), found),
+            Series("ideal", Marker("grey", "diamond"), ideal, dashed=True),
+            Series("found", Marker("blue", "circle"), dots),
         ],
         title="Share of right predictions against their probability",
-        x=Axis("probability of the predicted class"),
-        y=Axis("share that was right"),
+        x=ChartAxis("probability of the predicted class"),
+        y=ChartAxis("share that was right"),
         width=width,
         height=height,
     )

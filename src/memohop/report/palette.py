@@ -35,7 +35,7 @@ THEMES = {
 }
 
 
-class Look(NamedTuple):
+class Marker(NamedTuple):
     """How a line is drawn: its hue and the symbol of its points."""
 
     hue: str
@@ -48,24 +48,24 @@ class Look(NamedTuple):
 
 
 _MODELS = {
-    "mlp": Look("grey", "diamond"),
-    "gcn": Look("orange", "square"),
-    "gat": Look("amber", "triangle"),
-    "gcn+jk": Look("pink", "diamond"),
-    "gcn+de": Look("purple", "square"),
-    "gcn+mmp": Look("blue", "circle"),
-    "gat+mmp": Look("green", "triangle"),
+    "mlp": Marker("grey", "diamond"),
+    "gcn": Marker("orange", "square"),
+    "gat": Marker("amber", "triangle"),
+    "gcn+jk": Marker("pink", "diamond"),
+    "gcn+de": Marker("purple", "square"),
+    "gcn+mmp": Marker("blue", "circle"),
+    "gat+mmp": Marker("green", "triangle"),
 }
-GATES = (  # attribute, label, look
-    ("kept", "kept", Look("blue", "circle")),
-    ("absorbed", "absorbed", Look("orange", "square")),
-    ("passed_on", "passed on", Look("green", "triangle")),
+GATES = (  # attribute, label, marker
+    ("kept", "kept", Marker("blue", "circle")),
+    ("absorbed", "absorbed", Marker("orange", "square")),
+    ("passed_on", "passed on", Marker("green", "triangle")),
 )
 
 
-def look_of(model: str) -> Look:
+def marker_of(model: str) -> Marker:
     """How the line of a model is drawn."""
-    return _MODELS.get(model, Look("grey", "circle"))
+    return _MODELS.get(model, Marker("grey", "circle"))
 
 
 def themed(chart: str) -> str:
