@@ -13,7 +13,7 @@ import memohop
 from memohop import MMPClassifier, UsageError
 from memohop.fit.candidates import networks
 from memohop.fit.candidates.catalogue import MEMORY
-from memohop.fit.pose import SmallClassWarning
+from memohop.fit.problem import SmallClassWarning
 from numerics import assert_same_sums, generator
 from tiny_problem import tiny_problem
 
@@ -52,7 +52,7 @@ NOT_APPLICABLE = {
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore::memohop.fit.pose.SmallClassWarning")
+@pytest.mark.filterwarnings("ignore::memohop.fit.problem.SmallClassWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
     [MMPClassifier(**FAST), memohop.GraphClassifier(**LINEAR), memohop.GraphRegressor(**LINEAR)],

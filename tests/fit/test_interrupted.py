@@ -19,7 +19,7 @@ STAGES = {
     "the splits of the search": "fit.portfolio.Search",
     "the choice": "fit.estimator.choose",
     "the record": "fit.estimator.make_record",
-    "the costs for later nodes": "fit.record.measure_later",
+    "the costs for later nodes": "fit.verdict.measure_later",
     "the final fits": "fit.estimator.fit_to_all",
     "a final fit": "fit.finish.interrupts_raised",
     "a look at a final fit": "fit.finish._is_as_good",

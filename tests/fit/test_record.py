@@ -47,9 +47,7 @@ def record(problem, *outputs, calibration=UNCHANGED, classes=("no", "yes")):
 
 def made(problem, candidates, chosen, classes=("no", "yes")):
     search = Search(candidates, [0, 1], "time", 9.0)
-    return make_record(
-        problem, KINDS, search, chosen, classes=classes, seconds=12.5, notes=("a note",)
-    )
+    return make_record(problem, KINDS, search, chosen, classes=classes, notes=("a note",))
 
 
 def sure(problem, right, how_sure):

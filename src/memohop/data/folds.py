@@ -11,14 +11,19 @@ decide when to stop, and trains on the others.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
+from memohop.data.arguments import whole_number
+from memohop.data.check import MASKS, as_columns, check_masks
 from memohop.data.splits import Mask, OwnSplit
 from memohop.errors import UsageError
+
+if TYPE_CHECKING:
+    from memohop.pyg import Data
 
 TESTED = 5
 """One in this many labelled nodes is a test node."""
@@ -40,6 +45,43 @@ class Masks(NamedTuple):
     test: Mask
     end_train: Mask
     end_val: Mask
+
+
+def own_split(data: Data, split: int | None) -> OwnSplit | None:
+    """The split that masks name; None if there are none.
+
+    Args:
+        data: A graph with ``train_mask`` and ``test_mask``, and perhaps ``val_mask``, of shape
+            ``[nodes]`` or ``[nodes, splits]``; or without any of them.
+        split: The column of the masks to use; needed if there are several.
+    """
+    names = [name for name in MASKS if data.get(name) is not None]
+    if not names:
+        if split is not None:
+            raise UsageError(f"split={split}, but the graph has no masks; leave it out")
+        return None
+    if not {"train_mask", "test_mask"} <= set(names):
+        raise UsageError(
+            f"the graph has {' and '.join(names)} alone; give it train_mask and test_mask (without "
+            "val_mask, some of the training nodes are for validation), or no mask"
+        )
+    columns = as_columns(data, names)
+    count = columns[0].shape[1]
+    if split is None and count > 1:
+        raise UsageError(
+            f"the masks have {count} columns, and a classifier is for one split; choose one, from "
+            f"split=0 to split={count - 1}, or give the graph without masks to have it split anew"
+        )
+    index = whole_number("split", split or 0, least=0)
+    if index >= count:
+        raise UsageError(
+            f"split={index}, but the masks have {count} column(s); give one from 0 to {count - 1}"
+        )
+    chosen = [column[:, [index]].cpu() for column in columns]
+    check_masks(dict(zip(names, chosen, strict=True)))
+    masks = {name: mask[:, 0].numpy() for name, mask in zip(names, chosen, strict=True)}
+    nothing = np.zeros_like(masks["train_mask"])
+    return OwnSplit(*(masks.get(name, nothing) for name in MASKS))
 
 
 def make_masks(

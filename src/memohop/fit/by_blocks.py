@@ -24,6 +24,7 @@ from memohop.fit.candidates.linear import Linear
 from memohop.fit.candidates.network import DEGREE, Network
 from memohop.fit.candidates.trees import Trees
 from memohop.fit.estimator import GraphEstimator
+from memohop.fit.inputs import unknown_targets
 from memohop.fit.neighbourhood import Matrix, Neighbourhood
 from memohop.fit.predictions import table_of
 from memohop.fit.problem import Inputs, Outputs
@@ -230,4 +231,4 @@ class _Graph:
         )
 
     def _nothing(self, count: int) -> NDArray[Any]:
-        return self._model._unknown(count)
+        return unknown_targets(self._model, count)

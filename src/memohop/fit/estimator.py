@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import os
 import time as clock
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from memohop.data.arcs import in_unit, mean_weight
 from memohop.data.arguments import real_number, whole_number
+from memohop.data.folds import make_masks
 from memohop.errors import UsageError, check_choice
 from memohop.fit import keep
 from memohop.fit.candidates.catalogue import check_applicable, families
 from memohop.fit.candidates.family import Family
 from memohop.fit.finish import choose, fit_to_all
-from memohop.fit.inputs import Given, GivenLabels, number_groups, read_given
+from memohop.fit.inputs import (
+    Given,
+    GivenLabels,
+    checked_features,
+    graph_to_predict,
+    labels_of,
+    read_given,
+    with_new_nodes,
+)
 from memohop.fit.opening import check_room
 from memohop.fit.parallel import search_with
 from memohop.fit.portfolio import Progress
-from memohop.fit.pose import given_split, pose
-from memohop.fit.predictor import GraphPredictor
-from memohop.fit.problem import Problem
+from memohop.fit.problem import Inputs, Outputs, Problem, check_scorable
 from memohop.fit.threads import restoring_threads
 from memohop.fit.verdict import make_record
 from memohop.interrupts import interrupted, interrupts_raised, interrupts_wait
@@ -37,6 +45,9 @@ from memohop.training.metrics import metrics_for
 from memohop.training.objective import Objective
 
 if TYPE_CHECKING:
+    from memohop.data.tables.columns import ColumnEncoder
+    from memohop.fit.ensemble import Ensemble
+    from memohop.fit.record import FitRecord
     from memohop.fit.workers import Workers
 
 _SEEDS = 2**31 - 1
@@ -44,8 +55,25 @@ _PUNCTUAL = 0.98  # of the time: the last of the final fits takes a moment to en
 _LATER = 0.3  # share of the time left after the search to see what later nodes lack, at most
 
 
+class _Fitted(BaseEstimator, ABC):  # type: ignore[misc]
+    """What ``fit`` sets; see :class:`GraphEstimator`."""
+
+    _predicts_numbers: ClassVar[bool]
+    classes_: NDArray[Any]  # of classifiers
+    directed_: bool
+    encoder_: ColumnEncoder | None
+    graph_: Inputs
+    has_arcs_: bool
+    ids_: NDArray[Any]
+    mean_weight_: float | None
+    model_: Ensemble
+    overall_: NDArray[Any]
+    reading_: Mapping[str, Any] | None
+    report_: FitRecord
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class GraphEstimator(GraphPredictor):
+class GraphEstimator(_Fitted):
     """What classifiers and regressors of nodes have in common.
 
     ``fit`` tries linear models and boosted trees on the columns, the same with features of the
@@ -131,25 +159,18 @@ class GraphEstimator(GraphPredictor):
         """
         begin = clock.monotonic() if began is None else began
         whole = np.inf if self.time is None else self.time
-
-        def passed() -> float:
-            return clock.monotonic() - begin
-
-        def left() -> float:
-            return _PUNCTUAL * whole - passed()
+        end = begin + _PUNCTUAL * whole
 
         def tell(share: float, doing: str) -> None:
-            progress(share if self.time is None else min(passed() / max(whole, 1e-9), 1.0), doing)
+            of_time = (clock.monotonic() - begin) / max(whole, 1e-9)
+            progress(share if self.time is None else min(of_time, 1.0), doing)
 
         self._check_arguments()
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         with interrupts_raised():  # there is nothing to keep yet
-            given = read_given(X, y, edges)
+            given = read_given(X, y, edges, groups=groups, split=split)
             self.mean_weight_ = None if given.weights is None else mean_weight(given.weights)
-            given = given._replace(weights=in_unit(given.weights, self.mean_weight_))
-            if groups is not None:
-                given = given._replace(groups=number_groups(groups))
-            problem = self._problem(X, given, split=split, seed=seed)
+            problem = self._problem(given, seed)
             families = self._families(seed)
             check_applicable(families, problem)
             check_room(problem, families, self.memory)
@@ -160,7 +181,7 @@ class GraphEstimator(GraphPredictor):
             workers,
             problem,
             list(kinds.values()),
-            time=None if self.time is None else max(whole - passed(), 0.0),
+            time=None if self.time is None else max(begin + whole - clock.monotonic(), 0.0),
             trials=self.trials,
             seed=seed,
             progress=tell,
@@ -171,25 +192,27 @@ class GraphEstimator(GraphPredictor):
             )
         if search.stopped == "interrupted":
             progress(1.0, "keeping the best so far")
-        balanced = self._rules().class_weight == "balanced"
         tell(1.0, "choosing")
         chosen = choose(
-            problem, search, single=not self.ensemble, balanced=balanced, look=_until(left)
+            problem,
+            search,
+            single=not self.ensemble,
+            balanced=self._rules().class_weight == "balanced",
+            look=_until(end),
         )
         tell(1.0, "comparing on the test nodes")
-        rest = (1 - _LATER) * max(left(), 0.0)
+        now = clock.monotonic()
         record = make_record(
             problem,
             kinds,
             search,
             chosen,
-            classes=self._class_names(),
-            seconds=passed(),
+            classes=list(map(str, self._classes())),
             notes=given.notes,
             named=getattr(self, "positive", None) is not None,
-            look=_until(lambda: left() - rest),
+            look=_until(now + _LATER * max(end - now, 0.0)),
         )
-        seconds = 0.0 if search.stopped == "interrupted" else left()
+        seconds = 0.0 if search.stopped == "interrupted" else end - clock.monotonic()
         del search  # with the models that were not chosen: they may be most of the RAM
         release_freed_ram()
         self.ids_ = np.arange(problem.nodes) if given.ids is None else given.ids
@@ -199,13 +222,99 @@ class GraphEstimator(GraphPredictor):
         self.graph_ = problem.with_all_labels()
         self.directed_ = problem.neighbourhood.directed
         self.overall_ = self.graph_.overall_shares(problem.classes)
-        ends = kinds if workers is None else workers.families(kinds)
-        model = fit_to_all(problem, ends, chosen, seconds=seconds, progress=tell)
-        if interrupted():
-            record = replace(record, stopped="interrupted")
-        self.report_ = replace(record, seconds=passed())
+        kinds = kinds if workers is None else workers.families(kinds)
+        model = fit_to_all(problem, kinds, chosen, seconds=seconds, progress=tell)
+        stopped = "interrupted" if interrupted() else record.stopped
+        self.report_ = replace(record, stopped=stopped, seconds=clock.monotonic() - begin)
         self.model_ = model
         return self
+
+    def outputs(
+        self,
+        X: Any = None,
+        edges: Any = None,
+        *,
+        append: bool = False,
+        as_another_graph: bool = False,
+    ) -> Outputs:
+        """Probabilities ``[nodes, classes]``, or numbers ``[nodes, 1]``.
+
+        The graph of ``fit`` is recognised by its columns, arcs, weights and ids. On it, models use
+        the labels of neighbours that ``fit`` learned from, and weights that belong to single nodes.
+        (A node's own label is no input, but a network with labels in its memory gets it back over
+        two arcs.) On another graph, no labels are used. ``append`` attaches new nodes to the graph
+        of ``fit``: their predictions also use its nodes and their labels. Weights of arcs are in
+        the unit of those of ``fit``; an arc without one counts as much as an average one there.
+
+        Args:
+            X: A graph with the same features, or its features; None for the graph of ``fit``. Or
+                a table of nodes, if ``fit`` was given tables (by :func:`memohop.read_graph`).
+            edges: Arcs, if ``X`` is features; needed if ``fit`` had some. Or a table of edges, or
+                several, if ``X`` is a table of nodes.
+            append: Whether ``X`` is new nodes in the graph of ``fit``. Arcs then number its nodes
+                first, in their order, followed by the new ones; tables name them. The outputs are
+                those of the new nodes.
+            as_another_graph: Predict the graph of ``fit`` as if it were another one.
+        """
+        check_is_fitted(self)
+        if append and (X is None or as_another_graph):
+            what = "X is None" if X is None else "as_another_graph=True"
+            raise UsageError(f"append=True, but {what}; give the new nodes of the graph of fit")
+        given = read_given(X, None, edges, self, append=append)
+        if append:
+            return self.model_.outputs(with_new_nodes(self, given))[self.graph_.nodes :]
+        return self.model_.outputs(graph_to_predict(self, given, as_another_graph))
+
+    def score(
+        self,
+        X: Any = None,
+        y: Any = None,
+        edges: Any = None,
+        sample_weight: Any = None,
+        *,
+        as_another_graph: bool = False,
+    ) -> float:
+        """The metric on the labelled nodes of a graph; the honest score is in ``report_``.
+
+        On the graph of ``fit`` this says how well the model fits its labels, not how well it
+        predicts: it has learned from them, and may use those of neighbours. Only for nodes whose
+        labels ``fit`` did not see is it a test: give a ``y`` that is None or NaN for the others.
+        With ``as_another_graph``, labels are no input, but were still learned from.
+
+        Arguments as for :meth:`outputs`; ``y`` may be None if the graph has labels, and
+        ``sample_weight`` is the weight of each node.
+        """
+        check_is_fitted(self)
+        given = read_given(X, y, edges, self)
+        labels = given.labels
+        if labels is None and X is None:
+            labels = labels_of(self.own_graph().y, self._classes())
+        if labels is None or not labels.known.any():
+            lacking = "X has no label, and y is None" if y is None else "y has no label"
+            raise UsageError(
+                f"{lacking}; give y, the true target of each node, None or NaN where unknown"
+            )
+        outputs = self.model_.outputs(graph_to_predict(self, given, as_another_graph))
+        check_consistent_length(outputs, labels.known)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[labels.known]
+        return self._score(labels.names, outputs[labels.known], weight)
+
+    def is_graph_of_fit(self, X: Any, edges: Any = None) -> bool:
+        """Whether a graph is recognised as that of ``fit``; arguments as for :meth:`outputs`."""
+        check_is_fitted(self)
+        given = read_given(X, None, edges, self)
+        return graph_to_predict(self, given) is getattr(self, "graph_", None)
+
+    def own_graph(self) -> Inputs:
+        """The graph of ``fit``; a ``UsageError`` if the model was saved without it."""
+        check_is_fitted(self)
+        if not hasattr(self, "graph_"):
+            raise UsageError("this model was saved without its graph; give the graph again")
+        return self.graph_
+
+    @abstractmethod
+    def _score(self, truth: NDArray[Any], outputs: Outputs, weight: NDArray[Any] | None) -> float:
+        """The metric of the outputs for some nodes, given their targets."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model into a folder; see :mod:`memohop.fit.keep`."""
@@ -242,50 +351,47 @@ class GraphEstimator(GraphPredictor):
             self.models, rules=self._rules(), seed=seed, device=self.device, memory=self.memory
         )
 
-    def _problem(self, graph: Any, given: Given, *, split: int | None, seed: int) -> Problem:
+    def _problem(self, given: Given, seed: int) -> Problem:
         """The problem to solve."""
-        own = given_split(graph, split)
-        x = self._features(given, reset=True)
+        x = checked_features(self, given, reset=True)
         if given.labels is None:
             raise UsageError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give "
                 "one target for each node, None or NaN where it is not known"
             )
         check_consistent_length(x, given.labels.known, given.groups)
-        target = self._targets(given.labels)
-        return pose(
-            x,
-            target,
-            self._objective(target),
-            given,
-            own,
-            classes=self._class_names(),
+        y, objective = self._goal(given.labels)
+        masks = make_masks(
+            y,
             splits=self.splits,
             seed=seed,
+            own=given.own,
+            groups=given.groups,
+            both_classes=objective.metric.is_ranking,
         )
+        arcs, weights = given.arcs(x.shape[0]), in_unit(given.weights, self.mean_weight_)
+        problem = Problem(x, arcs, y, objective, masks, groups=given.groups, weights=weights)
+        check_scorable(problem, self._classes())
+        return problem
 
     def _rules(self) -> Rules:
         """How networks are trained."""
         return Rules()
 
     @abstractmethod
-    def _targets(self, labels: GivenLabels) -> NDArray[Any]:
-        """Class numbers, or the numbers to predict, of all nodes."""
+    def _goal(self, labels: GivenLabels) -> tuple[NDArray[Any], Objective]:
+        """Class numbers, or the numbers to predict, of all nodes; and loss and score."""
 
-    @abstractmethod
-    def _objective(self, target: NDArray[Any]) -> Objective:
-        """Loss and score."""
-
-    def _class_names(self) -> list[str]:
-        """The names of the classes; empty if numbers are predicted."""
-        return [str(name) for name in getattr(self, "classes_", np.empty(0)).tolist()]
+    def _classes(self) -> list[Any]:
+        """The classes; none if numbers are predicted."""
+        return getattr(self, "classes_", np.empty(0)).tolist()
 
 
-def _until(left: Callable[[], float]) -> Callable[[], None]:
-    """What raises ``Enough`` once no seconds are left."""
+def _until(end: float) -> Callable[[], None]:
+    """What raises ``Enough`` from a time on, by ``time.monotonic``."""
 
     def look() -> None:
-        if left() <= 0:
+        if clock.monotonic() >= end:
             raise Enough
 
     return look

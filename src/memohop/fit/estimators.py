@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
@@ -10,21 +11,23 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
 
 from memohop.data.arguments import whole_number
+from memohop.data.tables.labels import why_no_classes
 from memohop.errors import UsageError, check_choice, unknown_name
 from memohop.fit.candidates.catalogue import MEMORY
 from memohop.fit.candidates.family import Family
 from memohop.fit.candidates.networks import NetworkFamily
 from memohop.fit.estimator import GraphEstimator
-from memohop.fit.inputs import GivenLabels, as_numbers, number_classes
+from memohop.fit.inputs import GivenLabels, How, not_sortable
 from memohop.fit.keep import load
-from memohop.fit.predictor import How
 from memohop.fit.problem import Outputs
 from memohop.training import Rules
 from memohop.training.metrics import METRICS, of_any_targets
 from memohop.training.objective import Classification, Objective, Regression
 
+_LARGEST = 1e37  # number to predict: a model's output may be some times larger
 _RARE = 0.1  # share of one of two classes below which finding its nodes counts
 
 
@@ -82,12 +85,9 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     def _rules(self) -> Rules:
         return Rules(class_weight="balanced" if self.class_weight else "none")
 
-    def _targets(self, labels: GivenLabels) -> NDArray[np.int64]:
-        codes, self.classes_ = number_classes(labels)
-        return codes
-
-    def _objective(self, target: NDArray[np.int64]) -> Objective:
-        sizes = np.bincount(target[target >= 0])
+    def _goal(self, labels: GivenLabels) -> tuple[NDArray[np.int64], Objective]:
+        numbers, self.classes_ = number_classes(labels)
+        sizes = np.bincount(numbers[numbers >= 0])
         rare = [index for index, size in enumerate(sizes) if size < _RARE * sizes.sum()]
         positive = self._positive(rare)
         metric = self.metric
@@ -99,7 +99,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
                 f"metric={metric!r} is for two classes and there are {len(self.classes_)}; use "
                 f"{of_any_targets(METRICS[metric])}"
             )
-        return Classification(METRICS[metric].of_class(positive))
+        return numbers, Classification(METRICS[metric].of_class(positive))
 
     def _positive(self, rare: Sequence[int]) -> int:
         """The number of the positive class."""
@@ -161,11 +161,8 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         numbers, reach = self.outputs(X, edges, **how), self.report_.residual or 0.0
         return np.hstack([numbers - reach, numbers + reach])
 
-    def _targets(self, labels: GivenLabels) -> NDArray[np.float64]:
-        return as_numbers(labels)
-
-    def _objective(self, target: NDArray[np.float64]) -> Objective:
-        return Regression(METRICS[self.metric or "r2"])
+    def _goal(self, labels: GivenLabels) -> tuple[NDArray[np.float64], Objective]:
+        return as_numbers(labels), Regression(METRICS[self.metric or "r2"])
 
     def _score(self, truth: NDArray[Any], outputs: Outputs, weight: NDArray[Any] | None) -> float:
         return METRICS[self.report_.metric].weighted(truth, outputs[:, 0], weight)
@@ -211,6 +208,63 @@ class MMPClassifier(GraphClassifier):
             for kind in super()._families(seed)
             if isinstance(kind, NetworkFamily)
         ]
+
+
+def number_classes(labels: GivenLabels) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Class numbers ``[nodes]``, -1 for nodes without a label, and the sorted classes."""
+    if not labels.known.any():
+        raise UsageError("y has no label at all; give some nodes their label")
+    if labels.kind == "numbers":
+        raise UsageError(
+            "y holds numbers to predict, not classes; give whole numbers or words, or use "
+            "GraphRegressor"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about many classes, which are checked below
+            check_classification_targets(labels.names)
+        classes, numbers, sizes = np.unique(labels.names, return_inverse=True, return_counts=True)
+    except TypeError as error:
+        raise not_sortable("y has labels", error) from error
+    except ValueError as error:
+        raise UsageError(
+            f"y holds numbers, not classes ({error}); group them into classes"
+        ) from error
+    if len(classes) < 2:
+        raise UsageError(
+            f"y has one class, {classes.tolist()[0]!r}, so there is nothing to tell apart; "
+            "give labels of at least two classes"
+        )
+    if labels.kind is None and (reason := why_no_classes(classes, sizes)):
+        raise UsageError(f"y {reason}")
+    codes = np.full(len(labels.known), -1, dtype=np.int64)
+    codes[labels.known] = numbers
+    return codes, classes
+
+
+def as_numbers(labels: GivenLabels) -> NDArray[np.float64]:
+    """Numbers to predict, ``[nodes]``, NaN where they are not known."""
+    try:
+        values = np.asarray(labels.names).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"y has values that are no numbers ({error}); give numbers, NaN where they are not "
+            "known, or use GraphClassifier for classes"
+        ) from error
+    if not np.isfinite(values).all():
+        raise UsageError("y has values that are infinite; correct them, or make them NaN")
+    if not len(values) or values.min() == values.max():
+        raise UsageError(
+            "y has no number at all, or one number everywhere; give nodes different numbers"
+        )
+    if np.abs(values).max() > _LARGEST or np.ptp(values.astype(np.float32)) == 0:
+        raise UsageError(
+            f"y has numbers from {values.min():g} to {values.max():g}, which single precision "
+            "cannot hold, or tell apart; subtract their mean and divide them by their spread"
+        )
+    targets = np.full(len(labels.known), np.nan)
+    targets[labels.known] = values
+    return targets
 
 
 def load_model(path: str | os.PathLike[str]) -> GraphEstimator:

@@ -6,40 +6,47 @@ reads others, or new nodes of its graph, alike.
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Number
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import column_or_1d, validate_data
 from torch import Tensor
 
-from memohop.data.arcs import check_arcs, check_weights
+from memohop.data.arcs import check_arcs, check_weights, in_unit
 from memohop.data.check import check_one_kind
+from memohop.data.folds import own_split
+from memohop.data.splits import OwnSplit
 from memohop.data.tables import from_networkx, read_graph
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.labels import why_no_classes
 from memohop.data.tables.options import find_column
 from memohop.data.tables.read import OwnGraph
 from memohop.data.tables.sources import open_table
 from memohop.errors import UsageError
+from memohop.fit.problem import Inputs
 from memohop.pyg import Data
 
 if TYPE_CHECKING:
-    from memohop.fit.predictor import GraphPredictor
+    from memohop.fit.estimator import GraphEstimator
 
-_LARGEST = 1e37  # number to predict: a model's output may be some times larger
 _WEIGHT = "weight"  # the attribute of edges that NetworkX itself takes for their weight
+
+
+class How(TypedDict, total=False):
+    """How a graph is predicted; see :meth:`GraphEstimator.outputs`."""
+
+    append: bool
+    as_another_graph: bool
 
 
 class GivenLabels(NamedTuple):
@@ -59,20 +66,28 @@ class Given(NamedTuple):
     ids: NDArray[Any] | None = None
     encoder: ColumnEncoder | None = None  # how the columns of tables became features
     notes: tuple[str, ...] = ()  # how tables were read, in plain words
+    reading: Mapping[str, Any] | None = None  # to read other tables alike
     weights: NDArray[np.floating[Any]] | None = None  # of the arcs, in any unit
     groups: NDArray[np.int64] | None = None  # of nodes that no split divides
-    reading: Mapping[str, Any] | None = None  # to read other tables alike
+    own: OwnSplit | None = None  # the split that it came with
 
-    def arcs(self, nodes: int) -> Tensor:
+    def arcs(self, nodes: int) -> NDArray[np.int64]:
         """The arcs, none if none were given; a ``UsageError`` if one points to no node."""
         if self.edge_index is None:
-            return torch.empty(2, 0, dtype=torch.int64)
+            return np.empty((2, 0), dtype=np.int64)
         check_arcs(self.edge_index, nodes)
-        return self.edge_index.cpu()
+        return self.edge_index.cpu().numpy()
 
 
 def read_given(
-    x: Any, y: Any, edges: Any, model: GraphPredictor | None = None, *, append: bool = False
+    x: Any,
+    y: Any,
+    edges: Any,
+    model: GraphEstimator | None = None,
+    *,
+    append: bool = False,
+    groups: Any = None,
+    split: int | None = None,
 ) -> Given:
     """A graph in any form; tables and a NetworkX graph are read.
 
@@ -82,7 +97,11 @@ def read_given(
         edges: Arcs or tables of edges, if ``x`` is not the whole graph.
         model: A fitted model, to read tables and attributes as it remembers; None for ``fit``.
         append: Whether they are new nodes in the graph of ``fit``.
+        groups: The group of each node; None for those of the graph.
+        split: The column of the masks to use, if ``x`` is a ``Data`` with several.
     """
+    if split is not None and not isinstance(x, Data):
+        raise UsageError(f"split={split}, but X is not a Data with masks; leave it out")
     if model is not None and (_is_networkx(x) or _are_tables(edges)):
         label = {"label": y} if isinstance(y, str) else {}
         x, edges = read_alike(model, x, edges, append=append, **label), None
@@ -100,11 +119,18 @@ def read_given(
             "edges is a table; read it together with that of the nodes, and give the result: "
             "fit(memohop.read_graph(nodes, edges, label=...))"
         )
-    return _as_given(x, y, edges)
+    given = _as_given(x, y, edges)
+    if model is not None:
+        return given
+    own = own_split(x, split) if isinstance(x, Data) else None
+    if isinstance(x, OwnGraph):
+        own = x.masks
+    groups = given.groups if groups is None else number_groups(groups)
+    return given._replace(own=own, groups=groups)
 
 
 def read_alike(
-    model: GraphPredictor, nodes: Any, edges: Any, *, append: bool = False, **changes: Any
+    model: GraphEstimator, nodes: Any, edges: Any, *, append: bool = False, **changes: Any
 ) -> OwnGraph:
     """A graph from tables, or from NetworkX, as that of ``fit`` was read.
 
@@ -125,7 +151,7 @@ def read_alike(
     return read_graph(nodes, edges, **how)
 
 
-def how_to_read(model: GraphPredictor) -> dict[str, Any]:
+def how_to_read(model: GraphEstimator) -> dict[str, Any]:
     """The arguments of :func:`~memohop.read_graph` that read tables as those of ``fit``."""
     if model.encoder_ is None or model.reading_ is None:
         raise UsageError(
@@ -136,7 +162,71 @@ def how_to_read(model: GraphPredictor) -> dict[str, Any]:
     return {**model.reading_, "encoder": model.encoder_, "classes": classes}
 
 
-def _read_new_nodes(model: GraphPredictor, nodes: Any, edges: Any, **changes: Any) -> OwnGraph:
+def graph_to_predict(model: GraphEstimator, given: Given, as_another_graph: bool = False) -> Inputs:
+    """The graph of ``fit`` with its labels, or another one without any.
+
+    The graph of ``fit`` is known by its columns, arcs, weights and ids, if there are ids.
+    """
+    if given.x is None:
+        own = model.own_graph()
+        if not as_another_graph:
+            return own
+        x, arcs, weights = own.x, own.arcs, own.weights
+    else:
+        x, arcs, weights = _as_in_fit(model, given)
+    unknown, overall = unknown_targets(model, x.shape[0]), model.overall_
+    graph = Inputs(x, arcs, unknown, directed=model.directed_, overall=overall, weights=weights)
+    known = getattr(model, "graph_", None)
+    if as_another_graph or known is None or not graph.is_same_graph(known):
+        return graph
+    ids = model.ids_ if given.ids is None else given.ids
+    return known if all(map(operator.eq, map(str, ids), map(str, model.ids_))) else graph
+
+
+def with_new_nodes(model: GraphEstimator, given: Given) -> Inputs:
+    """The graph of ``fit`` with new nodes, which come last."""
+    own = model.own_graph()
+    x, arcs, weights = _as_in_fit(model, given, before=own.nodes)
+    return own.with_new_nodes(x, arcs, unknown_targets(model, x.shape[0]), weights)
+
+
+def _as_in_fit(
+    model: GraphEstimator, given: Given, before: int = 0
+) -> tuple[Any, NDArray[np.int64], NDArray[np.float32] | None]:
+    """Features, arcs and weights; there must be arcs if ``fit`` had some.
+
+    Arcs may name as many nodes ``before`` those that are given.
+    """
+    if given.edge_index is None and model.has_arcs_:
+        raise UsageError(
+            "edges is None, but the model was fitted on a graph with arcs; give edges "
+            "(edges=[] for nodes without any), or leave out X for the graph of fit"
+        )
+    x, weights = checked_features(model, given), in_unit(given.weights, model.mean_weight_)
+    return x, given.arcs(before + x.shape[0]), weights
+
+
+def unknown_targets(model: GraphEstimator, nodes: int) -> NDArray[Any]:
+    """The targets of nodes that have none."""
+    return np.full(nodes, np.nan if model._predicts_numbers else -1)
+
+
+def checked_features(model: GraphEstimator, given: Given, *, reset: bool = False) -> Any:
+    """The features, if they are those of ``fit``; with ``reset`` any, which are then those."""
+    checked = validate_data(
+        model,
+        given.x,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=np.float32,
+        order="C",
+        copy=reset,  # the kept graph must not change with the caller's array
+        force_writeable=True,  # required by PyTorch
+    )
+    return sparse.csr_array(checked) if sparse.issparse(checked) else checked
+
+
+def _read_new_nodes(model: GraphEstimator, nodes: Any, edges: Any, **changes: Any) -> OwnGraph:
     """Features of the new nodes by themselves, and arcs by the ids of all nodes."""
     model.own_graph()
     reading = {**(model.reading_ or {}), **changes}
@@ -181,6 +271,7 @@ def _as_given(x: Any, y: Any, edges: Any) -> Given:
     labels = None if y is None else _labels(y)
     check_one_kind(x, "X")
     if not isinstance(x, OwnGraph | Data):
+        x = x.cpu().numpy() if isinstance(x, Tensor) else x
         return Given(x, labels, None if edges is None else _arcs(edges))
     if edges is not None:
         raise UsageError(
@@ -189,9 +280,9 @@ def _as_given(x: Any, y: Any, edges: Any) -> Given:
     if isinstance(x, OwnGraph):
         data = x.data
         if labels is None:
-            labels = labels_of(data.y, x.classes)._replace(kind=x.task)
+            labels = labels_of(data.y.numpy(), x.classes)._replace(kind=x.task)
         weights = data.edge_weight.numpy() if "edge_weight" in data else None
-        rest = (x.ids, x.encoder, x.notes, weights, x.groups, x.reading)
+        rest = (x.ids, x.encoder, x.notes, x.reading, weights, x.groups)
         return Given(x.x, labels, data.edge_index, *rest)
     if not isinstance(x.x, Tensor) or not isinstance(x.edge_index, Tensor):
         raise UsageError("X is a Data without x or without edge_index; give it both")
@@ -202,44 +293,12 @@ def _as_given(x: Any, y: Any, edges: Any) -> Given:
                 "whole number for each node, its class, negative where it is not known; or one "
                 "number to predict, NaN where it is not known"
             )
-        labels = labels_of(x.y, range(int(x.y.nan_to_num().max()) + 1))
+        labels = labels_of(x.y.cpu().numpy(), range(int(x.y.nan_to_num().max()) + 1))
     weights = None
     if "edge_weight" in x:
         check_weights(x.edge_weight, x.edge_index.shape[1])
         weights = x.edge_weight.to("cpu", torch.float64).numpy()
-    return Given(x.x, labels, x.edge_index, weights=weights)
-
-
-def number_classes(labels: GivenLabels) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Class numbers ``[nodes]``, -1 for nodes without a label, and the sorted classes."""
-    if not labels.known.any():
-        raise UsageError("y has no label at all; give some nodes their label")
-    if labels.kind == "numbers":
-        raise UsageError(
-            "y holds numbers to predict, not classes; give whole numbers or words, or use "
-            "GraphRegressor"
-        )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about many classes, which are checked below
-            check_classification_targets(labels.names)
-        classes, numbers, sizes = np.unique(labels.names, return_inverse=True, return_counts=True)
-    except TypeError as error:
-        raise _not_sortable("y has labels", error) from error
-    except ValueError as error:
-        raise UsageError(
-            f"y holds numbers, not classes ({error}); group them into classes"
-        ) from error
-    if len(classes) < 2:
-        raise UsageError(
-            f"y has one class, {classes.tolist()[0]!r}, so there is nothing to tell apart; "
-            "give labels of at least two classes"
-        )
-    if labels.kind is None and (reason := why_no_classes(classes, sizes)):
-        raise UsageError(f"y {reason}")
-    codes = np.full(len(labels.known), -1, dtype=np.int64)
-    codes[labels.known] = numbers
-    return codes, classes
+    return Given(x.x.cpu().numpy(), labels, x.edge_index, weights=weights)
 
 
 def number_groups(groups: Any) -> NDArray[np.int64]:
@@ -249,37 +308,13 @@ def number_groups(groups: Any) -> NDArray[np.int64]:
     try:
         numbers[known] = np.unique(names, return_inverse=True)[1]
     except TypeError as error:
-        raise _not_sortable("groups has names", error) from error
+        raise not_sortable("groups has names", error) from error
     return numbers
 
 
-def _not_sortable(what: str, error: TypeError) -> UsageError:
+def not_sortable(what: str, error: TypeError) -> UsageError:
+    """The error that names the remedy."""
     return UsageError(f"{what} of kinds that cannot be sorted ({error}); make them all strings")
-
-
-def as_numbers(labels: GivenLabels) -> NDArray[np.float64]:
-    """Numbers to predict, ``[nodes]``, NaN where they are not known."""
-    try:
-        values = np.asarray(labels.names).astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"y has values that are no numbers ({error}); give numbers, NaN where they are not "
-            "known, or use GraphClassifier for classes"
-        ) from error
-    if not np.isfinite(values).all():
-        raise UsageError("y has values that are infinite; correct them, or make them NaN")
-    if not len(values) or values.min() == values.max():
-        raise UsageError(
-            "y has no number at all, or one number everywhere; give nodes different numbers"
-        )
-    if np.abs(values).max() > _LARGEST or np.ptp(values.astype(np.float32)) == 0:
-        raise UsageError(
-            f"y has numbers from {values.min():g} to {values.max():g}, which single precision "
-            "cannot hold, or tell apart; subtract their mean and divide them by their spread"
-        )
-    targets = np.full(len(labels.known), np.nan)
-    targets[labels.known] = values
-    return targets
 
 
 def _labels(y: Any) -> GivenLabels:
@@ -300,13 +335,12 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def labels_of(y: Tensor, classes: Sequence[Any]) -> GivenLabels:
+def labels_of(y: NDArray[Any], classes: Sequence[Any]) -> GivenLabels:
     """Labels from class numbers, negative for unknown; or from numbers, NaN for unknown."""
-    numbers = y.cpu().numpy()
-    if y.is_floating_point():
-        return _labels(numbers)._replace(kind="numbers")
-    known = numbers >= 0
-    return GivenLabels(known, np.array(list(classes))[numbers[known]])
+    if y.dtype.kind == "f":
+        return _labels(y)._replace(kind="numbers")
+    known = y >= 0
+    return GivenLabels(known, np.array(list(classes))[y[known]])
 
 
 def _arcs(edges: Any) -> Tensor:

@@ -16,7 +16,7 @@ import pyarrow.parquet
 from memohop.outputs import whole_file
 
 if TYPE_CHECKING:
-    from memohop.fit.predictor import GraphPredictor
+    from memohop.fit.estimator import GraphEstimator
     from memohop.fit.problem import Outputs
 
 _DIGITS = 6  # single precision has few more
@@ -25,7 +25,7 @@ _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")  # noqa: RUF001
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 
 
-def table_of(model: GraphPredictor, ids: Any, outputs: Outputs) -> pa.Table:
+def table_of(model: GraphEstimator, ids: Any, outputs: Outputs) -> pa.Table:
     """One row for each node: its id, its class and the probability of each.
 
     Or its id, the number that is predicted, and the ends of its interval.

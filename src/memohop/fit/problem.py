@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,19 +15,24 @@ from scipy import sparse
 
 from memohop.data.adjacency import matrix_of
 from memohop.data.folds import Masks
-from memohop.errors import UsageError
+from memohop.errors import MemohopWarning, UsageError
 from memohop.fit.neighbourhood import Matrix, Neighbourhood
 from memohop.fit.positions import basis_of
 from memohop.fit.saved import Sizes
 from memohop.fit.views import Means, Sees, View, rarely_zero
+from memohop.outputs import first_few
+from memohop.training.metrics import of_any_targets
 from memohop.training.objective import Objective
 
-AnyInputs = TypeVar("AnyInputs", bound="Inputs")
 Outputs = NDArray[np.float32]
 """Probabilities ``[rows, classes]``, or the predicted numbers ``[rows, 1]``."""
 
 _FEW = 50  # validation nodes of the rarer class
 _AT_ONCE = 5_000_000  # nodes, all parts together, that are scored at once
+
+
+class SmallClassWarning(MemohopWarning):
+    """A class has too few labelled nodes to be validated or tested."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,51 +237,33 @@ class Problem(Inputs):
     def for_the_end(self) -> Problem:
         """The problem of the kept models, which learn from every label."""
         masks = self.masks._replace(train=self.masks.end_train, val=self.masks.end_val)
-        return self._sharing(replace(self, masks=masks), "neighbourhood", "labelled", "_views")
+        problem = replace(self, masks=masks)
+        for name in ("neighbourhood", "labelled", "_views"):  # computed already
+            vars(problem)[name] = getattr(self, name)
+        return problem
 
     def with_all_labels(self) -> Inputs:
         """The graph to predict on, with the targets of all nodes that were learned from."""
         learned = (self.masks.end_train | self.masks.end_val).any(axis=1)
-        graph = Inputs(
-            self.x,
-            self.arcs,
-            self._shown(learned),
-            of_fit=self.nodes,
-            directed=self.neighbourhood.directed,
-            weights=self.weights,
-        )
-        return self._sharing(graph, "neighbourhood")
-
-    def _sharing(self, other: AnyInputs, *names: str) -> AnyInputs:
-        """The same graph in another form, with properties that were computed already."""
-        vars(other).update({name: getattr(self, name) for name in names})
-        return other
+        return self._showing(learned, of_fit=self.nodes)
 
     def with_rows_hidden(self, split: int) -> Inputs:
         """The graph of a split, with its test nodes as if they had come later."""
-        graph = Inputs(
-            self.x,
-            self.arcs,
-            self.known(split),
-            of_fit=self.nodes,
-            directed=self.neighbourhood.directed,
-            weights=self.weights,
-            hidden=self.masks.test,
-        )
-        return self._sharing(graph, "neighbourhood")
+        learned, test = self.masks.train[:, split], self.masks.test
+        return self._showing(learned, of_fit=self.nodes, hidden=test)
 
     def as_another_graph(self, split: int) -> Inputs:
         """The graph as if it were another one than that of ``fit``, and no label were known."""
-        known = self.with_rows_hidden(split)
-        graph = Inputs(
-            self.x,
-            self.arcs,
-            self._shown(False),
-            directed=known.directed,
-            overall=known.overall_shares(self.classes),
-            weights=self.weights,
-        )
-        return self._sharing(graph, "neighbourhood")
+        overall = self._showing(self.masks.train[:, split]).overall_shares(self.classes)
+        return self._showing(False, overall=overall)
+
+    def _showing(self, learned: Any, **more: Any) -> Inputs:
+        """The graph with the targets of some nodes."""
+        near = self.neighbourhood
+        more |= {"directed": near.directed, "weights": self.weights}
+        graph = Inputs(self.x, self.arcs, self._shown(learned), **more)
+        vars(graph)["neighbourhood"] = near  # computed already
+        return graph
 
     def _shown(self, nodes: Any) -> NDArray[Any]:
         return np.where(nodes, self.y, np.nan if self.y.dtype.kind == "f" else -1)
@@ -301,3 +290,42 @@ def check_width(view: View, found: int, sizes: Sizes) -> None:
         if found == view.features(node, nothing).shape[1]:
             return
     raise UsageError(f"a part has weights of {found} features, which its view does not make")
+
+
+def check_scorable(problem: Problem, classes: Sequence[Any]) -> None:
+    """A ``UsageError`` if a part has nothing to score; a warning for a class that is only learned.
+
+    Args:
+        problem: The problem.
+        classes: The names of the classes; empty if numbers are predicted.
+    """
+    metric, target, masks = problem.objective.metric, problem.y, problem.masks
+    if metric.needs_different:  # targets wherever a score is computed
+        parts = {"training": masks.train, "validation": masks.val, "test": masks.test[:, None]}
+        what = "different numbers" if metric.is_regression else "both classes"
+        for part, mask in parts.items():
+            if not all(column.any() and np.ptp(target[column]) > 0 for column in mask.T):
+                raise UsageError(
+                    f"metric={metric.id!r} needs {part} nodes of {what}, and a split has those of "
+                    f"one; label more nodes, or use {of_any_targets(metric)}"
+                )
+    if not classes:
+        return
+    learned = target[masks.train.any(axis=1)]
+    if not np.isin(target[masks.test], learned).any():
+        raise UsageError(
+            "no class of a test node has a training node, so there is nothing to test: is a class "
+            "all in one group, or in one part of the split? Give groups, or parts, that share "
+            "classes"
+        )
+    numbers, sizes = np.unique(learned, return_counts=True)
+    scored = np.isin(numbers, target[masks.val.any(axis=1) | masks.test])
+    if not scored.all():
+        few = zip(numbers[~scored], sizes[~scored], strict=True)
+        named = first_few([f"{str(classes[number])!r} ({size})" for number, size in few])
+        warnings.warn(
+            f"class {named} has too few labelled nodes: they are learned from, but no score "
+            "includes them; label more of them, or merge the class with another",
+            SmallClassWarning,
+            stacklevel=4,
+        )
