@@ -50,6 +50,28 @@ def test_products_with_dropout_forward_and_backward():
     assert_rounded(found, lambda grad: dropped.mT @ grad, grad, length=NODES)
 
 
+@pytest.mark.parametrize("dropout", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_with_long_rows_do_not_depend_on_the_company(turned, dropout):
+    dense = torch.rand(NODES, 1500, generator=generator(3)) * (torch.arange(NODES) % 3 > 0)[:, None]
+    dense = (dense.t() if turned else dense).contiguous().cuda()
+    sparse, bias = SparseFeatures(dense), torch.randn(MEMBERS, WIDTH, device="cuda")
+    assert (sparse.pattern.transpose if turned else sparse.pattern).pieces is not None
+    operand = torch.randn(MEMBERS, 1500, WIDTH, device="cuda")
+    drop = (keys(), RATES.cuda(), *place_words(4)) if dropout else None
+    dropped = dense.double().expand(MEMBERS, -1, -1).clone()
+    if dropout:
+        dropped[:, dense != 0] *= masks((len(sparse.values),), 4)
+    full = dropped.mT if turned else dropped
+    given = sparse.pattern, drop, turned
+    found = kernels.dropped_product(sparse.values, operand, bias, *given)
+    exact = lambda operand, bias: full @ operand + bias[:, None]  # noqa: E731
+    assert_rounded(found, exact, operand, bias, length=1500)
+    if not dropout:
+        alone = kernels.dropped_product(sparse.values, operand[:1], bias[:1], *given)
+        assert torch.equal(alone[0], found[0])
+
+
 @pytest.mark.parametrize("width", [1, 8, 64, 100])
 def test_graph_products_and_inner_products(width):
     arcs = torch.randint(NODES, (2, 150), generator=generator(2))

@@ -124,3 +124,16 @@ def test_more_entries_than_32_bits_count_are_refused(monkeypatch):
         pattern()
     with pytest.raises(UsageError, match="too large"):
         Pattern.symmetric(torch.arange(7), torch.zeros(6, dtype=torch.int32))
+
+
+def test_pieces_of_long_rows_add_up(monkeypatch):
+    monkeypatch.setattr("memohop.nn._ops.pattern._PIECE", 2)
+    row = torch.tensor([0, 0, 0, 2, 2, 3, 3, 3, 3, 3])
+    here = Pattern(row, torch.tensor([0, 1, 2, 0, 3, 0, 1, 2, 3, 4]), (5, 5))
+    starts, of_rows = here.pieces
+    assert starts.tolist() == [0, 2, 3, 5, 7, 9, 10]  # none is longer than two
+    values = random(10)
+    sums = torch.stack([part.sum() for part in values.split(starts.diff().tolist())])
+    whole = torch.stack([part.sum() for part in sums.split(of_rows.diff().tolist())])
+    torch.testing.assert_close(whole, here.row_sums(values[None])[0])
+    assert Pattern(row[3:5], row[3:5], (5, 5)).pieces is None

@@ -4,10 +4,8 @@ A score adds the vectors of both ends of an arc. PyTorch writes that sum down, f
 and member, and reads it again a dozen times; here it exists in registers alone. All sums run in a
 fixed order, which depends on one member's shapes alone.
 
-It serves graphs in which the sums of a single network exceed a GPU's cache. On an H200, a step of
-eight networks of two layers on tolokers takes 6.8 times as long without it, and 6.3 with
-``gatv2+mmp``. On smaller graphs results stay the same to the bit; what it would buy there is not
-measured.
+It serves graphs in which the sums of a single network exceed a GPU's cache. On an H200,
+``memohop.train`` of ``gatv2`` on Tolokers takes 3.5 times as long without it.
 """
 
 from __future__ import annotations

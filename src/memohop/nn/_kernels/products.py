@@ -5,9 +5,10 @@ absent, and in the tests as the second computation. The hash is that of
 :mod:`memohop.nn.randomness`, so masks are equal bit for bit on every device. All sums run in a
 fixed order, in float32 for operands of any type: the same call gives the same bits.
 
-On an H200, with 40 members, a step takes this many times as long without the products: 1.6 with
-``gcn+mmp`` on Cora and 2.1 on Texas, 8 with ``gat`` on Cora; without the row softmax and sums: 1.3
-with ``gat`` on Cora; without dropout: 1.2 with ``mlp`` on Cora and ``h2gcn`` on Texas.
+On an H200, ``memohop.train`` of ten splits takes 1.4 times as long without the products with
+``gcn+mmp`` on Texas and 4 to 5 times with ``gat`` and ``gat+mmp`` on Cora, and 1.5 times without the
+row softmax and sums with ``gatv2`` on Tolokers. Dropout has a kernel for its memory: PyTorch's
+operations hold a mask and its hashes, several times as large as a state of 16 bits.
 """
 
 from __future__ import annotations
@@ -126,25 +127,43 @@ def dropped_product(
         drop: ``(keys [K, 2], rates [K], word, word)`` for dropout on the values by entry.
         transposed: whether to multiply with the transposes.
     """
+    matrix = pattern.transpose if transposed else pattern
     entries = pattern.order32 if transposed else None
-    (pointers, columns), rows = pattern.csr_indices, pattern.shape[0]
-    if transposed:
-        (pointers, columns), rows = pattern.transpose.csr_indices, pattern.shape[1]
-    count, _, width = dense.shape
+    (pointers, columns), pieces = matrix.csr_indices, matrix.pieces
+    if pieces is None:
+        return _product(values, entries, dense, bias, pointers, columns, drop, dense.dtype)
+    starts, of_rows = pieces
+    parts = _product(values, entries, dense, None, starts, columns, drop, torch.float32)
+    ones, every = parts.new_ones(parts.shape[1]), torch.arange(parts.shape[1], device=dense.device)
+    return _product(ones, None, parts, bias, of_rows, every.int(), None, dense.dtype)
+
+
+def _product(
+    values: Tensor,
+    entries: Tensor | None,
+    dense: Tensor,
+    bias: Tensor | None,
+    pointers: Tensor,
+    columns: Tensor,
+    drop: tuple[Tensor, Tensor, int, int] | None,
+    dtype: torch.dtype,
+) -> Tensor:
+    """The products of CSR matrices; ``entries`` are the places of their values, if not in order."""
+    rows, (count, _, width) = len(pointers) - 1, dense.shape
     if dense.stride(-1) != 1:
         dense = dense.contiguous()
-    out = dense.new_empty(count, rows, width)
+    out = dense.new_empty(count, rows, width, dtype=dtype)
     block_d = triton.next_power_of_2(width)
     tile, unroll, warps = _SHAPE if drop is None else _SHAPE_WITH_DROPOUT
     block_k = max(1, min(triton.next_power_of_2(count), tile // block_d))
     keys, rates, word1, word2 = drop if drop is not None else (pointers, values, 0, 0)
     _product_kernel[(rows, triton.cdiv(count, block_k))](
         pointers, columns, pointers if entries is None else entries, values, keys, rates,
-        values if bias is None else bias.contiguous(), dense, out, count, rows, width, 0 if values.dim() == 1 else values.stride(0),
-        dense.stride(0), dense.stride(1), word1, word2,
+        values if bias is None else bias.contiguous(), dense, out, count, rows, width,
+        0 if values.dim() == 1 else values.stride(0), dense.stride(0), dense.stride(1), word1, word2,
         HAS_ENTRIES=entries is not None, HAS_BIAS=bias is not None, DROP=drop is not None,
-        UNROLL=unroll,
-        BLOCK_K=block_k, BLOCK_D=block_d, num_warps=warps if block_k * block_d >= 256 else 1,
+        UNROLL=unroll, BLOCK_K=block_k, BLOCK_D=block_d,
+        num_warps=warps if block_k * block_d >= 256 else 1,
     )  # fmt: skip
     return out
 

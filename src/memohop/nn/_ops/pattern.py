@@ -23,6 +23,8 @@ from memohop.errors import UsageError
 from memohop.nn.operation import Operation, in_single, kernels_for
 
 _MOST = (1 << 31) - 1  # entries, rows or columns that 32-bit numbers count
+_PIECE = 256  # entries of a row that a GPU takes one after the other, while others wait for it ...
+_FEW_ROWS = 1 << 16  # ... in a matrix that has not more rows than these
 
 
 class _Entries:
@@ -64,6 +66,18 @@ class _Entries:
     def order(self) -> Tensor:
         with torch._C._DisableFuncTorch():
             return self.order32.long()
+
+    @cached_property
+    def pieces(self) -> tuple[Tensor, Tensor] | None:
+        with torch._C._DisableFuncTorch():
+            counts = -(-self.pointers.diff() // _PIECE)
+            if len(counts) > _FEW_ROWS or not (counts > 1).any():
+                return None
+            of_rows = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
+            row = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
+            place = torch.arange(len(row), device=counts.device) - of_rows[row]
+            starts = self.pointers[row] + place * _PIECE
+            return torch.cat([starts, self.pointers[-1:]]).int(), of_rows
 
     def of_rows(self, numbers: Tensor) -> Tensor:
         """For each entry the number of its row, from numbers ``[rows]``."""
@@ -184,6 +198,14 @@ class Pattern:
     def csr_indices(self) -> tuple[Tensor, Tensor]:
         """The index at which each row begins, and the column of each entry, int32."""
         return self._own.pointers, self._own.columns
+
+    @property
+    def pieces(self) -> tuple[Tensor, Tensor] | None:
+        """Long rows in pieces: where each piece begins, and which is the first of each row; int32.
+
+        None if no row is long, or if there are so many rows that a long one does not matter.
+        """
+        return self._own.pieces
 
     def csr(self, values: Tensor) -> Tensor:
         """A sparse tensor of one matrix, from its values ``[entries]``."""
