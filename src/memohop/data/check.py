@@ -41,11 +41,9 @@ def check(data: Data, *, classes: int | None = None) -> None:
     masks = dict(zip(MASKS, (train, val, test), strict=True))
     check_masks({name: mask for name, mask in masks.items() if name in data})
     used = (train | val | test).any(dim=1)
-    if data.y.is_floating_point():
-        _check_numbers(data.y, used)
-        return
-    _check_labels(data.y, used, classes)
-    _warn_of_missing_classes(data.y, train)
+    _check_targets(data.y, used, classes)
+    if not data.y.is_floating_point():
+        _warn_of_missing_classes(data.y, train)
 
 
 def check_graph(data: Data, *, numbers: bool = False) -> None:
@@ -156,49 +154,43 @@ def check_masks(masks: Mapping[str, torch.Tensor]) -> None:
                 f"{name} is empty in {len(empty)} split(s), the first of them split {empty[0]}; "
                 "leave those splits out or give them nodes"
             )
-    for one, other in combinations(masks, 2):
-        shared = (masks[one] & masks[other]).sum(dim=0)
+    for name, other in combinations(masks, 2):
+        shared = (masks[name] & masks[other]).sum(dim=0)
         if shared.any():
             first = int(shared.nonzero()[0])
             raise UsageError(
-                f"{one} and {other} share {int(shared[first])} node(s) in split {first}; "
+                f"{name} and {other} share {int(shared[first])} node(s) in split {first}; "
                 "a node belongs in one set of a split"
             )
 
 
-def _check_labels(y: torch.Tensor, used: torch.Tensor, classes: int | None) -> None:
-    wrong = y < 0 if classes is None else (y < 0) | (y >= classes)
-    wrong = (wrong & used).nonzero()
-    if len(wrong):
-        node = int(wrong[0])
-        below = "" if classes is None else f" and below {classes}"
+def _check_targets(y: torch.Tensor, used: torch.Tensor, classes: int | None) -> None:
+    """Refuse a node in a mask whose number is not finite, or whose class cannot be."""
+    if y.is_floating_point():
+        dtype = torch.get_default_dtype()
+        wrong, wanted = ~y.to(dtype).isfinite(), f"a number that is finite in {dtype}"
+    else:
+        wrong, wanted = y < 0, "a class from 0 on"
+        if classes is not None:
+            wrong, wanted = wrong | (y >= classes), f"{wanted} and below {classes}"
+    nodes = (wrong & used).nonzero()
+    if len(nodes):
+        node = int(nodes[0])
         raise UsageError(
-            f"data.y is {int(y[node])} at node {node}, which is in a mask ({len(wrong)} such "
-            f"node(s) in all); give it a class from 0 on{below}, or take it out of the masks"
-        )
-
-
-def _check_numbers(y: torch.Tensor, used: torch.Tensor) -> None:
-    dtype = torch.get_default_dtype()
-    wrong = (~y.to(dtype).isfinite() & used).nonzero()
-    if len(wrong):
-        node = int(wrong[0])
-        raise UsageError(
-            f"data.y is {float(y[node])} at node {node}, which is in a mask ({len(wrong)} such "
-            f"node(s) in all); give it a number that is finite in {dtype}, or take it out of the "
-            "masks"
+            f"data.y is {y[node].item()} at node {node}, which is in a mask ({len(nodes)} such "
+            f"node(s) in all); give it {wanted}, or take it out of the masks"
         )
 
 
 def _warn_of_missing_classes(y: torch.Tensor, train: torch.Tensor) -> None:
-    found = []
+    lacking = []
     for label in y[y >= 0].unique().tolist():
         splits = int((~train[y == label].any(dim=0)).sum())
         if splits:
-            found.append(f"class {label} in {splits}")
-    if found:
+            lacking.append(f"class {label} in {splits}")
+    if lacking:
         warnings.warn(
-            f"no training node of {', '.join(found)} of the {train.shape[1]} split(s); "
+            f"no training node of {', '.join(lacking)} of the {train.shape[1]} split(s); "
             "no model can learn such a class there",
             MissingClassWarning,
             stacklevel=3,

@@ -6,6 +6,7 @@ can also be read some rows at a time.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import os
@@ -23,18 +24,23 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from memohop.data.tables.cells import MISSING, plain_table
-from memohop.data.tables.encodings import (
-    UTF_8,
-    WINDOWS,
-    decoder_of,
-    encoding_of,
-    named_encoding,
-)
 from memohop.errors import DataError, UsageError
 
 TableLike: TypeAlias = Any
 """A path, a :class:`pyarrow.Table`, a frame of pandas or polars, or a dictionary of columns."""
 
+UTF_8 = "utf-8"
+WINDOWS = "cp1252"
+"""What most text was written in before UTF-8; its letters are those of Latin-1, and a few more."""
+
+_MARKS = {  # the longer ones first: they begin alike
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_BLOCK = 1 << 20
+_CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b"))  # characters that no text has
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _INDEX = "__index_level_"  # how pandas stores an index without a name
 _SAMPLE = 1 << 20  # bytes looked at before a file is read
@@ -107,9 +113,9 @@ def open_table(table: TableLike, argument: str, encoding: str | None = None) -> 
     Args:
         table: A path of a CSV, TSV or Parquet file, or a table object.
         argument: Its name among the arguments, for the errors.
-        encoding: That of a CSV or TSV file; by default :func:`encoding_of` decides.
+        encoding: That of a CSV or TSV file; by default :func:`_encoding_of` decides.
     """
-    encoding = None if encoding is None else named_encoding(encoding)
+    encoding = None if encoding is None else _named_encoding(encoding)
     if isinstance(table, str | os.PathLike):
         path = Path(table).expanduser()
         if path.suffix.lower() in (".parquet", ".pq"):
@@ -158,7 +164,7 @@ def _text(path: Path, encoding: str | None) -> UnreadTable:
     warnings: tuple[str, ...] = ()
     if encoding is None:
         with _as_data_errors(path):
-            encoding = encoding_of(path)
+            encoding = _encoding_of(path)
         if encoding == WINDOWS:
             warnings = (
                 f"{path} is not in UTF-8, and is read as Windows-1252 (or Latin-1); if letters "
@@ -251,7 +257,7 @@ def _narrow(
 
 def _first_bytes(path: Path, encoding: str) -> str:
     """The first bytes of the file as text, at least its first line, without a byte-order mark."""
-    decoder = decoder_of(encoding)
+    decoder = _decoder_of(encoding)
     with (
         _as_data_errors(path, encoding),
         pa.input_stream(str(path), compression="detect") as stream,
@@ -316,3 +322,57 @@ def _as_data_errors(
             line = _uneven_line(path, encoding, separator)
             said = said if line is None else f"line {line}: {said[uneven.end() :]}"
         raise _complaint(path, said, encoding) from error
+
+
+def _encoding_of(path: Path) -> str:
+    """The encoding of a text file, of which every byte is looked at.
+
+    It is that of its byte-order mark, or else UTF-8 if it can be read so, or else Windows-1252 if
+    it can be read so and has no control characters. A file that is none of these is no text, and a
+    :class:`UnicodeError`.
+
+    Args:
+        path: The file, which may be compressed.
+    """
+    with pa.input_stream(str(path), compression="detect") as stream:
+        begin = stream.read(4)
+    for mark, name in _MARKS.items():
+        if begin.startswith(mark):
+            return name
+    try:
+        _read_through(path, UTF_8)
+    except UnicodeError as error:
+        try:
+            _read_through(path, WINDOWS)
+        except UnicodeError:
+            raise error from None
+        return WINDOWS
+    return UTF_8
+
+
+def _named_encoding(encoding: str) -> str:
+    """The usual name of an encoding of text; anything else is a :class:`UsageError`."""
+    try:
+        "a".encode(encoding)
+        return codecs.lookup(encoding).name
+    except (LookupError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"encoding={encoding!r} is no encoding of text; give one such as utf-8, cp1252 or "
+            "utf-16, or leave it out"
+        ) from error
+
+
+def _decoder_of(encoding: str) -> codecs.IncrementalDecoder:
+    """A decoder that leaves out a byte-order mark."""
+    return codecs.getincrementaldecoder("utf-8-sig" if encoding == UTF_8 else encoding)()
+
+
+def _read_through(path: Path, encoding: str) -> None:
+    decoder = _decoder_of(encoding)
+    with pa.input_stream(str(path), compression="detect") as stream:
+        while block := stream.read(_BLOCK):
+            if encoding == WINDOWS and len(block.translate(None, _CONTROL)) < len(block):
+                raise UnicodeError("control characters")
+            if not block.isascii() or decoder.getstate()[0]:
+                decoder.decode(block)
+    decoder.decode(b"", final=True)
