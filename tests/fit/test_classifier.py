@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from memohop import GraphRegressor, UsageError
 from memohop.fit import parallel
 from memohop.fit.candidate import Search
-from memohop.fit.card import record_card
+from memohop.fit.described import record_card
 from memohop.fit.estimators import GraphClassifier
 from tiny_problem import ring, tiny_problem
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from memohop.fit import positions, views
+from memohop.fit import views
 from memohop.fit.problem import Inputs
 from memohop.fit.views import View
 
@@ -128,7 +128,7 @@ def test_positions_are_the_leading_singular_vectors(monkeypatch):
     arcs = np.unique(generator.integers(9, size=(2, 60)), axis=1)
     arcs = arcs[:, arcs[0] != arcs[1]]
     inputs = Inputs(np.eye(9, 2, dtype=np.float32), arcs, np.arange(9) % 2, of_fit=9)
-    monkeypatch.setattr(positions, "_VECTORS", 3)
+    monkeypatch.setattr(views, "_VECTORS", 3)
     view = View.fit(inputs, "positions", 2)
     names = view.names(inputs, ["a", "b"])
     found = view.features(inputs, inputs.y)

@@ -46,7 +46,6 @@ from memohop.fit.candidates.family import Part, Setting
 from memohop.fit.candidates.linear import Linear
 from memohop.fit.candidates.network import Network
 from memohop.fit.candidates.trees import Trees
-from memohop.fit.card import record_card
 from memohop.fit.described import (
     DescribedComponent,
     DescribedModel,
@@ -55,6 +54,7 @@ from memohop.fit.described import (
     checked_graph,
     graph_tensors,
     read_described,
+    record_card,
 )
 from memohop.fit.ensemble import Component, Ensemble
 from memohop.fit.saved import Saved

@@ -99,17 +99,15 @@ class Neighbourhood:
     @cached_property
     def _back(self) -> dict[str, sparse.csr_array]:
         """The weights of opposite arcs, 0 without one, in the places of each of :attr:`ways`."""
-        found = {"": self.both}
-        if self.directed:
-            found["out "] = _in_places_of(self.out, self.into)
-            found["in "] = _in_places_of(self.into, self.out)
-        return found
+        if not self.directed:
+            return {"": self.both}
+        out, into = _in_places_of(self.out, self.into), _in_places_of(self.into, self.out)
+        return {"": self.both, "out ": out, "in ": into}
 
     def degrees(self) -> tuple[NDArray[np.float32], list[str]]:
         """The logarithm of one plus the degree, in each direction, and the feature names."""
-        found = [np.log1p(way.sum(axis=1, dtype=np.float64)) for way in self.ways.values()]
-        names = [f"{name}degree" for name in self.ways]
-        return np.stack(found, axis=1).astype(np.float32), names
+        sums = [np.log1p(way.sum(axis=1, dtype=np.float64)) for way in self.ways.values()]
+        return np.stack(sums, axis=1).astype(np.float32), [f"{name}degree" for name in self.ways]
 
     def mean(self, x: Matrix, rows: Rows = EVERY) -> Matrix:
         """The mean of some columns over the neighbours; zeros for a node without neighbours."""
@@ -146,18 +144,18 @@ class Neighbourhood:
         else:
             group, summands = np.where(marked, 0, -1), [np.where(marked, y, 0.0), ones]
         if overall is None:
-            shares = np.bincount(y[marked], minlength=classes) if classes else y[marked].sum()
-            overall = np.atleast_1d(shares / marked.sum())
-        found = []
+            total = np.bincount(y[marked], minlength=classes) if classes else y[marked].sum()
+            overall = np.atleast_1d(total / marked.sum())
+        shares = []
         for name, way in self.ways.items():
             sent = [_Sent(way, group, values, max(classes, 1)) for values in summands]
             some, back = _of_rows(way, rows), _of_rows(self._back[name], rows)
-            one = [each.sums[rows] for each in sent]
-            two = [each.to_neighbours(some, back, np.arange(len(y))[rows]) for each in sent]
-            for collected in (one, two):
+            near = [each.sums[rows] for each in sent]
+            far = [each.to_neighbours(some, back, np.arange(len(y))[rows]) for each in sent]
+            for collected in (near, far):
                 count = collected[-1].sum(axis=1, keepdims=True)
-                found += [(collected[0] + _UNSURE * overall) / (count + _UNSURE), np.log1p(count)]
-        return np.hstack(found).astype(np.float32)
+                shares += [(collected[0] + _UNSURE * overall) / (count + _UNSURE), np.log1p(count)]
+        return np.hstack(shares).astype(np.float32)
 
 
 class _Sent:
@@ -201,7 +199,7 @@ class _Sent:
             back: The weights of the opposite arcs, in the places of ``some``.
             nodes: The nodes.
         """
-        found, group = np.asarray(some @ self.sums), self._group[nodes]
+        received, group = np.asarray(some @ self.sums), self._group[nodes]
         for (start, rows, columns, weights), (*_, opposite) in zip(
             _entries(some), _entries(back), strict=True
         ):
@@ -213,8 +211,8 @@ class _Sent:
             heavy = _is_heavy(own, self._sizes[place])
             sent = weights[counts] * np.where(heavy, self._lighter[place], whole - own)
             arrived = np.bincount(rows[counts], sent, _BLOCK)
-            found[known, group[known]] = arrived[known - start]
-        return found
+            received[known, group[known]] = arrived[known - start]
+        return received
 
 
 def _add(terms: NDArray[np.float64], place: tuple[Any, Any], table: NDArray[np.float64]) -> None:
@@ -242,13 +240,13 @@ def _entries(
 def _in_places_of(way: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:
     """The entries of a matrix in the places of another one's, 0 where it has none."""
     keys, others = (
-        np.repeat(np.arange(one.shape[0]), np.diff(one.indptr)) * one.shape[1] + one.indices
-        for one in (way, other)
+        np.repeat(np.arange(each.shape[0]), np.diff(each.indptr)) * each.shape[1] + each.indices
+        for each in (way, other)
     )
-    found = np.zeros(len(keys), dtype=np.float32)
+    values = np.zeros(len(keys), dtype=np.float32)
     _, places, of_other = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
-    found[places] = other.data[of_other]
-    return sparse.csr_array((found, way.indices, way.indptr), shape=way.shape)
+    values[places] = other.data[of_other]
+    return sparse.csr_array((values, way.indices, way.indptr), shape=way.shape)
 
 
 def _of_rows(matrix: sparse.csr_array, rows: Rows) -> sparse.csr_array:

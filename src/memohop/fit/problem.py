@@ -17,9 +17,8 @@ from memohop.data.adjacency import matrix_of
 from memohop.data.folds import Masks
 from memohop.errors import MemohopWarning, UsageError
 from memohop.fit.neighbourhood import Matrix, Neighbourhood
-from memohop.fit.positions import basis_of
 from memohop.fit.saved import Sizes
-from memohop.fit.views import Means, Sees, View, rarely_zero
+from memohop.fit.views import Means, Sees, View, basis_of, rarely_zero
 from memohop.outputs import first_few
 from memohop.training.metrics import of_any_targets
 from memohop.training.objective import Objective
@@ -228,11 +227,11 @@ class Problem(Inputs):
         """The scores for parts of these nodes, ``[parts, rows]``: quicker than one by one."""
         said = torch.from_numpy(np.ascontiguousarray(outputs, dtype=np.float32))[None]
         y = torch.from_numpy(self.y[rows])
-        found = [
+        scores = [
             self.objective.metric.score(said, y, torch.from_numpy(some)[None].float())[0].numpy()
             for some in np.array_split(parts, -(-parts.size // _AT_ONCE))
         ]
-        return np.concatenate(found).astype(np.float64)
+        return np.concatenate(scores).astype(np.float64)
 
     def for_the_end(self) -> Problem:
         """The problem of the kept models, which learn from every label."""
@@ -276,10 +275,10 @@ def _same(x: Matrix, other: Matrix) -> bool:
     return np.array_equal(x, other)
 
 
-def check_width(view: View, found: int, sizes: Sizes) -> None:
-    """Refuse a model with ``found`` features if its view makes another number."""
+def check_width(view: View, width: int, sizes: Sizes) -> None:
+    """Refuse a model with another number of features than its view makes."""
     nothing = np.full(1, -1) if sizes.classes else np.full(1, np.nan)
-    if found >= sizes.features:  # otherwise the file could request any number of bytes
+    if width >= sizes.features:  # otherwise the file could request any number of bytes
         node = Inputs(
             sparse.csr_array((1, sizes.features), dtype=np.float32),
             np.empty((2, 0), dtype=np.int64),
@@ -287,9 +286,9 @@ def check_width(view: View, found: int, sizes: Sizes) -> None:
             directed=sizes.directed,
             overall=np.zeros(sizes.outputs),
         )
-        if found == view.features(node, nothing).shape[1]:
+        if width == view.features(node, nothing).shape[1]:
             return
-    raise UsageError(f"a part has weights of {found} features, which its view does not make")
+    raise UsageError(f"a part has weights of {width} features, which its view does not make")
 
 
 def check_scorable(problem: Problem, classes: Sequence[Any]) -> None:

@@ -1,7 +1,15 @@
-"""The input of trees and linear models: a node's columns, its neighbours, its row of the graph.
+r"""The input of trees and linear models: a node's columns, its neighbours, its row of the graph.
 
 Linear models take the row itself, one feature for each possible neighbour. Trees need few features,
-so they take its position, see :mod:`memohop.fit.positions`.
+so they take its position: the few numbers that say most of who its neighbours are.
+With the adjacency matrix :math:`\mathbf{A}`, degrees :math:`d` and the leading right singular
+vectors :math:`\mathbf{V}` of :math:`\mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}`, nodes have the
+positions
+
+.. math:: \mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2} \mathbf{V}
+
+so nodes with the same neighbours have the same position, also nodes that come later. In a directed
+graph there is one for the targets of a node's arcs and one for the sources.
 """
 
 from __future__ import annotations
@@ -18,7 +26,6 @@ from sklearn.decomposition import TruncatedSVD
 
 from memohop.errors import check_choice
 from memohop.fit.neighbourhood import EVERY, Matrix, Neighbourhood, Rows
-from memohop.fit.positions import basis_of, position_names, positions
 from memohop.fit.saved import Saved, Sizes, as_tensors
 
 if TYPE_CHECKING:
@@ -47,7 +54,7 @@ class Feature(NamedTuple):
 _WIDE = 256  # from this many columns on, two hops (and one, if dense) are combined
 _COMBINED = 64
 _OFTEN = 0.2  # share of nodes in which a column is not 0, for it to stay by itself
-_POSITIONS = 32  # singular vectors for each direction
+_VECTORS = 32  # of positions, for each direction
 _HOPS: tuple[Literal["one hop", "two hops"], ...] = ("one hop", "two hops")
 _ENTRIES = 30_000_000  # the most in one-hop means of sparse columns that stay separate
 
@@ -123,20 +130,21 @@ class View:
         few, ways = list(columns), inputs.neighbourhood.ways
         if self.components is not None:
             few = [_name(row, columns, number) for number, row in enumerate(self.components, 1)]
-        found = own + [Feature("degree", name) for name in inputs.neighbourhood.degrees()[1]]
-        found += [Feature(hop, name) for hop in _HOPS for name in few]
+        names = own + [Feature("degree", name) for name in inputs.neighbourhood.degrees()[1]]
+        names += [Feature(hop, name) for hop in _HOPS for name in few]
         if self.components is not None and self.one_hop_apart:
-            found += [Feature("one hop", name) for name in columns]
+            names += [Feature("one hop", name) for name in columns]
         each = max(self.classes, 1) + 1  # the shares or the mean, and the number of labels
-        found += [
+        names += [
             Feature("labels", f"{way}{hop}") for way in ways for hop in _HOPS for _ in range(each)
         ]
         if self.sees == "rows":
-            found += [Feature("rows", f"{node}") for node in range(self.nodes)]
+            names += [Feature("rows", f"{node}") for node in range(self.nodes)]
         if self.basis is not None:
-            count = self.basis.shape[1]
-            found += [Feature("position", name) for name in position_names(inputs, count)]
-        return found
+            ends = _ends(inputs)
+            numbers = range(1, self.basis.shape[1] // len(ends) + 1)
+            names += [Feature("position", f"{end}{number}") for end in ends for number in numbers]
+        return names
 
     def _without_labels(self, inputs: Inputs, rows: Rows) -> Matrix:
         """The same for all splits, so kept, but for one graph only: they may be large."""
@@ -191,9 +199,9 @@ def rarely_zero(x: Matrix) -> NDArray[np.int64]:
 
 def _alone(columns: NDArray[np.int64], width: int) -> NDArray[np.float32]:
     """Combinations of one column each, ``[columns, width]``."""
-    found = np.zeros((len(columns), width), dtype=np.float32)
-    found[np.arange(len(columns)), columns] = 1
-    return found
+    alone = np.zeros((len(columns), width), dtype=np.float32)
+    alone[np.arange(len(columns)), columns] = 1
+    return alone
 
 
 def _components(x: Matrix) -> NDArray[np.float32]:
@@ -222,3 +230,44 @@ def side_by_side(parts: list[Matrix]) -> Matrix:
     if any(sparse.issparse(part) for part in parts):
         return sparse.csr_array(sparse.hstack(parts, format="csr", dtype=np.float32))
     return np.hstack(parts).astype(np.float32, copy=False)
+
+
+def basis_of(inputs: Inputs) -> NDArray[np.float32]:
+    r""":math:`\mathbf{D}^{-1/2} \mathbf{V}` of each direction, side by side."""
+    vectors = []
+    for end in _ends(inputs).values():
+        rows, columns = _inverse_root(end), _inverse_root(sparse.csr_array(end.T))
+        scaled = sparse.diags_array(rows) @ end @ sparse.diags_array(columns)
+        count = min(_VECTORS, max(inputs.nodes - 1, 1))
+        svd = TruncatedSVD(count, random_state=0).fit(sparse.csr_array(scaled))
+        vectors.append(columns[:, None] * svd.components_.T)
+    return np.hstack(vectors).astype(np.float32)
+
+
+def positions(
+    inputs: Inputs, basis: NDArray[np.float32], rows: Rows = EVERY
+) -> NDArray[np.float32]:
+    """The positions of some nodes; zeros in another graph than the one that the basis is of."""
+    nodes = len(basis)
+    if inputs.of_fit != nodes:
+        return np.zeros((len(inputs.y[rows]), basis.shape[1]), dtype=np.float32)
+    if inputs.hidden is not None:
+        basis = np.where(inputs.hidden[:, None], np.float32(0), basis)
+    ends = _ends(inputs).values()
+    parts = []
+    for end, of_end in zip(ends, np.split(basis, len(ends), axis=1), strict=True):
+        some = end[rows]
+        parts.append(_inverse_root(some)[:, None] * (some[:, :nodes] @ of_end))
+    return np.hstack(parts).astype(np.float32)
+
+
+def _ends(inputs: Inputs) -> dict[str, sparse.csr_array]:
+    """The matrices that positions are made of."""
+    near = inputs.neighbourhood
+    return {"out ": near.out, "in ": near.into} if near.directed else {"": near.both}
+
+
+def _inverse_root(matrix: sparse.csr_array) -> NDArray[np.float32]:
+    """One by the square root of the sum of each row; 0 where that is 0."""
+    total = matrix.sum(axis=1)
+    return np.divide(1, np.sqrt(total), out=np.zeros_like(total), where=total > 0)
