@@ -97,6 +97,18 @@ def run_command(app: App, arguments: Sequence[str] | None) -> int:
     return 0
 
 
+def show(rows: list[dict[str, Any]], *shown: Any, as_json: bool) -> None:
+    """Rows for programs, or tables and texts for people, on standard output."""
+    if as_json:
+        print_json(rows)
+        return
+    from memohop.report.terminal import output_console
+
+    console = output_console()
+    for table in shown:
+        console.print(table, markup=False)
+
+
 def print_json(rows: list[dict[str, Any]]) -> None:
     """Rows for programs, on standard output."""
     print(printable(json.dumps(rows, indent=2, ensure_ascii=False), lines=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,8 +19,8 @@ from memohop.cli.app import (
     TableOptions,
     app,
     byte_count,
-    print_json,
     remark,
+    show,
 )
 from memohop.data.datasets.registry import datasets, describe
 from memohop.errors import UsageError
@@ -77,16 +76,11 @@ app.command(data_app)
 def data_list(*, json: Json = False) -> None:
     """List the datasets."""
     from memohop.data.datasets.fetch import without_digest
-    from memohop.report.datasets import listing
-    from memohop.report.terminal import output_console
+    from memohop.report.datasets import dataset_info, listing
 
     infos = [describe(name) for name in datasets()]
-    if json:
-        rows = [asdict(info) | {"dataset": info.id, "files": len(info.files)} for info in infos]
-        names = ["dataset", *(name for name in rows[0] if name not in ("id", "dataset", "files"))]
-        print_json([{name: row[name] for name in (*names, "files")} for row in rows])
-    else:
-        output_console().print(listing(infos))
+    show([dataset_info(info) for info in infos], listing(infos), as_json=json)
+    if not json:
         local = [info.id for info in infos if without_digest(info.files)]
         if local:
             print(f"\nNot downloaded, since no SHA-256 is known to check by: {', '.join(local)}.")
@@ -136,13 +130,9 @@ def data_show(name: Dataset, *, data: Folder = None, json: Json = False) -> None
 
     import memohop
     from memohop.report.datasets import dataset_row, dataset_sheet
-    from memohop.report.terminal import output_console
 
     row = dataset_row(memohop.load(name, root=data, progress=sys.stderr.isatty()), info)
-    if json:
-        print_json([row])
-    else:
-        output_console().print(dataset_sheet(row))
+    show([row], dataset_sheet(row), as_json=json)
 
 
 @app.command(help_epilogue=_AUDIT_EXAMPLES)
@@ -182,7 +172,6 @@ def audit(
 
     import memohop
     from memohop.report.audit import audit_page, audit_row, audit_sheet
-    from memohop.report.terminal import output_console
 
     graph: Data | OwnGraph
     if nodes is not None and edges is not None:
@@ -200,10 +189,7 @@ def audit(
     result = memohop.audit(graph, split)
     if output is not None:
         write_whole(output, audit_page(result, name))
-    if json:
-        print_json([audit_row(result, name)])
-    else:
-        output_console().print(audit_sheet(result, name))
+    show([audit_row(result, name)], audit_sheet(result, name), as_json=json)
     if output is not None:
         remark(f"wrote {output}; open it in a browser")
 

@@ -23,8 +23,8 @@ from memohop.cli.app import (
     PreparedFolder,
     app,
     byte_count,
-    print_json,
     remark,
+    show,
     warnings_as_remarks,
 )
 from memohop.data.arguments import LARGEST_SEED, whole_number
@@ -120,7 +120,7 @@ def fit(
     from memohop.fit.keep import check_target
     from memohop.fit.workers import ray_workers
     from memohop.report.fit import fit_remark, fit_table, rare_text
-    from memohop.report.terminal import output_console, progress_bar
+    from memohop.report.terminal import progress_bar
 
     check_target(output)
     if nodes is not None and edges is not None:
@@ -166,14 +166,9 @@ def fit(
         ended_early = interrupted()
     record = replace(estimator.report_, seconds=clock.monotonic() - begin)
     try:
-        if json:
-            print_json(record.rows())
-        else:
-            console = output_console()
-            console.print(fit_table(record))
-            told = (record.verdict(), rare_text(record), record.later_text(), record.legend())
-            for said in filter(None, told):
-                console.print(f"\n{said}", markup=False)
+        told = (record.verdict(), rare_text(record), record.later_text(), record.legend())
+        texts = [f"\n{text}" for text in told if text]
+        show(record.rows(), fit_table(record), *texts, as_json=json)
         sys.stdout.flush()
     except BrokenPipeError:  # closed early, as by head
         raise

@@ -21,8 +21,8 @@ from memohop.cli.app import (
     Memory,
     app,
     byte_count,
-    print_json,
     remark,
+    show,
     warnings_as_remarks,
 )
 from memohop.data.arguments import whole_number
@@ -157,7 +157,7 @@ def train(
     from memohop.jobs.execute import execute, load_data
     from memohop.jobs.run import Recipe, Run, Settings, combinations
     from memohop.networks.registry import entry
-    from memohop.report.terminal import output_console, progress_bar
+    from memohop.report.terminal import progress_bar
     from memohop.report.training import TrainingReport
     from memohop.training.metrics import METRICS
 
@@ -208,14 +208,8 @@ def train(
         how={name: value for name, value in how.items() if value is not None},
         seconds=time.perf_counter() - start,
     )
-    if json:
-        print_json([report.row()])
-        return
-    console = output_console()
-    console.print(f"{model} on {dataset}", style="bold")
-    console.print(report.table())
-    console.print(report.legend())
-    console.print(report.in_force())
+    shown = (report.title(), report.table(), report.legend(), report.in_force())
+    show([report.row()], *shown, as_json=json)
 
 
 def _model_options(
@@ -319,21 +313,17 @@ def demo(*, output: Path = Path("memohop-demo.html"), json: Json = False) -> Non
     """
     from memohop.demo import run_demo
     from memohop.report.demo import curve_svg, demo_page, demo_table
-    from memohop.report.terminal import output_console, progress_bar
+    from memohop.report.terminal import progress_bar
 
     forms = {".html": demo_page, ".svg": curve_svg}
     check_output(output, *forms)
     with progress_bar("Training on csbm") as progress:
         result = run_demo(progress=progress)
     write_whole(output, forms[output.suffix](result))
-    if json:
-        print_json(result.rows())
-    else:
-        console = output_console()
-        console.print(demo_table(result))
-        console.print(
-            f"\nTest accuracy in percent, mean ± sample standard deviation (ddof=1) over "
-            f"{result.settings.splits} splits. With {result.classes} classes, neighbours say "
-            f"nothing at homophily {1 / result.classes:g}."
-        )
+    about = (
+        f"\nTest accuracy in percent, mean ± sample standard deviation (ddof=1) over "
+        f"{result.settings.splits} splits. With {result.classes} classes, neighbours say "
+        f"nothing at homophily {1 / result.classes:g}."
+    )
+    show(result.rows(), demo_table(result), about, as_json=json)
     remark(f"wrote {output} in {result.seconds:.0f} seconds; open it in a browser")

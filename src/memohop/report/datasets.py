@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -27,6 +28,13 @@ def listing(infos: Iterable[DatasetInfo]) -> Table:
         homophily = f"{info.homophily:.{digits}f}"
         table.add_row(info.id, *numbers, homophily, info.metric, info.description)
     return table
+
+
+def dataset_info(info: DatasetInfo) -> dict[str, Any]:
+    """A flat object for JSON: what the registry says about a dataset."""
+    row = asdict(info)
+    files = len(row.pop("files"))
+    return {"dataset": row.pop("id")} | row | {"files": files}
 
 
 def dataset_row(data: Data, info: DatasetInfo) -> dict[str, Any]:

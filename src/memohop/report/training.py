@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from memohop.jobs.run import Run, Settings
 from memohop.networks.registry import entry
@@ -93,6 +94,11 @@ class TrainingReport:
             f"{words}; validation: mean, test: mean ± sample standard deviation, ddof=1, over "
             f"{over}"
         )
+
+    def title(self) -> Text:
+        """What was trained on what."""
+        recipe = self.runs[0].recipe
+        return Text(f"{recipe.model} on {recipe.dataset}", style="bold")
 
     def table(self) -> Table:
         """A row for each setting; only the one that validation chose shows its test score."""
