@@ -23,7 +23,7 @@ from memohop.data.folds import make_masks
 from memohop.data.splits import OwnSplit
 from memohop.fit.candidates.catalogue import families
 from memohop.fit.certainty import paired_interval, reach, score_interval, too_high
-from memohop.fit.finish import choose
+from memohop.fit.ensemble import choose
 from memohop.fit.portfolio import search
 from memohop.fit.problem import Problem
 from memohop.fit.verdict import answers, on_test_nodes

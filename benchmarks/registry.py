@@ -20,7 +20,7 @@ import numpy as np
 
 import memohop
 from memohop.fit.candidates.catalogue import MEMORY
-from memohop.fit.candidates.learned import unseen
+from memohop.fit.candidates.spaces import unseen
 from memohop.training.metrics import METRICS
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from memohop.data.folds import make_masks
-from memohop.fit.candidates.family import Fits, Fitted, Look, Setting
+from memohop.fit.candidate import Cost, Fits, Fitted, Look, Setting
 from memohop.fit.problem import Problem
+from memohop.jobs.space import Range, Space
 from memohop.training import Enough
 from tiny_problem import tiny_problem
 
@@ -26,8 +27,8 @@ class Toy:
     jobs: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     least: float = 0.0
 
-    def least_seconds(self, problem: Problem, setting: Setting) -> float:
-        return self.least
+    def cost(self, problem: Problem, setting: Setting) -> Cost:
+        return Cost(self.least, 0.0)
 
     def openers(self, problem: Problem) -> int:
         return 1
@@ -35,10 +36,8 @@ class Toy:
     def first(self, problem: Problem) -> list[Setting]:
         return [Setting(self.id, {}, {"number": 0.0})]
 
-    def near(
-        self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
-    ) -> list[Setting]:
-        return [Setting(self.id, {}, {"number": float(generator.random())}) for _ in range(count)]
+    def space(self, problem: Problem) -> Space:
+        return {"number": Range(0.0, 1.0, log=False)}
 
     def fit(
         self,
@@ -46,7 +45,6 @@ class Toy:
         settings: Sequence[Setting],
         splits: Sequence[int],
         *,
-        keep: bool = False,
         look: Look = lambda share: None,
     ) -> Fits:
         self.jobs.append((len(settings), tuple(splits)))

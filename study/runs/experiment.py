@@ -15,7 +15,7 @@ name. Each combination of the values under ``axes`` is a cell of its own, and so
 under ``left_out`` are not trained on the datasets named there.
 
 Under a protocol with a ladder (``halving``) the settings are drawn from the ``space`` of the row
-instead, as :mod:`study.runs.space` says, and each rung of the ladder is a cell of its own. The
+instead, as :mod:`memohop.jobs.space` says, and each rung of the ladder is a cell of its own. The
 file gives the cells of the first rung alone; the others follow from what these have brought, see
 :mod:`study.runs.halving`. ``fair.toml`` is the example.
 """
@@ -36,10 +36,10 @@ import msgspec
 from memohop.data.datasets.registry import describe
 from memohop.errors import DataError, UsageError, check_distinct, unknown_name
 from memohop.jobs.run import Scalar, Settings, combinations, digest
+from memohop.jobs.space import Space, draw, options_of
 from study import EXPERIMENTS
 from study.runs.cell import Cell
 from study.runs.halving import RUNG, Halving, RungCell
-from study.runs.space import Space, draw, options_of
 
 Search = dict[str, list[Scalar]]
 Rows = dict[str, dict[str, Any]]

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Meta
 
 from memohop.jobs.run import Recipe, Run
+from memohop.jobs.space import Drawn
 from study.runs.cell import Cell, epoch_cost
-from study.runs.space import Drawn
 
 if TYPE_CHECKING:
     from study.runs.store import Store

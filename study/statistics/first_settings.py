@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memohop.data.datasets.registry import describe
-from memohop.fit.candidates.learned import FirstSettings, Learned, Settings
+from memohop.fit.candidates.spaces import FirstSettings, Learned, Settings
 from memohop.training.numbers import NUMBERS
 from study.runs.tuned import Tuned, TunedCell
 

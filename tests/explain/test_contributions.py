@@ -9,10 +9,9 @@ import torch
 from scipy import sparse
 
 from memohop.explain.contributions import ANY_LABEL, ANY_ROW, reasons, sizes
-from memohop.fit.candidates.family import Setting
+from memohop.fit.candidate import Setting
 from memohop.fit.candidates.linear import Linear, LinearFamily
-from memohop.fit.candidates.networks import NetworkFamily
-from memohop.fit.candidates.spaces import SPACES
+from memohop.fit.candidates.network import NetworkFamily
 from memohop.fit.candidates.trees import TreeFamily, Trees
 from tiny_problem import tiny_problem
 
@@ -29,13 +28,13 @@ OPTIONS = {
 
 
 def network_of(problem, name, options):
-    kind = NetworkFamily(name, SPACES[name], epochs=4, patience=4)
-    (fits,) = kind.fit(problem, [Setting(name, options, NUMBERS)], [0], keep=True)
+    kind = NetworkFamily(name, epochs=4, patience=4)
+    (fits,) = kind.fit(problem, [Setting(name, options, NUMBERS)], [0])
     return fits[0].part
 
 
 def part_of(problem, kind):
-    (fits,) = kind.fit(problem, kind.first(problem)[:1], [0], keep=True)
+    (fits,) = kind.fit(problem, kind.first(problem)[:1], [0])
     return fits[0].part
 
 

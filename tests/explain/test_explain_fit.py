@@ -14,7 +14,7 @@ from memohop import UsageError
 from memohop.explain import explain_fit
 from memohop.explain.fit import _OF_COLUMNS
 from memohop.fit import views
-from memohop.fit.candidates import networks
+from memohop.fit.candidates import network
 from memohop.fit.certainty import UNCHANGED, Calibration
 from memohop.fit.estimators import GraphClassifier
 from memohop.fit.ranking import RarePositives
@@ -48,8 +48,8 @@ def fitted():
     names = np.array(["ham", "<b>spam"])[tiny_problem().y].astype(object)
     names[:6] = None
     with pytest.MonkeyPatch.context() as patch:
-        whole = networks.train
-        patch.setattr(networks, "train", lambda *args, **options: whole(*args, **options | SHORT))
+        whole = network.train
+        patch.setattr(network, "train", lambda *args, **options: whole(*args, **options | SHORT))
         found = {
             models: GraphClassifier(models=list(models), trials=1, time=None, splits=2).fit(
                 tiny_problem().x, names, ring(60)

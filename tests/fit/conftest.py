@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from memohop.fit.candidates import networks
+from memohop.fit.candidates import network
 
 
 @pytest.fixture(scope="module")
 def few_epochs():
     """Networks of three epochs."""
-    whole = networks.train
+    whole = network.train
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(networks, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3}))
+        patch.setattr(network, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3}))
         yield

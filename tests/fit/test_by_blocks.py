@@ -16,8 +16,8 @@ from memohop import GraphClassifier, GraphRegressor, UsageError
 from memohop.cli import main
 from memohop.data.adjacency import DIRECTIONS, NORMS, SELF_LOOPS, adjacency
 from memohop.fit import by_blocks
-from memohop.fit.candidates import networks
-from memohop.fit.candidates.spaces import SPACES
+from memohop.fit.candidates import network
+from memohop.fit.candidates.spaces import SPACES, Learned
 from memohop.fit.ensemble import Component, Ensemble
 from memohop.fit.predictions import write_predictions
 from memohop.fit.problem import Inputs
@@ -33,9 +33,9 @@ KINDS = ("lightgbm", "linear+neighbours", "linear+rows", "mlp", "gcn+mmp", "gcn-
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     """Blocks of 13 nodes and networks of three epochs."""
-    whole = networks.train
+    whole = network.train
     monkeypatch.setattr(
-        networks, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3})
+        network, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3})
     )
     monkeypatch.setattr(from_disk, "_ROWS", 13)
     monkeypatch.setattr(by_blocks, "_ROWS", 13)
@@ -146,9 +146,9 @@ def test_every_form_of_the_memory_network(graph, tmp_path, readout, labels):
     space = SPACES["gcn+mmp"]
     model = GraphClassifier(models=["gcn+mmp"], trials=1, time=None, splits=2)
     more = {"readout": readout, "labels": labels, "address": "rows", "num_layers": 3}
-    first = [({**options, **more}, numbers) for options, numbers in space.first(directed=False)]
+    first = [Learned({**one.options, **more}, one.numbers) for one in space.own]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(space), "first", lambda self, directed: first)
+        patch.setattr(type(space), "first", lambda self, model, directed: first)
         model.fit(graph.in_ram())
     del model.graph_
     options = model.model_.components[0].models[0].options

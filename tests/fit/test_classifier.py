@@ -12,7 +12,7 @@ from scipy import sparse
 from torch_geometric.data import Data
 
 from memohop import GraphRegressor, UsageError
-from memohop.fit import parallel
+from memohop.fit import estimator
 from memohop.fit.candidate import Search
 from memohop.fit.described import record_card
 from memohop.fit.estimators import GraphClassifier
@@ -90,7 +90,7 @@ def test_test_nodes_without_labels_are_predicted_and_others_tested():
 @pytest.fixture
 def searches(monkeypatch):
     """The problems and the results of all searches; a problem may be changed before its search."""
-    original = parallel.search
+    original = estimator.search
     seen = SimpleNamespace(problems=[], results=[], change=lambda problem: None)
 
     def spy(problem, *args, **options):
@@ -99,7 +99,7 @@ def searches(monkeypatch):
         seen.results.append(original(problem, *args, **options))
         return seen.results[-1]
 
-    monkeypatch.setattr(parallel, "search", spy)
+    monkeypatch.setattr(estimator, "search", spy)
     return seen
 
 
@@ -141,7 +141,7 @@ def test_an_interrupted_search_keeps_what_it_has():
 
 def test_without_time_for_any_model_there_is_an_error(monkeypatch):
     nothing = Search([], [], "time", 0.1)  # of workers that did not answer in time
-    monkeypatch.setattr("memohop.fit.estimator.search_with", lambda *given, **more: nothing)
+    monkeypatch.setattr("memohop.fit.estimator.search", lambda *given, **more: nothing)
     with pytest.raises(UsageError, match="time=0 is too short"):
         classifier(time=0, trials=None).fit(tiny_problem().x, labels())
 
@@ -149,9 +149,9 @@ def test_without_time_for_any_model_there_is_an_error(monkeypatch):
 @pytest.mark.parametrize("models", [["linear", "mlp"], ["dir-gcn"], []])
 def test_models_that_cannot_be_fitted_to_the_graph_are_named(models):
     message = rf"models={', '.join(models) or None}: none of them can be fitted to this graph"
-    for estimator in (classifier(models=models), GraphRegressor(models=models)):
+    for model in (classifier(models=models), GraphRegressor(models=models)):
         with pytest.raises(UsageError, match=message):
-            estimator.fit(np.ones((60, 1)), labels(), ring(60))
+            model.fit(np.ones((60, 1)), labels(), ring(60))
 
 
 @pytest.mark.parametrize("name", ["linear", "lightgbm", "mlp"])

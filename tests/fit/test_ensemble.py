@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from memohop.data.folds import make_masks
-from memohop.fit.candidate import Candidate
-from memohop.fit.candidates.family import Fitted, Setting
+from memohop.fit.candidate import Candidate, Fitted, Setting
 from memohop.fit.ensemble import choose_weights
 from memohop.fit.problem import Problem
 from tiny_problem import tiny_problem

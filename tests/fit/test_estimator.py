@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 import memohop
 from memohop import MMPClassifier, UsageError
-from memohop.fit.candidates import networks
+from memohop.fit.candidates import network
 from memohop.fit.candidates.catalogue import MEMORY
 from memohop.fit.problem import SmallClassWarning
 from numerics import assert_same_sums, generator
@@ -230,13 +230,13 @@ class TestScores:
 
     def test_epochs_and_patience_are_those_of_the_networks(self, monkeypatch):
         seen = []
-        whole = networks.train
+        whole = network.train
 
         def spy(*args, **options):
             seen.append((options["epochs"], options["patience"]))
             return whole(*args, **options)
 
-        monkeypatch.setattr(networks, "train", spy)
+        monkeypatch.setattr(network, "train", spy)
         MMPClassifier(**FAST, patience=None).fit(graph())
         assert set(seen) == {(5, None)}
 

@@ -9,10 +9,9 @@ import pytest
 
 from memohop.data.folds import make_masks
 from memohop.data.splits import OwnSplit
-from memohop.fit import finish
-from memohop.fit.candidate import Candidate, Search
-from memohop.fit.candidates.family import Fitted, Setting
-from memohop.fit.finish import Chosen, choose, fit_to_all
+from memohop.fit import ensemble
+from memohop.fit.candidate import Candidate, Fitted, Search, Setting
+from memohop.fit.ensemble import Chosen, choose, fit_to_all
 from tiny_problem import tiny_problem
 
 
@@ -22,8 +21,8 @@ class Says:
 
     said: np.ndarray
 
-    def outputs(self, inputs):
-        return self.said
+    def outputs(self, inputs, rows=slice(None)):
+        return self.said[rows]
 
 
 def says(problem, right, sure):
@@ -49,7 +48,7 @@ class Refits:
     share: float
     splits: list = field(default_factory=list)
 
-    def fit(self, problem, settings, splits, *, keep, look):
+    def fit(self, problem, settings, splits, *, look):
         self.splits += splits
         look(0.0)
         right = np.arange(problem.nodes) < self.share * problem.nodes
@@ -80,7 +79,7 @@ def chosen(problem):
 def test_weights_below_the_limit_are_dropped(problem, monkeypatch):
     three = [candidate(problem, name, problem.y >= 0) for name in "abc"]
     weights = np.array([0.70, 0.26, 0.04])
-    monkeypatch.setattr(finish, "choose_weights", lambda *args: weights)
+    monkeypatch.setattr(ensemble, "choose_weights", lambda *args: weights)
     found = choose(problem, Search(three, [0, 1], "trials", 1.0))
     assert [one.setting.family for one in found.candidates] == ["a", "b"]
     assert found.weights == pytest.approx([0.70 / 0.96, 0.26 / 0.96])

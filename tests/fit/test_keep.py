@@ -20,7 +20,7 @@ from memohop import (
     UsageError,
 )
 from memohop.fit import keep, views
-from memohop.fit.candidates.family import Setting
+from memohop.fit.candidate import Setting
 from memohop.fit.candidates.linear import LinearFamily
 from memohop.fit.candidates.spaces import SPACES
 from memohop.fit.ensemble import Component, Ensemble
@@ -176,8 +176,9 @@ def test_numbers_that_json_lacks_come_back(classifier, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", SPACES)
 def test_every_option_that_a_search_may_choose_can_be_read_again(name):
-    for axis in SPACES[name].axes.values():
-        for options in axis.values():
+    for axis, choices in SPACES[name].choices.items():
+        for choice in choices:
+            options = choice if isinstance(choice, dict) else {axis: choice}
             again = json.loads(json.dumps(options))
             assert checked_options(name, again).items() >= options.items()
 
@@ -192,7 +193,7 @@ def test_views_that_share_their_combinations_are_saved(tmp_path, monkeypatch):
     parts = []
     for sees in ("neighbours", "rows"):
         chosen = Setting(f"linear+{sees}", *setting)
-        (fits,) = LinearFamily(chosen.family, sees).fit(problem, [chosen], [0], keep=True)
+        (fits,) = LinearFamily(chosen.family, sees).fit(problem, [chosen], [0])
         parts.append(Component(chosen, 0.5, (fits[0].part,)))
     shared = [one.models[0].view.components for one in parts]
     assert shared[0] is shared[1]

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import MaxAbsScaler
 
-from memohop.fit.candidates.family import Setting
+from memohop.fit.candidate import Setting
 from memohop.fit.candidates.linear import LinearFamily
 from memohop.training import Enough
 from tiny_problem import tiny_problem
@@ -17,9 +17,7 @@ SETTING = Setting("linear", {}, {"freedom": 1.0})
 
 
 def fit(problem, sees="columns", **options):
-    ((fits, *_),) = [
-        LinearFamily("linear", sees, **options).fit(problem, [SETTING], [0, 1], keep=True)
-    ]
+    ((fits, *_),) = [LinearFamily("linear", sees, **options).fit(problem, [SETTING], [0, 1])]
     return fits
 
 

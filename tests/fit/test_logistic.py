@@ -8,8 +8,8 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from memohop.fit.candidates import logistic
-from memohop.fit.candidates.logistic import logistic_regression
+from memohop.fit.candidates import linear
+from memohop.fit.candidates.linear import logistic_regression
 from memohop.training import Enough
 
 
@@ -23,7 +23,7 @@ def table(classes):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("freedom", [0.1, 10.0])
 def test_probabilities_are_those_of_scikit_learn(classes, form, freedom, monkeypatch):
-    monkeypatch.setattr(logistic, "_FLAT", 1e-9)
+    monkeypatch.setattr(linear, "_FLAT", 1e-9)
     x, y = table(classes)
     counts = np.linspace(0.5, 2, len(y))
     weight, bias = logistic_regression(form(x), y, counts, freedom, lambda: None)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from scipy import sparse
 
 import memohop.jobs.train
-from memohop.fit.candidates import networks
-from memohop.fit.candidates.family import Setting
-from memohop.fit.candidates.learned import packaged
-from memohop.fit.candidates.networks import NetworkFamily, feature_scale
-from memohop.fit.candidates.spaces import LISTS, RANGES, SPACES, near_numbers
+from memohop.fit import candidate
+from memohop.fit.candidate import Setting, variations
+from memohop.fit.candidates import network
+from memohop.fit.candidates.network import NetworkFamily, feature_scale
+from memohop.fit.candidates.spaces import NUMBERS, SPACES, network_cost, packaged
 from memohop.fit.problem import Inputs
 from memohop.networks import build
 from memohop.nn import Graph
@@ -22,14 +24,14 @@ from tiny_problem import tiny_problem
 
 
 def family(name="gcn-res", **options):
-    return NetworkFamily(name, SPACES[name], epochs=3, patience=3, **options)
+    return NetworkFamily(name, epochs=3, patience=3, **options)
 
 
 @pytest.mark.parametrize("name", ["mlp", "gcn-res", "gcn+mmp"])
 def test_outputs_are_those_of_a_forward_pass(name):
     problem, kind = tiny_problem(classes=3), family(name)
     setting = kind.first(problem)[0]
-    (fits,) = kind.fit(problem, [setting], [0, 1], keep=True)
+    (fits,) = kind.fit(problem, [setting], [0, 1])
     x = torch.from_numpy(problem.x) / np.sqrt(np.mean(problem.x.astype(np.float64) ** 2))
     if name != "mlp":
         degree = np.bincount(problem.arcs[0], minlength=60)
@@ -61,7 +63,7 @@ def weighted(factor=1.0, **given):
 def test_weights_of_arcs_reach_every_network(name):
     problem, kind = weighted(), family(name)
     setting = kind.first(problem)[0]
-    (fits,) = kind.fit(problem, [setting], [0], keep=True)
+    (fits,) = kind.fit(problem, [setting], [0])
     part = fits[0].part
     said = part.outputs(problem)
     alike = Inputs(problem.x, problem.arcs, problem.y, of_fit=60)
@@ -69,7 +71,7 @@ def test_weights_of_arcs_reach_every_network(name):
     assert np.abs(part.outputs(alike) - said).max() > 1e-5
     larger = weighted(factor=8.0)  # a power of 2, so that the quotients are the same
     larger.__dict__["neighbourhood"] = problem.neighbourhood
-    (again,) = kind.fit(larger, [setting], [0], keep=True)
+    (again,) = kind.fit(larger, [setting], [0])
     assert np.array_equal(again[0].part.outputs(larger), said)
 
 
@@ -85,7 +87,7 @@ def test_arcs_of_equal_weight_are_arcs_without_weights():
 def test_a_network_with_weights_by_hand():
     problem, kind = weighted(), family("gcn-res")
     setting = kind.first(problem)[0]
-    (fits,) = kind.fit(problem, [setting], [0], keep=True)
+    (fits,) = kind.fit(problem, [setting], [0])
     part = fits[0].part
     assert part.arc_scale == 2
     network, data = part.ready(problem)
@@ -110,7 +112,6 @@ def test_members_that_diverged_are_left_out():
     with pytest.warns(DivergedWarning):
         sound, diverged = kind.fit(problem, [first, wild], [0])
     assert list(sound) == [0]
-    assert sound[0].part is None
     assert diverged == {}
 
 
@@ -123,13 +124,13 @@ def sizes(monkeypatch):
         called.append(len(members))
         return memohop.jobs.train.train(data, model, members, **options)
 
-    monkeypatch.setattr("memohop.fit.candidates.networks.train", train)
+    monkeypatch.setattr("memohop.fit.candidates.network.train", train)
     return called
 
 
 @pytest.mark.parametrize(("large", "calls"), [(61, [4]), (60, [1] * 4)])
 def test_networks_of_a_large_graph_are_fitted_one_by_one(large, calls, sizes, monkeypatch):
-    monkeypatch.setattr("memohop.fit.candidates.networks._LARGE", large)
+    monkeypatch.setattr("memohop.fit.candidates.network._LARGE", large)
     problem, kind, shares = tiny_problem(), family("gcn-res"), []
     first = kind.first(problem)[0]
     other = Setting("gcn-res", first.options, {**first.numbers, "lr": 0.02})
@@ -144,7 +145,7 @@ def test_networks_of_a_large_graph_are_fitted_one_by_one(large, calls, sizes, mo
 
 
 def test_networks_that_time_is_too_short_for_have_no_result(monkeypatch):
-    monkeypatch.setattr("memohop.fit.candidates.networks._LARGE", 60)
+    monkeypatch.setattr("memohop.fit.candidates.network._LARGE", 60)
     problem, kind = tiny_problem(), family("gcn-res")
 
     def look(share):
@@ -161,7 +162,7 @@ def test_labels_of_test_nodes_change_nothing():
     kind = family("gcn+mmp")
     states = []
     for each in (problem, other):
-        (fits,) = kind.fit(each, [kind.first(each)[0]], [0], keep=True)
+        (fits,) = kind.fit(each, [kind.first(each)[0]], [0])
         states.append(fits[0].part.state)
     assert all((states[0][name] == states[1][name]).all() for name in states[0])
 
@@ -182,49 +183,73 @@ def test_the_scale_is_of_what_is_not_zero():
 @pytest.mark.parametrize("name", list(SPACES))
 @pytest.mark.parametrize("directed", [False, True])
 def test_every_first_setting_builds(name, directed):
-    space = SPACES[name]
-    for options, numbers in space.first(directed=directed):
-        build(name, 3, 2, num_nodes=5, **options)
-        assert set(numbers) == {*RANGES, *LISTS}
+    for first in SPACES[name].first(name, directed=directed):
+        build(name, 3, 2, num_nodes=5, **first.options)
+        assert {*first.numbers} <= {*NUMBERS}
         if not directed:
-            assert options.get("direction", "undirected") == "undirected"
+            assert first.options.get("direction", "undirected") == "undirected"
 
 
 @pytest.mark.parametrize("name", list(SPACES))
 @pytest.mark.parametrize("directed", [False, True])
-def test_a_change_changes_one_choice_and_what_it_gives_builds(name, directed):
-    space, generator = SPACES[name], np.random.default_rng(0)
-    options = space.first(directed=directed)[0][0]
-    directions = set()
-    for _ in range(60):
-        changed = space.changed(options, generator, directed=directed)
-        others = [
-            axis
-            for axis, choices in space.axes.items()
-            if not any(one.items() <= changed.items() & options.items() for one in choices.values())
-        ]
-        assert len(others) <= 1
-        assert set(changed) == set(options)
-        build(name, 3, 2, num_nodes=5, **changed)
-        directions.add(changed.get("direction"))
-    assert len(directions) == (3 if directed and "direction" in space.axes else 1)
+def test_variations_change_one_choice_and_build(name, directed):
+    problem = tiny_problem(arcs=np.array([[0, 1], [1, 2]])) if directed else tiny_problem()
+    kind, generator, directions = family(name), np.random.default_rng(0), set()
+    for best in kind.first(problem)[:1]:
+        for _ in range(60):
+            one, other = variations(kind, problem, best, 2, generator)
+            assert one.options == other.options
+            assert set(one.options) == set(best.options)
+            changed = {axis for axis in best.options if one.options[axis] != best.options[axis]}
+            together = [
+                {*choice}
+                for choices in SPACES[name].choices.values()
+                for choice in choices
+                if isinstance(choice, dict)
+            ]
+            assert len(changed) <= 1 or any(changed <= names for names in together)
+            build(name, 3, 2, num_nodes=5, **one.options)
+            directions.add(one.options.get("direction"))
+            assert (one.numbers["lam"] == best.numbers["lam"]) or kind.has_memory
+        assert len(directions) == (3 if directed and "direction" in best.options else 1)
 
 
-def test_numbers_close_by_stay_in_their_ranges():
-    generator = np.random.default_rng(0)
-    numbers = SPACES["gcn+mmp"].first(directed=False)[0][1]
-    for _ in range(100):
-        numbers = near_numbers(numbers, generator)
-        for name, (low, high) in RANGES.items():
-            assert low <= numbers[name] <= high
-        for name, values in LISTS.items():
-            assert numbers[name] in values
+def test_variations_that_do_not_fit_keep_the_structure(monkeypatch):
+    problem, kind = tiny_problem(), family("sage-res", memory=1)
+    best, generator = kind.first(problem)[0], np.random.default_rng(0)
+    for _ in range(20):
+        (one,) = variations(kind, problem, best, 1, generator)
+        assert one.options == best.options
+
+
+def test_an_epoch_costs_by_arcs_nodes_layers_and_width(monkeypatch):
+    monkeypatch.setattr("torch.get_num_threads", lambda: 1)
+    problem = tiny_problem(nodes=60)  # a ring: 120 arcs
+    options, epoch = {"num_layers": 2, "hidden_channels": 64}, 2 * 64 * (120 * 5e-9 + 60 * 3e-8)
+    cost = network_cost(problem, options, sees_graph=True)
+    assert cost.seconds == pytest.approx(120 * 1e-6 + 50 * epoch)
+    assert cost.bytes > 200 * 120 + 40 * 2 * 64 * 60
+    alone = network_cost(problem, options, sees_graph=False)
+    assert alone.seconds == pytest.approx(50 * 2 * 64 * 60 * 1e-8)
+    hops = network_cost(problem, {"hops": 2, "hidden_channels": 64}, sees_graph=True)
+    assert hops.seconds == pytest.approx(2 * 120 * 1e-6 + 3 * 50 * epoch)
+
+
+def test_a_network_that_is_too_large_is_never_worth_it(monkeypatch):
+    problem, kind = tiny_problem(), family("sage-res", memory=10**9)
+    (first, *_), resident = kind.first(problem), 10**9
+    held = kind.cost(problem, first).bytes
+    for spare, seconds in ((-1, math.inf), (0, kind.cost(problem, first).seconds)):
+        monkeypatch.setattr(
+            candidate, "resident_bytes", lambda spare=spare: resident - held - spare
+        )
+        assert kind.cost(problem, first).seconds == seconds
 
 
 def test_what_is_for_directed_graphs_alone_is_not_tried_on_others():
     assert family("dir-gcn").first(tiny_problem()) == []
     one_way = tiny_problem(arcs=np.array([[0, 1], [1, 2]]))
-    own, taught = SPACES["dir-gcn"].first(directed=True), packaged().of("dir-gcn", directed=True)
+    own, taught = SPACES["dir-gcn"].own, packaged().of("dir-gcn")
     assert len(own) == 2
     assert len(family("dir-gcn").first(one_way)) == len(own) + len(taught)
 
@@ -238,7 +263,7 @@ def test_the_epoch_of_the_best_ranking_counts_if_it_is_no_luck(rare, epoch, monk
         found["keep"] = rules.keep
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("memohop.fit.candidates.networks.train", train)
+    monkeypatch.setattr("memohop.fit.candidates.network.train", train)
     kind = family("mlp")
     with pytest.raises(KeyboardInterrupt):
         kind.fit(problem, [kind.first(problem)[0]], [0])
@@ -249,6 +274,6 @@ def test_a_network_that_does_not_fit_in_the_memory_has_no_result(monkeypatch):
     def too_large(*args, **options):
         raise TooLittleError("one member does not fit", 2e9, 1e9)
 
-    monkeypatch.setattr(networks, "train", too_large)
+    monkeypatch.setattr(network, "train", too_large)
     kind, problem = family(memory=1_000_000_000), tiny_problem()
     assert kind.fit(problem, kind.first(problem)[:1], [0, 1]) == [{}]

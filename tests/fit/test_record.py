@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from memohop.fit.candidate import Candidate, Search
-from memohop.fit.candidates.family import Fitted, Setting
+from memohop.fit.candidate import Candidate, Fitted, Search, Setting
 from memohop.fit.candidates.linear import LinearFamily
 from memohop.fit.certainty import UNCHANGED, Calibration, score_interval
-from memohop.fit.finish import Chosen
+from memohop.fit.ensemble import Chosen
 from memohop.fit.record import FitRecord
 from memohop.fit.verdict import make_record
 from memohop.report.fit import fit_table

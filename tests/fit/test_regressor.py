@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from memohop import GraphClassifier, GraphRegressor, UsageError
-from memohop.fit.candidates import networks
+from memohop.fit.candidates import network
 from tiny_problem import ring, tiny_problem
 
 FAST = {"models": ("linear",), "trials": 1, "time": None, "splits": 2}
@@ -39,8 +39,8 @@ def test_errors_are_in_the_unit_of_the_target(metric):
 
 
 def test_networks_learn_numbers_far_from_0(monkeypatch):
-    whole = networks.train
-    monkeypatch.setattr(networks, "train", lambda *a, **more: whole(*a, **more | {"epochs": 40}))
+    whole = network.train
+    monkeypatch.setattr(network, "train", lambda *a, **more: whole(*a, **more | {"epochs": 40}))
     found = GraphRegressor(**FAST | {"models": ("mlp",)}).fit(X, Y)
     assert np.abs(found.predict() - Y).mean() < np.abs(Y - Y.mean()).mean()
 

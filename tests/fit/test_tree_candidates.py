@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from memohop.fit.candidate import variations
 from memohop.fit.candidates import trees
 from memohop.fit.candidates.trees import TreeFamily
 from memohop.training import Enough
@@ -17,7 +18,7 @@ from tiny_problem import tiny_problem
 
 def fit(problem, sees="neighbours", splits=(0,), **options):
     family = TreeFamily("lightgbm", sees, **options)
-    (fits,) = family.fit(problem, family.first(problem)[:1], splits, keep=True)
+    (fits,) = family.fit(problem, family.first(problem)[:1], splits)
     return fits
 
 
@@ -52,12 +53,12 @@ def test_a_table_with_words_is_tried_with_and_without_their_means():
     assert [one.options for one in first] == ways * 3
     assert family.openers(problem) == 2
     generator = np.random.default_rng(0)
-    near = [family.near(problem, first[0], 2, generator) for _ in range(40)]
+    near = [variations(family, problem, first[0], 2, generator) for _ in range(40)]
     assert {group[0].options["means"] for group in near} == {"numbers", "all"}
     assert all(one.options == group[0].options for group in near for one in group)
     widths = []
     for setting in first[:2]:
-        (fits,) = family.fit(problem, [setting], [0], keep=True)
+        (fits,) = family.fit(problem, [setting], [0])
         widths.append(fits[0].part.view.features(problem, problem.y).shape[1])
         said = fits[0].part.outputs(replace(problem, y=problem.known(0)))
         assert np.allclose(said[problem.masks.val[:, 0]], fits[0].val, atol=1e-6)
@@ -83,7 +84,7 @@ def test_trees_stop_when_it_is_enough_but_not_without_any():
         raise Enough
 
     family, problem = TreeFamily("lightgbm", "columns"), tiny_problem(120)
-    (fits,) = family.fit(problem, family.first(problem)[:1], [0], keep=True, look=enough)
+    (fits,) = family.fit(problem, family.first(problem)[:1], [0], look=enough)
     made = lightgbm.Booster(model_str=fits[0].part.text).num_trees()
     assert made == 1  # a round of many classes may take seconds
 

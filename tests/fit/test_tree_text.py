@@ -201,7 +201,7 @@ def test_trees_that_would_mislead_lightgbm_are_refused(trees, change):
 
 def test_a_saved_model_is_checked_before_lightgbm_reads_it():
     kind, problem = TreeFamily("lightgbm", "columns"), tiny_problem()
-    (fits,) = kind.fit(problem, kind.first(problem)[:1], [0], keep=True)
+    (fits,) = kind.fit(problem, kind.first(problem)[:1], [0])
     part, sizes = fits[0].part, Sizes(3, 2, 60, False)
     text = part.saved().text
     found = Trees.from_saved(Saved({}, text=text), part.view, sizes)

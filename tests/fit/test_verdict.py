@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from memohop.fit.candidate import Candidate, Search
-from memohop.fit.candidates.family import Fitted, Setting
+from memohop.fit.candidate import Candidate, Fitted, Search, Setting
 from memohop.fit.candidates.linear import LinearFamily
-from memohop.fit.candidates.networks import NetworkFamily
-from memohop.fit.candidates.spaces import SPACES
+from memohop.fit.candidates.network import NetworkFamily
 from memohop.fit.certainty import paired_interval
-from memohop.fit.finish import Chosen
+from memohop.fit.ensemble import Chosen
 from memohop.fit.problem import Inputs
 from memohop.fit.record import LaterNodes
 from memohop.fit.verdict import answers, measure_later, on_test_nodes
@@ -153,9 +151,9 @@ def model(name, problem, options=None):
         kind = LinearFamily(name, name.partition("+")[2] or "columns")
         setting = Setting(name, {}, {"freedom": 10.0})
     else:
-        kind = NetworkFamily(name, SPACES[name], epochs=5, patience=5)
+        kind = NetworkFamily(name, epochs=5, patience=5)
         setting = Setting(name, options or {}, NUMBERS)
-    (fits,) = kind.fit(problem, [setting], [0, 1], keep=True)
+    (fits,) = kind.fit(problem, [setting], [0, 1])
     return Candidate(setting, fits=dict(fits))
 
 

@@ -16,7 +16,7 @@ def test_members_settings_flags_runs_and_trials_have_the_same_numbers():
     assert set(names) <= set(inspect.signature(train).parameters)
     assert [name for name in Recipe("texas", "gcn", Settings()).content if name in names] == names
     for space in SPACES.values():
-        assert all(numbers.keys() <= set(names) for _, numbers in space.first(directed=False))
+        assert all(start.numbers.keys() <= set(names) for start in space.own)
 
 
 def test_a_member_is_split_and_seed_and_then_its_numbers():

@@ -21,7 +21,7 @@ from memohop.explain.node import (
     memory_networks,
     node_reasons,
 )
-from memohop.fit.candidates.family import Setting
+from memohop.fit.candidate import Setting
 from memohop.fit.candidates.network import Network
 from memohop.fit.ensemble import Component
 from memohop.fit.problem import Inputs

@@ -69,8 +69,8 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from memohop.data.splits import Mask
-from memohop.fit.candidates.logistic import stopping
 from memohop.fit.problem import Outputs, Problem
+from memohop.training import Enough
 from memohop.training.metrics import Interval
 
 _BLOCKS = 50  # of nodes; more of them hardly change the variance
@@ -344,3 +344,15 @@ def reliability(probabilities: Outputs, y: NDArray[np.int64]) -> list[Reliabilit
 
 def _logarithms(probabilities: Outputs) -> NDArray[np.float64]:
     return np.log(probabilities.astype(np.float64).clip(_TINY))
+
+
+def stopping(look: Callable[[], None]) -> Callable[[Any], None]:
+    """A callback for SciPy, which ends with its result so far if ``look`` raises ``Enough``."""
+
+    def at_each_step(intermediate_result: Any) -> None:
+        try:
+            look()
+        except Enough:
+            raise StopIteration from None
+
+    return at_each_step

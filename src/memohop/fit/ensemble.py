@@ -1,4 +1,6 @@
-"""A weighted mean of the best few candidates, with calibrated probabilities.
+"""From a search to the kept model: choose, and fit what was chosen to every label.
+
+What is kept is a weighted mean of the best few candidates, with calibrated probabilities.
 
 Greedy selection (R. Caruana and others, *Ensemble selection from libraries of models*, ICML 2004):
 starting from the best candidate, the selection repeatedly adds the candidate that improves the
@@ -15,24 +17,39 @@ Only if classes count alike whatever their size, the score decides, which the lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import time as clock
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memohop.fit.candidate import Candidate
-from memohop.fit.candidates.family import Fitted, Part, Setting
-from memohop.fit.candidates.linear import Linear
-from memohop.fit.candidates.trees import Trees
-from memohop.fit.certainty import UNCHANGED, Calibration
+from memohop.fit.candidate import (
+    Candidate,
+    Family,
+    Fitted,
+    Part,
+    Progress,
+    Search,
+    Setting,
+    best_few,
+)
+from memohop.fit.certainty import UNCHANGED, Calibration, fit_calibration, paired_interval
 from memohop.fit.neighbourhood import EVERY, Rows
 from memohop.fit.problem import Inputs, Outputs, Problem
+from memohop.fit.workers import Execute, FitJob, Workers, executing
+from memohop.interrupts import interrupts_raised
+from memohop.jobs.executor import Lost
+
+FITTING = 0.7
+"""The share of the time for the kept models: a fit that is stopped still has to predict."""
 
 _ADDITIONS = 20  # to one ensemble, at most
 _BAGS = 8  # random halves of the candidates, ...
 _MANY = 6  # ... if there are at least this many
 _TINY = 1e-12  # the least probability to take a logarithm of
+_LEAST = 0.05  # least weight of a component: a lighter one hardly matters but costs as much
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,17 +77,10 @@ class Ensemble:
         """Probabilities of the classes, or the number, for some nodes of a graph, or for all."""
         said = sum(
             component.weight
-            * np.mean([outputs_of(model, inputs, rows) for model in component.models], axis=0)
+            * np.mean([model.outputs(inputs, rows) for model in component.models], axis=0)
             for component in self.components
         )
         return self.calibration.of(np.asarray(said))
-
-
-def outputs_of(part: Part, inputs: Inputs, rows: Rows) -> Outputs:
-    """What a model says of some nodes of a graph; trees take long for all of them."""
-    if rows is EVERY or not isinstance(part, Linear | Trees):
-        return part.outputs(inputs)[rows]
-    return part.of_features(part.view.features(inputs, inputs.y)[rows])
 
 
 def choose_weights(
@@ -88,21 +98,21 @@ def choose_weights(
 
     def needed(fit: Fitted, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
         """All outputs, or the probability of the true class alone, which is all of the loss."""
-        found = fit.val if by_score else fit.val[np.arange(len(fit.val)), problem.y[mask]]
-        return found.astype(np.float64)
+        val = fit.val if by_score else fit.val[np.arange(len(fit.val)), problem.y[mask]]
+        return val.astype(np.float64)
 
     said = [
-        [needed(one.fits[split], mask) for split, mask in zip(splits, rows, strict=True)]
-        for one in candidates
+        [needed(tried.fits[split], mask) for split, mask in zip(splits, rows, strict=True)]
+        for tried in candidates
     ]
 
     def merit(outputs: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
         """The smaller loss, or the mean score and then the loss."""
         if not by_score:
-            return (-float(np.mean([_log_loss(one) for one in outputs])), 0.0)
+            return (-float(np.mean([_log_loss(of_split) for of_split in outputs])), 0.0)
         pairs = list(zip(outputs, rows, strict=True))
-        score = float(np.mean([problem.score(one, mask) for one, mask in pairs]))
-        loss = float(np.mean([_loss(problem, one, mask) for one, mask in pairs]))
+        score = float(np.mean([problem.score(of_split, mask) for of_split, mask in pairs]))
+        loss = float(np.mean([_loss(problem, of_split, mask) for of_split, mask in pairs]))
         return (score, -loss)
 
     generator, weights = np.random.default_rng(0), np.zeros(len(candidates))
@@ -124,27 +134,14 @@ def _greedy(
     counts[0], total = 1, said[0]
     best = merit(total)
     for size in range(2, _ADDITIONS + 1):
-        trials = [[old + new for old, new in zip(total, one, strict=True)] for one in said]
-        merits = [merit([one / size for one in trial]) for trial in trials]
+        trials = [[old + new for old, new in zip(total, more, strict=True)] for more in said]
+        merits = [merit([outputs / size for outputs in trial]) for trial in trials]
         leader = max(range(len(said)), key=merits.__getitem__)
         if merits[leader] <= best:
             break
         best, total = merits[leader], trials[leader]
         counts[leader] += 1
     return counts / counts.sum()
-
-
-def mix(
-    candidates: Sequence[Candidate], weights: NDArray[np.float64], split: int, part: str
-) -> Outputs:
-    """The outputs of weighted candidates for the ``val`` or ``test`` nodes of a split."""
-    return np.asarray(
-        sum(
-            weight * getattr(one.fits[split], part)
-            for one, weight in zip(candidates, weights, strict=True)
-            if weight
-        )
-    )
 
 
 def _loss(problem: Problem, outputs: NDArray[np.float64], rows: NDArray[np.bool_]) -> float:
@@ -157,3 +154,178 @@ def _loss(problem: Problem, outputs: NDArray[np.float64], rows: NDArray[np.bool_
 
 def _log_loss(of_truth: NDArray[np.float64]) -> float:
     return -float(np.log(of_truth + _TINY).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The choice by validation.
+
+    Attributes:
+        candidates: One or several.
+        weights: Their weights, which sum to 1.
+        calibration: Of the probabilities of their mean.
+    """
+
+    candidates: tuple[Candidate, ...]
+    weights: NDArray[np.float64]
+    calibration: Calibration = UNCHANGED
+
+    def val(self, problem: Problem, splits: Sequence[int]) -> float:
+        """The mean validation score over splits."""
+        masks = problem.masks.val
+        return float(np.mean([problem.score(self._said(s, "val"), masks[:, s]) for s in splits]))
+
+    def of_validation(
+        self, problem: Problem, splits: Sequence[int]
+    ) -> tuple[Outputs, NDArray[Any]]:
+        """The outputs of the search's models for all validation nodes, and the truth."""
+        said = [self._said(split, "val") for split in splits]
+        truth = [problem.y[problem.masks.val[:, split]] for split in splits]
+        return np.vstack(said), np.concatenate(truth)
+
+    def of_test(self, splits: list[int]) -> Outputs:
+        """The outputs of the search's models for the test nodes, which none of them has seen."""
+        return np.mean([self._said(split, "test") for split in splits], axis=0)
+
+    def _said(self, split: int, part: str) -> Outputs:
+        weighted = zip(self.candidates, self.weights, strict=True)
+        said = sum(weight * getattr(tried.fits[split], part) for tried, weight in weighted)
+        return self.calibration.of(np.asarray(said))
+
+
+def choose(
+    problem: Problem,
+    search: Search,
+    *,
+    single: bool = False,
+    balanced: bool = False,
+    look: Callable[[], None] = lambda: None,
+) -> Chosen:
+    """An ensemble of the best candidates by mean validation score, or the best one alone.
+
+    Only candidates whose models are at hand can be chosen: there may be no time to fit them again.
+
+    Args:
+        problem: The problem that the candidates were fitted on.
+        search: The search.
+        single: Whether to choose a single candidate.
+        balanced: Whether the classes had equal weight in training. As if they have it in the
+            score, they are not shifted then: that would undo it.
+        look: Called now and then; if it raises ``Enough``, probabilities are calibrated roughly.
+    """
+    ready = [tried for tried in search.complete() if tried.has_models]
+    considered = ready[:1] if single else best_few(ready)
+    weights = choose_weights(problem, considered, search.splits)
+    weights = np.where(weights < _LEAST, 0, weights)
+    kept = np.flatnonzero(weights)
+    candidates = tuple(considered[index] for index in kept)
+    weights = weights[kept] / weights[kept].sum()
+    plain = Chosen(candidates, weights)
+    if not problem.classes:
+        return plain
+    said, y = plain.of_validation(problem, search.splits)
+    shifted = not (balanced or problem.classes_count_alike)
+    return replace(plain, calibration=fit_calibration(said, y, shifted=shifted, look=look))
+
+
+def fit_to_all(
+    problem: Problem,
+    families: Mapping[str, Family],
+    chosen: Chosen,
+    *,
+    seconds: float,
+    progress: Progress = lambda share, doing: None,
+    workers: Workers | None = None,
+) -> Ensemble:
+    """Fit the chosen candidates to every label, the greatest weight first, while there is time.
+
+    If there is no time for a model of every split, each candidate has about as many as the others,
+    and goes on where the one before it ended: a split trains on some of the labels, and all of them
+    together on every label. If time is too short even for one model, or Ctrl-C ends it, the models
+    of the search stay, which have learned from fewer labels.
+
+    Args:
+        problem: The problem of the search.
+        families: The kinds of model, by id.
+        chosen: The choice by validation.
+        seconds: Time for all of it.
+        progress: Called now and then.
+        workers: Who fits them; by default this process.
+    """
+    ending, end = problem.for_the_end(), clock.monotonic() + FITTING * seconds
+    models = [
+        [fit.part for fit in tried.fits.values() if fit.part is not None]
+        for tried in chosen.candidates
+    ]
+    order, doing, turn = np.argsort(-chosen.weights, kind="stable"), "", 0
+
+    def look() -> None:
+        progress(1.0, f"{doing}, every label")
+
+    def fit_in_turn(execute: Execute) -> None:
+        nonlocal doing, turn
+        for place, index in enumerate(order):
+            tried, left = chosen.candidates[index], end - clock.monotonic()
+            doing = tried.setting.family
+            needed = sum(chosen.candidates[later].seconds for later in order[place:])
+            afforded = max(left / max(needed, 1e-9), tried.seconds < left)
+            count = int(np.clip(afforded, 0, ending.splits))
+            splits = [(turn + number) % ending.splits for number in range(count)]
+            turn += count
+            each = 1 if workers is not None else max(count, 1)
+            jobs = [
+                FitJob(doing, [tried.setting], splits[first : first + each], left)
+                for first in range(0, count, each)
+            ]
+            fits: dict[int, Fitted] = {}
+            for _, answer in execute(iter(jobs)):
+                if not isinstance(answer, Lost):
+                    fits |= answer[0][0]
+            if _is_as_good(problem, tried, ending, fits):
+                of_split = [fits[split].part for split in sorted(fits)]
+                models[index] = [part for part in of_split if part is not None]
+
+    try:
+        with interrupts_raised(), executing(workers, ending, families, look) as execute:
+            fit_in_turn(execute)
+    except KeyboardInterrupt:
+        pass  # what has not been fitted keeps the models of the search
+    components = [
+        Component(chosen.candidates[i].setting, float(chosen.weights[i]), tuple(models[i]))
+        for i in order
+    ]
+    return Ensemble(tuple(components), chosen.calibration)
+
+
+def _is_as_good(
+    problem: Problem, candidate: Candidate, ending: Problem, fits: Mapping[int, Fitted]
+) -> bool:
+    """Whether models that learned from more labels are not worse than those of the search.
+
+    They might be, if time ran out or a network diverged. Both are scored on the same nodes, those
+    that validated both: the candidate was chosen for its score on some, which is luck in part, and
+    a mean over others may well be lower.
+
+    Args:
+        problem: The problem of the search.
+        candidate: A candidate with its fits in the search.
+        ending: The problem of the kept models.
+        fits: Its fits to that.
+    """
+    if not fits or not all(fit.is_sound for fit in fits.values()):
+        return False
+    before, after = _of_validation(problem, candidate.fits), _of_validation(ending, fits)
+    both = np.isfinite(before[:, 0]) & np.isfinite(after[:, 0])
+    before, after = before[both], after[both]
+    if problem.score(after, both) >= problem.score(before, both):
+        return True  # without the interval, which takes a hundred scores
+    return not paired_interval(problem, both, before, after).above_zero
+
+
+def _of_validation(problem: Problem, fits: Mapping[int, Fitted]) -> Outputs:
+    """What each node was said to be when it validated, ``[nodes, outputs]``; NaN if it did not."""
+    width = next(iter(fits.values())).val.shape[1]
+    said = np.full((problem.nodes, width), np.nan, dtype=np.float32)
+    for split, fit in fits.items():
+        said[problem.masks.val[:, split]] = fit.val
+    return said

@@ -20,9 +20,9 @@ from memohop.data.arguments import real_number, whole_number
 from memohop.data.folds import make_masks
 from memohop.errors import UsageError, check_choice
 from memohop.fit import keep
+from memohop.fit.candidate import Family, Progress
 from memohop.fit.candidates.catalogue import check_applicable, families
-from memohop.fit.candidates.family import Family
-from memohop.fit.finish import choose, fit_to_all
+from memohop.fit.ensemble import Ensemble, choose, fit_to_all
 from memohop.fit.inputs import (
     Given,
     GivenLabels,
@@ -32,12 +32,10 @@ from memohop.fit.inputs import (
     read_given,
     with_new_nodes,
 )
-from memohop.fit.opening import check_room
-from memohop.fit.parallel import search_with
-from memohop.fit.portfolio import Progress
+from memohop.fit.portfolio import search
 from memohop.fit.problem import Inputs, Outputs, Problem, check_scorable
-from memohop.fit.threads import restoring_threads
 from memohop.fit.verdict import make_record
+from memohop.fit.workers import Workers, restoring_threads
 from memohop.interrupts import interrupted, interrupts_raised, interrupts_wait
 from memohop.ram import release_freed_ram
 from memohop.training import Enough, Rules
@@ -46,9 +44,7 @@ from memohop.training.objective import Objective
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
-    from memohop.fit.ensemble import Ensemble
     from memohop.fit.record import FitRecord
-    from memohop.fit.workers import Workers
 
 _SEEDS = 2**31 - 1
 _PUNCTUAL = 0.98  # of the time: the last of the final fits takes a moment to end
@@ -96,7 +92,7 @@ class GraphEstimator(_Fitted):
         trials: The most settings of each kind; None for as many as time allows.
         splits: How many splits of the labelled nodes, and models to average. A search on a graph
             that names its validation nodes has this one split, and on a large graph it may have
-            fewer, see :meth:`memohop.fit.portfolio.Run.leave_out_splits`.
+            fewer, see :mod:`memohop.fit.portfolio`.
         metric: The score to choose by.
         ensemble: Whether several candidates may be kept together.
         random_state: Decides splits, settings, weights and dropout.
@@ -127,7 +123,7 @@ class GraphEstimator(_Fitted):
     memory: int | None = None
 
     @interrupts_wait()
-    @restoring_threads
+    @restoring_threads()
     def fit(
         self,
         X: Any,
@@ -172,30 +168,29 @@ class GraphEstimator(_Fitted):
             self.mean_weight_ = None if given.weights is None else mean_weight(given.weights)
             problem = self._problem(given, seed)
             families = self._families(seed)
-            check_applicable(families, problem)
-            check_room(problem, families, self.memory)
+            check_applicable(families, problem, self.memory)
         if workers is not None and not workers.share_search(problem, self.memory):
             families, workers = workers.in_parts(families), None
         kinds = {kind.id: kind for kind in families}
-        search = search_with(
-            workers,
+        tried = search(
             problem,
-            list(kinds.values()),
+            families,
             time=None if self.time is None else max(begin + whole - clock.monotonic(), 0.0),
             trials=self.trials,
             seed=seed,
             progress=tell,
+            workers=workers,
         )
-        if not search.complete():
+        if not tried.complete():
             raise UsageError(
                 f"time={self.time} is too short to fit any model to this graph; give more seconds"
             )
-        if search.stopped == "interrupted":
+        if tried.stopped == "interrupted":
             progress(1.0, "keeping the best so far")
         tell(1.0, "choosing")
         chosen = choose(
             problem,
-            search,
+            tried,
             single=not self.ensemble,
             balanced=self._rules().class_weight == "balanced",
             look=_until(end),
@@ -205,15 +200,15 @@ class GraphEstimator(_Fitted):
         record = make_record(
             problem,
             kinds,
-            search,
+            tried,
             chosen,
             classes=list(map(str, self._classes())),
             notes=given.notes,
             named=getattr(self, "positive", None) is not None,
             look=_until(now + _LATER * max(end - now, 0.0)),
         )
-        seconds = 0.0 if search.stopped == "interrupted" else end - clock.monotonic()
-        del search  # with the models that were not chosen: they may be most of the RAM
+        seconds = 0.0 if tried.stopped == "interrupted" else end - clock.monotonic()
+        del tried  # with the models that were not chosen: they may be most of the RAM
         release_freed_ram()
         self.ids_ = np.arange(problem.nodes) if given.ids is None else given.ids
         self.encoder_ = given.encoder
@@ -222,8 +217,7 @@ class GraphEstimator(_Fitted):
         self.graph_ = problem.with_all_labels()
         self.directed_ = problem.neighbourhood.directed
         self.overall_ = self.graph_.overall_shares(problem.classes)
-        kinds = kinds if workers is None else workers.families(kinds)
-        model = fit_to_all(problem, kinds, chosen, seconds=seconds, progress=tell)
+        model = fit_to_all(problem, kinds, chosen, seconds=seconds, progress=tell, workers=workers)
         stopped = "interrupted" if interrupted() else record.stopped
         self.report_ = replace(record, stopped=stopped, seconds=clock.monotonic() - begin)
         self.model_ = model

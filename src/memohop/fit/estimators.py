@@ -16,9 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from memohop.data.arguments import whole_number
 from memohop.data.tables.labels import why_no_classes
 from memohop.errors import UsageError, check_choice, unknown_name
+from memohop.fit.candidate import Family
 from memohop.fit.candidates.catalogue import MEMORY
-from memohop.fit.candidates.family import Family
-from memohop.fit.candidates.networks import NetworkFamily
+from memohop.fit.candidates.network import NetworkFamily
 from memohop.fit.estimator import GraphEstimator
 from memohop.fit.inputs import GivenLabels, How, not_sortable
 from memohop.fit.keep import load

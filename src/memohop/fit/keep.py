@@ -41,8 +41,8 @@ from torch import Tensor
 
 import memohop.folders as folders
 from memohop.errors import DataError, MemohopError, UsageError, check_choice
+from memohop.fit.candidate import Part, Setting
 from memohop.fit.candidates.catalogue import NAMES
-from memohop.fit.candidates.family import Part, Setting
 from memohop.fit.candidates.linear import Linear
 from memohop.fit.candidates.network import Network
 from memohop.fit.candidates.trees import Trees

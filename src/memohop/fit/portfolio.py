@@ -1,10 +1,11 @@
 """The search: every kind of model starts cheaply, and the better ones go on until time is up.
 
-Each kind of model gets its first setting and a small share of the time, on one split. From then on
-the search continues with the best: the leading candidates are fitted on the splits that they
-lack, and variations of the leaders are tried, those of better kinds more often. A fit that has not
-finished when its share of the time is up stops there, and its result so far counts. A leader to
-which that happened is fitted again with more time, on one split before it gets the others.
+Each kind of model gets its first settings and a small share of the time, on one split: kinds of
+columns first, then one network with memory, then everything else, so that the verdict on the graph
+and on memory has something to compare, whatever the others take. From then on the search continues
+with the best: the leading candidates, and the best of each kind, are fitted on the splits that they
+lack, and variations of the best are tried, those of better kinds more often. A fit that has not
+finished when its share of the time is up stops there, and its result so far counts.
 
 On a large graph, splits that the better kinds would not all have time for are left out, as long as
 the others have validation nodes enough: an ensemble is made of candidates with the same splits.
@@ -15,50 +16,50 @@ from __future__ import annotations
 import math
 import sys
 import time as clock
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 
+from memohop.errors import DataError
 from memohop.fit.candidate import (
     Candidate,
+    Family,
+    Fits,
+    Progress,
     Search,
+    Setting,
+    Standings,
     Stop,
     best_of_kinds,
-    forget_others,
     lacking_for_verdict,
-    usual_scores,
+    variations,
 )
-from memohop.fit.candidates.family import Family, Fits, Look, Setting
 from memohop.fit.certainty import paired_interval
-from memohop.fit.opening import OPENING, openings, seconds_to_compare
+from memohop.fit.ensemble import FITTING
 from memohop.fit.problem import Problem
-from memohop.fit.threads import Threads
+from memohop.fit.workers import FitJob, Threads, Workers, executing
 from memohop.interrupts import interrupts_raised, interrupts_wait
-from memohop.ram import release_freed_ram
+from memohop.jobs.executor import Lost
+from memohop.jobs.search import drive
 from memohop.training import Enough
 
-Progress = Callable[[float, str], None]
-"""Called with the share of the time that has passed, and the current step."""
+# Shares of the time, or of what is left of it.
+_OPENING = 0.35  # for the first settings of every kind
+_HALF = 0.5  # for the splits that the best lack: a leader is worth more than variations of it
+_QUARTER = 0.25  # for one fit, for the comparisons after the search, for the kept models
+_LITTLE = 0.1  # what a variation may take on all splits to get them at once
+_PUNCTUAL = 0.95  # of the time: a running fit takes a moment to end, as does the calibration
 
-_LATEST = 0.5  # share of the time after which no other kind is tried
-_LITTLE = 0.1  # share of the time left that a variation may take on all splits at once
-_MOST = 0.25  # share of the time left that one fit may take
-_LEADER = 0.5  # the same for a leader that lacks splits: it is worth more than variations
-_GROUP = 3  # variations that are tried at once
-_HOPEFUL = 6  # kinds of which the best candidate gets a little time for the splits it lacks
-_LEADERS = 3  # candidates that are fitted on all splits
-_TRIES = 3  # fits of one candidate, on some splits each
-_COMPLETING = 0.3  # share of the time left in which the best of the better kinds have all splits
-_ENOUGH = 1000  # validation nodes without which no split is left out
-_MORE = 2  # times the seconds that were too few for a leader on one split, to finish there first
-_QUICK = 1.0  # seconds: kinds with quicker fits are not tried more often
+_LEADERS = 3  # candidates that get all splits, whatever their kind; an ensemble has about as many
+_TRIES = 3  # fits of a candidate that does not finish
+_GROUP = 3  # variations at once: on a small graph, they take little more time than one
 _FALLING = 0.6  # factor by which each next kind is varied less often
 _IN_VAIN = 20  # settings without a better one after which a kind is varied half as often
-_PUNCTUAL = 0.95  # of the time: a running fit takes a moment to end, as does the calibration
-_ENDING = 0.25  # share of the time for the kept models, at most
-_LONGER = 1.4  # time of a final fit, to more nodes, relative to one on a split
+_ENOUGH = 1000  # validation nodes without which no split is left out
+_COMPARED = 10  # comparisons of two models after the search, beside one of each kind
 
 
 def search(
@@ -69,7 +70,7 @@ def search(
     trials: int | None,
     seed: int,
     progress: Progress = lambda share, doing: None,
-    make_run: Callable[..., Run] | None = None,
+    workers: Workers | None = None,
 ) -> Search:
     """Try settings of all kinds of model.
 
@@ -77,47 +78,60 @@ def search(
         problem: The problem to fit them on.
         families: The kinds.
         time: Seconds for the search and the final fits of the chosen; None for no limit.
-        trials: The most settings of each kind; None for no limit.
+        trials: The most settings of each kind; None for no limit. With it, a search is the same
+            however long its fits take, as long as the time is not up.
         seed: Decides the variations.
         progress: Called now and then.
-        make_run: Makes the running search; by default one in this process.
+        workers: Who fits them; by default this process.
     """
-    run = (make_run or Run)(problem, families, time, trials, np.random.default_rng(seed), progress)
-    stopped: Stop
+    at_once = 1 if workers is None else workers.count
+    threads = Threads() if trials is None and workers is None else None
+    running = Portfolio(problem, families, time, trials, seed, at_once=at_once, threads=threads)
+
+    def look() -> None:
+        passed = running.passed()
+        progress(min(1.0, passed / max(running.time, 1e-9)), running.doing())
+        if workers is not None and passed > 1.02 * running.time:
+            raise Enough  # of workers that have not started, or were lost
+
+    stopped: Stop | None = None
     try:
-        with interrupts_raised():
-            run.open()
-            run.families = {name: one for name, one in run.families.items() if run.count(name)}
-            run.comparing = min(seconds_to_compare(run), _ENDING * run.time)
-            run.leave_out_splits()
-            stopped = run.go_on()
+        with (
+            suppress(Enough),
+            interrupts_raised(),
+            executing(workers, problem, running.families, look) as execute,
+        ):
+            drive(running, execute, in_order=None if trials is None else at_once)
     except KeyboardInterrupt:
-        if not any(one.scores for one in run.candidates):
+        if not any(tried.scores for tried in running.standings.candidates):
             raise
         stopped = "interrupted"
+    if running.lost is not None and not any(tried.scores for tried in running.standings.candidates):
+        raise DataError(
+            f"the workers of the Ray cluster are lost ({running.lost.reason}); see that they have "
+            "this version of memohop and enough RAM, or leave out --workers"
+        )
     return Search(
-        run.candidates,
-        run.splits(),
-        stopped,
-        clock.monotonic() - run.started,
-        tuple(name for name in run.waiting if not run.count(name)),
+        running.standings.candidates,
+        running.standings.deciding_splits(),
+        stopped or running.stopped,
+        running.passed(),
+        tuple(name for name in running.waiting if not running.count(name)),
     )
 
 
-class Job(NamedTuple):
-    """Candidates with the same options, the splits to fit them on, and the seconds for that."""
+class Portfolio:
+    """A search that may be asked for jobs, and told what came of them.
 
-    group: list[Candidate]
-    splits: list[int]
-    seconds: float
-    is_for_verdict: bool = False  # and cut off if need be, rather than left out
-
-
-class Run:
-    """A running search, which fits one job after the other in this process."""
-
-    at_once = 1
-    """Jobs at the same time."""
+    Args:
+        problem: The problem to fit candidates on.
+        families: The kinds.
+        time: Seconds; None for no limit.
+        trials: The most settings of each kind; None for no limit.
+        seed: Decides the variations.
+        at_once: How many jobs are done at the same time.
+        threads: Adapted to the load of the machine before each job, if given.
+    """
 
     def __init__(
         self,
@@ -125,276 +139,250 @@ class Run:
         families: Sequence[Family],
         time: float | None,
         trials: int | None,
-        generator: np.random.Generator,
-        progress: Progress,
+        seed: int,
+        *,
+        at_once: int = 1,
+        threads: Threads | None = None,
     ) -> None:
-        self.problem, self.trials, self.generator = problem, trials, generator
-        self.progress, self.started = progress, clock.monotonic()
+        self.problem, self.trials, self.at_once, self.threads = problem, trials, at_once, threads
+        self.generator, self.started = np.random.default_rng(seed), clock.monotonic()
         self.time = math.inf if time is None else _PUNCTUAL * time
-        self.families = {family.id: family for family in families if family.first(problem)}
-        self.waiting = {name: one.first(problem) for name, one in self.families.items()}
-        self.candidates: list[Candidate] = []
-        self.fitting: set[Candidate] = set()  # by workers, at this moment
-        self.usual: dict[int, float] = {}  # see usual_scores
-        self.all_splits = list(range(problem.splits))
-        self.threads = Threads() if trials is None else None  # with trials, a search is repeatable
+        first = {family.id: family.first(problem) for family in families}
+        self.families = {family.id: family for family in families if first[family.id]}
+        self.waiting = {name: settings for name, settings in first.items() if settings}
+        self.standings = Standings(problem)
+        self.out: dict[FitJob, list[Candidate]] = {}  # what is being fitted
         self.comparing = 0.0  # seconds for the comparisons after the search
+        self.openers: deque[tuple[Setting, float]] | None = deque(self._openers())
+        self.stopped: Stop = "time"
+        self.lost: Lost | None = None
+        self.best_score = -math.inf  # mean score so far
 
-    # The steps of the search
-
-    def open(self) -> None:
-        """The first settings of every kind, on one split; the best on all if that costs little."""
-        start, end = openings(self), self.started + OPENING * self.time
-        for number, (first, seconds) in enumerate(start):
-            box = max(seconds, (end - clock.monotonic()) / (len(start) - number))
-            if self.is_late(first, box):
-                self.waiting[first.setting.family].append(first.setting)
-                continue
-            self.fit(Job([first], self.all_splits[:1], box))
-            if self.costs_little(first, box):
-                self.fit(Job([first], self.lacking_splits(first), 2 * box))
-
-    def is_late(self, first: Candidate, box: float) -> bool:
-        """Whether the opening has used up its time, so that only kinds not yet tried go on."""
-        if not self.candidates or (box > 0 and self.left() > 0):
-            return False
-        is_over = clock.monotonic() - self.started > _LATEST * self.time or self.left() <= 0
-        return is_over or self.count(first.setting.family) > 0
-
-    def costs_little(self, one: Candidate, box: float) -> bool:
-        """Whether it is the best of its kind, and has time for the splits after the first."""
-        others = self.all_splits[1:]
-        return (
-            self.lacking_splits(one) == others != []
-            and self.best_by_kind()[one.setting.family] is one
-            and one.seconds * len(others) <= box
-        )
-
-    def leave_out_splits(self) -> None:
-        """Go on with fewer splits where the better kinds could not all have time for more."""
-        if self.problem.ranks_few:
-            return
-        needed = sum(one.seconds * (_MORE if one.unfinished else 1) for one in self.hopeful())
-        afforded = _COMPLETING * self.at_once * self.left() / max(needed, 1e-9)
-        fewest = math.ceil(_ENOUGH / max(int(self.problem.masks.val[:, 0].sum()), 1))
-        self.all_splits = self.all_splits[: int(max(min(afforded, self.problem.splits), fewest))]
-
-    def go_on(self) -> Stop:
-        """Complete the leaders and vary them until the time or the trials are used up."""
-        while isinstance(job := self.next_job(), Job):
-            self.fit(job)
-        return job
-
-    def next_job(self) -> Job | Stop:
-        """The next candidates to fit, or why there are none."""
-        for job in self.lacking():
-            needed = job.group[0].seconds * len(job.splits)
-            if needed <= self.left() or (job.is_for_verdict and self.left() > 0):
-                return job
-        name = self.choose_family()
-        if name is None:
-            return "trials"
-        splits = self.splits_at_first(name)
-        if not splits:
-            return "time"
-        group = [Candidate(setting) for setting in self.next_settings(name, len(splits))]
-        return Job(group, splits, _MOST * self.left())
-
-    def fit(self, job: Job) -> None:
-        """Fit candidates with the same options, within a number of seconds."""
+    def ask(self) -> FitJob | None:
+        """The next candidates to fit; None if there are none, at least until others have ended."""
         if self.threads is not None:
             self.threads.adapt()
-        family, begin = self.families[job.group[0].setting.family], clock.monotonic()
-        end = begin + min(job.seconds, max(self.left(), 0))
-        settings = [one.setting for one in job.group]
-        look = self._look(end, job.group)
-        found = family.fit(self.problem, settings, job.splits, keep=True, look=look)
-        release_freed_ram()  # each kind needs blocks of other sizes, which would add up
-        now = clock.monotonic()
-        self.take(job, found, seconds=now - begin, cut=now > end)
+        if self.openers is not None:
+            job = self._next_opener(self.openers)
+            if job is not None or self.out:
+                return job
+            self._go_on()
+        return self._completion() or self._variations() or self._completion(at_last=True)
 
     @interrupts_wait()
-    def take(self, job: Job, found: Fits, *, seconds: float, cut: bool) -> None:
-        """Take the results of a job, its time, and whether that was too short."""
-        group, splits, *_ = job
-        for one, fits in zip(group, found, strict=True):
-            one.tries += not job.is_for_verdict
-            one.spent += seconds / len(group)
-            one.seconds = seconds / (len(group) * len(splits))
-            failed = {*splits} if cut else {*splits} - fits.keys()
-            one.unfinished = one.unfinished - {*splits} | failed
+    def tell(self, job: FitJob, answer: tuple[Fits, float] | Lost) -> None:
+        """Take the results of a job, and whether its time was too short."""
+        group, splits = self.out.pop(job), {*job.splits}
+        if isinstance(answer, Lost):
+            self.lost, answer = answer, ([{} for _ in group], 0.0)
+        results, seconds = answer
+        for tried, fits in zip(group, results, strict=True):
+            tried.spent += seconds / len(group)
+            tried.seconds = seconds / (len(group) * len(splits))
+            failed = splits if seconds > job.seconds else splits - fits.keys()
+            tried.unfinished = tried.unfinished - splits | failed
+            tried.failures += bool(failed)
             for split, fit in fits.items():
-                one.fits[split] = fit
-                one.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
-            if one not in self.candidates:
-                self.candidates.append(one)
-        self.usual = usual_scores(self.candidates, range(self.problem.splits))
-        self.forget()
+                tried.fits[split] = fit
+                tried.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
+            if tried.scores:
+                self.best_score = max(self.best_score, fmean(tried.scores.values()))
+        self.standings.update(group)
 
-    # The next step
+    # The opening
 
-    def lead(self, one: Candidate) -> float:
-        """How far it is above what is usual on the splits that it was fitted on."""
-        found = [score - self.usual[split] for split, score in one.scores.items()]
-        return sum(found) / len(found) if found else -math.inf
+    def _openers(self) -> list[tuple[Setting, float]]:
+        """The settings that the search starts with, in their order, and the seconds each needs.
 
-    def ranked(self) -> list[Candidate]:
-        """All candidates, the best first."""
-        return sorted(self.candidates, key=lambda one: -self.lead(one))
-
-    def lacking(self) -> list[Job]:
-        """Candidates that lack splits, or time on some, with a share of the time left.
-
-        These are those that the verdict needs, the leaders, and the best of each of the better
-        kinds: the opening may have been too short for it. One that had too little time gets more,
-        but not again and again. A leader that had too little on the first split, where it gets far
-        more now, gets the others after that: the first tells whether they are worth it.
+        Those are left out that even the largest share of the time, or the RAM, is too small for;
+        the first network with memory may have more of it, and is cut off if need be.
         """
-        ranked, first = self.ranked(), self.all_splits[:1]
-        jobs: list[Job] = []
-        of_leaders: list[Job] = []  # who get all of their splits before, if there is time
-        leaders = [one for one in ranked[:_LEADERS] if one.tries < _TRIES]
-        for one, splits in lacking_for_verdict(self.families, ranked, self.all_splits):
-            is_leader = one in leaders  # one split at a time, so that each has its share
-            seconds = (_LEADER if is_leader else _LITTLE) * self.left() / len(splits)
-            (of_leaders if is_leader else jobs).append(Job([one], splits[:1], seconds, True))
-        for one in leaders:
-            splits, seconds = self.lacking_splits(one), _LEADER * self.left()
-            if splits[:1] == first and _MORE * one.seconds <= seconds:
-                splits = first
-            jobs.append(Job([one], splits, seconds))
-        little, hopeful = _LITTLE * self.left(), [one for one in self.hopeful() if one.tries < 2]
-        jobs += [Job([one], self.lacking_splits(one), little) for one in hopeful] + of_leaders
-        return [job for job in jobs if job.splits and job.group[0] not in self.fitting]
-
-    def hopeful(self) -> list[Candidate]:
-        """The best candidate of each of the better kinds, the best first."""
-        return [*self.best_by_kind().values()][:_HOPEFUL]
-
-    def best_by_kind(self) -> dict[str, Candidate]:
-        """The best candidate of each kind, the best kind first."""
-        return best_of_kinds(self.ranked())
-
-    def lacking_splits(self, one: Candidate) -> list[int]:
-        """The splits that a candidate lacks, or had too little time for."""
+        settings: list[Setting] = []
+        for name, family in self.families.items():
+            count = min(family.openers(self.problem), self.trials or sys.maxsize)
+            settings += self.waiting[name][:count]
+            del self.waiting[name][:count]
+        kinds = [self.families[setting.family] for setting in settings]
+        least = [
+            kind.cost(self.problem, setting).seconds
+            for kind, setting in zip(kinds, settings, strict=True)
+        ]
+        with_memory = [i for i, kind in enumerate(kinds) if kind.has_memory]
+        sure = min(with_memory, key=least.__getitem__, default=None)
+        cheapest = min(least, default=0.0)
         return [
-            split for split in self.all_splits if split not in one.scores or split in one.unfinished
+            (settings[i], min(least[i], _LITTLE * self.time) if i == sure else 0.0)
+            for i in sorted(range(len(settings)), key=lambda i: (kinds[i].sees_graph, i != sure))
+            if least[i] < math.inf
+            and least[i] <= max((_HALF if i == sure else _QUARTER) * self.time, cheapest)
         ]
 
-    def choose_family(self) -> str | None:
-        """A kind of model to vary, better and quicker ones more often; None if no trials are left.
+    def _next_opener(self, openers: deque[tuple[Setting, float]]) -> FitJob | None:
+        """The next of them; once their time is over, only of kinds that had none."""
+        while openers:
+            setting, least = openers.popleft()
+            left = _OPENING * self.time - self.passed()
+            seconds = max(least, left * min(1, self.at_once / (len(openers) + 1)))
+            is_first = not self.standings.candidates and not self.out
+            if is_first or (self.left() > 0 and (seconds > 0 or not self.count(setting.family))):
+                return self._job(
+                    [Candidate(setting)],
+                    self.standings.splits[:1],
+                    seconds if seconds > 0 else _LITTLE * self.left(),
+                )
+            self.waiting[setting.family].append(setting)
+        return None
 
-        The time of a kind depends on its rank and not on how slow it is, unless it is quick: even
-        more settings of it would hardly be better. The same goes for a kind of which many settings
-        were tried after its best one. With a number of trials, the seconds do not count: the same
-        search is the same again.
+    def _go_on(self) -> None:
+        """From the opening to the rest: with the kinds and the splits that there is time for."""
+        self.openers = None
+        self.families = {name: kind for name, kind in self.families.items() if self.count(name)}
+        self.comparing = min(self._seconds_to_compare(), _QUARTER * self.time)
+        if self.problem.ranks_few:
+            return
+        needed = sum(tried.seconds for tried in self.standings.hopeful())
+        afforded = _QUARTER * self.at_once * max(self.left(), 0) / max(needed, 1e-9)
+        fewest = math.ceil(_ENOUGH / max(int(self.problem.masks.val[:, 0].sum()), 1))
+        count = max(min(afforded, self.problem.splits), fewest)
+        self.standings.splits = self.standings.splits[: int(count)]
+
+    def _seconds_to_compare(self) -> float:
+        """How long the comparisons after the search will take, by one on validation nodes."""
+        masks, begin = self.problem.masks, clock.monotonic()
+        ranked = self.standings.ranked()
+        said = next((tried.fits[0].val for tried in ranked if 0 in tried.fits), None)
+        if said is None:
+            return 0.0
+        paired_interval(self.problem, masks.val[:, 0], said, said)
+        each = (clock.monotonic() - begin) * max(masks.test.sum() / len(said), 1)
+        return (len(self.families) + _COMPARED) * float(each)
+
+    # The rest
+
+    def _completion(self, *, at_last: bool = False) -> FitJob | None:
+        """A candidate that lacks splits, or time on some, with those that it is to have next.
+
+        Before others, those that the verdict needs, cut off if need be. Then the leaders, and the
+        best of each kind: the n-th of them, if that takes the n-th part of half of the time left,
+        so that together they take half of it; at last, any of them that there is time for. One that
+        had too little time on the first split gets that alone: it tells whether the others are
+        worth it.
         """
-        best = self.best_by_kind()
-        open_ = [name for name in best if self.trials is None or self.count(name) < self.trials]
-        if not open_:
+        ranked, left, all_splits = self.standings.ranked(), self.left(), self.standings.splits
+        if left <= 0:
             return None
-        open_ = [name for name in open_ if self.splits_at_first(name)] or open_
-        odds = _FALLING ** np.arange(len(open_))
-        odds /= [1 + self.tried_after(best[name]) / _IN_VAIN for name in open_]
-        if self.trials is None:
-            odds /= [max(self.usual_seconds(name), _QUICK) for name in open_]
-        return str(self.generator.choice(open_, p=odds / odds.sum()))
+        out = {tried for group in self.out.values() for tried in group}
+        for tried, splits in lacking_for_verdict(self.families, ranked, all_splits):
+            if tried not in out:
+                count = max(1, _affordable(_LITTLE * left, tried.seconds))
+                return self._job([tried], splits[:count], _LITTLE * left)
+        best = dict.fromkeys([*ranked[:_LEADERS], *best_of_kinds(ranked).values()])
+        for place, tried in enumerate(best, start=1):
+            splits = [s for s in all_splits if s not in tried.scores or s in tried.unfinished]
+            seconds = left if at_last else _HALF * left / place
+            count = _affordable(seconds, tried.seconds)
+            if place == 1 and tried.seconds <= left:
+                count = max(count, 1)
+            if splits[:1] == all_splits[:1]:
+                splits = splits[:1]
+            if tried in out or tried.failures == _TRIES:
+                continue
+            if splits[:count] and (count >= len(splits) or place <= _LEADERS):
+                return self._job([tried], splits[:count], seconds)
+        return None
 
-    def splits_at_first(self, name: str) -> list[int]:
-        """All splits for a kind that takes little of the remaining time, and one split otherwise.
+    def _variations(self) -> FitJob | None:
+        """The next of the first settings of a kind, or variations of its best.
 
-        None if there would be no time for all splits after a promising result on one.
+        A kind that takes little of the time left gets all splits at once, and another one the first
+        split. First settings that would take more than a little are left out.
         """
-        left, on_all = self.left(), self.usual_seconds(name) * len(self.all_splits)
-        if on_all <= _LITTLE * left:
-            return self.all_splits
-        return self.all_splits[:1] if on_all <= left else []
-
-    def next_settings(self, name: str, splits: int) -> list[Setting]:
-        """The next of the first settings of a kind, or a group of variations of its best.
-
-        First settings that would take more than a little of the time are left out.
-        """
-        family, most_seconds = self.families[name], min(_LITTLE * self.left(), sys.float_info.max)
+        name = self._choose_family()
+        if name is None:
+            return None
+        left, on_all = self.left(), self._usual_seconds(name) * len(self.standings.splits)
+        splits = self.standings.splits if on_all <= _LITTLE * left else self.standings.splits[:1]
+        family, best = self.families[name], self.standings.best()[name]
         while self.waiting[name]:
             setting = self.waiting[name].pop(0)
-            if family.least_seconds(self.problem, setting) * splits <= most_seconds:
-                return [setting]
-        best = self.best_by_kind()[name]
-        most = int(min(_GROUP, self.left() / max(best.seconds * splits, 1e-9)))
+            least = family.cost(self.problem, setting).seconds * len(splits)
+            if least < math.inf and least <= _LITTLE * left:
+                return self._job([Candidate(setting)], splits, _QUARTER * left)
+        count = max(1, int(min(_GROUP, left / max(best.seconds * len(splits), 1e-9))))
         if self.trials is not None:
-            most = min(most, self.trials - self.count(name))
-        return family.near(self.problem, best.setting, max(most, 1), self.generator)
+            count = min(count, self.trials - self.count(name))
+        settings = variations(family, self.problem, best.setting, count, self.generator)
+        group = [Candidate(setting) for setting in settings]
+        return self._job(group, splits, _QUARTER * left)
 
-    def tried_after(self, best: Candidate) -> int:
+    def _choose_family(self) -> str | None:
+        """A kind of model to vary, better and quicker ones more often; None if none can be.
+
+        The time of a kind depends on its rank and not on how slow it is, unless a fit takes less
+        than a second: even more settings of it would hardly be better. The same goes for a kind of
+        which many settings were tried after its best one. With a number of trials, the seconds do
+        not count.
+        """
+        best, left = self.standings.best(), self.left()
+        names = [name for name in best if self.trials is None or self.count(name) < self.trials]
+        self.stopped = "time" if names else "trials"
+        # After a promising result on one split there must be time for all of them.
+        count = len(self.standings.splits)
+        names = [name for name in names if self._usual_seconds(name) * count <= left]
+        if not names or left <= 0:
+            return None
+        odds = _FALLING ** np.arange(len(names))
+        odds /= [1 + self._tried_after(best[name]) / _IN_VAIN for name in names]
+        if self.trials is None:
+            odds /= [max(self._usual_seconds(name), 1) for name in names]
+        return str(self.generator.choice(names, p=odds / odds.sum()))
+
+    def _tried_after(self, best: Candidate) -> int:
         """How many settings of a kind were tried after its best one."""
-        own = [one for one in self.candidates if one.setting.family == best.setting.family]
+        own = self._of_kind(best.setting.family)
         return len(own) - 1 - own.index(best)
 
-    def usual_seconds(self, name: str) -> float:
+    def _usual_seconds(self, name: str) -> float:
         """The mean time of a kind's fits on one split: some options cost far more than the best."""
-        return fmean(one.seconds for one in self.candidates if one.setting.family == name)
+        return fmean(tried.seconds for tried in self._of_kind(name))
+
+    def _of_kind(self, name: str) -> list[Candidate]:
+        return [tried for tried in self.standings.candidates if tried.setting.family == name]
+
+    def _job(self, group: list[Candidate], splits: Sequence[int], seconds: float) -> FitJob:
+        settings = [tried.setting for tried in group]
+        job = FitJob(settings[0].family, settings, splits, min(seconds, max(self.left(), 0)))
+        self.out[job] = group
+        return job
+
+    # What there is
 
     def count(self, name: str) -> int:
         """How many settings of a kind were tried, or are being tried."""
-        return sum(one.setting.family == name for one in self.fitting.union(self.candidates))
-
-    def splits(self) -> list[int]:
-        """The splits for the final comparison of candidates.
-
-        They are those of the candidate with the most splits, unless the leader, which lacked time
-        for all of them, is clearly better on the validation nodes of one: then they are its own.
-        """
-        if not self.deciding():
-            return []
-        leader, most = self.deciding()
-        own, others = map(self.splits_of, (leader, most))
-        shared = [split for split in own if split in others]
-        if leader is most or not shared:
-            return others
-        mask, fits = self.problem.masks.val[:, shared[0]], (leader.fits, most.fits)
-        gap = paired_interval(self.problem, mask, *(fit[shared[0]].val for fit in fits))
-        return own if gap.above_zero else others
-
-    def deciding(self) -> list[Candidate]:
-        """The leader, and the best candidate of those with the most splits."""
-        ranked = [one for one in self.ranked() if self.splits_of(one)]
-        return [ranked[0], max(ranked, key=lambda one: len(self.splits_of(one)))] if ranked else []
-
-    def splits_of(self, one: Candidate) -> list[int]:
-        """The splits that it has outputs for, of those that are not left out."""
-        return [split for split in self.all_splits if split in one.fits]
+        tried = {*self.standings.candidates}.union(*self.out.values())
+        return sum(candidate.setting.family == name for candidate in tried)
 
     # The clock
 
+    def passed(self) -> float:
+        """Seconds since the search began."""
+        return clock.monotonic() - self.started
+
     def left(self) -> float:
         """Seconds for the search: the time left after the final fit of the chosen models."""
-        leading = self.ranked()[:_LEADERS]
         models = self.problem.masks.end_train.shape[1]
-        reserve = _LONGER * models * sum(one.seconds for one in leading)
-        passed = clock.monotonic() - self.started + self.comparing
-        return self.time - passed - min(reserve, _ENDING * self.time)
+        leading = self.standings.ranked()[:_LEADERS]
+        final = models * sum(tried.seconds for tried in leading) / FITTING
+        return self.time - self.passed() - self.comparing - min(final, _QUARTER * self.time)
 
-    def doing(self, names: str) -> str:
+    def doing(self) -> str:
         """The kinds of model that are being fitted, and the best score so far."""
-        means = [fmean(one.scores.values()) for one in self.candidates if one.scores]
-        score = self.problem.objective.metric.text
-        return f"{names}, best so far {score(max(means))}" if means else names
+        names = ", ".join(dict.fromkeys(job.family for job in self.out))
+        if self.best_score == -math.inf:
+            return names
+        return f"{names}, best so far {self.problem.objective.metric.text(self.best_score)}"
 
-    def _look(self, end: float, group: list[Candidate]) -> Look:
-        doing = self.doing(group[0].setting.family)
 
-        def look(share: float) -> None:
-            now = clock.monotonic()
-            self.progress(min(1.0, (now - self.started) / max(self.time, 1e-9)), doing)
-            if now > end:
-                raise Enough
-
-        return look
-
-    def forget(self) -> None:
-        """Keep the results of candidates that may be chosen or compared alone."""
-        rankings, deciding = [self.ranked()], self.deciding()
-        for splits in map(self.splits_of, deciding):
-            rankings.append(sorted(rankings[0], key=lambda one: -one.mean(splits)))
-        forget_others(rankings, {*deciding, *self.hopeful()})
+def _affordable(seconds: float, each: float) -> int:
+    """How many splits there are seconds for."""
+    return int(min(seconds / max(each, 1e-9), sys.maxsize))

@@ -26,8 +26,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from memohop.fit.candidate import Candidate, Search
-from memohop.fit.candidates.family import Family, Part
+from memohop.fit.candidate import Candidate, Family, Part, Search
 from memohop.fit.candidates.linear import Linear
 from memohop.fit.candidates.network import Network
 from memohop.fit.candidates.trees import Trees
@@ -38,8 +37,7 @@ from memohop.fit.certainty import (
     reliability,
     score_interval,
 )
-from memohop.fit.ensemble import outputs_of
-from memohop.fit.finish import Chosen
+from memohop.fit.ensemble import Chosen
 from memohop.fit.problem import Inputs, Outputs, Problem
 from memohop.fit.ranking import rare_positives
 from memohop.fit.record import Answer, FamilyScore, FitRecord, KeptPart, LaterNodes
@@ -215,7 +213,7 @@ def measure_later(
             look()
             assert fit.part is not None
             loses = _loses(fit.part, labels=labels)
-            said.append(outputs_of(fit.part, hidden, test) if loses else fit.test)
+            said.append(fit.part.outputs(hidden, test) if loses else fit.test)
         now, then = mean([fit.test for fit in fits]), mean(said)
         if np.array_equal(now, then):
             return None

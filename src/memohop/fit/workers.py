@@ -1,134 +1,143 @@
-"""Workers of a Ray cluster that fit candidates: each has a copy of the problem, if that fits.
+"""Who fits candidates: this process, with the threads that are free, or workers of a Ray cluster.
 
-An *order* is some settings of one kind of model and some splits. A worker has one order at a time,
-and answers with outputs and models in the form in which models are saved. An order whose worker is
-lost goes to another one; after three losses it is given up.
+An operation on several threads waits for the slowest of them, and on a machine with other work one
+of them is often not running at all: two threads that share two cores with others may take ten times
+as long for a step of a network as one. Each worker has a copy of the problem, if that fits.
 """
 
 from __future__ import annotations
 
+import pickle
 import time as clock
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from memohop.cluster import check_room, connected, import_ray, in_a_line, needs_of
+import numpy as np
+import psutil
+import torch
+
+from memohop.cluster import check_room, connected, import_ray
 from memohop.data.arguments import whole_number
-from memohop.errors import DataError
-from memohop.fit.candidates.family import Family, Fits, Fitted, Look, Setting, by_split, no_fits
-from memohop.fit.candidates.linear import Linear
-from memohop.fit.candidates.network import Network
-from memohop.fit.candidates.networks import NetworkFamily
-from memohop.fit.candidates.trees import Trees
+from memohop.fit.candidate import Family, Fits, Fitted, Look, Setting
+from memohop.fit.candidates.network import NetworkFamily
 from memohop.fit.candidates.view_family import ViewFamily
-from memohop.fit.problem import Outputs, Problem
-from memohop.fit.saved import Saved, Sizes
+from memohop.fit.problem import Problem
+from memohop.fit.saved import Sizes
+from memohop.jobs.executor import Lost, Pool, here
+from memohop.jobs.ray_workers import RayWorkers
 from memohop.jobs.train import fits_each, whole_bytes
-from memohop.ram import in_units, keep_freed_ram
+from memohop.ram import in_units, release_freed_ram
 from memohop.training import Enough
 
-_LOSSES = 3  # of workers with the same order, after which it is given up
-_MOMENT = 0.5  # seconds between two looks at the clock
-_PARTS: dict[str, Any] = {"Linear": Linear, "Network": Network, "Trees": Trees}
+Execute = Callable[[Iterator["FitJob"]], Iterable[tuple["FitJob", tuple[Fits, float] | Lost]]]
+"""Does jobs: their results, and the seconds that each took."""
+
+_LATE = 2.0  # seconds over its time after which what a worker does is given up
+_APART = 2.0  # seconds, at least, between two looks at the machine
 
 
-@dataclass(eq=False)
-class Order:
-    """What a worker is to fit.
-
-    Attributes:
-        family: The id of the kind of model.
-        settings: Settings with the same options.
-        splits: Splits to fit each of them on.
-        seconds: The time for it.
-        for_the_end: Whether to fit to every label.
-        losses: How many workers were lost with it.
-    """
+@dataclass(frozen=True, eq=False)
+class FitJob:
+    """What is to be fitted: settings of a kind with the same options, within some seconds."""
 
     family: str
     settings: Sequence[Setting]
     splits: Sequence[int]
     seconds: float
-    for_the_end: bool = False
-    losses: int = 0
 
 
-class Answer(NamedTuple):
-    """The results of an order, and the seconds that it took; empty results if it was given up."""
+def fit_job(
+    job: FitJob, progress: Look, *, problem: Problem, families: Mapping[str, Family]
+) -> tuple[Fits, float]:
+    """The results of a job, and the seconds that it took."""
+    begin = clock.monotonic()
 
-    order: Order
-    fits: Fits
-    seconds: float
+    def look(share: float) -> None:
+        progress(share)
+        if clock.monotonic() > begin + job.seconds:
+            raise Enough
+
+    fits = families[job.family].fit(problem, job.settings, job.splits, look=look)
+    release_freed_ram()  # each kind needs blocks of other sizes, which would add up
+    return fits, clock.monotonic() - begin
 
 
-class _Sent(NamedTuple):
-    """A fitted candidate on its way from a worker."""
+@contextmanager
+def executing(
+    workers: Workers | None,
+    problem: Problem,
+    families: Mapping[str, Family],
+    look: Callable[[], None],
+) -> Iterator[Execute]:
+    """Who does jobs: workers, or this process.
 
-    val: Outputs
-    test: Outputs
-    kind: str
-    saved: Saved
+    Args:
+        workers: The workers; None for this process.
+        problem: The problem to fit to.
+        families: The kinds of model, by id.
+        look: Called now and then.
+    """
+    if workers is not None:
+        with workers.executing(problem, families, look) as execute:
+            yield execute
+        return
+    work = partial(fit_job, problem=problem, families=families)
+    yield lambda jobs: here(work, jobs, lambda job, share: look())
 
 
+@dataclass(frozen=True)
 class _Fitter:
-    """The work of a worker."""
+    """The work of a worker: models are sent as they are saved."""
 
-    def __init__(self, packed: bytes) -> None:
-        from ray.cloudpickle import dumps, loads
+    problem: Problem
+    families: Mapping[str, Family]
 
-        keep_freed_ram()
-        # Packed and unpacked here: arrays that Ray passes on cannot be written to.
-        self._pack = dumps
-        self.problem, self.families = loads(packed)
-        self.ending = self.problem.for_the_end()
+    def __call__(self, job: FitJob, progress: Callable[[float], None]) -> bytes:
+        results, seconds = fit_job(job, progress, problem=self.problem, families=self.families)
+        sent = [
+            {
+                split: (fit.val, fit.test, type(fit.part), fit.part.saved())
+                for split, fit in fits.items()
+                if fit.part is not None
+            }
+            for fits in results
+        ]
+        return pickle.dumps((sent, seconds))  # arrays that Ray passes on cannot be written to
 
-    def is_ready(self) -> bool:
-        """Answers as soon as the problem is unpacked."""
-        return True
-
-    def fit(self, order: Order) -> bytes:
-        """The results, and the seconds that they took, packed."""
-        begin = clock.monotonic()
-
-        def look(share: float) -> None:
-            if clock.monotonic() > begin + order.seconds:
-                raise Enough
-
-        family: Family = self.families[order.family]
-        problem = self.ending if order.for_the_end else self.problem
-        found = family.fit(problem, order.settings, order.splits, keep=True, look=look)
-        sent = [{split: _send(fit) for split, fit in fits.items()} for fits in found]
-        return self._pack((sent, clock.monotonic() - begin))
-
-
-def _send(fit: Fitted) -> _Sent:
-    assert fit.part is not None
-    return _Sent(fit.val, fit.test, type(fit.part).__name__, fit.part.saved())
+    def received(self, job: FitJob, packed: bytes) -> tuple[Fits, float]:
+        """The results, of which models with the same features share how these are made."""
+        family, view = self.families[job.family], None
+        if isinstance(family, ViewFamily):
+            view = family.view(self.problem, job.settings[0])
+        x, directed = self.problem.x, self.problem.neighbourhood.directed
+        sizes = Sizes(x.shape[1], self.problem.classes, self.problem.nodes, directed)
+        sent, seconds = pickle.loads(packed)
+        results = [
+            {
+                split: Fitted(val, test, kind.from_saved(saved, view, sizes))
+                for split, (val, test, kind, saved) in fits.items()
+            }
+            for fits in sent
+        ]
+        return results, seconds
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class Workers:
     """Workers of a cluster, each on a core or a GPU of its own.
 
     Attributes:
-        ray: Ray, connected.
-        device: What networks are trained on.
-        wanted: How many there are to be.
+        pool: Their processes.
+        count: How many there are.
         say: Called with a sentence on what they share, and why.
-        lost: Why the last one of them was lost, if one was.
     """
 
-    ray: Any
-    device: str
-    wanted: int
+    pool: Pool
+    count: int
     say: Callable[[str], None] = lambda sentence: None
-    lost: str | None = None
-    _starting: dict[Any, Any] = field(default_factory=dict)  # workers by what says they are ready
-    _idle: list[Any] = field(default_factory=list)
-    _busy: dict[Any, tuple[Any, Order, float]] = field(default_factory=dict)
-    _again: list[Order] = field(default_factory=list)  # orders whose worker was lost
-    _failures: int = 0  # of workers to start, one after the other
 
     def share_search(self, problem: Problem, memory: int | None) -> bool:
         """Whether they share the search, as the graph fits each of them, and not the graph.
@@ -138,16 +147,16 @@ class Workers:
             memory: The most bytes that each of them may hold; by default its share of what is free.
         """
         whole = whole_bytes(problem.x, problem.arcs.shape[1])
-        fits = fits_each(whole, self.wanted, memory)
+        fits = fits_each(whole, self.count, memory)
         size = f"it takes about {in_units(whole)} in training"
         if fits:
             self.say(
-                f"{self.wanted} workers share the search, each with the whole graph: {size}, and "
+                f"{self.count} workers share the search, each with the whole graph: {size}, and "
                 "each of them has that much"
             )
         else:
             self.say(
-                f"{self.wanted} workers share the graph, each with a block: {size}, more than "
+                f"{self.count} workers share the graph, each with a block: {size}, more than "
                 "any of them has; of networks that use the graph, only those with memory are tried"
             )
         return fits
@@ -155,161 +164,30 @@ class Workers:
     def in_parts(self, families: Sequence[Family]) -> list[Family]:
         """The same kinds of model, of which networks are trained on a graph in blocks."""
         return [
-            replace(family, in_parts=self.wanted)
+            replace(family, in_parts=self.count)
             if isinstance(family, NetworkFamily) and family.sees_graph
             else family
             for family in families
         ]
 
-    def begin(self, problem: Problem, families: Sequence[Family]) -> None:
-        """Give every worker a problem and the kinds of model to fit."""
-        self._problem, self._families = problem, {family.id: family for family in families}
-        for family in families:  # so that the copies have them
+    @contextmanager
+    def executing(
+        self, problem: Problem, families: Mapping[str, Family], look: Callable[[], None]
+    ) -> Iterator[Execute]:
+        """Have them do jobs, see :func:`executing`."""
+        for family in families.values():  # so that the copies have the views
             if isinstance(family, ViewFamily):
                 for setting in family.first(problem):
                     family.view(problem, setting)
-        self._sizes = Sizes(
-            problem.x.shape[1], problem.classes, problem.nodes, problem.neighbourhood.directed
-        )
-        self._packed = self.ray.put(self.ray.cloudpickle.dumps((problem, self._families)))
-        for worker in [*self._idle, *self._starting.values()]:  # of an earlier problem
-            self.ray.kill(worker)
-        self.give_up()
-        self._idle, self._starting = [], {}
-        for _ in range(self.wanted):
-            self._start()
+        fitter = _Fitter(problem, families)
+        with self.pool.ready(fitter) as staff:
 
-    def _start(self) -> None:
-        """Start a worker; it is idle once it is ready, which takes some seconds."""
-        needs = needs_of(self.device)
-        worker = self.ray.remote(max_restarts=0, **needs)(_Fitter).remote(self._packed)
-        self._starting[worker.is_ready.remote()] = worker
+            def execute(jobs: Iterator[FitJob]) -> Iterator[tuple[FitJob, Any]]:
+                for job, answer in staff(jobs, seconds=lambda job: job.seconds + _LATE, look=look):
+                    lost = isinstance(answer, Lost)
+                    yield job, answer if lost else fitter.received(job, answer)
 
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self._starting) + len(self._idle) + len(self._busy)
-
-    @property
-    def idle(self) -> int:
-        """How many of them have nothing to do."""
-        return max(0, len(self._idle) - len(self._again))
-
-    @property
-    def working(self) -> int:
-        """How many of them have started."""
-        return len(self._idle) + len(self._busy)
-
-    def give(self, order: Order) -> None:
-        """Give an order to an idle worker."""
-        worker = self._idle.pop()
-        self._busy[worker.fit.remote(order)] = (worker, order, clock.monotonic())
-
-    def take(self) -> list[Answer]:
-        """The answers of a moment; none if no worker has finished."""
-        while self._again and self._idle:
-            self.give(self._again.pop())
-        waiting = [*self._busy, *self._starting]
-        ready, _ = self.ray.wait(waiting, num_returns=1, timeout=_MOMENT)
-        for one in [one for one in ready if one in self._starting]:
-            self._started(one)
-        ended = [one for one in ready if one in self._busy]
-        return [answer for one in ended if (answer := self._taken(one)) is not None]
-
-    def _started(self, ready: Any) -> None:
-        worker = self._starting.pop(ready)
-        try:
-            self.ray.get(ready)
-        except self.ray.exceptions.RayError as error:
-            self.lost, self._failures = in_a_line(error), self._failures + 1
-            if self._failures < _LOSSES:
-                self._start()
-            elif not self.count:
-                raise DataError(
-                    f"the workers of the Ray cluster do not start ({self.lost}); see that they "
-                    "have this version of memohop and enough RAM, or leave out --workers"
-                ) from error
-        else:
-            self._idle.append(worker)
-            self._failures = 0
-
-    def _taken(self, ready: Any) -> Answer | None:
-        worker, order, began = self._busy.pop(ready)
-        try:
-            sent, seconds = self.ray.cloudpickle.loads(self.ray.get(ready))
-        except self.ray.exceptions.RayTaskError as error:  # raised by the fit itself
-            raise getattr(error, "cause", error) from None
-        except self.ray.exceptions.RayError as error:
-            order.losses, self.lost = order.losses + 1, in_a_line(error)
-            self._start()
-            if order.losses == _LOSSES:
-                return Answer(order, no_fits(order.settings), clock.monotonic() - began)
-            self._again.append(order)
-            return None
-        self._idle.append(worker)
-        fits = [{split: self._received(order, one) for split, one in of.items()} for of in sent]
-        return Answer(order, fits, seconds)
-
-    def _received(self, order: Order, sent: _Sent) -> Fitted:
-        family, view = self._families[order.family], None
-        if isinstance(family, ViewFamily):
-            view = family.view(self._problem, order.settings[0])
-        part = _PARTS[sent.kind].from_saved(sent.saved, view, self._sizes)
-        return Fitted(sent.val, sent.test, part)
-
-    def give_up(self, late: float | None = None) -> list[Answer]:
-        """End orders that are so many seconds over their time, or all, with empty results."""
-        now, answers = clock.monotonic(), []
-        if late is None:
-            answers = [Answer(order, no_fits(order.settings), 0.0) for order in self._again]
-            self._again = []
-        for ready, (worker, order, began) in [*self._busy.items()]:
-            if late is None or now - began > order.seconds + late:
-                self.ray.kill(worker)
-                del self._busy[ready]
-                self._start()
-                answers.append(Answer(order, no_fits(order.settings), now - began))
-        return answers
-
-    def families(self, families: Mapping[str, Family]) -> dict[str, Family]:
-        """The same kinds of model, fitted to every label by these workers."""
-        return {name: _Elsewhere(family, self) for name, family in families.items()}
-
-
-@dataclass(frozen=True)
-class _Elsewhere:
-    """A kind of model that workers fit to every label, each on one split at a time."""
-
-    family: Family
-    workers: Workers
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.family, name)
-
-    def fit(
-        self,
-        problem: Problem,
-        settings: Sequence[Setting],
-        splits: Sequence[int],
-        *,
-        keep: bool = False,
-        look: Look = lambda share: None,
-    ) -> Fits:
-        """Fit settings with the same options, each on each of some splits."""
-        waiting = [Order(self.family.id, settings, [split], float("inf"), True) for split in splits]
-        found, answered = no_fits(settings), 0
-        try:
-            while answered < len(splits):
-                while waiting and self.workers.idle:
-                    self.workers.give(waiting.pop(0))
-                for answer in self.workers.take():
-                    answered += 1
-                    for fits, more in zip(found, answer.fits, strict=True):
-                        fits.update(more)
-                look(answered / len(splits))
-        except Enough:
-            self.workers.give_up()
-        return by_split(found)
+            yield execute
 
 
 @contextmanager
@@ -334,4 +212,38 @@ def ray_workers(
     import_ray(f"workers={workers}", "leave them out")
     with connected(address, "fit again", cores=workers) as ray:
         check_room(ray, workers, device)
-        yield Workers(ray, device, workers, say)
+        yield Workers(RayWorkers(address, device, "fit again", count=workers), workers, say)
+
+
+class Threads:
+    """The threads of PyTorch, and so of all models, adapted to the load of the machine."""
+
+    def __init__(self) -> None:
+        self.most = torch.get_num_threads()
+        self._seen = clock.monotonic(), _seconds_of_others()
+
+    def adapt(self) -> None:
+        """Take one for each core that others have not used since the last time, at least one."""
+        (before, used), now = self._seen, clock.monotonic()
+        if now < before + _APART:
+            return
+        self._seen = now, _seconds_of_others()
+        idle = (psutil.cpu_count() or 1) - (self._seen[1] - used) / (now - before)
+        torch.set_num_threads(int(np.clip(round(idle), 1, self.most)))
+
+
+def _seconds_of_others() -> float:
+    """The seconds that cores have spent on other processes."""
+    machine, own = psutil.cpu_times(), psutil.Process().cpu_times()
+    idle = machine.idle + getattr(machine, "iowait", 0.0)
+    return float(sum(machine[:8]) - idle - own.user - own.system)
+
+
+@contextmanager
+def restoring_threads() -> Iterator[None]:
+    """A block, or a decorated function, after which PyTorch has the threads that it had before."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

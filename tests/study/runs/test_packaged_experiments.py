@@ -6,10 +6,10 @@ import pytest
 
 from memohop.data.datasets.fetch import without_digest
 from memohop.data.datasets.registry import datasets, describe
+from memohop.jobs.space import Range
 from memohop.networks.registry import entry, models
 from study.paper.printed import printed_table1
 from study.runs.experiment import Experiment
-from study.runs.space import Range
 
 LAMBDAS = [0, 0.1, 0.2, 0.4, 0.6, 0.8, 1]
 

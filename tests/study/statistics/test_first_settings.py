@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from made_up_search import SOURCE
-from memohop.fit.candidates import learned, networks
-from memohop.fit.candidates.learned import FirstSettings
-from memohop.fit.candidates.networks import NetworkFamily
-from memohop.fit.candidates.spaces import SPACES, near_numbers
+from memohop.fit.candidates import spaces
+from memohop.fit.candidates.network import NetworkFamily
+from memohop.fit.candidates.spaces import NUMBERS, SPACES, FirstSettings
+from memohop.jobs.space import near_numbers, near_options
 from memohop.networks import build
 from memohop.training import Member
 from study.cli import main
@@ -101,33 +101,38 @@ def test_the_command_writes_what_fit_reads(tmp_path, capsys, monkeypatch):
     assert main(words) == 0
     read = msgspec.json.decode(output.read_bytes(), type=FirstSettings)
     assert read == first_settings(results(*CELLS), SPACES)
-    monkeypatch.setattr(networks, "packaged", lambda: read)
-    family = NetworkFamily("gcn+mmp", SPACES["gcn+mmp"])
+    monkeypatch.setattr(spaces, "packaged", lambda: read)
+    family = NetworkFamily("gcn+mmp")
     problem = type(
         "P", (), {"neighbourhood": type("N", (), {"directed": False}), "has_columns": True}
     )
-    first, own = family.first(problem), SPACES["gcn+mmp"].first(directed=False)
+    first, own = family.first(problem), SPACES["gcn+mmp"].own
     openers = SPACES["gcn+mmp"].openers
-    assert [one.options for one in first[:openers]] == [options for options, _ in own[:openers]]
+    same = [
+        one for i, one in enumerate(own) if one.undirected not in [o.undirected for o in own[:i]]
+    ]
+    assert [one.options for one in first[:openers]] == [
+        one.undirected.options for one in same[:openers]
+    ]
     assert first[openers].numbers == {"lr": 0.02, "dropout": 0.2, "lam": 0.0}
     assert first[openers].options == {"hidden_channels": 64, "direction": "undirected"}
-    assert len(first) == len(own) + len(read.every["gcn+mmp"])
+    assert len(first) == len(same) + len(read.every["gcn+mmp"])
     assert main([*words, "--count", "0"]) == 2
 
 
 def test_those_of_the_package_are_those_that_its_table_teaches():
-    assert learned.packaged() == first_settings(Tuned.load("fair"), SPACES)
+    assert spaces.packaged() == first_settings(Tuned.load("fair"), SPACES)
 
 
-@pytest.mark.parametrize("model", learned.packaged().every)
+@pytest.mark.parametrize("model", spaces.packaged().every)
 def test_a_dataset_is_judged_by_what_the_others_have_taught(model):
-    found = learned.packaged()
+    found = spaces.packaged()
     judged = {}
     for dataset, of_others in found.without.items():
-        with learned.unseen(dataset):
-            judged[dataset] = [numbers for _, numbers in found.of(model, directed=True)]
+        with spaces.unseen(dataset):
+            judged[dataset] = [one.numbers for one in found.of(model)]
         assert judged[dataset] == [one.numbers for one in of_others[model]]
-    seen = [numbers for _, numbers in found.of(model, directed=True)]
+    seen = [one.numbers for one in found.of(model)]
     assert any(numbers != seen for numbers in judged.values())
 
 
@@ -135,8 +140,9 @@ def test_a_dataset_is_judged_by_what_the_others_have_taught(model):
 @pytest.mark.parametrize("model", SPACES)
 def test_those_of_the_package_make_networks_and_can_be_varied(model, directed):
     generator = np.random.default_rng(0)
-    for options, found in learned.packaged().of(model, directed=directed):
-        changed = SPACES[model].changed(options, generator, directed=directed)
+    for first in spaces.packaged().of(model):
+        options = first.options if directed else first.undirected.options
+        changed = near_options(SPACES[model].choices, options, generator)
         for one in (options, changed):
             assert build(model, 3, 2, num_nodes=5, **one) is not None
-        Member(**near_numbers(found, generator))
+        Member(**near_numbers(NUMBERS, first.numbers, generator))

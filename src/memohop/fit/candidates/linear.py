@@ -1,53 +1,63 @@
-"""Logistic regression and ridge regression, on columns, neighbours and rows of the graph."""
+r"""Logistic regression and ridge regression, on columns, neighbours and rows of the graph.
+
+With features :math:`\mathbf{x}_i`, classes :math:`y_i` and weights of the nodes :math:`c_i`,
+logistic regression minimises
+
+.. math::
+    \frac{1}{\sum_i c_i} \Big( \sum_i -c_i \log
+        \operatorname{softmax}(\mathbf{W}\mathbf{x}_i + \mathbf{b})_{y_i}
+        + \frac{1}{2 C} \lVert\mathbf{W}\rVert^2 \Big)
+
+as scikit-learn's ``LogisticRegression`` does, which has no way to stop it. For two classes
+scikit-learn has one row :math:`\mathbf{w}` of weights; here there are two, :math:`\pm\mathbf{w}/2`,
+with half its norm, so half its :math:`C` gives the same solution.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
-from memohop.fit.candidates.family import Setting
-from memohop.fit.candidates.logistic import logistic_regression
-from memohop.fit.candidates.view_family import Learned, ViewFamily
+from memohop.fit.candidate import Setting
+from memohop.fit.candidates.view_family import ViewFamily, ViewModel
+from memohop.fit.certainty import stopping
 from memohop.fit.neighbourhood import Matrix
-from memohop.fit.problem import Inputs, Outputs, Problem, check_width
+from memohop.fit.problem import Outputs, Problem, check_width
 from memohop.fit.saved import Saved, Sizes, as_tensors
 from memohop.fit.views import View
+from memohop.jobs.space import Range
 
-_FIRST = (1.0, 0.1, 10.0, 0.01, 100.0)
-_RANGE = (1e-4, 1e4)
 _ABSENT = 30.0  # logits by which a class without training nodes is below all others
+_STEPS = 300  # at most: nearly converged is good enough
+_FLAT = 1e-4  # the largest slope at which it has converged, as in scikit-learn
+_PRECISE = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class Linear(ViewModel):
     r"""A fitted linear model: :math:`\operatorname{softmax}(\mathbf{X}\mathbf{W} + \mathbf{b})`.
 
     Attributes:
-        view: How its features are made.
         weight: ``[features, outputs]``.
         bias: ``[outputs]``.
     """
 
-    view: View
     weight: NDArray[np.float32]
     bias: NDArray[np.float32]
 
-    def outputs(self, inputs: Inputs) -> Outputs:
-        """Probabilities of the classes, or the number."""
-        return self.of_features(self.view.features(inputs, inputs.y))
-
     def of_features(self, features: Matrix) -> Outputs:
-        """The same from features that are already made."""
-        found = np.asarray(features @ self.weight) + self.bias
-        return softmax(found, axis=1) if self.view.classes else found
+        """Probabilities of the classes, or the number."""
+        said = np.asarray(features @ self.weight) + self.bias
+        return softmax(said, axis=1) if self.view.classes else said
 
     def saved(self) -> Saved:
         """Weight and bias."""
@@ -63,20 +73,14 @@ class Linear:
 
 
 class LinearFamily(ViewFamily):
-    """``linear``, ``linear+neighbours`` and ``linear+rows``."""
+    """``linear``, ``linear+neighbours`` and ``linear+rows``: penalties of very different sizes."""
 
-    def starts(self) -> list[Mapping[str, float]]:
-        """Penalties of very different sizes."""
-        return [{"freedom": freedom} for freedom in _FIRST]
+    starts = tuple({"freedom": freedom} for freedom in (1.0, 0.1, 10.0, 0.01, 100.0))
+    numbers = {"freedom": Range(1e-4, 1e4)}  # noqa: RUF012
 
-    def near(
-        self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
-    ) -> list[Setting]:
-        """Another penalty, a few times larger or smaller."""
-        options = self.near_options(problem, best, generator)
-        factors = np.exp(generator.normal(scale=0.8, size=count))
-        freedoms = np.clip(best.numbers["freedom"] * factors, *_RANGE).tolist()
-        return [Setting(self.id, options, {"freedom": freedom}) for freedom in freedoms]
+    def learning_bytes(self, width: int, outputs: int) -> int:
+        """The solver holds thirty copies of each weight."""
+        return 30 * 8 * outputs * width
 
     def learn(
         self,
@@ -85,7 +89,7 @@ class LinearFamily(ViewFamily):
         setting: Setting,
         split: int,
         look: Callable[[], None],
-    ) -> Learned:
+    ) -> tuple[ViewModel, Callable[[Matrix], Outputs]]:
         """The weights, for features that are first divided by their largest value."""
         train = problem.masks.train[problem.labelled, split]
         scaler, freedom = MaxAbsScaler(), setting.numbers["freedom"]
@@ -117,3 +121,51 @@ class LinearFamily(ViewFamily):
         weight[present], bias[present] = logistic_regression(x, numbers, counts, freedom, look)
         bias[np.setdiff1d(np.arange(classes), present)] += bias[present].min()
         return weight, bias
+
+
+def logistic_regression(
+    x: Matrix,
+    y: NDArray[np.int64],
+    counts: NDArray[np.float64],
+    freedom: float,
+    look: Callable[[], None],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights ``[classes, features]`` and biases ``[classes]``.
+
+    Args:
+        x: Features, dense or sparse.
+        y: Class numbers, each from 0 on at least once.
+        counts: The weight of each row.
+        freedom: :math:`C`, the inverse of the penalty.
+        look: Called at each step; if it raises ``Enough``, the weights so far count.
+    """
+    classes, features = int(y.max()) + 1, x.shape[1]
+    penalty = (2 if classes == 2 else 1) / (freedom * counts.sum())
+    share, rows, across = (counts / counts.sum())[:, None], np.arange(len(y)), x.T
+
+    def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        weight, bias = _apart(flat, classes, features)
+        logarithms = log_softmax(np.asarray(x @ weight.T.astype(x.dtype)) + bias, axis=1)
+        slope = np.exp(logarithms)
+        slope[rows, y] -= 1
+        slope *= share
+        of_weight = np.asarray(across @ slope.astype(x.dtype)).T + penalty * weight
+        value = -(share[:, 0] @ logarithms[rows, y]) + penalty / 2 * np.vdot(weight, weight)
+        return float(value), np.concatenate([of_weight.ravel(), slope.sum(axis=0)])
+
+    solution = minimize(
+        loss,
+        np.zeros(classes * (features + 1)),
+        jac=True,
+        method="L-BFGS-B",
+        callback=stopping(look),
+        options={"maxiter": _STEPS, "gtol": _FLAT, "ftol": _PRECISE, "maxls": 50},
+    )
+    return _apart(solution.x, classes, features)
+
+
+def _apart(
+    flat: NDArray[np.float64], classes: int, features: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights and biases from one row of numbers."""
+    return flat[:-classes].reshape(classes, features), flat[-classes:]

@@ -1,9 +1,10 @@
-"""A fitted network: the graph in its input form, what it says of every node, and saving it."""
+"""Networks of the registry: fitted as populations, and what a fitted one says of every node."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,24 +13,32 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from memohop.data.arcs import mean_weight
 from memohop.errors import UsageError, check_choice
-from memohop.fit.candidates.spaces import SPACES
+from memohop.fit.candidate import Cost, Fits, Fitted, Look, Setting, room_in_ram
+from memohop.fit.candidates.spaces import NUMBERS, SPACES, network_cost
+from memohop.fit.neighbourhood import EVERY, Matrix, Rows
 from memohop.fit.problem import Inputs, Outputs, Problem
 from memohop.fit.saved import Saved, Sizes, check_state, checked_options
 from memohop.fit.views import side_by_side
 from memohop.inference import block_logits
+from memohop.jobs.space import Space
+from memohop.jobs.train import train
 from memohop.networks import MemoryNetwork, NodeModel, build
 from memohop.pyg import Data
-from memohop.training import Scale
-from memohop.training.device import find_device
+from memohop.training import Enough, Member, Result, Rules, Scale, standardised
+from memohop.training.device import find_device, traits_of
+from memohop.training.plan import TooLittleError
+from memohop.training.rules import DEFAULT_RULES
 from memohop.training.task import make_inputs
 
 DEGREE = 3.0
 """The logarithm of degrees is divided by this to match the columns."""
-AS_IT_IS = Scale(0.0, 1.0)
-"""Of targets that are not standardised."""
 
-_MOST = 10_000  # channels or layers of a network
+_AS_IT_IS = Scale(0.0, 1.0)  # of targets that are not standardised
+_LARGEST = 10_000  # channels or layers of a network
+_MANY = 10_000  # validation nodes, of which the best epoch is hardly luck
+_LARGE = 5_000  # nodes from which on a CPU networks take less time one by one, and less RAM
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,36 +60,23 @@ class Network:
     sizes: tuple[int, int, int]
     scale: float
     state: Mapping[str, Tensor]
-    standard: Scale = AS_IT_IS
+    standard: Scale = _AS_IT_IS
     arc_scale: float = 1.0
 
     @torch.no_grad()
-    def outputs(self, inputs: Inputs) -> Outputs:
+    def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
         """Probabilities of the classes, or the number."""
-        network, data = self.ready(inputs)
-        if isinstance(network, MemoryNetwork):
-            return said_by(_by_rows(network, data), self.standard)
-        return said_by(network(*make_inputs(data, network, torch.device("cpu"))), self.standard)
+        return _in_unit(_logits(*self.ready(inputs)), self.standard)[rows]
 
     def ready(self, inputs: Inputs) -> tuple[NodeModel, Data]:
         """The network with its parameters, and the graph in its input form."""
         network = build(self.model, *self.sizes[:2], num_nodes=inputs.nodes, **self.options)
         state = dict(self.state)
         for name in network.per_node:
-            state[name] = self._of_nodes(state[name], inputs)
+            state[name] = _of_nodes(state[name], inputs)
         network.load_state_dict(state)
         _know(network, inputs.y, self.standard)
         return network.eval(), as_data(inputs, self.model, self.scale, self.arc_scale)
-
-    def _of_nodes(self, rows: Tensor, inputs: Inputs) -> Tensor:
-        """Weights with a row for each node, zeros for nodes added after ``fit``."""
-        if inputs.hidden is not None:
-            return rows.masked_fill(torch.from_numpy(inputs.hidden)[:, None], 0)
-        if inputs.of_fit == inputs.nodes:
-            return rows
-        padded = torch.zeros(inputs.nodes, *rows.shape[1:], dtype=rows.dtype)
-        padded[: inputs.of_fit] = rows[: inputs.of_fit]
-        return padded
 
     @property
     def has_rows(self) -> bool:
@@ -109,11 +105,12 @@ class Network:
         """The network that was saved."""
         check_choice("model", model := saved.value("model", str), SPACES)
         options = saved.value("options", dict)
-        if any(
-            type(one) is int and one > _MOST for one in checked_options(model, options).values()
-        ):
+        values = checked_options(model, options).values()
+        if any(type(value) is int and value > _LARGEST for value in values):
             raise UsageError(f"the options of {model} describe a network that is too large")
-        channels = (_width(model, sizes), sizes.outputs, sizes.nodes)
+        # The columns, and the degrees in each direction.
+        features = sizes.features + _sees_graph(model) * (3 if sizes.directed else 1)
+        channels = (features, sizes.outputs, sizes.nodes)
         try:
             with torch.device("meta"):  # shapes alone: nothing is allocated
                 network = build(model, *channels[:2], num_nodes=sizes.nodes, **options)
@@ -128,6 +125,191 @@ class Network:
         return cls(model, options, channels, scale, saved.tensors, Scale(mean, spread), arc_scale)
 
 
+@dataclass(frozen=True)
+class NetworkFamily:
+    """Networks of one model.
+
+    Attributes:
+        id: The id of the model, one of :data:`~memohop.fit.candidates.spaces.SPACES`.
+        rules: Optimiser, class weights and so on.
+        epochs: The most epochs of a network.
+        patience: Epochs without a better validation score after which it stops.
+        seed: Decides initial weights and dropout.
+        device: The device to train on.
+        memory: The most bytes that the process may hold.
+        in_parts: The number of workers that train it together, each on a block of the graph, which
+            fits none of them; None to train it in this process.
+    """
+
+    id: str
+    rules: Rules = DEFAULT_RULES
+    epochs: int = 300
+    patience: int | None = 60
+    seed: int = 0
+    device: str = "cpu"
+    memory: int | None = None
+    in_parts: int | None = None
+
+    @property
+    def sees_graph(self) -> bool:
+        """Whether it uses arcs."""
+        return _sees_graph(self.id)
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether it passes messages through a memory."""
+        return self.id.endswith("+mmp")
+
+    def first(self, problem: Problem) -> list[Setting]:
+        """Settings of different kinds, and then those that did well in the fair table."""
+        directed, space = problem.neighbourhood.directed, SPACES[self.id]
+        if (space.directed_only and not directed) or not (self.sees_graph or problem.has_columns):
+            return []
+        settings = [
+            Setting(self.id, start.options, start.numbers)
+            for start in space.first(self.id, directed=directed)
+        ]
+        return [setting for setting in settings if self._can_train(setting.options)]
+
+    def openers(self, problem: Problem) -> int:
+        """How many of its first settings a search starts with."""
+        return SPACES[self.id].openers
+
+    def space(self, problem: Problem) -> Space:
+        """The options of the model, and the numbers of a member."""
+        choices = {**SPACES[self.id].choices, **NUMBERS}
+        without = {"direction": problem.neighbourhood.directed, "lam": self.has_memory}
+        return {name: values for name, values in choices.items() if without.get(name, True)}
+
+    def cost(self, problem: Problem, setting: Setting) -> Cost:
+        """That of a few dozen epochs; the RAM of other devices is measured, and not guessed."""
+        if not self._can_train(setting.options):
+            return Cost(np.inf, 0.0)
+        if traits_of(find_device(self.device)).is_separate:
+            return Cost(0.0, 0.0)
+        cost = network_cost(problem, setting.options, sees_graph=self.sees_graph)
+        if self.in_parts:  # the RAM of the workers together, and not that of this process
+            room = self.memory * self.in_parts if self.memory else room_in_ram(None)
+            return Cost(cost.seconds if cost.bytes <= room else np.inf, 0.0)
+        return cost.within(self.memory)
+
+    def _can_train(self, options: Mapping[str, Any]) -> bool:
+        """On a graph in parts: networks whose outputs need not have all of it in RAM either."""
+        if self.in_parts is None:
+            return True
+        return self.has_memory and options.get("address") != "rows"
+
+    def _one_by_one(self, problem: Problem) -> bool:
+        """Whether a network fills the device by itself, so that a population gains nothing."""
+        on_cpu = not traits_of(torch.device(self.device)).is_separate
+        return on_cpu and self.in_parts is None and problem.nodes >= _LARGE
+
+    def fit(
+        self,
+        problem: Problem,
+        settings: Sequence[Setting],
+        splits: Sequence[int],
+        *,
+        look: Look = lambda share: None,
+    ) -> Fits:
+        """One population, or one network after the other where that takes less time.
+
+        If time is up, members that have not begun have no result; nor if the RAM is too small.
+        """
+        options, standard = settings[0].options, _AS_IT_IS
+        scale, arc_scale = feature_scale(problem.x), 1.0
+        if problem.weights is not None:  # an average arc counts as much as an added self-loop
+            arc_scale = mean_weight(problem.weights)
+        data = as_data(problem, self.id, scale, arc_scale)
+        if not problem.classes:
+            data, standard = standardised(data)
+        results = self._trained(problem, data, settings, splits, look)
+        sizes = (data.x.shape[1], problem.objective.outputs(data.y), problem.nodes)
+        fits: Fits = [{} for _ in settings]
+        sound = [i for i, result in enumerate(results) if result.epochs and not result.diverged]
+        parts = [
+            Network(self.id, options, sizes, scale, results[i].state or {}, standard, arc_scale)
+            for i in sound
+        ]
+        known = [problem.known(splits[i % len(splits)]) for i in sound]
+        for i, part, said in zip(sound, parts, self._said(parts, known, data), strict=True):
+            split, crossed = splits[i % len(splits)], results[i].val_outputs
+            val = said[problem.masks.val[:, split]]
+            if crossed is not None:
+                val = _in_unit(crossed, standard)
+            fits[i // len(splits)][split] = Fitted(val, said[problem.masks.test], part)
+        return fits
+
+    def _trained(
+        self,
+        problem: Problem,
+        data: Data,
+        settings: Sequence[Setting],
+        splits: Sequence[int],
+        look: Look,
+    ) -> list[Result]:
+        """A result for each setting and split, or for the first ones."""
+        members = [
+            Member(split=split, seed=self.seed + split, **setting.numbers)
+            for setting in settings
+            for split in splits
+        ]
+        results: list[Result] = []
+        at_once, ended = 1 if self._one_by_one(problem) else len(members), False
+
+        def progress(done: int, total: int) -> None:
+            nonlocal ended
+            try:
+                look((len(results) + at_once * done / total) / len(members))
+            except Enough:
+                ended = True
+                raise
+
+        rules, by_luck = self.rules, problem.ranks_few
+        if by_luck:  # the best score of many epochs: the smallest loss says more
+            rules = replace(rules, stop="loss", keep="loss")
+        few = int(problem.masks.val[:, 0].sum()) < _MANY
+        train_some = partial(
+            train,
+            data,
+            self.id,
+            options=settings[0].options,
+            epochs=self.epochs,
+            patience=self.patience,
+            rules=rules,
+            device=self.device,
+            memory=self.memory,
+            keep_models=True,
+            cross_fit=few and not by_luck,  # or the best epoch would look better than it is
+            progress=progress,
+            workers=self.in_parts,
+        )
+        while len(results) < len(members) and not ended:
+            try:
+                results += train_some(members[len(results) : len(results) + at_once])
+            except TooLittleError:
+                ended = True
+        return results
+
+    @torch.no_grad()
+    def _said(
+        self, parts: Sequence[Network], known: Sequence[NDArray[Any]], data: Data
+    ) -> Iterator[Outputs]:
+        """The outputs of networks that differ in their weights and in the targets they may use."""
+        if not parts:
+            return
+        sizes, inputs = parts[0].sizes, None
+        network = build(self.id, *sizes[:2], num_nodes=sizes[2], **parts[0].options).eval()
+        if self.in_parts is None:
+            device = find_device(self.device)
+            inputs = make_inputs(data, network, device)
+            network.to(device)
+        for part, targets in zip(parts, known, strict=True):
+            network.load_state_dict(dict(part.state))
+            _know(network, targets, part.standard)
+            yield _in_unit(_logits(network, data, inputs), part.standard)
+
+
 def as_data(inputs: Inputs, model: str, scale: float, arc_scale: float) -> Data:
     """The graph in the form that the trainer takes.
 
@@ -140,7 +322,7 @@ def as_data(inputs: Inputs, model: str, scale: float, arc_scale: float) -> Data:
         arc_scale: The number by which weights of arcs are divided.
     """
     x = inputs.x / np.float32(scale)
-    if sees_graph(model):
+    if _sees_graph(model):
         x = side_by_side([x, inputs.neighbourhood.degrees()[0] / DEGREE])
     data = Data(
         x=x if sparse.issparse(x) else torch.from_numpy(np.ascontiguousarray(x)),
@@ -158,54 +340,25 @@ def as_data(inputs: Inputs, model: str, scale: float, arc_scale: float) -> Data:
     return data
 
 
-def sees_graph(model: str) -> bool:
-    """Whether a model uses arcs."""
+def feature_scale(x: Matrix) -> float:
+    """The root mean square of the features that are not 0."""
+    values = x.data if sparse.issparse(x) else x[x != 0]
+    return float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 1.0
+
+
+def _sees_graph(model: str) -> bool:
     return model != "mlp"
 
 
-def _width(model: str, sizes: Sizes) -> int:
-    """How many features a network gets: the columns, and the degrees in each direction."""
-    return sizes.features + sees_graph(model) * (3 if sizes.directed else 1)
-
-
-@torch.no_grad()
-def say(
-    network: NodeModel,
-    states: Sequence[Mapping[str, Tensor]],
-    data: Data,
-    standard: Scale,
-    device: str,
-    known: Sequence[NDArray[Any]],
-    *,
-    by_rows: bool,
-) -> Iterator[Outputs]:
-    """The outputs of a network for every node, with each of several sets of parameters.
-
-    Args:
-        network: The network.
-        states: The sets of parameters.
-        data: The graph.
-        standard: Mean and standard deviation of the numbers that it learned to predict.
-        device: The device to compute on.
-        known: For each set of parameters, the targets that it may use.
-        by_rows: Whether to compute some rows at a time, which networks with memory can.
-    """
-    home = find_device("cpu" if by_rows else device)
-    inputs = None if by_rows else make_inputs(data, network, home)
-    network.to(home).eval()
-    for state, targets in zip(states, known, strict=True):
-        network.load_state_dict(dict(state))
-        _know(network, targets, standard)
-        if inputs is None:
-            assert isinstance(network, MemoryNetwork)
-            yield said_by(_by_rows(network, data), standard)
-        else:
-            yield said_by(network(*inputs), standard)
-
-
-def _by_rows(network: MemoryNetwork, data: Data) -> Tensor:
-    """The logits, computed some rows at a time."""
-    return block_logits(network, data.x, data.edge_index, data.get("edge_weight"))
+def _of_nodes(rows: Tensor, inputs: Inputs) -> Tensor:
+    """Weights with a row for each node, zeros for nodes added after ``fit``."""
+    if inputs.hidden is not None:
+        return rows.masked_fill(torch.from_numpy(inputs.hidden)[:, None], 0)
+    if inputs.of_fit == inputs.nodes:
+        return rows
+    padded = torch.zeros(inputs.nodes, *rows.shape[1:], dtype=rows.dtype)
+    padded[: inputs.of_fit] = rows[: inputs.of_fit]
+    return padded
 
 
 def _know(network: NodeModel, targets: NDArray[Any], standard: Scale) -> None:
@@ -215,8 +368,16 @@ def _know(network: NodeModel, targets: NDArray[Any], standard: Scale) -> None:
         network.know(standard.standardise(shown) if shown.is_floating_point() else shown)
 
 
-def said_by(output: Any, standard: Scale) -> Outputs:
-    """Probabilities of the classes, or the number, from what a network returns."""
-    logits = output[0] if isinstance(output, tuple) else output
+def _logits(network: NodeModel, data: Data, inputs: tuple[Any, Any] | None = None) -> Tensor:
+    """The logits of every node: on a CPU, some rows at a time with memory, or of ready inputs."""
+    if inputs is None and isinstance(network, MemoryNetwork):
+        return block_logits(network, data.x, data.edge_index, data.get("edge_weight"))
+    output = network(*(inputs or make_inputs(data, network, torch.device("cpu"))))
+    logits: Tensor = output[0] if isinstance(output, tuple) else output
+    return logits
+
+
+def _in_unit(logits: Tensor, standard: Scale) -> Outputs:
+    """Probabilities of the classes, or the number."""
     said = logits.softmax(-1) if logits.shape[-1] > 1 else standard.restore(logits)
     return said.cpu().numpy()

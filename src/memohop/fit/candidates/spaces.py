@@ -1,201 +1,287 @@
-"""The settings to try of each network: proven ones first, then changes of the best.
+r"""The settings to try of each network, proven ones first, and what they cost.
 
-A setting is a structure (options of the model) with numbers (learning rate and so on). The first
-ones are the same for every graph: they did well, by validation, on published graphs of different
-kinds. After them, each group of settings starts from the best one so far: its structure with at
-most one part changed, and numbers near its own. Settings come in groups because those of one
-structure are trained as one population.
+The first ones are the same for every graph. Some did well, by validation, on published graphs of
+different kinds. Others come from ``python -m study bench first-settings``, which derives them from
+the results of the fair table. For each dataset there are also those that the other datasets alone
+give: no dataset may be judged by a search whose start has seen it.
+
+What a network costs is guessed. On a CPU, an epoch (a training step and an evaluation) of :math:`L`
+layers of width :math:`D` takes about :math:`L D (5 |E| + 30 N)` nanoseconds of one thread, or
+:math:`10 L D N` if it does not see the graph, and holds about :math:`40 L D N` bytes of
+activations; a graph takes about 200 bytes and a microsecond for each of its :math:`|E|` arcs. These
+figures were measured on 100,000 nodes with 2,000,000 arcs and are good to a factor of two. With
+:math:`C` classes, logits and what is derived from them take about :math:`32 C N` bytes more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-import numpy as np
+import msgspec
+import torch
 
-Axis = Mapping[str, Mapping[str, Any]]
-"""Options by the name of a choice; a choice may set several of them."""
+from memohop.fit.candidate import Cost, kept_bytes
+from memohop.fit.problem import Problem
+from memohop.jobs.space import Choice, Range, Space
 
-WIDTHS: Axis = {f"{width}": {"hidden_channels": width} for width in (64, 128, 256)}
-DIRECTIONS: Axis = {name: {"direction": name} for name in ("undirected", "out", "in")}
-MEANS: Axis = {
-    "others": {"self_loops": "remove", "norm": "row"},
-    "all": {"self_loops": "add", "norm": "row"},
-    "symmetric": {"self_loops": "add", "norm": "symmetric"},
+Settings = tuple["Learned", ...]
+
+_FEWEST = 50  # epochs of a network that is worth its time
+
+_unseen: ContextVar[str | None] = ContextVar("unseen", default=None)
+
+
+class Learned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A setting: options of the model, and the numbers of a member."""
+
+    options: dict[str, bool | int | float | str]
+    numbers: dict[str, float]
+
+    @property
+    def undirected(self) -> Learned:
+        """The same for a graph without directions."""
+        options = self.options
+        if "direction" in options:
+            options = options | {"direction": "undirected"}
+        return Learned(options, self.numbers)
+
+
+class FirstSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """For each model the settings to begin with, the most useful one first.
+
+    Attributes:
+        experiment: The experiment that they come from.
+        every: Those that all datasets give.
+        without: By dataset, those that the other datasets give.
+    """
+
+    experiment: str
+    every: dict[str, Settings]
+    without: dict[str, dict[str, Settings]] = {}
+
+    def of(self, model: str) -> Settings:
+        """The settings of a model, without what an :func:`unseen` dataset has taught."""
+        dataset = _unseen.get()
+        known = self.every if dataset is None else self.without.get(dataset, self.every)
+        return known.get(model, ())
+
+
+@contextmanager
+def unseen(dataset: str) -> Iterator[None]:
+    """Searches inside begin with settings that a dataset has not taught, to be judged on it."""
+    before = _unseen.set(dataset)
+    try:
+        yield
+    finally:
+        _unseen.reset(before)
+
+
+@cache
+def packaged() -> FirstSettings:
+    """Those that come with the package."""
+    path = Path(__file__).with_name("first_settings.json")
+    return msgspec.json.decode(path.read_bytes(), type=FirstSettings)
+
+
+NUMBERS: Space = {
+    "lr": Range(0.001, 0.1),
+    "weight_decay": Range(1e-6, 0.05),
+    "dropout": [0.0, 0.2, 0.3, 0.5, 0.7],
+    "input_dropout": [0.0, 0.1, 0.3, 0.5, 0.8],
+    "lam": [0.0, 0.0, 0.05, 0.2],
 }
-LABELS: Axis = {name: {"labels": name} for name in ("none", "memory")}
-ADDRESSES: Axis = {name: {"address": name} for name in ("none", "rows")}
-ROUNDS: Axis = {
-    "1": {"num_layers": 1, "message_norm": "none"},
-    "2": {"num_layers": 2, "message_norm": "none"},
-    "2 normalised": {"num_layers": 2, "message_norm": "layer"},
-    "4 normalised": {"num_layers": 4, "message_norm": "layer"},
-}
-GATES: Axis = {
-    "layer": {"gate_sharing": "layer", "classifier_dropout": True},
-    "shared": {"gate_sharing": "shared", "classifier_dropout": False},
-}
-READOUTS: Axis = {name: {"readout": name} for name in ("jumping", "last")}
-
-RANGES = {"lr": (0.001, 0.1), "weight_decay": (1e-6, 0.05)}
-"""The numbers of a member that are drawn from a range,"""
-LISTS = {
-    "dropout": (0.0, 0.2, 0.3, 0.5, 0.7),
-    "input_dropout": (0.0, 0.1, 0.3, 0.5, 0.8),
-    "lam": (0.0, 0.0, 0.05, 0.2),
-}
-"""and those that are drawn from a list."""
-
-
-def _numbers(*values: float) -> dict[str, float]:
-    return dict(zip((*RANGES, *LISTS), values, strict=True))
+"""The numbers of a member; the last one is for models with memory."""
 
 
 @dataclass(frozen=True)
-class Space:
+class NetworkSpace:
     """The settings of one model.
 
     Attributes:
-        axes: The options to choose from, by the name of the choice.
-        starts: For each of the first settings, the names of the choices, in the order of the
-            axes, and the numbers.
+        choices: The options to choose from.
+        own: The first settings, apart from those that the fair table has taught.
         openers: How many of these differ so much that a search starts with all of them.
         directed_only: Whether it is for directed graphs only.
     """
 
-    axes: Mapping[str, Axis]
-    starts: tuple[tuple[tuple[str, ...], Mapping[str, float]], ...]
+    choices: Mapping[str, Choice]
+    own: Settings
     openers: int = 1
     directed_only: bool = False
 
-    def first(self, *, directed: bool) -> list[tuple[dict[str, Any], Mapping[str, float]]]:
-        """The first settings, without repeats; in an undirected graph, directions do not matter."""
-        found: list[tuple[dict[str, Any], Mapping[str, float]]] = []
-        for names, numbers in self.starts:
-            chosen = dict(zip(self.axes, names, strict=True))
-            if not directed and "direction" in chosen:
-                chosen["direction"] = "undirected"
-            one = self._options(chosen), numbers
-            if one not in found:
-                found.append(one)
-        return found
+    def first(self, model: str, *, directed: bool) -> list[Learned]:
+        """The openers, what the fair table has taught, and the rest.
 
-    def changed(
-        self, options: Mapping[str, Any], generator: np.random.Generator, *, directed: bool
-    ) -> dict[str, Any]:
-        """Options with at most one choice changed."""
-        axes = [name for name in self.axes if directed or name != "direction"]
-        axis = str(generator.choice([*axes, "none", "none"]))
-        if axis == "none":
-            return dict(options)
-        others = [one for one in self.axes[axis].values() if not one.items() <= options.items()]
-        return {**options, **others[generator.integers(len(others))]}
+        In an undirected graph, directions do not matter, and some settings are the same.
+        """
 
-    def _options(self, chosen: Mapping[str, str]) -> dict[str, Any]:
-        options: dict[str, Any] = {}
-        for axis, name in chosen.items():
-            options |= self.axes[axis][name]
-        return options
+        def alike(settings: Settings) -> list[Learned]:
+            return [
+                setting
+                for i, setting in enumerate(settings)
+                if directed or setting.undirected not in [s.undirected for s in settings[:i]]
+            ]
+
+        own = alike(self.own)
+        first = own[: self.openers] + alike(packaged().of(model)) + own[self.openers :]
+        return first if directed else [setting.undirected for setting in first]
 
 
-def near_numbers(numbers: Mapping[str, float], generator: np.random.Generator) -> dict[str, float]:
-    """Multiply learning rate and decay by a factor of about two; redraw other numbers at times."""
-    changed = dict(numbers)
-    for name, (low, high) in RANGES.items():
-        factor = np.exp(generator.normal(scale=0.6))
-        changed[name] = float(np.clip(numbers[name] * factor, low, high))
-    for name, values in LISTS.items():
-        if generator.random() < 0.4:
-            changed[name] = float(generator.choice(values))
-    return changed
+def _start(
+    numbers: tuple[float, float, float, float], **options: bool | int | float | str
+) -> Learned:
+    return Learned(options, dict(zip(NUMBERS, (*numbers, 0.0), strict=True)))
 
 
-def _layers(*counts: int) -> Axis:
-    return {f"{count}": {"num_layers": count} for count in counts}
-
-
-_USUAL = _numbers(0.01, 5e-4, 0.5, 0.3, 0.0)
-_NOT_DROPPED = _numbers(0.01, 1e-6, 0.0, 0.0, 0.0)
-_RESIDUAL = Space(
-    {"direction": DIRECTIONS, "layers": _layers(1, 2, 4, 8), "width": WIDTHS},
+_WIDTHS: Choice = [64, 128, 256]
+_DIRECTIONS: Choice = ["undirected", "out", "in"]
+_USUAL = (0.01, 5e-4, 0.5, 0.3)
+_RESIDUAL = NetworkSpace(
+    {"direction": _DIRECTIONS, "num_layers": [1, 2, 4, 8], "hidden_channels": _WIDTHS},
     (
-        (("undirected", "2", "64"), _numbers(0.01, 5e-4, 0.5, 0.0, 0.0)),
-        (("undirected", "8", "64"), _numbers(0.003, 0.0, 0.2, 0.0, 0.0)),
-        (("out", "2", "128"), _numbers(0.01, 0.005, 0.5, 0.5, 0.0)),
-        (("undirected", "4", "128"), _numbers(0.003, 1e-4, 0.3, 0.2, 0.0)),
+        _start((0.01, 5e-4, 0.5, 0.0), direction="undirected", num_layers=2, hidden_channels=64),
+        _start((0.003, 0.0, 0.2, 0.0), direction="undirected", num_layers=8, hidden_channels=64),
+        _start((0.01, 0.005, 0.5, 0.5), direction="out", num_layers=2, hidden_channels=128),
+        _start((0.003, 1e-4, 0.3, 0.2), direction="undirected", num_layers=4, hidden_channels=128),
     ),
     openers=2,
 )
 
-SPACES: dict[str, Space] = {
-    "mlp": Space(
-        {"layers": _layers(1, 2, 3), "width": WIDTHS},
+
+def _memory(
+    numbers: tuple[float, float, float, float],
+    *,
+    direction: str = "undirected",
+    rounds: int = 2,
+    labels: str = "none",
+    address: str = "none",
+) -> Learned:
+    return _start(
+        numbers,
+        direction=direction,
+        self_loops="remove",
+        norm="row",
+        num_layers=rounds,
+        message_norm="layer",
+        gate_sharing="layer",
+        classifier_dropout=True,
+        readout="jumping",
+        hidden_channels=64,
+        labels=labels,
+        address=address,
+    )
+
+
+SPACES: dict[str, NetworkSpace] = {
+    "mlp": NetworkSpace(
+        {"num_layers": [1, 2, 3], "hidden_channels": _WIDTHS},
         (
-            (("2", "64"), _numbers(0.01, 1e-3, 0.5, 0.3, 0.0)),
-            (("2", "128"), _numbers(0.01, 0.01, 0.5, 0.5, 0.0)),
-            (("3", "128"), _numbers(0.005, 1e-4, 0.2, 0.0, 0.0)),
+            _start((0.01, 1e-3, 0.5, 0.3), num_layers=2, hidden_channels=64),
+            _start((0.01, 0.01, 0.5, 0.5), num_layers=2, hidden_channels=128),
+            _start((0.005, 1e-4, 0.2, 0.0), num_layers=3, hidden_channels=128),
         ),
     ),
     "sage-res": _RESIDUAL,
     "gcn-res": _RESIDUAL,
-    "dir-gcn": Space(
-        {"layers": _layers(1, 2, 3, 5), "width": WIDTHS},
+    "dir-gcn": NetworkSpace(
+        {"num_layers": [1, 2, 3, 5], "hidden_channels": _WIDTHS},
         (
-            (("3", "64"), _numbers(0.01, 1e-4, 0.5, 0.0, 0.0)),
-            (("2", "128"), _numbers(0.005, 0.001, 0.3, 0.3, 0.0)),
+            _start((0.01, 1e-4, 0.5, 0.0), num_layers=3, hidden_channels=64),
+            _start((0.005, 0.001, 0.3, 0.3), num_layers=2, hidden_channels=128),
         ),
         directed_only=True,
     ),
-    "linkx": Space(
+    "linkx": NetworkSpace(
         {
-            "direction": DIRECTIONS,
-            "edge": {f"{count}": {"edge_layers": count} for count in (1, 2)},
-            "node": {f"{count}": {"node_layers": count} for count in (1, 2)},
-            "layers": _layers(1, 2, 3),
-            "width": WIDTHS,
+            "direction": _DIRECTIONS,
+            "edge_layers": [1, 2],
+            "node_layers": [1, 2],
+            "num_layers": [1, 2, 3],
+            "hidden_channels": _WIDTHS,
         },
         (
-            (("undirected", "1", "1", "2", "64"), _numbers(0.01, 1e-3, 0.5, 0.0, 0.0)),
-            (("out", "1", "1", "1", "128"), _numbers(0.01, 0.01, 0.5, 0.3, 0.0)),
+            _start(
+                (0.01, 1e-3, 0.5, 0.0),
+                direction="undirected",
+                edge_layers=1,
+                node_layers=1,
+                num_layers=2,
+                hidden_channels=64,
+            ),
+            _start(
+                (0.01, 0.01, 0.5, 0.3),
+                direction="out",
+                edge_layers=1,
+                node_layers=1,
+                num_layers=1,
+                hidden_channels=128,
+            ),
         ),
     ),
-    "fsgnn": Space(
+    "fsgnn": NetworkSpace(
+        {"direction": _DIRECTIONS, "hops": [2, 3], "hidden_channels": _WIDTHS},
+        (
+            _start((0.01, 5e-4, 0.5, 0.0), direction="undirected", hops=2, hidden_channels=64),
+            _start((0.01, 0.005, 0.5, 0.3), direction="out", hops=3, hidden_channels=64),
+        ),
+    ),
+    "gcn+mmp": NetworkSpace(
         {
-            "direction": DIRECTIONS,
-            "hops": {f"{count}": {"hops": count} for count in (2, 3)},
-            "width": WIDTHS,
+            "direction": _DIRECTIONS,
+            "mean": [
+                {"self_loops": "remove", "norm": "row"},
+                {"self_loops": "add", "norm": "row"},
+                {"self_loops": "add", "norm": "symmetric"},
+            ],
+            "rounds": [
+                {"num_layers": 1, "message_norm": "none"},
+                {"num_layers": 2, "message_norm": "none"},
+                {"num_layers": 2, "message_norm": "layer"},
+                {"num_layers": 4, "message_norm": "layer"},
+            ],
+            "gates": [
+                {"gate_sharing": "layer", "classifier_dropout": True},
+                {"gate_sharing": "shared", "classifier_dropout": False},
+            ],
+            "readout": ["jumping", "last"],
+            "hidden_channels": _WIDTHS,
+            "labels": ["none", "memory"],
+            "address": ["none", "rows"],
         },
         (
-            (("undirected", "2", "64"), _numbers(0.01, 5e-4, 0.5, 0.0, 0.0)),
-            (("out", "3", "64"), _numbers(0.01, 0.005, 0.5, 0.3, 0.0)),
-        ),
-    ),
-    "gcn+mmp": Space(
-        {
-            "direction": DIRECTIONS,
-            "mean": MEANS,
-            "rounds": ROUNDS,
-            "gates": GATES,
-            "readout": READOUTS,
-            "width": WIDTHS,
-            "labels": LABELS,
-            "address": ADDRESSES,
-        },
-        tuple(
-            ((direction, "others", rounds, "layer", "jumping", "64", labels, address), numbers)
-            for direction, rounds, labels, address, numbers in (
-                ("out", "2 normalised", "memory", "none", _USUAL),
-                ("undirected", "2 normalised", "memory", "rows", _USUAL),
-                ("undirected", "2 normalised", "memory", "none", _USUAL),
-                ("undirected", "2 normalised", "none", "none", _USUAL),
-                ("undirected", "2 normalised", "none", "rows", _USUAL),
-                ("undirected", "4 normalised", "memory", "none", _NOT_DROPPED),
-                ("out", "2 normalised", "none", "rows", _numbers(0.01, 5e-4, 0.5, 0.5, 0.0)),
-            )
+            _memory(_USUAL, direction="out", labels="memory"),
+            _memory(_USUAL, labels="memory", address="rows"),
+            _memory(_USUAL, labels="memory"),
+            _memory(_USUAL),
+            _memory(_USUAL, address="rows"),
+            _memory((0.01, 1e-6, 0.0, 0.0), rounds=4, labels="memory"),
+            _memory((0.01, 5e-4, 0.5, 0.5), direction="out", address="rows"),
         ),
         openers=6,
     ),
 }
 """The settings to try of each model of the registry."""
+
+
+def network_cost(problem: Problem, options: Mapping[str, Any], *, sees_graph: bool) -> Cost:
+    """What a network takes: the seconds of a few dozen epochs on a CPU, and its RAM.
+
+    Args:
+        problem: The graph.
+        options: The options of the network.
+        sees_graph: Whether the network uses arcs.
+    """
+    hops, nodes, arcs = options.get("hops", 0), problem.nodes, problem.arcs.shape[1] * sees_graph
+    # Each map of fsgnn takes its steps by itself, on two graphs.
+    layers = hops * (hops + 1) if hops else options.get("num_layers", 1)
+    channels, graphs = layers * options.get("hidden_channels", 1), 2 if hops else 1
+    epoch = channels * (5e-9 * arcs + (3e-8 if sees_graph else 1e-8) * nodes)
+    held = 200 * graphs * arcs + (40 * channels + 32 * problem.classes) * nodes
+    seconds = 1e-6 * graphs * arcs + _FEWEST * epoch / torch.get_num_threads()
+    return Cost(seconds, held + kept_bytes(problem))

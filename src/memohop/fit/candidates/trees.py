@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -16,13 +16,14 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from memohop.data.splits import Mask
 from memohop.errors import UsageError
-from memohop.fit.candidates.family import Setting
+from memohop.fit.candidate import Setting
 from memohop.fit.candidates.tree_text import END, check_trees
-from memohop.fit.candidates.view_family import SMALL, Learned, ViewFamily
+from memohop.fit.candidates.view_family import SMALL, ViewFamily, ViewModel
 from memohop.fit.neighbourhood import Matrix
-from memohop.fit.problem import Inputs, Outputs, Problem, check_width
+from memohop.fit.problem import Outputs, Problem, check_width
 from memohop.fit.saved import Saved, Sizes
 from memohop.fit.views import View
+from memohop.jobs.space import Range
 from memohop.training import Enough
 
 _ROUNDS = 2000  # at most; early stopping ends nearly all fits sooner
@@ -33,33 +34,21 @@ _FIRST = (
     (0.03, 63, 20, 0.2, 1.0),
     (0.03, 7, 5, 0.8, 5.0),
 )
-_LISTS = {
-    "num_leaves": (4, 7, 15, 31, 63),
-    "min_data_in_leaf": (3, 5, 10, 20, 40),
-    "feature_fraction": (0.1, 0.2, 0.5, 0.8, 1.0),
-    "lambda_l2": (0.0, 1.0, 5.0, 20.0),
-}
 _WHOLE = ("num_leaves", "min_data_in_leaf")
 
 
 @dataclass(frozen=True, eq=False)
-class Trees:
+class Trees(ViewModel):
     """A fitted ensemble of trees.
 
     Attributes:
-        view: How its features are made.
         text: The trees as LightGBM writes them.
     """
 
-    view: View
     text: str
 
-    def outputs(self, inputs: Inputs) -> Outputs:
-        """Probabilities of the classes, or the number."""
-        return self.of_features(self.view.features(inputs, inputs.y))
-
     def of_features(self, features: Matrix) -> Outputs:
-        """The same from features that are already made."""
+        """Probabilities of the classes, or the number."""
         return _outputs(self._booster, features, self.view.classes)
 
     @property
@@ -87,13 +76,13 @@ class Trees:
     @classmethod
     def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Trees:
         """The model that was saved."""
-        found = cls(view, saved.text or "")
-        check_width(view, check_trees(found.text, _goal(sizes.classes)), sizes)
+        trees = cls(view, saved.text or "")
+        check_width(view, check_trees(trees.text, _goal(sizes.classes)), sizes)
         try:
-            _ = found._booster
+            _ = trees._booster
         except lightgbm.basic.LightGBMError as error:
             raise UsageError(f"LightGBM cannot read the trees: {error}") from error
-        return found
+        return trees
 
     @cached_property
     def _booster(self) -> lightgbm.Booster:
@@ -103,26 +92,18 @@ class Trees:
 class TreeFamily(ViewFamily):
     """``lightgbm``, ``lightgbm+neighbours`` and ``lightgbm+positions``."""
 
-    are_trees = True
+    starts = tuple(dict(zip(_NAMES, numbers, strict=True)) for numbers in _FIRST)
+    numbers = {  # noqa: RUF012
+        "learning_rate": Range(0.005, 0.2),
+        "num_leaves": [4, 7, 15, 31, 63],
+        "min_data_in_leaf": [3, 5, 10, 20, 40],
+        "feature_fraction": [0.1, 0.2, 0.5, 0.8, 1.0],
+        "lambda_l2": [0.0, 1.0, 5.0, 20.0],
+    }
 
-    def starts(self) -> list[Mapping[str, float]]:
-        """Three sizes of trees."""
-        return [dict(zip(_NAMES, numbers, strict=True)) for numbers in _FIRST]
-
-    def near(
-        self, problem: Problem, best: Setting, count: int, generator: np.random.Generator
-    ) -> list[Setting]:
-        """Another learning rate, and at times other sizes."""
-        found, options = [], self.near_options(problem, best, generator)
-        for _ in range(count):
-            numbers = dict(best.numbers)
-            rate = numbers["learning_rate"] * np.exp(generator.normal(scale=0.5))
-            numbers["learning_rate"] = float(np.clip(rate, 0.005, 0.2))
-            for name, values in _LISTS.items():
-                if generator.random() < 0.4:
-                    numbers[name] = float(generator.choice(values))
-            found.append(Setting(self.id, options, numbers))
-        return found
+    def learning_bytes(self, width: int, outputs: int) -> int:
+        """Histograms of 255 bins, for some leaves."""
+        return 255 * 16 * 15 * width
 
     def learn(
         self,
@@ -131,7 +112,7 @@ class TreeFamily(ViewFamily):
         setting: Setting,
         split: int,
         look: Callable[[], None],
-    ) -> Learned:
+    ) -> tuple[ViewModel, Callable[[Matrix], Outputs]]:
         """Add trees until the validation loss has not fallen for a while."""
         features = _taken(features)
 

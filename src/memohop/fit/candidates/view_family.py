@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event, Lock
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
 import torch
+from scipy import sparse
 
-from memohop.fit.candidates.cost import room_in_ram, view_bytes
-from memohop.fit.candidates.family import Fits, Look, Part, Setting, by_split, fitted, no_fits
-from memohop.fit.neighbourhood import Matrix
-from memohop.fit.problem import Outputs, Problem
+from memohop.fit.candidate import Cost, Fits, Fitted, Look, Setting, kept_bytes
+from memohop.fit.neighbourhood import EVERY, Matrix, Rows
+from memohop.fit.problem import Inputs, Outputs, Problem
+from memohop.fit.saved import Saved
 from memohop.fit.views import Sees, View
+from memohop.jobs.space import Space
 from memohop.training import Enough
 
-_OTHER = 0.2  # share of variations with other means
 SMALL = 10_000
 """Rows of a table below which one thread is quicker than several."""
 
-Learned = tuple[Part, Callable[[Matrix], Outputs]]
-"""A fitted model, and its outputs for features."""
+# Bytes of RAM, beside the features.
+_PER_LINK = 150  # of the matrices of neighbours, and again of a model's files
+_PER_LOGIT = 32
+
+
+@dataclass(frozen=True, eq=False)
+class ViewModel(ABC):
+    """A fitted model.
+
+    Attributes:
+        view: How its features are made.
+    """
+
+    view: View
+
+    def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
+        """Probabilities of the classes, or the number."""
+        return self.of_features(self.view.features(inputs, inputs.y)[rows])
+
+    @abstractmethod
+    def of_features(self, features: Matrix) -> Outputs:
+        """The same from features that are already made."""
+
+    @abstractmethod
+    def saved(self) -> Saved:
+        """See :class:`~memohop.fit.candidate.Part`."""
 
 
 @dataclass(frozen=True)
@@ -44,53 +67,59 @@ class ViewFamily(ABC):
     balanced: bool = False
     has_memory: bool = False
     memory: int | None = None
-    are_trees: ClassVar[bool] = False
+    starts: ClassVar[Sequence[Mapping[str, float]]]
+    """The numbers of the first settings, the most promising first."""
+    numbers: ClassVar[Space]
+    """What the numbers of others are drawn from."""
 
     @property
     def sees_graph(self) -> bool:
         """Whether the models use arcs."""
         return self.sees != "columns"
 
-    def least_seconds(self, problem: Problem, setting: Setting) -> float:
-        """None, if there is the RAM: a fit is quick, or stops with a model that is of use."""
-        enough = self.least_bytes(problem, setting) <= room_in_ram(self.memory)
-        return 0.0 if enough else math.inf
-
-    def least_bytes(self, problem: Problem, setting: Setting) -> float:
-        """The RAM of a fit."""
-        return view_bytes(problem, sees_graph=self.sees_graph, trees=self.are_trees)
-
     def first(self, problem: Problem) -> list[Setting]:
         """The first settings; none for models of columns if there are no columns."""
         if not (self.sees_graph or problem.has_columns):
             return []
         ways = self._ways(problem)
-        return [Setting(self.id, way, numbers) for numbers in self.starts() for way in ways]
+        return [Setting(self.id, way, numbers) for numbers in self.starts for way in ways]
 
     def openers(self, problem: Problem) -> int:
         """The first numbers, in every way to make the features."""
         return len(self._ways(problem))
 
-    def view(self, problem: Problem, setting: Setting) -> View:
-        """How the features of a setting are made."""
-        return problem.view(self.sees, **setting.options)
+    def space(self, problem: Problem) -> Space:
+        """The numbers, and the way to make the features if there is a choice."""
+        ways = self._ways(problem)
+        return {**({"means": [*ways]} if len(ways) > 1 else {}), **self.numbers}
 
-    def features(self, problem: Problem, setting: Setting, split: int) -> Matrix:
-        """The features of the labelled nodes, given the training targets of a split."""
-        return problem.features(self.sees, split, **setting.options)
-
-    def near_options(
-        self, problem: Problem, best: Setting, generator: np.random.Generator
-    ) -> Mapping[str, Any]:
-        """The options of a setting, or at times others."""
-        others = [way for way in self._ways(problem) if way != best.options]
-        return others[0] if others and generator.random() < _OTHER else best.options
-
-    def _ways(self, problem: Problem) -> list[Mapping[str, Any]]:
+    def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
         """The options: which columns have means over the neighbours, if that is a choice."""
         if not (self.sees_graph and problem.has_words):
             return [{}]
         return [{"means": "numbers"}, {"means": "all"}]
+
+    def view(self, problem: Problem, setting: Setting) -> View:
+        """How the features of a setting are made."""
+        return problem.view(self.sees, **setting.options)
+
+    def cost(self, problem: Problem, setting: Setting) -> Cost:
+        """The RAM; a fit is quick, or stops with a model that is of use.
+
+        Label shares and logits are in double precision, and features are held three times.
+        """
+        outputs, rows, x = max(problem.classes, 1), len(problem.labelled), problem.x
+        ways = 3 if problem.neighbourhood.directed else 1
+        stored = x.data.nbytes + x.indices.nbytes if sparse.issparse(x) else x.nbytes
+        width, held = x.shape[1], 3 * stored + _PER_LINK * problem.arcs.shape[1]
+        if self.sees_graph:
+            held += held + 3 * stored  # means over one hop and over two hops
+            shares = 2 * ways * (outputs + 1)
+            held += 8 * (outputs + 1) * (2 * problem.nodes + (3 + 5 * ways) * rows)
+            held += 3 * 4 * shares * rows
+            width = 3 * width + shares
+        held += self.learning_bytes(width, outputs) + _PER_LOGIT * outputs * rows
+        return Cost(0.0, held + kept_bytes(problem)).within(self.memory)
 
     def fit(
         self,
@@ -98,29 +127,32 @@ class ViewFamily(ABC):
         settings: Sequence[Setting],
         splits: Sequence[int],
         *,
-        keep: bool = False,
         look: Look = lambda share: None,
     ) -> Fits:
         """Fit them, on several splits at the same time if the table is small.
 
         On a large one, each fit has all threads, and there is only one copy of its features.
         """
-        found, one_at_a_time, ended = no_fits(settings), Lock(), Event()
+        fits: Fits = [{} for _ in settings]
+        one_at_a_time, ended = Lock(), Event()
 
         def ask() -> None:
             with one_at_a_time:
                 if ended.is_set():
                     raise Enough
-                look(sum(map(len, found)) / (len(settings) * len(splits)))
+                look(sum(map(len, fits)) / (len(settings) * len(splits)))
 
         def fit_on(split: int) -> None:
             with one_at_a_time:  # what all splits have in common is made once
-                features = self.features(problem, settings[0], split)
-            for fits, setting in zip(found, settings, strict=True):
-                if any(found):
+                features = problem.features(self.sees, split, **settings[0].options)
+            val, test = (
+                mask[problem.labelled] for mask in (problem.masks.val[:, split], problem.masks.test)
+            )
+            for of_setting, setting in zip(fits, settings, strict=True):
+                if any(fits):
                     ask()
                 part, say = self.learn(problem, features, setting, split, ask)
-                fits[split] = fitted(part if keep else None, problem, split, features, say)
+                of_setting[split] = Fitted(say(features[val]), say(features[test]), part)
 
         with ThreadPoolExecutor(splits_at_once(problem)) as pool:
             try:
@@ -130,11 +162,11 @@ class ViewFamily(ABC):
                 pass
             finally:
                 ended.set()  # for threads that are still at work, after Ctrl-C for example
-        return by_split(found)
+        return [dict(sorted(of_setting.items())) for of_setting in fits]
 
     @abstractmethod
-    def starts(self) -> list[Mapping[str, float]]:
-        """The numbers of the first settings, the most promising first."""
+    def learning_bytes(self, width: int, outputs: int) -> int:
+        """The RAM for learning from so many features for so many outputs."""
 
     @abstractmethod
     def learn(
@@ -144,7 +176,7 @@ class ViewFamily(ABC):
         setting: Setting,
         split: int,
         look: Callable[[], None],
-    ) -> Learned:
+    ) -> tuple[ViewModel, Callable[[Matrix], Outputs]]:
         """Fit one setting to the training nodes of a split.
 
         Args:
@@ -153,6 +185,9 @@ class ViewFamily(ABC):
             setting: The setting.
             split: The split.
             look: Called now and then; if it raises ``Enough``, the model so far counts.
+
+        Returns:
+            The model, and its outputs for features.
         """
 
 

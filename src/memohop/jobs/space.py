@@ -1,4 +1,4 @@
-r"""Settings drawn from a search space: few structures, each with many numbers.
+r"""Search spaces: settings drawn evenly from one, and settings near a good one.
 
 A structure is a choice of the model's options; the numbers (learning rate, dropout rates and so on)
 are those of :class:`memohop.training.numbers.Numbers`. Networks of one structure train as one
@@ -10,6 +10,8 @@ possible. Of every number, each structure gets one value from each of :math:`E` 
 ranges, and all :math:`S E` values lie in different ones of :math:`S E` ranges. A draw depends on
 its name and the seed alone: two models that share an option or a number get the same values of it,
 and a space without an option has the same draws of the others.
+
+A setting near another has a structure with at most one choice changed, and numbers near its own.
 """
 
 from __future__ import annotations
@@ -18,15 +20,20 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from memohop.errors import UsageError
-from memohop.jobs.run import Scalar
 from memohop.training.numbers import NUMBERS
 
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
 _DIGITS = 3  # of a number that is drawn, so that it can be read and typed
+_STEP = 0.6  # standard deviation of the logarithm of the factor between near numbers
+_REDRAWN = 0.4  # of the numbers without a scale
+_UNCHANGED = 2  # times as often as a choice of the structure is changed, all of them stay
 
 
 class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,14 +56,14 @@ class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return float(f"{value:.{_DIGITS}g}")
 
 
-Choice = list[Scalar | dict[str, Scalar]]
+_Scalar = bool | int | float | str
+Choice = list[_Scalar | dict[str, _Scalar]]
 """Values of an option; a table sets several options together."""
 
 Space = dict[str, Range | Choice]
 """What is drawn, by the name of an option, of a number, or of tables that set several options."""
 
-
-Drawn = tuple[dict[str, Scalar], ...]
+Drawn = tuple[dict[str, _Scalar], ...]
 """Settings: values of options and numbers."""
 
 
@@ -73,31 +80,73 @@ def draw(space: Mapping[str, Range | Choice], *, structures: int, each: int, see
     for name, values in space.items():
         places = _places(name, structures, each, seed)
         columns[name] = [_value(values, place) for place in places]
-    found: list[dict[str, Scalar]] = []
+    settings: list[dict[str, _Scalar]] = []
     for row in zip(*columns.values(), strict=True):
-        setting: dict[str, Scalar] = {}
+        setting: dict[str, _Scalar] = {}
         for name, value in zip(columns, row, strict=True):
             setting |= value if isinstance(value, dict) else {name: value}
-        found.append(setting)
-    if len({tuple(setting.items()) for setting in found}) < structures * each:
+        settings.append(setting)
+    if len({tuple(setting.items()) for setting in settings}) < structures * each:
         raise UsageError(
             f"the space of {', '.join(space) or 'nothing'} does not give {structures * each} "
             "different settings; draw a number from a range"
         )
-    return tuple(found)
+    return tuple(settings)
+
+
+def near_options(
+    space: Mapping[str, Range | Choice], options: Mapping[str, Any], generator: Generator
+) -> dict[str, Any]:
+    """Options with at most one choice changed.
+
+    Args:
+        space: The choices.
+        options: The options to start from.
+        generator: Decides.
+    """
+    if not space:
+        return dict(options)
+    place = int(generator.integers(len(space) + _UNCHANGED))
+    if place >= len(space):
+        return dict(options)
+    values = [*space.values()][place]
+    assert not isinstance(values, Range)
+    tables = [value if isinstance(value, dict) else {[*space][place]: value} for value in values]
+    others = [table for table in tables if not table.items() <= options.items()]
+    return {**options, **others[generator.integers(len(others))]}
+
+
+def near_numbers(
+    space: Mapping[str, Range | Choice], numbers: Mapping[str, float], generator: Generator
+) -> dict[str, float]:
+    """Numbers a few times larger or smaller; those without a logarithmic scale at times redrawn.
+
+    Args:
+        space: The numbers that may change.
+        numbers: Those to start from.
+        generator: Decides.
+    """
+    changed = dict(numbers)
+    for name, values in space.items():
+        if isinstance(values, Range) and values.log:
+            value = numbers[name] * math.exp(generator.normal(scale=_STEP))
+            changed[name] = min(max(value, values.low), values.high)
+        elif generator.random() < _REDRAWN:
+            changed[name] = float(_value(values, generator.random()))
+    return changed
 
 
 def options_of(space: Mapping[str, Range | Choice]) -> dict[str, list[Any]]:
     """Every option or number that a space sets, with all values it may have or its two ends."""
-    found: dict[str, list[Any]] = {}
+    options: dict[str, list[Any]] = {}
     for name, values in space.items():
         if isinstance(values, Range):
-            found[name] = [values.low, values.high]
+            options[name] = [values.low, values.high]
             continue
         for value in values:
-            for key, one in (value if isinstance(value, dict) else {name: value}).items():
-                found.setdefault(key, []).append(one)
-    return found
+            for key, choice in (value if isinstance(value, dict) else {name: value}).items():
+                options.setdefault(key, []).append(choice)
+    return options
 
 
 @cache

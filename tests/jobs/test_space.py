@@ -1,9 +1,10 @@
 """Settings are drawn evenly, and a draw depends on its name and the seed alone."""
 
+import numpy as np
 import pytest
 
 from memohop.errors import UsageError
-from study.runs.space import Range, draw, options_of
+from memohop.jobs.space import Range, draw, near_numbers, near_options, options_of
 
 SPACE = {
     "lr": Range(0.001, 0.1),
@@ -81,3 +82,24 @@ def test_all_options_of_a_space():
         "self_loops": ["add", "remove"],
         "norm": ["row", "symmetric"],
     }
+
+
+def test_what_is_near_has_one_choice_changed_and_numbers_close_by():
+    choices = {name: SPACE[name] for name in ("hidden_channels", "mean")}
+    numbers = {"lr": SPACE["lr"], "dropout": [0.0, 0.3, 0.5]}
+    generator, changed, near = np.random.default_rng(0), [], {"lr": 0.01, "dropout": 0.3}
+    best = {"hidden_channels": 64, "self_loops": "add", "norm": "row"}
+    for _ in range(200):
+        options = near_options(choices, best, generator)
+        assert options["hidden_channels"] in (64, 128)
+        assert (options["norm"] == "row") == (options["self_loops"] == "add")
+        changed.append({name for name in best if options[name] != best[name]})
+        near = near_numbers(numbers, near, generator)
+        assert 0.001 <= near["lr"] <= 0.1
+        assert near["dropout"] in numbers["dropout"]
+    assert {frozenset(names) for names in changed} == {
+        frozenset(),
+        frozenset({"hidden_channels"}),
+        frozenset({"self_loops", "norm"}),
+    }
+    assert near_options({}, best, generator) == best

@@ -1,0 +1,542 @@
+"""What a search must do, over kinds of model whose scores and times are known in advance."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memohop import DataError, GraphClassifier, UsageError
+from memohop.data.folds import make_masks
+from memohop.fit import candidate, portfolio, workers
+from memohop.fit.candidate import Candidate, Setting, Standings, best_few, usual_scores
+from memohop.fit.candidates import catalogue
+from memohop.fit.candidates.linear import LinearFamily
+from memohop.fit.ensemble import choose
+from memohop.fit.portfolio import search
+from memohop.fit.problem import Problem
+from memohop.fit.verdict import answers
+from memohop.fit.workers import FitJob, fit_job
+from memohop.jobs.executor import Lost
+from memohop.training import Enough, Rules
+from tiny_problem import ring, tiny_problem
+from toy_kind import Toy, toy_problem
+
+
+@dataclass
+class Clock:
+    """A clock that only fits move on."""
+
+    now: float = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@dataclass
+class Timed(Toy):
+    """A kind of model with several first settings; each split takes seconds of the clock.
+
+    Attributes:
+        takes: Seconds of a split.
+        settings: How many first settings the search starts with.
+        cut: Whether it stops when its time is up, with its result so far.
+    """
+
+    takes: float = 1.0
+    settings: int = 1
+    cut: bool = False
+    clock: Any = None
+
+    def openers(self, problem: Problem) -> int:
+        return self.settings
+
+    def first(self, problem: Problem) -> list[Setting]:
+        return [Setting(self.id, {}, {"number": float(one)}) for one in range(self.settings)]
+
+    def fit(self, problem, settings, splits, *, look=lambda share: None):  # type: ignore[no-untyped-def]
+        left = self.takes * len(settings) * len(splits)
+        try:
+            while left > 0:
+                self.clock.now += min(left, 0.5)
+                left -= 0.5
+                if self.cut:
+                    look(0.5)
+        except Enough:
+            pass
+        return super().fit(problem, settings, splits)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    ours = Clock()
+    for module in (portfolio, workers):
+        monkeypatch.setattr(module, "clock", ours)
+    monkeypatch.setattr(portfolio, "Threads", lambda: None)
+    return ours
+
+
+@pytest.fixture
+def problem() -> Problem:
+    return toy_problem()
+
+
+def searched(problem, kinds, time=None, trials=None, **more):
+    return search(problem, kinds, **{"time": time, "trials": trials, "seed": 0} | more)
+
+
+def counts(found, *names):
+    families = [one.setting.family for one in found.candidates]
+    return [families.count(name) for name in names]
+
+
+class TestChoice:
+    """The better go on, and nothing is done in vain."""
+
+    def test_every_kind_has_its_trials_and_the_best_is_first(self, problem):
+        kinds = [Toy("poor", 0.5), Toy("good", 0.9), Toy("fair", 0.7)]
+        found = searched(problem, kinds, trials=4)
+        assert (found.stopped, found.splits) == ("trials", [0, 1, 2])
+        assert counts(found, "poor", "good", "fair") == [4, 4, 4]
+        assert found.complete()[0].setting.family == "good"
+        assert {one.setting.family for one in found.complete()} == {"poor", "good", "fair"}
+
+    def test_nothing_is_fitted_twice_on_a_split(self, problem):
+        toy = Toy("one", 0.8)
+        found = searched(problem, [toy], trials=5)
+        assert sum(count * len(splits) for count, splits in toy.jobs) <= 3 * len(found.candidates)
+
+    def test_better_kinds_are_varied_more_often(self, problem, clock):
+        kinds = [Timed(f"{one}", 0.9 - one / 10, clock=clock) for one in range(4)]
+        tried = counts(searched(problem, kinds, time=600), *"0123")
+        assert sum(tried[:2]) > 1.2 * sum(tried[2:])
+        assert tried[2] > tried[3] > 0
+
+    def test_a_slow_kind_has_no_more_time_than_a_quick_one_of_its_rank(self, problem, clock):
+        slow, quick = Timed("slow", 0.9, takes=20, clock=clock), Timed("quick", 0.9, clock=clock)
+        found = searched(problem, [slow, quick], time=1500)
+        spent = [
+            sum(one.spent for one in found.candidates if one.setting.family == name)
+            for name in ("slow", "quick")
+        ]
+        assert 0.2 < spent[0] / spent[1] < 5
+
+    def test_a_kind_without_settings_takes_no_part(self, problem):
+        empty = Toy("empty", 1.0)
+        empty.first = lambda problem: []  # type: ignore[method-assign]
+        found = searched(problem, [empty, Toy("good", 0.9)], trials=1)
+        assert {one.setting.family for one in found.candidates} == {"good"}
+
+    @pytest.mark.parametrize(("good", "splits"), [(0.95, [0]), (0.65, [0, 1, 2])])
+    def test_a_leader_without_all_splits_decides_only_if_it_is_clearly_better(self, good, splits):
+        """A kind with outputs for one split of three is better by 30 nodes of 100, or by none."""
+        y = np.arange(400) % 2
+        problem = tiny_problem(y=y, masks=make_masks(y, splits=3, seed=0))
+        found = searched(problem, [OnlyFirst("one", good), Toy("all", 0.65)], trials=1)
+        assert found.splits == splits
+
+    def test_splits_that_only_good_candidates_have_are_not_taken_for_easy_ones(self):
+        """The second split is harder by 0.1; the mean on it, 0.6, would say that it is easier."""
+        scores = [{0: 0.7, 1: 0.6}, {0: 0.72}, {0: 0.3}, {0: 0.28}]
+        candidates = [Candidate(Setting("one", {}, {}), scores=one) for one in scores]
+        assert usual_scores(candidates, [0, 1, 2]) == pytest.approx({0: 0.5, 1: 0.4, 2: 0.5})
+        assert usual_scores([], [0, 1]) == {0: 0.0, 1: 0.0}
+
+    def test_the_best_few_are_of_several_kinds_as_long_as_there_are_some(self):
+        def ranked(kinds):
+            return [
+                Candidate(Setting(kind, {}, {"number": float(i)})) for i, kind in enumerate(kinds)
+            ]
+
+        many = ranked("a" * 20 + "bcb" + "a" * 5)
+        found = best_few(many)
+        assert [one.setting.family for one in found] == ["a"] * 9 + ["b", "c", "b"]
+        assert found == sorted(found, key=many.index)
+        alone = ranked("a" * 20)
+        assert best_few(alone) == alone[:12]
+
+
+class TestTime:
+    """The budget is kept, and everybody has a turn."""
+
+    def test_a_kind_that_never_ends_is_cut_off_and_the_others_go_on(self, problem):
+        kinds = [Toy("endless", 1.0, never_ends=True), Toy("good", 0.9)]
+        found = searched(problem, kinds, time=0.5, trials=2)
+        assert found.complete()[0].setting.family == "good"
+        assert all(not one.scores for one in found.candidates if one.setting.family == "endless")
+
+    def test_without_any_time_the_search_ends(self, problem):
+        found = searched(problem, [Toy("endless", 1.0, never_ends=True)], time=0)
+        assert (found.stopped, found.complete(), found.splits) == ("time", [], [])
+
+    @pytest.mark.parametrize("takes", [0.5, 5.0, 20.0])
+    def test_the_time_is_used_and_not_exceeded_by_more_than_a_fit(self, problem, clock, takes):
+        kinds = [Timed(f"{one}", 0.9 - one / 20, takes=takes, clock=clock) for one in range(3)]
+        found = searched(problem, kinds, time=300)
+        assert found.stopped == "time"
+        assert 0.5 * 300 < clock.now < 300 + takes
+
+    def test_a_kind_that_needs_more_than_its_share_is_left_out(self, problem):
+        kinds = [Toy("quick", 0.9), Toy("slow", 1.0, least=100.0), Toy("huge", 1.0, least=math.inf)]
+        found = searched(problem, kinds, time=60, trials=2)
+        assert {one.setting.family for one in found.candidates} == {"quick"}
+        assert found.left_out == ("slow", "huge")
+        assert searched(problem, kinds, trials=2).left_out == ("huge",)
+        alone = searched(problem, kinds[1:2], time=60, trials=2)
+        assert alone.complete()[0].setting.family == "slow"
+
+    def test_columns_come_first_then_a_network_with_memory_then_the_others(self, problem, clock):
+        kinds = [
+            Timed("graph", 0.8, settings=2, clock=clock),
+            Timed("columns", 0.7, sees_graph=False, clock=clock),
+            Timed("memory", 0.9, has_memory=True, settings=2, clock=clock),
+        ]
+        found = searched(problem, kinds, time=100)
+        order = [one.setting.family for one in found.candidates][:5]
+        assert order == ["columns", "memory", "graph", "graph", "memory"]
+
+    @pytest.mark.parametrize(("least", "tried"), [(10.0, True), (40.0, True), (60.0, False)])
+    def test_memory_is_tried_where_other_kinds_would_be_too_slow(
+        self, problem, clock, least, tried
+    ):
+        slow = Timed("memory", 0.9, has_memory=True, least=least, clock=clock)
+        other = Timed("other", 0.9, least=40.0, clock=clock)
+        found = searched(problem, [Timed("quick", 0.7, clock=clock), slow, other], time=100)
+        assert found.left_out == (("other",) if tried else ("memory", "other"))
+
+    def test_fits_that_overrun_do_not_take_the_turn_of_other_kinds(self, problem, clock):
+        """The first settings take half of the time; each kind has one of them at least."""
+        kinds = [Timed(f"kind {one}", 0.9, settings=3, takes=5.0, clock=clock) for one in range(4)]
+        found = searched(problem, kinds, time=100)
+        assert min(counts(found, *(kind.id for kind in kinds))) >= 1
+
+    @pytest.mark.parametrize(("time", "tried"), [(60, {0.0, 1.0}), (None, {0.0, 1.0, 100.0})])
+    def test_first_settings_that_cost_more_than_a_little_are_passed_over(
+        self, problem, time, tried
+    ):
+        class Costly(Toy):
+            def first(self, problem):  # type: ignore[no-untyped-def]
+                seconds = (0.0, 100.0, math.inf, 1.0)
+                return [Setting(self.id, {}, {"number": one}) for one in seconds]
+
+            def cost(self, problem, setting):  # type: ignore[no-untyped-def]
+                return candidate.Cost(setting.numbers["number"], 0.0)
+
+            def space(self, problem):  # type: ignore[no-untyped-def]
+                raise KeyboardInterrupt
+
+        found = searched(problem, [Costly("one", 0.9)], time=time, trials=9)
+        assert {one.setting.numbers["number"] for one in found.candidates} == tried
+
+    def test_a_leader_that_was_cut_off_gets_more_time_on_one_split_first(self, problem, clock):
+        slow = Timed("slow", 0.9, takes=12.0, cut=True, clock=clock)
+        kinds = [slow, *(Timed(f"{one}", 0.6, takes=0.5, clock=clock) for one in range(9))]
+        searched(problem, kinds, time=120)
+        assert slow.jobs[:2] == [(1, (0,)), (1, (0,))]
+        assert any(1 in splits for _, splits in slow.jobs[2:])
+
+    def test_a_network_that_fails_on_a_split_is_not_fitted_to_it_for_ever(self, problem, clock):
+        class Failing(Timed):
+            def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
+                fits = super().fit(problem, settings, splits, **options)
+                return [{0: one[0]} if 0 in one else {} for one in fits]
+
+        memory = Failing("memory", 0.6, has_memory=True, takes=0.1, clock=clock)
+        kinds = [*(Timed(f"better {one}", 0.9, clock=clock) for one in range(3)), memory]
+        found = searched(problem, kinds, time=10_000, trials=3)
+        assert found.stopped == "trials"
+        assert len(memory.jobs) < 15
+
+    def test_the_verdict_has_an_answer_on_memory_where_others_take_all_the_time(
+        self, problem, clock
+    ):
+        better = [Timed(f"better {one}", 0.9, takes=2.0, clock=clock) for one in range(7)]
+        memory = Timed("memory", 0.6, has_memory=True, clock=clock)
+        columns = Timed("columns", 0.6, sees_graph=False, clock=clock)
+        kinds = [*better, memory, columns]
+        found = searched(problem, kinds, time=90)
+        families = {kind.id: kind for kind in kinds}
+        questions = {one.question for one in answers(problem, families, found)}
+        assert questions == {"graph", "memory"}
+
+    def test_a_leader_with_memory_that_is_too_slow_is_cut_off_on_the_splits_it_lacks(
+        self, problem, clock
+    ):
+        """It is the best on the first split, and too slow for the others in the time left."""
+        slow = Timed("memory", 0.95, has_memory=True, takes=30.0, cut=True, clock=clock)
+        quick = Timed("quick", 0.9, takes=0.5, clock=clock)
+        found = searched(problem, [slow, quick], time=80)
+        questions = answers(problem, {"memory": slow, "quick": quick}, found)
+        assert [one.question for one in questions] == ["memory"]
+
+    def test_time_is_left_for_the_comparisons_after_the_search(self, problem, clock, monkeypatch):
+        def slow(*arguments):
+            clock.now += 10.0
+
+        kinds = [Timed("one", 0.9, clock=clock), Timed("other", 0.8, clock=clock)]
+        searched(problem, kinds, time=1000)
+        without, clock.now = clock.now, 0.0
+        monkeypatch.setattr(portfolio, "paired_interval", slow)
+        searched(problem, kinds, time=1000)
+        assert clock.now < without - 100
+
+    @pytest.mark.parametrize(
+        ("nodes", "takes", "splits"), [(10_000, 0.5, 5), (10_000, 4.0, 1), (1_000, 4.0, 5)]
+    )
+    def test_splits_that_cost_too_much_are_left_out_if_the_others_say_enough(
+        self, clock, nodes, takes, splits
+    ):
+        y = np.arange(nodes) % 2
+        problem = tiny_problem(y=y, masks=make_masks(y, splits=5, seed=0))
+        kinds = [Timed(f"{one}", 0.9, takes=takes, clock=clock) for one in range(4)]
+        found = searched(problem, kinds, time=100)
+        assert {split for one in found.candidates for split in one.scores} <= {*range(splits)}
+        assert len(found.splits) <= splits
+
+    def test_no_split_is_left_out_where_scores_of_few_positives_are_luck(self, clock):
+        y = np.arange(10_000) % 1000 == 0
+        masks = make_masks(y * 1, splits=5, seed=0)
+        problem = tiny_problem(y=y * 1, masks=masks, metric="roc_auc")
+        found = searched(problem, [Timed("one", 0.9, takes=2.0, clock=clock)], time=100)
+        assert found.splits == [0, 1, 2, 3, 4]
+
+    def test_the_time_began_when_the_command_did(self, monkeypatch):
+        """Ten seconds of a hundred have passed with reading: the search has ninety."""
+        import time
+
+        given = {}
+
+        def search(*args, **options):
+            given.update(options)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("memohop.fit.estimator.search", search)
+        began, tiny = time.monotonic() - 10, tiny_problem()
+        with pytest.raises(KeyboardInterrupt):
+            GraphClassifier(time=100).fit(tiny.x, tiny.y, ring(60), began=began)
+        assert 0 < given["time"] <= 90
+
+
+class WithModels(Toy):
+    """Its fits have models."""
+
+    def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
+        fits = super().fit(problem, settings, splits, **options)
+        return [{split: replace(fit, part=object()) for split, fit in one.items()} for one in fits]
+
+
+class OnlyFirst(WithModels):
+    """Has time for the first split alone."""
+
+    def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
+        fits = super().fit(problem, settings, splits, **options)
+        return [{split: fit for split, fit in one.items() if split == 0} for one in fits]
+
+
+class TestMemory:
+    """Models and outputs that nobody needs again are forgotten; what cannot fit is not tried."""
+
+    def test_models_that_may_be_chosen_are_kept_and_others_not(self, problem, monkeypatch):
+        monkeypatch.setattr(candidate, "_KEPT", 4)
+        found = searched(problem, [WithModels("good", 0.9), WithModels("fair", 0.7)], trials=6)
+        kept = [one for one in found.candidates if one.fits and one.has_models]
+        assert 4 <= len(kept) < 12
+        assert {*best_few(found.complete())} <= {*kept}
+
+    def test_outputs_are_kept_of_the_best_of_each_kind_and_not_of_hundreds(
+        self, problem, monkeypatch
+    ):
+        """They are compared with the others at the end; with many classes they fill the RAM."""
+        monkeypatch.setattr(candidate, "_KEPT", 2)
+        kinds = [WithModels(f"kind {one}", 0.9 - one / 20) for one in range(8)]
+        found = searched(problem, kinds, trials=10)
+        with_outputs = [one for one in found.candidates if one.fits]
+        assert len(found.candidates) == 80
+        assert len(with_outputs) < 20
+        assert {one.setting.family for one in with_outputs} == {kind.id for kind in kinds}
+        assert {*found.complete()} == {*with_outputs}
+
+    def test_the_best_of_a_kind_keeps_its_models_until_it_has_all_splits(
+        self, problem, monkeypatch
+    ):
+        """There is room for two candidates, and those of a better kind come first."""
+        monkeypatch.setattr(candidate, "_KEPT", 2)
+        late, *even = (Candidate(Setting(name, {}, {})) for name in ("late", *["even"] * 4))
+        standings = Standings(problem)
+        for tried, share in ((late, 0.6), *((one, 0.7) for one in even)):
+            kind = WithModels(tried.setting.family, share)
+            (tried.fits,) = kind.fit(problem, [tried.setting], [0])
+            tried.scores = {0: share}
+            standings.update([tried])
+        assert even[0].has_models
+        assert sum(one.has_models and bool(one.fits) for one in even) < 4
+        assert best_few([late]) == [late]
+
+    @pytest.mark.parametrize("good", [0.95, 0.7, 0.65])
+    def test_what_is_chosen_has_models_whichever_splits_decide(self, good, monkeypatch):
+        """Candidates with other splits than the leader's rank differently at the end."""
+
+        class Uneven(WithModels):
+            """Each setting is better on one of the splits."""
+
+            def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
+                found = []
+                for setting in settings:
+                    (fits,) = super().fit(problem, [setting], splits, **options)
+                    for split, fit in fits.items():
+                        if split == int(3 * setting.numbers["number"]):
+                            right = problem.y[problem.masks.val[:, split], None] == [0, 1]
+                            fits[split] = replace(fit, val=(0.8 * right + 0.1).astype(np.float32))
+                    found.append(fits)
+                return found
+
+        monkeypatch.setattr(candidate, "_KEPT", 2)
+        y = np.arange(400) % 2
+        problem = tiny_problem(y=y, masks=make_masks(y, splits=3, seed=0))
+        kinds = [Uneven("uneven", 0.6), WithModels("even", 0.65), OnlyFirst("one", good)]
+        for seed in range(5):
+            found = searched(problem, kinds, trials=6, seed=seed)
+            assert all(one.has_models for one in choose(problem, found).candidates)
+
+    @pytest.fixture
+    def many_classes(self):
+        """Five thousand classes, each of six nodes."""
+        return tiny_problem(30_000, classes=5_000)
+
+    def kinds_within(self, memory):
+        return catalogue.families(None, rules=Rules(), seed=0, device="cpu", memory=memory)
+
+    def test_what_cannot_be_done_within_the_memory_is_refused_in_a_line(
+        self, many_classes, monkeypatch
+    ):
+        for module in (candidate, catalogue):
+            monkeypatch.setattr(module, "resident_bytes", lambda: 600_000_000)
+        kinds = self.kinds_within(2_000_000_000)
+        with pytest.raises(UsageError) as refused:
+            catalogue.check_applicable(kinds, many_classes, 2_000_000_000)
+        said = str(refused.value)
+        for words in ("memory=2 GB", "5000 classes", "holds 600 MB", "; give ", "fewer classes"):
+            assert words in said
+        assert "\n" not in said
+        catalogue.check_applicable(kinds, tiny_problem(), 2_000_000_000)
+
+    def test_only_kinds_that_fit_are_tried(self, many_classes, monkeypatch):
+        """Label shares of all classes and their weights are what takes most."""
+        monkeypatch.setattr(candidate, "resident_bytes", lambda: 0)
+
+        def costs(memory):
+            kinds = {kind.id: kind for kind in self.kinds_within(memory)}
+            return {
+                name: kinds[name].cost(many_classes, kinds[name].first(many_classes)[0])
+                for name in ("linear", "linear+neighbours")
+            }
+
+        (linear, neighbours) = (cost.bytes for cost in costs(None).values())
+        assert neighbours > 5 * linear
+        seconds = [cost.seconds for cost in costs(int(1.5 * linear)).values()]
+        assert seconds == [0.0, math.inf]
+
+    def test_a_fit_is_refused_before_its_search(self, monkeypatch):
+        monkeypatch.setattr("memohop.fit.estimator.search", None)
+        words = r"memory=1 MB is too little for 60 nodes, 120 arcs and 2"
+        tiny = tiny_problem()
+        with pytest.raises(UsageError, match=words):
+            GraphClassifier(memory=1_000_000).fit(tiny.x, tiny.y, ring(60))
+
+
+class Crew:
+    """Stands in for workers, of which any may be done first.
+
+    Args:
+        count: How many there are.
+        mishap: What happens to every job but the first: ``lost``, ``late`` or ``Ctrl-C``.
+        pick: The place of the next job to be done, of so many.
+    """
+
+    def __init__(self, count, mishap="", pick=lambda jobs: jobs - 1):
+        self.count, self.mishap, self.pick, self.most = count, mishap, pick, 0
+
+    @contextmanager
+    def executing(self, problem, families, look):
+        def execute(jobs):
+            out: list[FitJob] = []
+            for answered in itertools.count():
+                out += itertools.islice(jobs, self.count - len(out))
+                self.most = max(self.most, len(out))
+                if not out:
+                    return
+                look()
+                while self.mishap == "late" and answered:
+                    look()
+                if self.mishap == "Ctrl-C" and answered:
+                    raise KeyboardInterrupt
+                job = out.pop(self.pick(len(out)))
+                if self.mishap == "lost":
+                    yield job, Lost("RayActorError: gone")
+                else:
+                    yield job, fit_job(job, lambda s: None, problem=problem, families=families)
+
+        yield execute
+
+
+def by_crew(crew, **limits):
+    kinds = [
+        LinearFamily(f"linear{name}", name.strip("+") or "columns")
+        for name in ("", "+neighbours", "+rows")
+    ]
+    problem = tiny_problem()
+    return problem, searched(problem, kinds, **{"trials": 4} | limits, workers=crew)
+
+
+class TestWorkers:
+    """The same search by several at once, some of which are lost."""
+
+    @pytest.mark.parametrize("count", [1, 2, 5])
+    def test_jobs_run_at_once_and_each_kind_gets_its_trials(self, count):
+        crew = Crew(count)
+        problem, found = by_crew(crew)
+        assert found.stopped == "trials"
+        assert counts(found, "linear", "linear+neighbours", "linear+rows") == [4, 4, 4]
+        assert len({id(one) for one in found.candidates}) == len(found.candidates)
+        assert min(count, 3) <= crew.most <= count
+        for one in found.complete():
+            for split, fit in one.fits.items():
+                assert one.scores[split] == problem.score(fit.val, problem.masks.val[:, split])
+
+    @pytest.mark.parametrize("count", [2, 3])
+    def test_with_a_number_of_trials_it_does_not_matter_which_worker_is_first(self, count):
+        searches = []
+        for seed in range(4):
+            crew = Crew(count, pick=np.random.default_rng(seed).integers)
+            _, found = by_crew(crew, trials=8)
+            searches.append([(one.setting, one.scores) for one in found.candidates])
+        assert searches[1:] == searches[:1] * 3
+        assert len(searches[0]) == 24
+
+    def test_the_search_ends_though_workers_do_not(self):
+        _, found = by_crew(Crew(2, "late"), time=0.5, trials=None)
+        assert found.stopped == "time"
+        assert sum(bool(one.scores) for one in found.candidates) == 1
+
+    def test_ctrl_c_keeps_what_there_is(self, problem):
+        _, found = by_crew(Crew(2, "Ctrl-C"))
+        assert found.stopped == "interrupted"
+        assert len(found.candidates) == 1
+
+        class Interrupts(Toy):
+            def fit(self, *args, **options):  # type: ignore[no-untyped-def]
+                raise KeyboardInterrupt
+
+        found = searched(problem, [Toy("good", 0.9), Interrupts("bad", 0.1)], trials=2)
+        assert (found.stopped, found.complete()[0].setting.family) == ("interrupted", "good")
+        with pytest.raises(KeyboardInterrupt):
+            searched(problem, [Interrupts("bad", 0.1)], trials=2)
+
+    def test_workers_that_are_all_lost_are_an_error(self):
+        with pytest.raises(DataError, match="RayActorError: gone"):
+            by_crew(Crew(2, "lost"))
