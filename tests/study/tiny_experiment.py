@@ -1,8 +1,11 @@
 """A small experiment on synthetic graphs, for the tests of stores, engines and commands."""
 
+from contextlib import closing
+
 import pytest
 
 from study.runs.experiment import Experiment
+from study.runs.store import Store
 
 TINY = """
 title = "A tiny experiment"
@@ -72,3 +75,20 @@ def one_job_each(tiny_file):
     text = text.replace("search.hidden_channels = [4, 8]\n", "")
     tiny_file.write_text(text.replace("search.num_layers = [1, 2]\n", ""), encoding="utf-8")
     return Experiment(str(tiny_file))
+
+
+def content_of(store):
+    """Everything in a store that does not depend on time or machine."""
+    tables = {
+        "runs": "SELECT id, content, train, val, test, best_epoch, epochs, curves FROM runs",
+        "cells": "SELECT id, protocol, dataset, model, axes, content, failure FROM cells",
+        "members": "SELECT cell, place, run, setting FROM members",
+        "claims": "SELECT cell FROM claims",
+    }
+    return {name: sorted(store.db.execute(query)) for name, query in tables.items()}
+
+
+def content_at(path):
+    """The same of the store in a file."""
+    with closing(Store(path, read_only=True)) as store:
+        return content_of(store)

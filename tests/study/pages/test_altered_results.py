@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import xml.etree.ElementTree as ET
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from made_up_search import made_up_search
-from memohop.errors import DataError, MemohopError
+from memohop.errors import DataError
 from study.cli import main
-from study.pages.fair_text import markdown as fair_markdown
 from study.pages.figures import figure_svg
 from study.pages.page import Findings, report_page
-from study.pages.table1 import latex, markdown
-from study.pages.tables import comma_separated
-from study.paper.gates import Gates
 from study.paper.table1 import table1
 from study.runs.results import NO_SCORE, Results, Row, measured
-from study.runs.tuned import Tuned
 
 
 def kept(results, wanted):
@@ -139,90 +130,3 @@ def test_noise_that_is_no_number(findings):
     )
     with pytest.raises(DataError, match="have noise='much', which is not a number from 0"):
         figure_svg("noise", Results("noise", findings.noise.sources, rows))
-
-
-ODD = st.sampled_from(
-    [
-        None, True, -1, 0, 1, 2, 0.5, 1e308, 2**62, 10**30, "", "mlp", "texas", "\x00", "<b>&",
-        [], {}, {"lam": 0}, {"noise": 1e300}, {"noise": "a", "draw": 0}, [[]], "x" * 101,
-    ]
-)  # fmt: skip
-
-
-def paths(value, path=()):
-    """The path to everything in a JSON document."""
-    yield path
-    if isinstance(value, (dict, list)):
-        for key in value if isinstance(value, dict) else range(len(value)):
-            yield from paths(value[key], (*path, key))
-
-
-def changed(document, data):
-    """The document with something replaced, taken out or doubled."""
-    document = copy.deepcopy(document)
-    *path, last = data.draw(st.sampled_from([path for path in paths(document) if path]))
-    inner = document
-    for key in path:
-        inner = inner[key]
-    change = data.draw(st.sampled_from(["replace", "remove", "double"]))
-    if change == "remove":
-        del inner[last]
-    elif change == "double" and isinstance(inner, list):
-        inner.append(copy.deepcopy(inner[last]))
-    else:
-        inner[last] = data.draw(ODD)
-    return document
-
-
-@pytest.fixture(scope="module")
-def documents(findings, tmp_path_factory):
-    """A few rows of each experiment, and the gates, as they lie in their files."""
-
-    def there(row):
-        return row.split < 2 and row.dataset in ("texas", "wisconsin", "cora") and row.seed == 0
-
-    def few(row):
-        return there(row) and row.model in ("mlp", "gcn", "gcn+mmp") and row.protocol == "paper"
-
-    def fewer(row):
-        return few(row) and row.axes.get("noise", 0) in (0, 50) and row.axes.get("draw", 0) < 2
-
-    folder = tmp_path_factory.mktemp("documents")
-    for name in ("table1", "noise", "lambda"):
-        whole = findings.lambda_ if name == "lambda" else getattr(findings, name)
-        kept(whole, fewer).save(folder / f"{name}.json")
-    findings.gates.save(folder / "gates.json")
-    search = made_up_search(("texas", "minesweeper", "squirrel"))
-    cells = tuple(c for c in search.cells if c.model in ("mlp", "gcn", "gcn+mmp"))
-    msgspec.structs.replace(search, cells=cells).save(folder / "fair.json")
-    return {path.stem: json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")}
-
-
-@pytest.mark.fuzz
-@given(data=st.data())
-def test_altered_files_make_a_page_or_an_error(documents, data, tmp_path):
-    name = data.draw(st.sampled_from(sorted(documents)))
-    document = documents[name]
-    for _ in range(data.draw(st.integers(1, 2))):
-        document = changed(document, data)
-    path = tmp_path / f"{name}.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    try:
-        if name == "gates":
-            found = Findings(gates=Gates.load(path))
-        elif name == "fair":
-            found = Findings(fair=Tuned.load(path))
-            assert fair_markdown(found.fair)
-        else:
-            results = Results.load(path)
-            found = Findings(**{"lambda_" if name == "lambda" else name: results})
-            if name == "table1":
-                tables = table1(measured(results))
-                for text in (markdown(tables), latex(tables)):
-                    assert text
-                assert comma_separated([row for table in tables for row in table.rows()])
-            else:
-                ET.fromstring(figure_svg(name, results))
-        well_formed(report_page(found))
-    except MemohopError as error:
-        assert str(error)  # noqa: PT017

@@ -14,20 +14,7 @@ from study.cli import main
 from study.runs.experiment import Experiment
 from study.runs.runner import Attempt, Resources, run_cells
 from study.runs.store import Store
-
-
-def scores(path):
-    """Runs and cells, without time and machine."""
-    store = Store(path, read_only=True)
-    tables = (
-        "SELECT id, content, train, val, test, best_epoch, epochs, curves FROM runs",
-        "SELECT id, content, failure FROM cells",
-        "SELECT cell, place, run, setting FROM members",
-        "SELECT cell FROM claims",
-    )
-    found = [sorted(store.db.execute(query)) for query in tables]
-    store.close()
-    return found
+from tiny_experiment import content_at
 
 
 def test_two_processes_write_what_one_writes(tiny_file, tmp_path, capsys):
@@ -38,8 +25,8 @@ def test_two_processes_write_what_one_writes(tiny_file, tmp_path, capsys):
         out, err = capsys.readouterr()
         assert out == "8 cells: 8 done\n"
         assert "Traceback" not in err
-    assert scores(paths[0]) == scores(paths[1])
-    assert len(scores(paths[1])[1]) == 8
+    assert content_at(paths[0]) == content_at(paths[1])
+    assert len(content_at(paths[1])["cells"]) == 8
 
 
 def is_worker(process):
@@ -87,7 +74,7 @@ def test_no_process_is_left_behind(way, tiny_file, tmp_path):
     if way == "ctrl-c":
         assert code == 130
         assert (tmp_path / "err").read_text(encoding="utf-8") == "memohop: interrupted\n"
-        assert scores(tmp_path / "memohop-runs.sqlite") == [[], [], [], []]
+        assert not any(content_at(tmp_path / "memohop-runs.sqlite").values())
 
 
 def test_costly_cells_come_first_and_repetitions_last(tiny_file, tmp_path):

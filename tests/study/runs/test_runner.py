@@ -7,6 +7,7 @@ import pytest
 from memohop.jobs.executor import Lost
 from study.runs.runner import Attempt
 from study.runs.store import Store
+from tiny_experiment import content_of
 from tiny_search import search_file as search_file
 from tiny_search import tiny_search as tiny_search
 
@@ -41,16 +42,6 @@ def noted(engine, trained):
     return noting
 
 
-def content(store):
-    tables = (
-        "SELECT id, content, train, val, test, curves FROM runs ORDER BY id",
-        "SELECT id, content, failure FROM cells",
-        "SELECT * FROM members ORDER BY cell, place",
-        "SELECT * FROM claims",
-    )
-    return [store.db.execute(query).fetchall() for query in tables]
-
-
 def test_populations_of_an_interrupted_cell_are_not_trained_again(
     cell, store, run, quick, interrupted, tmp_path
 ):
@@ -63,7 +54,7 @@ def test_populations_of_an_interrupted_cell_are_not_trained_again(
     assert first[0] | then[0] == {one.id for one in cell.runs}
     whole = Store(tmp_path / "whole.sqlite")
     run([cell], whole)
-    assert content(store) == content(whole)
+    assert content_of(store) == content_of(whole)
     whole.close()
 
 

@@ -17,22 +17,9 @@ from study.runs.experiment import Experiment
 from study.runs.export import results_of
 from study.runs.runner import Attempt, Resources, run_cells
 from study.runs.store import Store
+from tiny_experiment import content_at
 
 KILLS = 5
-
-
-def content(path):
-    """Everything in a store that does not depend on time or machine."""
-    store = Store(path, read_only=True)
-    tables = {
-        "runs": "SELECT id, content, train, val, test, best_epoch, epochs, curves FROM runs",
-        "cells": "SELECT id, protocol, dataset, model, axes, content, failure FROM cells",
-        "members": "SELECT cell, place, run, setting FROM members",
-        "claims": "SELECT cell FROM claims",
-    }
-    found = {name: sorted(store.db.execute(query)) for name, query in tables.items()}
-    store.close()
-    return found
 
 
 @pytest.fixture
@@ -141,8 +128,8 @@ def test_killing_it_at_random_moments_changes_nothing(small_file, tmp_path, proc
     assert exits[0] == -9
     assert set(exits) <= {-9, 0}
     processes("run", small_file, "--store", killed).join()
-    assert content(killed) == content(whole)
-    assert len(content(whole)["cells"]) == 8
+    assert content_at(killed) == content_at(whole)
+    assert len(content_at(whole)["cells"]) == 8
 
 
 def test_two_processes_share_a_store(small_file, tmp_path, processes):
@@ -151,7 +138,7 @@ def test_two_processes_share_a_store(small_file, tmp_path, processes):
     for process in both:
         process.join()
     processes("run", small_file, "--store", path).join()  # what one left to the other is there
-    found = content(path)
+    found = content_at(path)
     assert len(found["cells"]) == 8
     assert found["claims"] == []
 
@@ -299,7 +286,7 @@ class TestMerge:
         )
         assert store.merge(paths[1]) == (0, 0)
         store.close()
-        assert content(paths[0]) == content(paths[2])
+        assert content_at(paths[0]) == content_at(paths[2])
 
     def test_a_result_counts_more_than_a_failure(self, cells, tmp_path, run):
         good, bad = Store(tmp_path / "good.sqlite"), Store(tmp_path / "bad.sqlite")
