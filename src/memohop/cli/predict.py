@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from memohop.cli.app import OUTPUT, Encoding, ModelFolder, PreparedFolder, app, remark
+from memohop.data.arguments import whole_number
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 
@@ -31,6 +31,8 @@ def predict(
     drop_unknown: bool = False,
     encoding: Encoding = None,
     raw: bool = False,
+    workers: int | None = None,
+    ray: str | None = None,
     output: Annotated[Path | None, OUTPUT] = None,
 ) -> None:
     """Predict the label of every node, with the probability of each class or an interval.
@@ -38,8 +40,8 @@ def predict(
     Without tables, or with its own, it predicts all nodes of the graph that the model was
     fitted on; with other tables, those of another graph with the same columns, ignoring
     its labels; with --append, nodes that are new in the graph of the model. A graph that
-    memohop prepare wrote is read from the disk block by block, and its predictions are
-    written as it goes.
+    memohop prepare wrote is brought into RAM, or with --workers shared by several
+    processes, each of which holds a block of it.
 
     Args:
         nodes: A table of nodes with the columns that the model was fitted on.
@@ -48,6 +50,9 @@ def predict(
         drop_unknown: Leave out edges that name a node missing from the node table.
         raw: Write ids and labels into a CSV file as they are. By default, those that a
             spreadsheet would take for a formula, such as =1+1, get a ' before them.
+        workers: How many workers of a Ray cluster share a prepared graph; by default this process
+            has all of it.
+        ray: Address of the cluster, or auto; by default one is started on this machine.
         output: The CSV file to write, or Parquet if the name ends in .parquet: the id, the
             predicted label and the probability of each class; or the id, the predicted number and
             the ends of its 90 % interval. By default predictions.csv, or predictions.parquet for a
@@ -55,6 +60,12 @@ def predict(
     """
     if graph is not None and (nodes or edges or append or drop_unknown or encoding or raw):
         raise UsageError(f"{graph} is a prepared graph; leave out the options of tables")
+    if graph is None and workers is not None:
+        raise UsageError(f"--workers {workers} goes with a prepared graph; leave it out")
+    if workers is not None:
+        whole_number("--workers", workers, least=1)
+    if ray is not None and workers is None:
+        raise UsageError(f"--ray {ray} goes with --workers; give their number too")
     if (nodes is None) != (edges is None):
         raise UsageError("give both --nodes and --edges, or neither for the model's own graph")
     if append and nodes is None:
@@ -65,17 +76,20 @@ def predict(
     check_output(output, *(() if graph is None else (".parquet", ".pq")), inputs=inputs)
 
     from memohop.data.prepared import open_prepared
-    from memohop.fit.by_blocks import tables_by_block
     from memohop.fit.estimators import load_model
     from memohop.fit.inputs import read_alike
+    from memohop.fit.on_blocks import outputs_of_prepared
     from memohop.fit.predictions import table_of, write_predictions
 
     prepared = None if graph is None else open_prepared(graph)
     estimator = load_model(model)
     if prepared is not None:
-        with TemporaryDirectory(dir=output.resolve().parent, prefix=".memohop-") as scratch:
-            tables = tables_by_block(estimator, prepared, Path(scratch), remark)
-            rows, changed = write_predictions(output, tables)
+        pool = None
+        if workers is not None:
+            from memohop.jobs.ray_workers import RayWorkers
+
+            pool = RayWorkers(ray, "cpu", "predict again", count=workers)
+        ids, outputs = prepared.ids, outputs_of_prepared(estimator, prepared, workers, pool)
     else:
         given: dict[str, Any] = {}
         if nodes is None:
@@ -88,8 +102,8 @@ def predict(
             for note in read.notes:
                 remark(note)
             ids, given = read.ids, {"X": read, "append": append}
-        table = table_of(estimator, ids, estimator.outputs(**given))
-        rows, changed = write_predictions(output, [table], raw=raw)
+        outputs = estimator.outputs(**given)
+    rows, changed = write_predictions(output, [table_of(estimator, ids, outputs)], raw=raw)
     if nodes is not None and estimator.report_.later is not None:
         remark(estimator.report_.later_text())
     remark(f"wrote {output}: {rows} nodes")

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,6 +22,11 @@ from memohop.fit.views import Means, Sees, View, basis_of, rarely_zero
 from memohop.outputs import first_few
 from memohop.training.metrics import of_any_targets
 from memohop.training.objective import Objective
+from memohop.training.task import make_inputs
+
+if TYPE_CHECKING:
+    from memohop.networks import NodeModel
+    from memohop.pyg import Data
 
 Outputs = NDArray[np.float32]
 """Probabilities ``[rows, classes]``, or the predicted numbers ``[rows, 1]``."""
@@ -117,6 +122,16 @@ class Inputs:
             directed=self.directed,
             weights=None if self.weights is None else weights,
         )
+
+    def passed(self, network: NodeModel, data: Data, arc_scale: float) -> Any:
+        """What a network in evaluation mode returns for the nodes.
+
+        Args:
+            network: The network.
+            data: The graph as it takes it.
+            arc_scale: The number by which the weights of arcs were divided for it.
+        """
+        return network(*make_inputs(data, network, torch.device("cpu")))
 
     @cached_property
     def neighbourhood(self) -> Neighbourhood:

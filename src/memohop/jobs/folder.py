@@ -13,7 +13,7 @@ import torch
 from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.data.check import MASKS
 from memohop.data.folds import make_masks
-from memohop.data.prepared import open_prepared
+from memohop.data.prepared import GIVE_WORKERS, open_prepared
 from memohop.errors import UsageError, check_choice
 from memohop.pyg import Data
 from memohop.training.metrics import METRICS, metrics_for
@@ -84,4 +84,4 @@ def in_ram(data: Data) -> Data:
 
 @lru_cache(maxsize=1)
 def _graph(folder: str) -> Data:
-    return open_prepared(folder, check=False).in_ram().data
+    return open_prepared(folder, check=False).in_ram(GIVE_WORKERS).data

@@ -10,14 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from scipy import sparse
 from torch import Tensor, nn
 
-from memohop.data.adjacency import adjacency
 from memohop.errors import UsageError, check_choice
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
-from memohop.networks.passing import Address, AllNodes, MeanGates, Nodes, Watch
+from memohop.networks.passing import Address, AllNodes, MeanGates, Watch
 from memohop.networks.released import start_as_released
 from memohop.nn import MMP, Dropout, FeatureLinear, Graph, MemoryGate
 from memohop.nn.decoupling import FORMS, network_decoupling_loss
@@ -227,15 +225,6 @@ class MemoryNetwork(GraphModel):
         self._check_nodes(num_nodes)
         return super().prepare(edge_index, num_nodes, weights)
 
-    def counts(
-        self, edge_index: Tensor, num_nodes: int, weights: Tensor | None = None
-    ) -> sparse.csr_array | None:
-        """The matrix that an address takes, in block-wise inference; None without one."""
-        if self.address is None:
-            return None
-        policies = {**self.policies_in_force, "norm": "none"}
-        return adjacency(edge_index, num_nodes, weights=weights, **policies)
-
     def forward(self, x: Features, graph: Graph) -> MemoryOutput:
         """Logits ``[N, out_channels]`` and the decoupling loss."""
         nodes = AllNodes(x, graph, self.backbone.beside)
@@ -251,11 +240,11 @@ class MemoryNetwork(GraphModel):
         self.pass_messages(AllNodes(x, graph, self.backbone.beside), gates)
         return gates.found
 
-    def pass_messages(self, nodes: Nodes, watch: Watch | None = None) -> None:
+    def pass_messages(self, nodes: AllNodes, watch: Watch | None = None) -> None:
         """The forward pass from the features up to the classifier, Eqs. (6)-(10) in each round.
 
         Args:
-            nodes: hidden state and memory, all at once or block by block.
+            nodes: hidden state and memory.
             watch: receives each round and its gates.
         """
         watch = Watch() if watch is None else watch

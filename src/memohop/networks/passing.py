@@ -1,13 +1,12 @@
 """The nodes of a forward pass, and the hook that reads it out.
 
-The pass itself is :meth:`memohop.networks.MemoryNetwork.pass_messages`. Training computes all nodes
-at once, :class:`AllNodes`; prediction goes block by block, :class:`memohop.inference.Blocks`.
+The pass itself is :meth:`memohop.networks.MemoryNetwork.pass_messages`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,18 +42,6 @@ class Watch:
 
     def see_gates(self, rows: slice, gates: Gates) -> None:
         """Called with the gates of some nodes in this round, in ascending blocks."""
-
-
-class Nodes(Protocol):
-    """Hidden state and memory of all nodes, at once or block by block."""
-
-    num_nodes: int
-
-    def start(self, begin: Begin, address: Address | None) -> None:
-        """Hidden state and memory before the first round."""
-
-    def step(self, update: Update, watch: Watch) -> None:
-        """One round."""
 
 
 class AllNodes:

@@ -58,8 +58,8 @@ class FolderBlock:
             number=self.number,
             starts=starts,
             nodes=torch.arange(nodes.start, nodes.stop),
-            x=_features(graph, nodes, self.features, group),
-            graph=_graphs(graph, nodes, network, group),
+            x=stored_as(graph.features_of(nodes), self.features, group, graph.nodes),
+            graph=graphs_of(graph, nodes, network, group, num_nodes=graph.nodes),
             targets=self.targets,
             digest=graph.digest,
         )
@@ -141,13 +141,29 @@ def as_rows(matrix: sparse.csr_array, group: Group, policies: dict[str, str]) ->
     )
 
 
-def _graphs(graph: Prepared, nodes: slice, network: NodeModel, group: Group) -> Any:
+def graphs_of(
+    graph: Prepared,
+    nodes: slice,
+    network: NodeModel,
+    group: Group,
+    *,
+    num_nodes: int,
+    unit: float | None = 1.0,
+) -> Any:
     """What the network's ``prepare`` gives, with the rows of some nodes instead of graphs.
 
     A graph without arcs shows what the network asks for.
+
+    Args:
+        graph: The prepared graph.
+        nodes: Whose rows.
+        network: The network.
+        group: The processes that have the rows of the others.
+        num_nodes: The number of nodes that the network was built for.
+        unit: The number by which weights of arcs are divided; None if none count.
     """
     no_arcs = torch.empty(2, 0, dtype=torch.int64)
-    near: dict[str, Any] = {}
+    near: dict[str, Any] = {"unit": unit}
 
     def rows(asked: Graph | TwoSteps) -> Rows:
         if isinstance(asked, TwoSteps):
@@ -156,7 +172,7 @@ def _graphs(graph: Prepared, nodes: slice, network: NodeModel, group: Group) -> 
         near.update(direction=policies["direction"], self_loops=policies["self_loops"])
         return as_rows(matrix_rows(graph, nodes, **near), group, policies)
 
-    return mapped(network.prepare(no_arcs, graph.nodes), (Graph, TwoSteps), rows)
+    return mapped(network.prepare(no_arcs, num_nodes), (Graph, TwoSteps), rows)
 
 
 def _second(graph: Prepared, nodes: slice, near: dict[str, Any]) -> sparse.csr_array:
@@ -174,11 +190,19 @@ def _second(graph: Prepared, nodes: slice, near: dict[str, Any]) -> sparse.csr_a
     return second
 
 
-def _features(graph: Prepared, nodes: slice, features: str, group: Group) -> Tensor | StoredRows:
-    """The features of some nodes, stored as those of the whole graph would be."""
-    x, dtype = graph.features_of(nodes), torch.get_default_dtype()
+def stored_as(x: Any, features: str, group: Group, nodes: int) -> Tensor | StoredRows:
+    """The features of a block's nodes, stored as those of all ``nodes`` would be.
+
+    Args:
+        x: A tensor, an array or a matrix of SciPy.
+        features: ``"sparse"``, ``"dense"`` or ``"auto"`` to decide by density.
+        group: The processes that have the other blocks.
+        nodes: The number of nodes of the whole graph.
+    """
+    x = x.numpy() if isinstance(x, Tensor) else x
+    dtype, width = torch.get_default_dtype(), x.shape[1]
     filled = x.nnz if is_sparse(x) else np.count_nonzero(x)
-    share = sum(group.gather(int(filled))) / (graph.nodes * graph.features)
+    share = sum(group.gather(int(filled))) / (nodes * width)
     thin = features == "auto" and (is_sparse(x) or share < SPARSE_BELOW)
     if features != "sparse" and not thin:
         dense = x.toarray() if is_sparse(x) else np.ascontiguousarray(x)
@@ -192,5 +216,5 @@ def _features(graph: Prepared, nodes: slice, features: str, group: Group) -> Ten
         torch.from_numpy(stored.data).to(dtype),
         torch.arange(before, before + stored.nnz),
         sum(counts),
-        graph.features,
+        width,
     )

@@ -187,27 +187,48 @@ def agree(group: Group, data: str) -> None:
                 )
 
 
-def _task(block: Block, group: Group, device: torch.device) -> tuple[Task, BlockPart]:
-    given, none = block.x, torch.empty(0, dtype=torch.int64)
+def inputs_of(
+    given: Tensor | StoredRows,
+    graph: Any,
+    nodes: Tensor,
+    starts: tuple[int, ...],
+    group: Group,
+    device: torch.device,
+) -> tuple[tuple[Any, Any], BlockPart]:
+    """What a network takes for a block, and the part that this is of the whole graph.
+
+    Args:
+        given: the features of its nodes.
+        graph: what the network's ``prepare`` gives, with :class:`Rows` instead of graphs.
+        nodes: the numbers of its nodes in the data.
+        starts: the number at which each block starts, and the number of nodes.
+        group: the processes that have the others.
+        device: the device to compute on.
+    """
     x: Tensor | SparseFeatures
-    stored = arcs = Axis(none, 0)
+    stored = arcs = Axis(torch.empty(0, dtype=torch.int64), 0)
     if isinstance(given, StoredRows):
         stored = Axis(given.stored.to(device), given.total)
-        shape = (len(block.nodes), given.channels)
+        shape = (len(nodes), given.channels)
         csr = csr_tensor(given.pointers, given.columns, given.values, shape)
         x = SparseFeatures(csr.to(device))
     else:
         x = given.to(device)
-    graph = mapped(block.graph, Rows, lambda rows: GraphPart(rows, block.starts, group, device))
-    if rows := rows_of(block.graph):
+    if rows := rows_of(graph):
         arcs = Axis(rows[0].entry.to(device), rows[0].entries)
-    nodes = Axis(block.nodes.to(device), block.starts[-1])
+    part = BlockPart(group, Axis(nodes.to(device), starts[-1]), arcs, stored)
+    return (x, mapped(graph, Rows, lambda rows: GraphPart(rows, starts, group, device))), part
+
+
+def _task(block: Block, group: Group, device: torch.device) -> tuple[Task, BlockPart]:
+    inputs, part = inputs_of(block.x, block.graph, block.nodes, block.starts, group, device)
     targets, (labelled, at) = block.targets, block.targets.among(block.nodes)
+    count, dtype = len(block.nodes), torch.get_default_dtype()
     task = Task(
-        (x, graph),
+        inputs,
         targets.y.to(device),
-        targets.masks.to(device, torch.get_default_dtype()),
+        targets.masks.to(device, dtype),
         targets.objective,
-        LabelledNodes(group, labelled.to(device), at.to(device), len(block.nodes), len(targets.y)),
+        LabelledNodes(group, labelled.to(device), at.to(device), count, len(targets.y)),
     )
-    return task, BlockPart(group, nodes, arcs, stored)
+    return task, part

@@ -318,17 +318,19 @@ import sys
 from pathlib import Path
 import memohop
 from memohop.data.prepared.sample import sample
-from memohop.inference.from_disk import DiskMatrix, logits_from_disk, slices
 from memohop.networks import build
+from memohop.parts.folder import graphs_of, matrix_rows
+from memohop.parts.group import Group
 
 for folder in map(Path, sys.stdin.read().split()):
     graph = memohop.open_prepared(folder)
     graph.in_ram(), sample(graph), graph.ids.to_pylist(), graph.groups
-    near = DiskMatrix(graph, direction="undirected", self_loops="remove", norm="row")
-    for rows in slices(graph.nodes, 7):
-        near.rows(rows) @ graph.x, graph.features_of(rows)
-    network = build("gcn+mmp", graph.features, 2, hidden_channels=3).eval()
-    logits_from_disk(network, graph, graph.features_of)
+    for start in range(0, graph.nodes, 7):
+        rows = slice(start, min(start + 7, graph.nodes))
+        near = matrix_rows(graph, rows, direction="undirected", self_loops="remove")
+        near @ graph.x, graph.features_of(rows), graph.x[near.indices]
+    network, everyone = build("h2gcn", graph.features, 2), slice(0, graph.nodes)
+    graphs_of(graph, everyone, network, Group(), num_nodes=graph.nodes)
 print("done")
 """
 

@@ -8,6 +8,7 @@ part of the graph for a look.
 """
 
 from memohop.data.prepared.preparing import prepare as prepare
+from memohop.data.prepared.reading import GIVE_WORKERS as GIVE_WORKERS
 from memohop.data.prepared.reading import Prepared as Prepared
 from memohop.data.prepared.reading import Rows as Rows
 from memohop.data.prepared.reading import open_prepared as open_prepared

@@ -27,6 +27,10 @@ from memohop.data.tables.options import read_alike
 from memohop.data.tables.read import Described, OwnGraph, own_graph
 from memohop.errors import DataError, UsageError
 
+GIVE_WORKERS = "free some, or give workers, each of which holds a part of it"
+"""What to do with a graph that does not fit, where workers are an option."""
+
+_FREE_SOME = "free some, or use a machine with more"
 _OF_FREE = 0.8  # share of the free RAM that a graph may take
 
 
@@ -190,17 +194,20 @@ class Prepared:
         if self.manifest.label is None:
             raise UsageError(f"{self.folder} was prepared without labels; prepare it with --label")
 
-    def in_ram(self) -> OwnGraph:
+    def in_ram(self, remedy: str = _FREE_SOME) -> OwnGraph:
         """The whole graph in RAM, as :func:`memohop.read_graph` reads it.
 
         A graph that takes more RAM than there is free is a :class:`DataError`.
+
+        Args:
+            remedy: What to do then.
         """
         needed = 28 * self.arcs + self._bytes("features") + 32 * self.nodes
         free = psutil.virtual_memory().available
         if needed > _OF_FREE * free:
             raise DataError(
                 f"{self.folder} takes about {needed / 1e9:.1f} GB in RAM, and {free / 1e9:.1f} GB "
-                "are free; free some, or use a machine with more"
+                f"are free; {remedy}"
             )
         indptr, indices, weights = self.out
         arcs = np.empty((2, self.arcs), dtype=np.int64)

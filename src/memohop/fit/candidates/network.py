@@ -21,7 +21,6 @@ from memohop.fit.neighbourhood import EVERY, Matrix, Rows
 from memohop.fit.problem import Inputs, Outputs, Problem
 from memohop.fit.saved import Saved, Sizes, check_state, checked_options
 from memohop.fit.views import side_by_side
-from memohop.inference import block_logits
 from memohop.jobs.space import Space
 from memohop.jobs.train import train
 from memohop.networks import MemoryNetwork, NodeModel, build
@@ -66,7 +65,8 @@ class Network:
     @torch.no_grad()
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
         """Probabilities of the classes, or the number."""
-        return _in_unit(_logits(*self.ready(inputs)), self.standard)[rows]
+        network, data = self.ready(inputs)
+        return _in_unit(inputs.passed(network, data, self.arc_scale), self.standard)[rows]
 
     def ready(self, inputs: Inputs) -> tuple[NodeModel, Data]:
         """The network with its parameters, and the graph in its input form."""
@@ -298,16 +298,13 @@ class NetworkFamily:
         """The outputs of networks that differ in their weights and in the targets they may use."""
         if not parts:
             return
-        sizes, inputs = parts[0].sizes, None
-        network = build(self.id, *sizes[:2], num_nodes=sizes[2], **parts[0].options).eval()
-        if self.in_parts is None:
-            device = find_device(self.device)
-            inputs = make_inputs(data, network, device)
-            network.to(device)
+        sizes, device = parts[0].sizes, find_device("cpu" if self.in_parts else self.device)
+        network = build(self.id, *sizes[:2], num_nodes=sizes[2], **parts[0].options)
+        inputs = make_inputs(data, network.to(device).eval(), device)
         for part, targets in zip(parts, known, strict=True):
             network.load_state_dict(dict(part.state))
             _know(network, targets, part.standard)
-            yield _in_unit(_logits(network, data, inputs), part.standard)
+            yield _in_unit(network(*inputs), part.standard)
 
 
 def as_data(inputs: Inputs, model: str, scale: float, arc_scale: float) -> Data:
@@ -368,16 +365,8 @@ def _know(network: NodeModel, targets: NDArray[Any], standard: Scale) -> None:
         network.know(standard.standardise(shown) if shown.is_floating_point() else shown)
 
 
-def _logits(network: NodeModel, data: Data, inputs: tuple[Any, Any] | None = None) -> Tensor:
-    """The logits of every node: on a CPU, some rows at a time with memory, or of ready inputs."""
-    if inputs is None and isinstance(network, MemoryNetwork):
-        return block_logits(network, data.x, data.edge_index, data.get("edge_weight"))
-    output = network(*(inputs or make_inputs(data, network, torch.device("cpu"))))
-    logits: Tensor = output[0] if isinstance(output, tuple) else output
-    return logits
-
-
-def _in_unit(logits: Tensor, standard: Scale) -> Outputs:
-    """Probabilities of the classes, or the number."""
+def _in_unit(output: Any, standard: Scale) -> Outputs:
+    """Probabilities of the classes, or the number, from what a network returns."""
+    logits = output[0] if isinstance(output, tuple) else output
     said = logits.softmax(-1) if logits.shape[-1] > 1 else standard.restore(logits)
     return said.cpu().numpy()

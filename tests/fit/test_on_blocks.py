@@ -1,8 +1,9 @@
-"""Predictions from the disk, block by block, are those of the same graph in RAM."""
+"""Predictions of a prepared graph in blocks are those of the same graph in RAM."""
 
 from __future__ import annotations
 
 import copy
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -12,33 +13,39 @@ import pytest
 from scipy import sparse
 
 import memohop
-from memohop import GraphClassifier, GraphRegressor, UsageError
+from memohop import DataError, GraphClassifier, GraphRegressor, UsageError
 from memohop.cli import main
-from memohop.data.adjacency import DIRECTIONS, NORMS, SELF_LOOPS, adjacency
-from memohop.fit import by_blocks
+from memohop.data.adjacency import DIRECTIONS, SELF_LOOPS, adjacency
 from memohop.fit.candidates import network
 from memohop.fit.candidates.spaces import SPACES, Learned
 from memohop.fit.ensemble import Component, Ensemble
-from memohop.fit.predictions import write_predictions
+from memohop.fit.on_blocks import (
+    BlockInputs,
+    BlockNeighbourhood,
+    Prediction,
+    outputs_of_prepared,
+    predict_share,
+)
 from memohop.fit.problem import Inputs
-from memohop.fit.views import View, side_by_side
-from memohop.inference import from_disk
+from memohop.fit.views import View
+from memohop.jobs.executor import Lost
+from memohop.parts.folder import matrix_rows, starts_of
+from memohop.parts.group import Group
+from own_processes import quick_processes
 
 pytest.importorskip("duckdb")
 
-NODES = 90
-KINDS = ("lightgbm", "linear+neighbours", "linear+rows", "mlp", "gcn+mmp", "gcn-res")
+NODES, WORKERS = 90, 3
+KINDS = ("lightgbm", "linear+neighbours", "linear+rows", "mlp", "gcn+mmp", "gcn-res", "linkx")
 
 
 @pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch):
-    """Blocks of 13 nodes and networks of three epochs."""
+def _few_epochs(monkeypatch):
+    """Networks of three epochs."""
     whole = network.train
     monkeypatch.setattr(
         network, "train", lambda *args, **more: whole(*args, **more | {"epochs": 3})
     )
-    monkeypatch.setattr(from_disk, "_ROWS", 13)
-    monkeypatch.setattr(by_blocks, "_ROWS", 13)
 
 
 @pytest.fixture(scope="module", params=["directed", "sparse", "wide", "weighted"])
@@ -95,37 +102,45 @@ def everything(estimator, data, kinds):
     return found
 
 
-def block_outputs(model, graph, tmp_path, tell=lambda text: None):
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    found = list(by_blocks.outputs_by_block(model, graph, scratch, tell))
-    assert len(found) == 7
-    return np.concatenate([said for _, said in found])
+@pytest.fixture(scope="module")
+def staff():
+    with quick_processes(WORKERS, predict_share) as found:
+        yield found
+
+
+def block_outputs(staff, model, graph):
+    """Those of three workers."""
+    ((_, outputs),) = staff([Prediction.of(model, graph, WORKERS)])
+    assert [len(each) for each in outputs] == np.diff(starts_of(graph, WORKERS)).tolist()
+    return np.concatenate(outputs)
 
 
 def in_ram(model, graph):
     return model.outputs(graph.in_ram(), as_another_graph=True)
 
 
-def test_every_kind_says_what_it_says_in_ram(graph, tmp_path):
+def test_every_kind_says_what_it_says_in_ram(graph, staff):
     model = everything(GraphClassifier(trials=1, time=None, splits=2), graph.in_ram(), KINDS)
-    told = []
-    found = block_outputs(model, graph, tmp_path, told.append)
+    found = block_outputs(staff, model, graph)
     assert np.abs(found - in_ram(model, graph)).max() < 1e-5
     assert np.ptp(found) > 0.01
-    assert told == ["gcn-res is part of the model and needs the whole graph in RAM"]
 
 
 @pytest.mark.parametrize("sees", ["neighbours", "rows"])
-def test_features_of_trees_are_those_in_ram(graph, tmp_path, sees):
+def test_features_of_trees_are_those_in_ram(graph, sees):
     """Not their outputs: a rounding error may send a node down another branch."""
     model = GraphClassifier(models=["linear"], trials=1, time=None, splits=2).fit(graph.in_ram())
     view = View.fit(model.own_graph(), sees, 3)
-    seen = by_blocks._Graph(model, graph, tmp_path)
-    blocks = [seen._features(view, rows) for rows in from_disk.slices(NODES, 13)]
-    found = side_by_side(
-        [sparse.vstack(blocks) if sparse.issparse(blocks[0]) else np.vstack(blocks)]
+    near = BlockNeighbourhood(graph, (0, NODES), Group(), model.directed_, model.mean_weight_)
+    block = BlockInputs(
+        graph.features_of(slice(0, NODES)),
+        np.empty((2, 0), dtype=np.int64),
+        np.full(NODES, -1),
+        directed=model.directed_,
+        overall=model.overall_,
+        block=near,
     )
+    found = view.features(block, block.y)
     other = Inputs(
         model.graph_.x,
         model.graph_.arcs,
@@ -142,7 +157,7 @@ def test_features_of_trees_are_those_in_ram(graph, tmp_path, sees):
 
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)
 @pytest.mark.parametrize(("readout", "labels"), [("last", "none"), ("jumping", "memory")])
-def test_every_form_of_the_memory_network(graph, tmp_path, readout, labels):
+def test_every_form_of_the_memory_network(graph, staff, readout, labels):
     space = SPACES["gcn+mmp"]
     model = GraphClassifier(models=["gcn+mmp"], trials=1, time=None, splits=2)
     more = {"readout": readout, "labels": labels, "address": "rows", "num_layers": 3}
@@ -153,17 +168,16 @@ def test_every_form_of_the_memory_network(graph, tmp_path, readout, labels):
     del model.graph_
     options = model.model_.components[0].models[0].options
     assert (options["readout"], options["labels"], options["address"]) == (readout, labels, "rows")
-    found = block_outputs(model, graph, tmp_path)
+    found = block_outputs(staff, model, graph)
     assert np.abs(found - in_ram(model, graph)).max() < 1e-5
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("self_loops", SELF_LOOPS)
-@pytest.mark.parametrize("norm", NORMS)
-def test_rows_from_the_disk_are_those_of_the_matrix(graph, direction, self_loops, norm):
-    policies = {"direction": direction, "self_loops": self_loops, "norm": norm}
-    matrix = from_disk.DiskMatrix(graph, **policies)
-    rows = sparse.vstack([matrix.rows(nodes) for nodes in matrix.blocks()]).toarray()
+def test_rows_from_the_disk_are_those_of_the_matrix(graph, direction, self_loops):
+    policies = {"direction": direction, "self_loops": self_loops}
+    some = [slice(start, min(start + 13, NODES)) for start in range(0, NODES, 13)]
+    rows = sparse.vstack([matrix_rows(graph, nodes, **policies) for nodes in some]).toarray()
     data = graph.in_ram().data
     weights = data.get("edge_weight")
     expected = adjacency(data.edge_index, graph.nodes, **policies, weights=weights).toarray()
@@ -171,23 +185,13 @@ def test_rows_from_the_disk_are_those_of_the_matrix(graph, direction, self_loops
 
 
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)
-def test_a_regression_is_written_while_it_goes(tables, tmp_path):
+def test_a_regression(tables, tmp_path, staff):
     nodes, edges, directed = tables
     options = {"label": "amount", "drop": ["k"], "directed": directed}
     graph = memohop.prepare(nodes, edges, tmp_path / "graph", **options)
     estimator = GraphRegressor(trials=1, time=None, splits=2)
     model = everything(estimator, graph.in_ram(), ("linear+neighbours", "gcn+mmp"))
-    (tmp_path / "scratch").mkdir()
-    output = tmp_path / "said.parquet"
-    tables = by_blocks.tables_by_block(model, graph, tmp_path / "scratch")
-    assert write_predictions(output, tables) == (90, 0)
-    table = pa.parquet.read_table(output)
-    assert table["id"].to_pylist() == graph.ids.to_pylist()
-    numbers = in_ram(model, graph)[:, 0]
-    assert np.abs(table["predicted"].to_numpy() - numbers).max() < 1e-4
-    width = table["high"].to_numpy() - table["low"].to_numpy()
-    assert np.abs(width - 2 * model.report_.residual).max() < 1e-4
-    assert pa.parquet.ParquetFile(output).num_row_groups == 7
+    assert np.abs(block_outputs(staff, model, graph) - in_ram(model, graph)).max() < 1e-4
 
 
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)
@@ -213,6 +217,10 @@ class TestCommands:
         assert "prepared with other features" in capsys.readouterr().err
         assert main(["fit", again, "-o", model]) == 2
         assert "prepared without labels" in capsys.readouterr().err
+        assert main(["predict", model, graph, "--ray", "auto"]) == 2
+        assert "--ray auto goes with --workers" in capsys.readouterr().err
+        assert main(["predict", model, "--workers", "2"]) == 2
+        assert "--workers 2 goes with a prepared graph" in capsys.readouterr().err
         assert main(["predict", model, graph, "-o", str(tmp_path / "p.csv")]) == 2
         assert "ends in .parquet" in capsys.readouterr().err
         assert main(["fit", graph, "--label", "k", "-o", model]) == 2
@@ -221,7 +229,7 @@ class TestCommands:
         assert "--nodes is missing" in capsys.readouterr().err
 
 
-def test_weights_count_as_they_do_in_ram(tmp_path):
+def test_weights_count_as_they_do_in_ram(tmp_path, staff):
     generator = np.random.default_rng(2)
     size = generator.normal(size=NODES)
     nodes = {"id": np.arange(NODES), "size": size, "k": np.where(size > 0, "a", "b")}
@@ -244,21 +252,44 @@ def test_weights_count_as_they_do_in_ram(tmp_path):
     del plain.data.edge_weight
     assert np.abs(shares - found.predict_proba(plain)[:, 0]).max() > 1e-3
     found.mean_weight_ = None  # as if it had been fitted without weights
-    said = block_outputs(found, prepared, tmp_path)
+    said = block_outputs(staff, found, prepared)
     assert np.abs(said - found.predict_proba(plain)).max() < 1e-6
 
 
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)
-def test_the_graph_of_fit_is_predicted_with_its_labels(graph, tmp_path):
+def test_the_graph_of_fit_is_predicted_with_its_labels(graph):
     model = GraphClassifier(models=["linear+neighbours"], trials=1, time=None, splits=2)
     model.fit(graph.in_ram())
-    assert (block_outputs(model, graph, tmp_path) == model.outputs()).all()
-    assert np.abs(model.outputs() - in_ram(model, graph)).max() > 0.01
+    own = model.outputs()
+    assert (outputs_of_prepared(model, graph) == own).all()
+    assert (outputs_of_prepared(model, graph, 2, pool="not asked") == own).all()
+    assert np.abs(own - in_ram(model, graph)).max() > 0.01
 
 
-def test_a_model_of_arrays_is_refused(graph, tmp_path):
+def test_a_model_of_arrays_is_refused(graph):
     data = graph.in_ram()
     model = GraphClassifier(models=["linear"], trials=1, time=None, splits=2)
     model.fit(data.x, np.array(["a", "b", "c"])[data.data.y.numpy()], data.data.edge_index)
     with pytest.raises(UsageError, match="fitted on arrays"):
-        block_outputs(model, graph, tmp_path)
+        outputs_of_prepared(model, graph)
+
+
+class Pool:
+    """A pool that answers as it is told."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    @contextmanager
+    def ready(self, work, *, together):
+        yield lambda jobs: [(job, self.answer) for job in jobs]
+
+
+@pytest.mark.parametrize("tables", ["directed"], indirect=True)
+def test_lost_workers_end_it(graph):
+    model = GraphClassifier(models=["linear"], trials=1, time=None, splits=2).fit(graph.in_ram())
+    del model.graph_
+    parts = [np.zeros((40, 3)), np.ones((50, 3))]
+    assert (outputs_of_prepared(model, graph, 2, Pool(parts)) == np.concatenate(parts)).all()
+    with pytest.raises(DataError, match=r"lost again and again \(gone\)"):
+        outputs_of_prepared(model, graph, 2, Pool(Lost("gone")))

@@ -1,0 +1,223 @@
+"""What a model says of a prepared graph: in RAM, or in blocks, each read by a worker.
+
+A block is a graph to predict on like any other: its nodes have columns and a neighbourhood, whose
+products fetch what they need from the workers that hold the other blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+
+from memohop.data.prepared import GIVE_WORKERS, Prepared, open_prepared
+from memohop.errors import DataError, UsageError
+from memohop.fit.ensemble import Ensemble
+from memohop.fit.inputs import unknown_targets
+from memohop.fit.neighbourhood import EVERY, Matrix, Neighbourhood, Rows
+from memohop.fit.problem import Inputs, Outputs
+from memohop.jobs.executor import Lost
+from memohop.nn.part import in_part
+from memohop.parts.folder import as_rows, graphs_of, matrix_rows, starts_of, stored_as
+from memohop.parts.graph import GraphPart
+from memohop.parts.group import Group
+from memohop.parts.worker import inputs_of
+
+if TYPE_CHECKING:
+    from memohop.fit.estimator import GraphEstimator
+    from memohop.jobs.executor import Pool, Seat
+
+
+def outputs_of_prepared(
+    model: GraphEstimator, graph: Prepared, workers: int | None = None, pool: Pool | None = None
+) -> Outputs:
+    """Probabilities of the classes, or the number, of all nodes.
+
+    On any graph other than that of ``fit``, which the model holds in RAM, no labels are used.
+
+    Args:
+        model: A fitted model.
+        graph: A graph that was prepared with the columns of the model.
+        workers: How many processes of a pool share the graph; None to bring it into RAM.
+        pool: The pool.
+    """
+    if model.encoder_ is None:
+        raise UsageError(
+            "this model was fitted on arrays, not on tables; predict from Python instead"
+        )
+    if model.encoder_ != graph.encoder:
+        raise UsageError(
+            f"{graph.folder} was prepared with other features than the model knows; prepare it "
+            "again with --model and the folder of the model"
+        )
+    own = getattr(model, "graph_", None)
+    sizes = None if own is None else (own.nodes, own.arcs.shape[1])
+    if pool is None or workers is None or sizes == (graph.nodes, graph.arcs):
+        return model.outputs(graph.in_ram(GIVE_WORKERS))
+    task = Prediction.of(model, graph, workers)
+    with pool.ready(predict_share, together=workers) as staff:
+        ((_, outputs),) = staff([task])
+    if isinstance(outputs, Lost):
+        raise DataError(
+            f"a worker was lost again and again ({outputs.reason}); see whether its machine has "
+            "RAM enough, and give the command again"
+        )
+    return np.concatenate(outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What is to be predicted with which model; the same for all processes.
+
+    Attributes:
+        folder: That of the prepared graph.
+        workers: How many processes there are.
+        ensemble: The model, and what it takes beside the graph:
+        directed, overall, unit: See :class:`~memohop.fit.problem.Inputs` and
+            :attr:`~memohop.fit.estimator.GraphEstimator.mean_weight_`.
+        unknown: The target of a node that has none.
+    """
+
+    folder: str
+    workers: int
+    ensemble: Ensemble
+    directed: bool
+    overall: NDArray[Any]
+    unit: float | None
+    unknown: NDArray[Any]
+
+    @classmethod
+    def of(cls, model: GraphEstimator, graph: Prepared, workers: int) -> Prediction:
+        """What a model is to say of a graph."""
+        about = model.directed_, model.overall_, model.mean_weight_, unknown_targets(model, 1)
+        return cls(str(graph.folder), workers, model.model_, *about)
+
+    def share(self, rank: int) -> Prediction:
+        """What the process of a rank is given."""
+        return self
+
+
+def predict_share(task: Prediction, seat: Seat) -> list[Outputs]:
+    """What a process does: it predicts its block; the first one returns the outputs of all."""
+    where = {"init_method": seat.meeting, "rank": seat.rank, "world_size": seat.size}
+    group = Group.join("cpu", **where)
+    outputs = group.gather(predict_block(task, group))
+    group.leave()
+    return outputs if group.rank == 0 else []
+
+
+def predict_block(task: Prediction, group: Group) -> Outputs:
+    """The outputs of the nodes of this process's block."""
+    graph = open_prepared(task.folder, check=False)  # which was checked when it was opened first
+    starts = starts_of(graph, group.size)
+    nodes = slice(*starts[group.rank : group.rank + 2])
+    block = BlockInputs(
+        graph.features_of(nodes),
+        np.empty((2, 0), dtype=np.int64),
+        np.repeat(task.unknown, nodes.stop - nodes.start),
+        directed=task.directed,
+        overall=task.overall,
+        block=BlockNeighbourhood(graph, starts, group, task.directed, task.unit),
+    )
+    return task.ensemble.outputs(block)
+
+
+class BlockNeighbourhood(Neighbourhood):
+    """The neighbourhood of the nodes of one block, without labels.
+
+    Args:
+        graph: The prepared graph.
+        starts: Where each block starts, and the number of nodes.
+        group: The processes, each of which has a block.
+        directed: Whether directions count.
+        unit: The number by which weights of arcs are divided; None if none count.
+    """
+
+    def __init__(
+        self,
+        graph: Prepared,
+        starts: tuple[int, ...],
+        group: Group,
+        directed: bool,
+        unit: float | None,
+    ) -> None:
+        self.graph, self.starts, self.group, self.unit = graph, starts, group, unit
+        self.directed, self.nodes = directed, slice(*starts[group.rank : group.rank + 2])
+
+    def _way(self, direction: str) -> sparse.csr_array:
+        """The rows of a matrix of :attr:`Neighbourhood.ways`, with columns for all nodes."""
+        return matrix_rows(
+            self.graph, self.nodes, direction=direction, self_loops="remove", unit=self.unit
+        )
+
+    @property
+    def ways(self) -> dict[str, sparse.csr_array]:
+        """The rows of the matrices, made anew each time."""
+        names = {"": "undirected", **({"out ": "out", "in ": "in"} if self.directed else {})}
+        return {name: self._way(direction) for name, direction in names.items()}
+
+    @cached_property
+    def _averaging_part(self) -> GraphPart:
+        policies = {"direction": "undirected", "self_loops": "remove", "norm": "row"}
+        rows = as_rows(self._way("undirected"), self.group, policies)
+        return GraphPart(rows, self.starts, self.group, torch.device("cpu"))
+
+    def mean(self, x: Matrix, rows: Rows = EVERY) -> Matrix:
+        """As of a whole graph; columns that are mostly zeros are those of the graph itself."""
+        if not sparse.issparse(x):
+            dense = torch.from_numpy(np.ascontiguousarray(x))
+            return (self._averaging_part @ dense).numpy()[rows]
+        near = self._way("undirected")
+        reached = np.unique(near.indices)
+        sums = np.repeat(near.sum(axis=1), np.diff(near.indptr))
+        near.data = near.data / sums.astype(np.float32)
+        return near[:, reached] @ self.graph.x[reached]
+
+    def label_shares(
+        self,
+        y: NDArray[Any],
+        classes: int,
+        overall: NDArray[Any] | None = None,
+        rows: Rows = EVERY,
+    ) -> NDArray[np.float32]:
+        """Those of nodes without labelled neighbours, which are all alike."""
+        alone = Neighbourhood(np.empty((2, 0), dtype=np.int64), 1, directed=self.directed)
+        shares = alone.label_shares(y[:1], classes, overall)
+        return np.repeat(shares, len(y[rows]), axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockInputs(Inputs):
+    """One block of a graph to predict on.
+
+    Attributes:
+        block: Its neighbourhood.
+    """
+
+    block: BlockNeighbourhood = field(kw_only=True)
+
+    @cached_property
+    def neighbourhood(self) -> Neighbourhood:
+        """That of the block."""
+        return self.block
+
+    def passed(self, network: Any, data: Any, arc_scale: float) -> Any:
+        """What a network in evaluation mode returns for the block's nodes."""
+        near = self.block
+        unit = None if near.unit is None else near.unit * arc_scale
+        rows = graphs_of(
+            near.graph, near.nodes, network, near.group, num_nodes=self.nodes, unit=unit
+        )
+        x = stored_as(data.x, "auto", near.group, near.graph.nodes)
+        nodes = torch.arange(near.nodes.start, near.nodes.stop)
+        device = torch.device("cpu")
+        inputs, part = inputs_of(x, rows, nodes, near.starts, near.group, device)
+        if near.group.size == 1:
+            return network(*inputs)
+        with in_part(part):
+            return network(*inputs)
