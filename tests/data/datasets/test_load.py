@@ -7,11 +7,6 @@ from memohop.data.datasets.load import load
 from memohop.errors import DataError, UsageError
 
 
-def test_an_unknown_name():
-    with pytest.raises(UsageError, match=r"'texs'.*texas"):
-        load("texs")
-
-
 def test_the_environment_names_the_folder(data_root, monkeypatch):
     monkeypatch.setenv("MEMOHOP_DATA", str(data_root))
     assert load("texas").num_nodes == 183

@@ -161,23 +161,6 @@ def test_public_split(name, train, classes, data_root):
     assert not (data.val_mask & data.test_mask).any()
 
 
-@pytest.mark.parametrize(
-    ("name", "twins", "percent"),
-    [("chameleon", 306, 67), ("squirrel", 652, 63), ("chameleon-filtered", 12, None)],
-)
-def test_twins_between_train_and_test(name, twins, percent, data_root):
-    data = cached_load(name, root=data_root)
-    out: list[list[int]] = [[] for _ in range(data.num_nodes)]
-    for source, target in data.edge_index.T.tolist():
-        out[source].append(target)
-    train = {tuple(out[node]) for node in data.train_mask[:, 0].nonzero().flatten().tolist()}
-    test = data.test_mask[:, 0].nonzero().flatten().tolist()
-    assert sum(tuple(out[node]) in train for node in test) == twins
-    if percent is not None:
-        assert f"{percent} %" in describe(name).note
-        assert round(100 * twins / len(test)) == percent
-
-
 @pytest.mark.parametrize("name", KNOWN)
 def test_all_pass_the_check_but_for_the_class_of_one(name, data_root):
     data = cached_load(name, root=data_root)

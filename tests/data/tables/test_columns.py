@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import json
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from memohop.data.tables import columns, text_columns
 from memohop.data.tables.cells import as_text
@@ -184,42 +181,6 @@ def test_missing_columns_are_named():
     encoder, _ = encoded(v=[1, 2], w=[3, 4])
     with pytest.raises(UsageError, match=r"lacks the column\(s\) 'w'"):
         encoder.transform(pa.table({"v": [1, 2]}))
-
-
-CELLS = {
-    "number": st.none() | st.floats(-1e6, 1e6),
-    "flag": st.none() | st.booleans(),
-    "category": st.none() | st.text(max_size=3),
-    "text": st.none() | st.text("ab ", max_size=9),
-}
-
-
-@st.composite
-def random_tables(draw):
-    rows = draw(st.integers(1, 80))
-    types = {"number": pa.float64(), "flag": pa.bool_()}
-    return pa.table(
-        {
-            name: pa.array(
-                draw(st.lists(cell, min_size=rows, max_size=rows)), types.get(name, pa.string())
-            )
-            for name, cell in CELLS.items()
-        }
-    )
-
-
-@settings(deadline=None, max_examples=40)
-@given(random_tables())
-def test_an_encoder_survives_json_and_its_features_are_finite_and_named(table):
-    encoder = ColumnEncoder.fit(table)
-    again = ColumnEncoder.from_json(json.loads(json.dumps(encoder.to_json())))
-    assert again == encoder
-    x, _ = encoder.transform(table)
-    np.testing.assert_array_equal(again.transform(table).x, x)
-    assert x.shape == (table.num_rows, len(encoder.feature_names))
-    assert np.isfinite(x).all()
-    assert np.abs(x).max() <= 10
-    np.testing.assert_array_equal(encoder.transform(table.slice(0, 1)).x, x[:1])
 
 
 @pytest.mark.parametrize(

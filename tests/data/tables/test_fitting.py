@@ -273,13 +273,16 @@ CELLS = {
     "word": st.none() | st.sampled_from(["yes", "no", "1,000", "2024-05-31", "5 %", "a b", "a"]),
     "flag": st.none() | st.booleans(),
     "day": st.none() | st.dates(),
+    "category": st.none() | st.text(max_size=3),
+    "text": st.none() | st.text("ab ", max_size=9),
 }
 
 
 @st.composite
 def random_tables(draw):
-    rows = draw(st.integers(1, 40))
-    types = {"number": pa.float64(), "flag": pa.bool_(), "word": pa.string(), "day": pa.date32()}
+    rows = draw(st.integers(1, 80))
+    types = {"number": pa.float64(), "flag": pa.bool_(), "day": pa.date32()}
+    types |= dict.fromkeys(("word", "category", "text"), pa.string())
     return pa.table(
         {
             name: pa.array(
@@ -313,3 +316,4 @@ def test_sparse_and_dense_features_are_the_same_and_survive_json(table, readings
     np.testing.assert_array_equal(other, x)
     assert np.isfinite(x).all()
     assert np.abs(x).max() <= 10
+    np.testing.assert_array_equal(encoder.transform(table.slice(0, 1)).x, x[:1])
