@@ -17,7 +17,7 @@ from memohop.fit import views
 from memohop.fit.candidates import network
 from memohop.fit.certainty import UNCHANGED, Calibration
 from memohop.fit.estimators import GraphClassifier
-from memohop.fit.ranking import RarePositives
+from memohop.fit.record import RarePositives
 from memohop.report.fit_page import fit_page
 from tiny_problem import ring, tiny_problem
 

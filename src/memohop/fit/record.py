@@ -9,7 +9,6 @@ from typing import Any
 
 from memohop.fit.candidate import Stop
 from memohop.fit.certainty import Calibration, Reliability, too_high
-from memohop.fit.ranking import RarePositives
 from memohop.training.metrics import METRICS, Interval, Metric
 
 
@@ -92,6 +91,24 @@ class LaterNodes:
             f"Nodes that come later: {cost(self.appended)} if they are appended to this graph, "
             f"{cost(self.elsewhere)} on another graph, where no label is known."
         )
+
+
+@dataclass(frozen=True)
+class RarePositives:
+    """The value of the top of the ranking, for two classes of which the positive one is rare.
+
+    Attributes:
+        share: The share of positive nodes among the validation nodes.
+        threshold: The probability from which a node is best called positive, by the F1 score on
+            the validation nodes.
+        tops: Shares of the test nodes, ``0.01`` for the top 1 %.
+        precision: The share of positive nodes in each of them.
+    """
+
+    share: float
+    threshold: float
+    tops: tuple[float, ...]
+    precision: tuple[float, ...]
 
 
 @dataclass(frozen=True)

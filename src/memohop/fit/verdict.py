@@ -23,8 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import precision_recall_curve
 
 from memohop.fit.candidate import Candidate, Family, Part, Search
 from memohop.fit.candidates.linear import Linear
@@ -39,12 +42,14 @@ from memohop.fit.certainty import (
 )
 from memohop.fit.ensemble import Chosen
 from memohop.fit.problem import Inputs, Outputs, Problem
-from memohop.fit.ranking import rare_positives
-from memohop.fit.record import Answer, FamilyScore, FitRecord, KeptPart, LaterNodes
+from memohop.fit.record import Answer, FamilyScore, FitRecord, KeptPart, LaterNodes, RarePositives
 from memohop.training import Enough
 from memohop.training.metrics import Interval
 
 _ARCS = 2_000_000  # of the largest graph for which the cost for later nodes is measured
+_TOPS = (0.01, 0.05, 0.1)
+_TINY = 1e-12
+_RARE = 0.1  # share of the positive class below which the top of the ranking matters
 
 
 def make_record(
@@ -239,3 +244,39 @@ def _loses(part: Part, *, labels: bool) -> bool:
 def on_test_nodes(candidate: Candidate) -> Outputs:
     """The outputs of a candidate for the test nodes: the mean over its splits."""
     return np.mean([fit.test for fit in candidate.fits.values()], axis=0)
+
+
+def rare_positives(
+    problem: Problem, said: Outputs, y: NDArray[Any], tested: Outputs, *, named: bool
+) -> RarePositives | None:
+    """What the ranking of the test nodes is worth; None if there is no class to be found.
+
+    Args:
+        problem: The problem of the search.
+        said: The outputs of the chosen models for validation nodes.
+        y: The classes of these.
+        tested: The outputs of the chosen models for the test nodes.
+        named: Whether the user named the positive class, so that it matters even if it is not rare.
+    """
+    if problem.classes != 2:
+        return None
+    positive = problem.objective.metric.positive
+    share = float((y == positive).mean())
+    if share >= _RARE and not named:
+        return None
+    truth = problem.y[problem.masks.test] == positive
+    ranked = truth[np.argsort(-tested[:, positive], kind="stable")]
+    counts = [max(1, round(top * len(ranked))) for top in _TOPS]
+    return RarePositives(
+        share=share,
+        threshold=_threshold(said[:, positive], y == positive),
+        tops=_TOPS,
+        precision=tuple(float(ranked[:count].mean()) for count in counts),
+    )
+
+
+def _threshold(probability: NDArray[Any], positive: NDArray[np.bool_]) -> float:
+    """The probability above which calling a node positive gives the best F1 score."""
+    precision, recall, thresholds = precision_recall_curve(positive, probability)
+    f1 = 2 * precision * recall / np.maximum(precision + recall, _TINY)
+    return float(thresholds[int(np.argmax(f1[:-1]))])
