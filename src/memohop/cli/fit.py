@@ -27,8 +27,7 @@ from memohop.cli.app import (
     show,
     warnings_as_remarks,
 )
-from memohop.data.arguments import LARGEST_SEED, whole_number
-from memohop.errors import DataError, UsageError
+from memohop.errors import LARGEST_SEED, DataError, UsageError, whole_number
 from memohop.interrupts import interrupted, interrupts_wait
 from memohop.training.metrics import METRICS
 

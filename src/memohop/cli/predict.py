@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from memohop.cli.app import OUTPUT, Encoding, ModelFolder, PreparedFolder, app, remark
-from memohop.data.arguments import whole_number
-from memohop.errors import UsageError
+from memohop.errors import UsageError, whole_number
 from memohop.outputs import check_output, write_whole
 
 _PREDICT_EXAMPLES = """Examples:

@@ -25,9 +25,8 @@ from memohop.cli.app import (
     show,
     warnings_as_remarks,
 )
-from memohop.data.arguments import whole_number
 from memohop.data.datasets.registry import describe, is_folder
-from memohop.errors import UsageError, unknown_name
+from memohop.errors import UsageError, unknown_name, whole_number
 from memohop.outputs import check_output, write_whole
 from memohop.training.numbers import NUMBERS, RATES
 

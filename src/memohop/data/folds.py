@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-from memohop.data.arguments import whole_number
 from memohop.data.check import MASKS, as_columns, check_masks
 from memohop.data.splits import Mask, OwnSplit
-from memohop.errors import UsageError
+from memohop.errors import UsageError, whole_number
 
 if TYPE_CHECKING:
     from memohop.pyg import Data

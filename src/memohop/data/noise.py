@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from memohop.data.arcs import merge_arcs
-from memohop.data.arguments import real_number, whole_number
-from memohop.errors import UsageError, unknown_name
+from memohop.errors import UsageError, real_number, unknown_name, whole_number
 from memohop.pyg import Data
 
 NoisePolicy = Literal["undirected", "directed"]

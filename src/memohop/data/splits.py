@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from memohop.data.arguments import real_number, whole_number
-from memohop.errors import UsageError, unknown_name
+from memohop.errors import UsageError, real_number, unknown_name, whole_number
 
 SPLITS = ("random", "class-wise")
 FRACTIONS = (0.48, 0.32, 0.20)

@@ -11,9 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from memohop.data.arcs import graph_data, merge_arcs
-from memohop.data.arguments import real_number, whole_number
 from memohop.data.splits import FRACTIONS, make_splits
-from memohop.errors import UsageError
+from memohop.errors import UsageError, real_number, whole_number
 from memohop.pyg import Data
 
 _MOST = 10**9  # rows or columns of an array

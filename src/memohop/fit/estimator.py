@@ -16,9 +16,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from memohop.data.arcs import in_unit, mean_weight
-from memohop.data.arguments import real_number, whole_number
 from memohop.data.folds import make_masks
-from memohop.errors import UsageError, check_choice
+from memohop.errors import UsageError, check_choice, real_number, whole_number
 from memohop.fit import keep
 from memohop.fit.candidate import Family, Progress
 from memohop.fit.candidates.catalogue import check_applicable, families

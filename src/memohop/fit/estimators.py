@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from memohop.data.arguments import whole_number
 from memohop.data.tables.labels import why_no_classes
-from memohop.errors import UsageError, check_choice, unknown_name
+from memohop.errors import UsageError, check_choice, unknown_name, whole_number
 from memohop.fit.candidate import Family
 from memohop.fit.candidates.catalogue import MEMORY
 from memohop.fit.candidates.network import NetworkFamily

@@ -20,7 +20,7 @@ import psutil
 import torch
 
 from memohop.cluster import check_room, connected, import_ray
-from memohop.data.arguments import whole_number
+from memohop.errors import whole_number
 from memohop.fit.candidate import Family, Fits, Fitted, Look, Setting
 from memohop.fit.candidates.network import NetworkFamily
 from memohop.fit.candidates.view_family import ViewFamily

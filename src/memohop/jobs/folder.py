@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from memohop.data.arguments import LARGEST_SEED, whole_number
 from memohop.data.check import MASKS
 from memohop.data.folds import make_masks
 from memohop.data.prepared import GIVE_WORKERS, open_prepared
-from memohop.errors import UsageError, check_choice
+from memohop.errors import LARGEST_SEED, UsageError, check_choice, whole_number
 from memohop.pyg import Data
 from memohop.training.metrics import METRICS, metrics_for
 

@@ -13,11 +13,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from memohop.data.arguments import whole_number
 from memohop.data.datasets.fetch import known_digests, published_file
 from memohop.data.datasets.registry import describe, is_folder
 from memohop.data.noise import NoisePolicy
-from memohop.errors import UsageError
+from memohop.errors import UsageError, whole_number
 from memohop.training import Member, Rules
 from memohop.training.numbers import RATES, Numbers
 from memohop.training.rules import DEFAULT_RULES

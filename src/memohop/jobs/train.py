@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from memohop.data.arguments import whole_number
 from memohop.data.sparse_features import is_sparse, stored_values
-from memohop.errors import DataError, UsageError, check_choice
+from memohop.errors import DataError, UsageError, check_choice, whole_number
 from memohop.jobs.folder import in_ram, is_in_folder
 from memohop.ram import in_units
 from memohop.training.member import Member, Result

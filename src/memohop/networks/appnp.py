@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from memohop.data.arguments import real_number, whole_number
+from memohop.errors import real_number, whole_number
 from memohop.networks.base import Features, GraphModel
 from memohop.networks.mlp import MLP
 from memohop.nn import Graph

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.data.arguments import real_number
+from memohop.errors import real_number
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, FeatureLinear, Graph
 from memohop.nn._ops.pattern import inner, weighted_product

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.data.arguments import whole_number
+from memohop.errors import whole_number
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, Graph
 from memohop.nn.features import linear_map

@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.data.arguments import real_number, whole_number
-from memohop.errors import check_choice
+from memohop.errors import check_choice, real_number, whole_number
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, FeatureLinear, Graph
 

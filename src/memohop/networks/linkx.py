@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.data.arguments import whole_number
-from memohop.errors import UsageError
+from memohop.errors import UsageError, whole_number
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import BatchNorm, Dropout, FeatureLinear, Graph
 

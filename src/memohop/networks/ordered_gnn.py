@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.data.arguments import whole_number
-from memohop.errors import UsageError, check_choice
+from memohop.errors import UsageError, check_choice, whole_number
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import Dropout, FeatureLinear, Graph
 

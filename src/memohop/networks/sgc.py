@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from memohop.data.arguments import whole_number
+from memohop.errors import whole_number
 from memohop.networks.base import Features, GraphModel
 from memohop.nn import FeatureLinear, Graph
 

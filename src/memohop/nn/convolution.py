@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.data.arguments import real_number
+from memohop.errors import real_number
 from memohop.nn.features import SparseFeatures, linear_map
 from memohop.nn.graph import Graph, ReweightedGraph
 

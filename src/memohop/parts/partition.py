@@ -10,8 +10,7 @@ from scipy import sparse
 from torch import Tensor
 
 from memohop.data.arcs import check_arcs
-from memohop.data.arguments import whole_number
-from memohop.errors import UsageError, check_choice
+from memohop.errors import UsageError, check_choice, whole_number
 
 METHODS = ("contiguous", "metis")
 _OF_A_NODE = 4  # the work of a node, in arcs

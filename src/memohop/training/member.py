@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memohop.data.arguments import LARGEST_SEED, whole_number
+from memohop.errors import LARGEST_SEED, whole_number
 from memohop.training.numbers import Numbers
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from memohop.data.arguments import real_number
-from memohop.errors import UsageError
+from memohop.errors import UsageError, real_number
 
 _LARGEST = 1e38  # of single precision, roughly
 

@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from memohop.data.arguments import whole_number
 from memohop.data.check import check
-from memohop.errors import MemohopWarning, UsageError
+from memohop.errors import MemohopWarning, UsageError, whole_number
 from memohop.networks import NodeModel
 from memohop.ram import is_out_of_memory, release_freed_ram, reporting_out_of_memory
 from memohop.training.device import captured, find_device, traits_of, waiter

@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.adjacency import matrix_of
-from memohop.data.arguments import whole_number
 from memohop.data.audit.measures import (
     FOLDS,
     Said,
@@ -52,7 +51,7 @@ from memohop.data.audit.measures import (
 from memohop.data.check import as_columns, check_graph
 from memohop.data.sparse_features import as_matrix, is_sparse
 from memohop.data.tables.read import OwnGraph
-from memohop.errors import UsageError
+from memohop.errors import UsageError, whole_number
 from memohop.outputs import first_few
 from memohop.pyg import Data
 

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from memohop.data.arguments import whole_number
 from memohop.data.prepared.arrays import write_array
 from memohop.data.prepared.columns import Fitted, fit_in_passes, known_types, write_features
 from memohop.data.prepared.folder import (
@@ -30,7 +29,7 @@ from memohop.data.tables.labels import Labels, read_labels
 from memohop.data.tables.links import tell_unknown, unused
 from memohop.data.tables.options import ReadOptions, Roles, find_roles
 from memohop.data.tables.read import no_labels, read_sets
-from memohop.errors import DataError
+from memohop.errors import DataError, whole_number
 from memohop.folders import disk_errors
 from memohop.outputs import listed
 from memohop.version import __version__
