@@ -90,8 +90,8 @@ def run(
     from study.runs.runner import Resources, run_cells
     from study.runs.store import Store
 
-    found = Experiment(experiment)
-    cells = _wanted(found, protocol, _conditions(only))
+    chosen = Experiment(experiment)
+    cells = _wanted(chosen, protocol, _conditions(only))
     if dry_run:
         _show_plan(cells, json=json)
         return
@@ -101,7 +101,7 @@ def run(
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         if files := describe(dataset).files:
             locate(files, root=data, progress=sys.stderr.isatty())
-    with closing(Store(store)) as opened, _watching(found.id) as watcher:
+    with closing(Store(store)) as opened, _watching(chosen.id) as watcher:
         tally = run_cells(
             cells,
             opened,
@@ -145,25 +145,25 @@ def _conditions(given: list[str] | None) -> dict[str, list[str]]:
 
 
 def _wanted(
-    found: Experiment, protocols: list[str] | None, only: dict[str, list[str]]
+    chosen: Experiment, protocols: list[str] | None, only: dict[str, list[str]]
 ) -> list[Cell]:
     """The cells that meet all conditions; a condition that no cell meets is refused."""
     check_distinct("--protocol", protocols or ())
     for name in protocols or ():
-        if name not in found.protocols:
-            raise unknown_name(f"protocol of {found.id}", name, found.protocols)
-    cells = list(found.cells(protocols))
+        if name not in chosen.protocols:
+            raise unknown_name(f"protocol of {chosen.id}", name, chosen.protocols)
+    cells = list(chosen.cells(protocols))
     for name, values in only.items():
         check_distinct(f"--only {name}", values)
         names = {"dataset": None, "model": None}
         for cell in cells:
             names |= dict.fromkeys(cell.axes)
         if name not in names:
-            raise unknown_name(f"part of a cell of {found.id}", name, names)
+            raise unknown_name(f"part of a cell of {chosen.id}", name, names)
         known = {_text(cell, name): None for cell in cells}
         for value in values:
             if value not in known:
-                raise unknown_name(f"{name} left in {found.id}", value, known)
+                raise unknown_name(f"{name} left in {chosen.id}", value, known)
         cells = [cell for cell in cells if _text(cell, name) in values]
     return cells
 

@@ -110,22 +110,22 @@ def store_export(
     from study.runs.store import Store
     from study.runs.tuned import Tuned
 
-    found = Experiment(experiment)
-    output = output or RESULTS / f"{found.id}.json"
-    if (whole or add) and not found.is_search:
+    chosen = Experiment(experiment)
+    output = output or RESULTS / f"{chosen.id}.json"
+    if (whole or add) and not chosen.is_search:
         raise UsageError(
-            f"--{'whole' if whole else 'add'} is for searches such as fair, not for {found.id}; "
+            f"--{'whole' if whole else 'add'} is for searches such as fair, not for {chosen.id}; "
             "leave it out"
         )
     earlier = Tuned.load(output) if add else None
     check_output(output, ".json", inputs=[path])
     with closing(Store(path, read_only=True)) as store:
         search = partial(export_tuned, whole=whole, earlier=earlier)
-        how = search if found.is_search else export
-        results, missing = how(store, found)
+        how = search if chosen.is_search else export
+        results, missing = how(store, chosen)
     if not results.count:
         raise UsageError(
-            f"{path} has no cell of {found.id}; python -m study run {experiment} makes them"
+            f"{path} has no cell of {chosen.id}; python -m study run {experiment} makes them"
         )
     results.save(output)
     print(f"wrote {output}: {results.summary}")

@@ -41,7 +41,7 @@ def cost_chart(board: Leaderboard, width: int = 720, height: int = 420) -> str:
                 dots.append(Dot(math.log10(seconds), mean, title))
         if dots:
             series.append(Series(kind, _LOOKS[kind], sorted(dots)))
-    points = [dot for one in series for dot in one.dots]
+    points = [dot for kind_series in series for dot in kind_series.dots]
     return draw_chart(
         series,
         joined=False,
@@ -53,7 +53,7 @@ def cost_chart(board: Leaderboard, width: int = 720, height: int = 420) -> str:
     )
 
 
-def gain_chart(found: Sequence[Effect], width: int = 720, height: int = 460) -> str:
+def gain_chart(effects: Sequence[Effect], width: int = 720, height: int = 460) -> str:
     """What memory adds to each backbone on each graph, against its homophily."""
     series = []
     for place, (backbone, marker) in enumerate(_BACKBONES.items()):
@@ -66,13 +66,15 @@ def gain_chart(found: Sequence[Effect], width: int = 720, height: int = 460) -> 
                 f"from {100 * gain.interval.low:+.2f} to {100 * gain.interval.high:+.2f}",
                 spread=min(100 * (gain.interval.high - gain.interval.mean), 100.0),
             )
-            for effect in found
+            for effect in effects
             if effect.backbone == backbone
             for gain in effect.gains
         ]
         if dots:
             series.append(Series(backbone, marker, sorted(dots)))
-    ends = [dot.y + side for one in series for dot in one.dots for side in _reach(dot)]
+    ends = [
+        dot.y + side for of_backbone in series for dot in of_backbone.dots for side in _reach(dot)
+    ]
     return draw_chart(
         series,
         joined=False,

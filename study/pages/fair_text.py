@@ -177,9 +177,9 @@ def published_legend(board: Leaderboard) -> list[str]:
     return texts
 
 
-def _ahead(name: str, one: Mapping[str, Measured], other: Mapping[str, Measured]) -> str:
+def _ahead(name: str, best: Mapping[str, Measured], reference: Mapping[str, Measured]) -> str:
     """How often and how far the best of one side are ahead of those of another, in a sentence."""
-    leads = [one[column].mean - other[column].mean for column in one if column in other]
+    leads = [best[column].mean - reference[column].mean for column in best if column in reference]
     if not leads:
         return ""
     return (

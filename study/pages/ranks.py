@@ -14,7 +14,9 @@ _NARROW = 500  # drawings below this width have smaller letters
 _LEAST = 60  # the width of an axis between names on both sides; with less, all are on the left
 
 
-def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | None = None) -> str:
+def rank_diagram(
+    comparison: Comparison, *, title: str, width: int = 720, ink: str | None = None
+) -> str:
     """The diagram as one ``<svg>`` element, which is also a whole file; the best is on the left.
 
     The better half of the names is on the left of the axis and the other half on the right, if
@@ -22,31 +24,31 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
     above the axis is as long as Nemenyi's critical difference.
 
     Args:
-        found: What to draw.
+        comparison: What to draw.
         title: What the diagram shows, for people who cannot see it.
         width: Width of the drawing; it scales to the space it is given.
         ink: Colour of lines and text; that of the text around the diagram if None.
     """
     size = 13 if width >= _NARROW else 11
-    side = (max(len(name) for name in found.models) + 5) * _LETTER * size + 10
+    side = (max(len(name) for name in comparison.models) + 5) * _LETTER * size + 10
     both = width - 2 * side >= _LEAST
     right = side if both else 2.0 * size
-    lowest, highest = math.floor(min(found.ranks)), math.ceil(max(found.ranks))
+    lowest, highest = math.floor(min(comparison.ranks)), math.ceil(max(comparison.ranks))
     # Ranks may be equal, and names long.
     scale = max(1, width - side - right) / max(1, highest - lowest)
 
     def across(rank: float) -> float:
         return side + (rank - lowest) * scale
 
-    left = math.ceil(len(found.models) / 2) if both else len(found.models)
+    left = math.ceil(len(comparison.models) / 2) if both else len(comparison.models)
     axis = 58
-    names = axis + 16 + _BAR * len(found.cliques)
+    names = axis + 16 + _BAR * len(comparison.cliques)
     height = names + _ROW * left + 8
     rows = []
-    for i, (model, rank) in enumerate(zip(found.models, found.ranks, strict=True)):
+    for i, (model, rank) in enumerate(zip(comparison.models, comparison.ranks, strict=True)):
         # On the left the best is on top, on the right the worst.
         on_left = i < left
-        row = i if on_left else len(found.models) - 1 - i
+        row = i if on_left else len(comparison.models) - 1 - i
         edge = side - 6 if on_left else width - side + 6
         rows.append(
             {
@@ -60,11 +62,11 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
         )
     bars = [
         {
-            "ends": [found.ranks[found.models.index(name)] for name in (clique[0], clique[-1])],
+            "ends": [comparison.by_model[name] for name in (clique[0], clique[-1])],
             "y": axis + 12 + _BAR * i,
             "names": ", ".join(clique),
         }
-        for i, clique in enumerate(found.cliques)
+        for i, clique in enumerate(comparison.cliques)
     ]
     return render(
         "ranks.svg",
@@ -74,7 +76,7 @@ def rank_diagram(found: Comparison, *, title: str, width: int = 720, ink: str | 
         height=height,
         ink=ink,
         size=size,
-        ruler=_ruler(found.critical_difference * scale, side, width, size),
+        ruler=_ruler(comparison.critical_difference * scale, side, width, size),
         ticks=range(lowest, highest + 1, math.ceil(2 * size / scale)),
         highest=highest,
         axis=axis,

@@ -45,11 +45,13 @@ class Curve:
             for point in self.points
             if point.x > x
         }
-        found = {later: each for later, each in shared.items() if each}
-        p = holm([corrected_t_test(each) if len(each) > 1 else 1.0 for each in found.values()])
+        differences = {later: each for later, each in shared.items() if each}
+        p = holm(
+            [corrected_t_test(each) if len(each) > 1 else 1.0 for each in differences.values()]
+        )
         return {
             later: (fmean(each), value)
-            for (later, each), value in zip(found.items(), p, strict=True)
+            for (later, each), value in zip(differences.items(), p, strict=True)
         }
 
 

@@ -51,14 +51,14 @@ class Lead:
 
 def leads(table: Table1) -> dict[tuple[str, str, str], Lead]:
     """Those of all comparisons that were measured, by graph, backbone and the other plug-in."""
-    found = {}
+    of_all = {}
     for graph in GRAPHS:
         scores = table.scores.get(graph, {})
         for backbone in BACKBONES:
             if {f"{backbone}{other}" for other in (*OTHERS, "+mmp")} <= scores.keys():
                 for other, lead in _leads(scores, backbone):
-                    found[graph, backbone, other] = lead
-    return found
+                    of_all[graph, backbone, other] = lead
+    return of_all
 
 
 def _leads(scores: Mapping[str, tuple[float, ...]], backbone: str) -> Iterator[tuple[str, Lead]]:
@@ -67,17 +67,19 @@ def _leads(scores: Mapping[str, tuple[float, ...]], backbone: str) -> Iterator[t
         [score - before for score, before in zip(own, scores[backbone + other], strict=True)]
         for other in OTHERS
     ]
-    p = holm([corrected_t_test(one) for one in differences])
-    p_comparable = holm([non_inferiority_test(one, margin=MARGIN) for one in differences])
+    p = holm([corrected_t_test(of_splits) for of_splits in differences])
+    p_comparable = holm(
+        [non_inferiority_test(of_splits, margin=MARGIN) for of_splits in differences]
+    )
     return zip(OTHERS, map(Lead, map(fmean, differences), p, p_comparable), strict=True)
 
 
-def comparable_on(found: Mapping[tuple[str, str, str], Lead]) -> list[str]:
+def comparable_on(of_all: Mapping[tuple[str, str, str], Lead]) -> list[str]:
     """The graphs on which memory is comparable to everything on every backbone."""
     return [
         graph
         for graph in GRAPHS
-        if len(own := [lead for key, lead in found.items() if key[0] == graph])
+        if len(own := [lead for key, lead in of_all.items() if key[0] == graph])
         == len(BACKBONES) * len(OTHERS)
         and all(lead.verdict == "comparable" for lead in own)
     ]

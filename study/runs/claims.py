@@ -45,10 +45,10 @@ class Claims:
     def take(self, cell: str) -> bool:
         """Claim a cell; False if another process works on it."""
         with self._store.transaction():
-            found = self._store.db.execute(
+            claim = self._store.db.execute(
                 "SELECT host, pid, alive FROM claims WHERE cell = ?", (cell,)
             ).fetchone()
-            if found is not None and self._is_valid(*found):
+            if claim is not None and self._is_valid(*claim):
                 return False
             self._store.db.execute(
                 "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)", (cell, *self._me, time.time())

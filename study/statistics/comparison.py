@@ -217,7 +217,9 @@ def against(
     others = [model for model in scores if model != reference]
     own = np.asarray(scores[reference])
     differences = ((own - scores[model]).tolist() for model in others)
-    p = holm([corrected_t_test(one, test_to_train=test_to_train) for one in differences])
+    p = holm(
+        [corrected_t_test(of_splits, test_to_train=test_to_train) for of_splits in differences]
+    )
     return dict.fromkeys(scores, 1.0) | dict(zip(others, p, strict=True))
 
 
@@ -239,8 +241,8 @@ def wilcoxon(differences: Array) -> Array:
     differences = differences.round(_DIGITS)
     datasets = differences.shape[1]
     if datasets > _MOST_COUNTED:
-        found = stats.wilcoxon(differences, zero_method="zsplit", axis=1).pvalue
-        return np.where(differences.any(axis=1), found, 1.0)
+        p = stats.wilcoxon(differences, zero_method="zsplit", axis=1).pvalue
+        return np.where(differences.any(axis=1), p, 1.0)
     ranks = np.where(differences == 0, 0, stats.rankdata(np.abs(differences), axis=1))
     signs = 1 - 2 * (np.arange(2**datasets)[:, None] >> np.arange(datasets) & 1)
     sums = np.abs((np.sign(differences) * ranks).sum(axis=1))

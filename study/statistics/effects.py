@@ -96,25 +96,25 @@ def effects(board: Leaderboard) -> list[Effect]:
     for column in board.columns:
         for pair, gain in _gains(board, column):
             by_pair.setdefault(pair, []).append(gain)
-    found = []
+    of_all = []
     for plug_in in PLUG_INS:
         of_plug_in = {b: by_pair[b, plug_in] for b in BACKBONES if (b, plug_in) in by_pair}
-        found += [
+        of_all += [
             _effect(backbone, plug_in, {gain.column: gain.points for gain in gains}, tuple(gains))
             for backbone, gains in of_plug_in.items()
         ]
         points: dict[str, list[float]] = {}
         for gain in (gain for gains in of_plug_in.values() for gain in gains):
             points.setdefault(gain.column, []).append(gain.points)
-        means = {c: fmean(one) for c, one in points.items() if len(one) == len(BACKBONES)}
+        means = {c: fmean(gains) for c, gains in points.items() if len(gains) == len(BACKBONES)}
         if means:
-            found.append(_effect(ALL, plug_in, means))
-    return found
+            of_all.append(_effect(ALL, plug_in, means))
+    return of_all
 
 
 def beside_residuals(board: Leaderboard, plug_in: str) -> list[Effect]:
     """What a plug-in gives more than residual connections give, on each backbone that has both."""
-    found = []
+    of_all = []
     for backbone in BACKBONES:
         points = {
             column: 100 * fmean(_differences(scores, backbone + plug_in, backbone + RESIDUALS))
@@ -122,8 +122,8 @@ def beside_residuals(board: Leaderboard, plug_in: str) -> list[Effect]:
             if {backbone + plug_in, backbone + RESIDUALS} <= scores.keys()
         }
         if points:
-            found.append(_effect(backbone, plug_in, points))
-    return found
+            of_all.append(_effect(backbone, plug_in, points))
+    return of_all
 
 
 def on_other_real_graphs(board: Leaderboard, effect: Effect) -> Effect:
@@ -150,9 +150,11 @@ def _effect(
     return Effect(backbone, plug_in, gains, points, posterior)
 
 
-def _differences(scores: Mapping[str, tuple[float, ...]], one: str, other: str) -> list[float]:
+def _differences(
+    scores: Mapping[str, tuple[float, ...]], model: str, reference: str
+) -> list[float]:
     """How far one model is ahead of another on each split, in shares of 1."""
-    return [(a - b) / 100 for a, b in zip(scores[one], scores[other], strict=True)]
+    return [(a - b) / 100 for a, b in zip(scores[model], scores[reference], strict=True)]
 
 
 def _gains(board: Leaderboard, column: str) -> Iterator[tuple[tuple[str, str], Gain]]:
@@ -165,7 +167,7 @@ def _gains(board: Leaderboard, column: str) -> Iterator[tuple[tuple[str, str], G
         for backbone, base in ((name, name + beside) for name in BACKBONES)
         if base in scores and base + plug_in in scores
     }
-    raw = [corrected_t_test(one, test_to_train=ratio) for one in differences.values()]
-    for (pair, one), p in zip(differences.items(), holm(raw), strict=True):
-        interval = corrected_interval(one, test_to_train=ratio)
-        yield pair, Gain(column, cell.homophily, 100 * fmean(one), interval, p)
+    raw = [corrected_t_test(of_splits, test_to_train=ratio) for of_splits in differences.values()]
+    for (pair, of_splits), p in zip(differences.items(), holm(raw), strict=True):
+        interval = corrected_interval(of_splits, test_to_train=ratio)
+        yield pair, Gain(column, cell.homophily, 100 * fmean(of_splits), interval, p)

@@ -86,7 +86,7 @@ def _setting(tuned: Tuned, cells: list[TunedCell], key: _Key) -> Learned:
     """The setting, from a cell on a directed graph if there is one: it has a direction too."""
     variant, place = key
     own = [cell for cell in cells if _variant(cell) == variant]
-    cell = next((one for one in own if describe(one.dataset).directed), own[0])
+    cell = next((cell for cell in own if describe(cell.dataset).directed), own[0])
     setting = tuned.drawn[cell.space].setting(place)
     numbers = {name: float(setting.pop(name)) for name in NUMBERS if name in setting}
     return Learned(setting | dict(variant), {"lam": 0.0} | numbers)

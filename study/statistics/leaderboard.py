@@ -40,8 +40,8 @@ def family_of(dataset: str) -> str:
     if dataset in ("squirrel", "chameleon", "squirrel-filtered", "chameleon-filtered"):
         return "wikipedia"
     families = {"geom-gcn": "web", "planetoid": "citations", "platonov": "platonov"}
-    found = families.get(describe(dataset).family, "synthetic")
-    return "actors" if dataset == "actor" else found
+    family = families.get(describe(dataset).family, "synthetic")
+    return "actors" if dataset == "actor" else family
 
 
 class Leaderboard(Board):
