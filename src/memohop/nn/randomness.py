@@ -27,6 +27,7 @@ from torch import Tensor
 from memohop.nn.operation import Operation
 from memohop.nn.part import Axis, Part, current_part, wrapped
 
+_LARGE = 1 << 17  # elements of a mask
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)  # signed, as int32 tensors multiply
 
 
@@ -162,16 +163,27 @@ def draw_masks(
     """The scaled masks ``[places, B, *shape]`` of several members at several places."""
     count, first = torch.Size(shape).numel(), places[0]
     words = _words(tuple(map(_number, places)), keys.device)[:, None] ^ keys
+    second = None
     if isinstance(first, int):
-        halves = _hash(_numbers((count + 1) // 2, keys.device), words)[..., :count]
+        numbers = _numbers((count + 1) // 2, keys.device)
     else:
-        pairs, second = _local_numbers(*first.part.axis(first.role, shape))
-        halves = _hash(pairs, words)
-        if second is not None:
-            halves = torch.where(second, halves[..., 1::2], halves[..., ::2])
-    mask = torch.empty(halves.shape, dtype=dtype, device=keys.device)
-    torch.ge(halves, thresholds(rates)[:, None], out=mask)
-    return mask.mul_((1 / (1 - rates)).to(dtype)[:, None]).unflatten(-1, shape)
+        numbers, second = _local_numbers(*first.part.axis(first.role, shape))
+    least, scale = thresholds(rates)[:, None], (1 / (1 - rates)).to(dtype)[:, None]
+    masks = torch.empty(len(places), len(keys), count, dtype=dtype, device=keys.device)
+    # On a CPU a large mask is made alone, so that a hash stays in the cache between its passes.
+    alone = count >= _LARGE and not keys.is_cuda
+    every: list[int | slice] = [slice(None)]
+    for place in range(len(places)) if alone else every:
+        for member in range(len(keys)) if alone else every:
+            halves = _hash(numbers, words[place, member])
+            if second is None:
+                halves = halves[..., :count]
+            else:
+                halves = torch.where(second, halves[..., 1::2], halves[..., ::2])
+            mask = masks[place, member]
+            torch.ge(halves, least[member], out=mask)
+            mask.mul_(scale[member])
+    return masks.unflatten(-1, shape)
 
 
 def keep_masks(

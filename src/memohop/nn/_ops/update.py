@@ -7,6 +7,8 @@ passes in place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -62,7 +64,7 @@ def gated_update(
 
 
 class _GatedUpdate(Operation):
-    """Without kernels, masks and masked inputs are outputs too: the backward pass reads them."""
+    """Without kernels, the masks are outputs too: the backward pass reads them."""
 
     tensors = 6
 
@@ -77,16 +79,16 @@ class _GatedUpdate(Operation):
         places: Places | None,
         wants_memory: bool,
     ) -> tuple[Tensor, ...]:
-        kept: tuple[Tensor, ...] = (hidden.new_empty(len(hidden), 0),) * 4
+        nothing = hidden.new_empty(len(hidden), 0)
         if (kernels := _kernels(hidden, places)) is not None:
             tensors = (t.contiguous() for t in (hidden, message, weight, bias))
             drop = _drop(keys, rates, places)
-            return *kernels.gated_update(*tensors, drop, wants_memory), *kept
-        parts = (hidden, message)
+            return *kernels.gated_update(*tensors, drop, wants_memory), nothing, nothing
+        masks = None
         if places is not None:
-            kept = _masked(hidden, message, keys, rates, places)
-            parts = kept[2:]
-        return *_equations(hidden, message, parts, weight, bias, wants_memory), *kept
+            masks = [*draw_masks(keys, rates, places, tuple(hidden.shape[1:]), hidden.dtype)]
+        results = _equations(masks, hidden, message, weight, bias, wants_memory=wants_memory)
+        return *results, *((nothing, nothing) if masks is None else masks)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -98,54 +100,50 @@ class _GatedUpdate(Operation):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        hidden, message, weight, bias, keys, rates, gates, *kept = unwrap_dead_wrappers(
+        *states, weight, bias, keys, rates, gates, first, second = unwrap_dead_wrappers(
             ctx.saved_tensors
         )
+        of_hidden, of_memory, of_gates = grads[:3]
         plain = in_plain_backward()
-        kernels = _kernels(hidden, ctx.places) if plain and grads[2] is None else None
-        if kernels is None:
-            hidden, message, weight, bias = (
-                tensor.to(gates.dtype) for tensor in (hidden, message, weight, bias)
-            )
-            grads = tuple(None if grad is None else grad.to(gates.dtype) for grad in grads)
-        if not plain:
-            masks = [
-                keep_masks(keys, rates, place, tuple(hidden.shape[1:]), hidden.dtype)
-                for place in ctx.places or ()
-            ]
-
-            def updated(*tensors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-                hidden, message, weight, bias = tensors
-                parts = (hidden * masks[0], message * masks[1]) if masks else (hidden, message)
-                return _equations(hidden, message, parts, weight, bias, ctx.wants_memory)
-
-            return *gradients(updated, (hidden, message, weight, bias), grads[:3]), *[None] * 4
-        of_hidden = torch.zeros_like(hidden) if grads[0] is None else grads[0]
+        if plain and of_hidden is None:
+            of_hidden = torch.zeros_like(states[0])
+        kernels = _kernels(states[0], ctx.places) if plain and of_gates is None else None
         if kernels is not None:
-            tensors = (t.contiguous() for t in (hidden, message, weight))
+            dense = (t.contiguous() for t in (*states, weight))
             drop = _drop(keys, rates, ctx.places)
-            grads = kernels.gated_update_backward(*tensors, gates, of_hidden, grads[1], drop)
-            return *grads, *[None] * 4
-        if ctx.places is None:
-            kept = [None, None, hidden, message]
-        elif kept[0].numel() == 0:  # kernels computed the forward pass
-            kept = [*_masked(hidden, message, keys, rates, ctx.places)]
-        grads = _backward(hidden, message, weight, gates, kept, of_hidden, *grads[1:3])
-        return *grads, *[None] * 4
+            of_all = kernels.gated_update_backward(*dense, gates, of_hidden, of_memory, drop)
+            return *of_all, *[None] * 4
+        # If kernels computed the forward pass, states may be bfloat16, and there are no masks.
+        hidden, message, weight, bias = (t.to(gates.dtype) for t in (*states, weight, bias))
+        given: Any = tuple(
+            None if grad is None else grad.to(gates.dtype)
+            for grad in (of_hidden, of_memory, of_gates)
+        )
+        masks: Sequence[Tensor] | None = None if ctx.places is None else (first, second)
+        if masks is not None and (not plain or first.numel() == 0):
+            shape = tuple(states[0].shape[1:])
+            masks = [keep_masks(keys, rates, place, shape, gates.dtype) for place in ctx.places]
+        if plain:
+            return *_backward(masks, hidden, message, weight, gates, *given), *[None] * 4
+
+        updated = partial(_equations, masks, wants_memory=ctx.wants_memory)
+        return *gradients(updated, (hidden, message, weight, bias), given), *[None] * 4
 
 
 def _equations(
+    masks: Sequence[Tensor] | None,
     hidden: Tensor,
     message: Tensor,
-    parts: tuple[Tensor, ...],
     weight: Tensor,
     bias: Tensor,
+    *,
     wants_memory: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Hidden state, memory and gates; ``parts`` are hidden and message as input of the gates."""
+    """Hidden state, memory and gates."""
+    seen = (hidden, message) if masks is None else (hidden * masks[0], message * masks[1])
     for_hidden, for_message = weight.mT.split(hidden.shape[-1], dim=1)
-    scores = torch.baddbmm(bias[:, None], parts[0], for_hidden)
-    gates = torch.baddbmm(scores, parts[1], for_message).sigmoid_()
+    scores = torch.baddbmm(bias[:, None], seen[0], for_hidden)
+    gates = torch.baddbmm(scores, seen[1], for_message).sigmoid_()
     gate_hidden, gate_message, gate_memory = gates.split(1, dim=-1)
     new_hidden = torch.addcmul(hidden * gate_hidden, message, gate_message)
     memory = message * gate_memory if wants_memory else hidden.new_empty(len(hidden), 0)
@@ -153,54 +151,39 @@ def _equations(
 
 
 def _backward(
+    masks: Sequence[Tensor] | None,
     hidden: Tensor,
     message: Tensor,
     weight: Tensor,
     gates: Tensor,
-    kept: list[Any],
     of_hidden: Tensor,
     of_memory: Tensor | None,
     of_gates: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients in hidden, message, weight and bias, from those in the three results.
-
-    ``kept`` holds the masks of hidden and message, or None, and both with masks applied.
-    """
+    """The gradients in hidden, message, weight and bias, from those in the three results."""
     gate_hidden, gate_message, gate_memory = gates.split(1, dim=-1)
     work = torch.empty_like(hidden)  # one buffer that stays in the cache
     of_scores = torch.zeros_like(gates)
     torch.sum(torch.mul(of_hidden, hidden, out=work), -1, out=of_scores[..., 0])
     torch.sum(torch.mul(of_hidden, message, out=work), -1, out=of_scores[..., 1])
-    grad_hidden, grad_message = of_hidden * gate_hidden, of_hidden * gate_message
+    of_states = of_hidden * gate_hidden, of_hidden * gate_message
     if of_memory is not None:
         torch.sum(torch.mul(of_memory, message, out=work), -1, out=of_scores[..., 2])
-        grad_message.addcmul_(of_memory, gate_memory)
+        of_states[1].addcmul_(of_memory, gate_memory)
     if of_gates is not None:
         of_scores.add_(of_gates)
     of_scores.mul_(gates * (1 - gates))
-    grad_weight = []
-    for mask, part, grad, of_part in zip(
-        kept[:2],
-        kept[2:],
-        (grad_hidden, grad_message),
-        weight.split(hidden.shape[-1], dim=-1),
-        strict=True,
-    ):
-        through = torch.bmm(of_scores, of_part, out=work)
-        if mask is None:
+    of_weights = []
+    weights = weight.split(hidden.shape[-1], dim=-1)
+    for side, (state, grad) in enumerate(zip((hidden, message), of_states, strict=True)):
+        through = torch.bmm(of_scores, weights[side], out=work)
+        if masks is None:
             grad.add_(through)
         else:
-            grad.addcmul_(through, mask)
-        grad_weight.append(of_scores.mT @ part)
-    return grad_hidden, grad_message, torch.cat(grad_weight, dim=-1), of_scores.sum(1)
-
-
-def _masked(
-    hidden: Tensor, message: Tensor, keys: Tensor, rates: Tensor, places: Places
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The masks of hidden and message, and both with masks applied."""
-    masks = draw_masks(keys, rates, places, tuple(hidden.shape[1:]), hidden.dtype)
-    return masks[0], masks[1], hidden * masks[0], message * masks[1]
+            grad.addcmul_(through, masks[side])
+            state = torch.mul(state, masks[side], out=work)
+        of_weights.append(of_scores.mT @ state)
+    return *of_states, torch.cat(of_weights, dim=-1), of_scores.sum(1)
 
 
 def _kernels(hidden: Tensor, places: Places | None) -> ModuleType | None:
