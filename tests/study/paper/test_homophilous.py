@@ -92,44 +92,6 @@ def test_the_same_difference_everywhere():
     assert non_inferiority_test([-0.9] * 5, margin=1.0) == 0.0
 
 
-def test_what_was_measured_is_judged_by_its_own_three_comparisons():
-    """Computed again from the scores, without the library's statistics."""
-    behind, comparable = [], set()
-    for table in table1(measured(Results.load("table1"))):
-        for graph in GRAPHS:
-            scores = table.scores[graph]
-            for backbone in ("gcn", "gat"):
-                raw = [np.subtract(scores[f"{backbone}+mmp"], scores[backbone + o]) for o in OTHERS]
-                p, p_comparable = zip(*(by_hand(one, 1.0) for one in raw), strict=True)
-                kept = [one < 0.05 for one in step_by_step(p_comparable)]
-                if all(kept):
-                    comparable.add((table.protocol, graph, backbone))
-                behind += [
-                    (table.protocol, graph, backbone + other, round(value, 3))
-                    for other, value, one, fine in zip(
-                        OTHERS, step_by_step(p), raw, kept, strict=True
-                    )
-                    if value < 0.05 and one.mean() < 0 and not fine
-                ]
-        own = leads(table)
-        assert comparable_on(own) == [
-            graph
-            for graph in GRAPHS
-            if {(table.protocol, graph, b) for b in ("gcn", "gat")} <= comparable
-        ]
-        told = [
-            (table.protocol, graph, backbone + other, round(one.p, 3))
-            for (graph, backbone, other), one in own.items()
-            if one.verdict == "behind"
-        ]
-        assert told == [one for one in behind if one[0] == table.protocol]
-    assert [one[:3] for one in behind] == [
-        ("paper", "citeseer", "gcn"),
-        ("paper", "citeseer", "gcn+de"),
-        ("paper", "cora", "gat+jk"),
-    ]
-
-
 def test_the_command(tmp_path, capsys):
     path = tmp_path / "table1.json"
     made_up(level(mmp=3)).save(path)

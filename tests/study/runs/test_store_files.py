@@ -269,40 +269,6 @@ class TestDamage:
     @pytest.mark.parametrize(
         "change",
         [
-            "UPDATE cells SET failure = 'Traceback ...' WHERE rowid = 1",
-            "UPDATE cells SET finished = '2030-01-01T00:00:00+00:00' WHERE rowid = 1",
-            "UPDATE runs SET val = val / 2 WHERE rowid = 2",
-            "UPDATE sources SET content = replace(content, 'torch', 'numpy')",
-            "DELETE FROM members WHERE place = 0",
-            "DELETE FROM runs WHERE rowid = 1",
-        ],
-    )
-    def test_nothing_is_merged_into_a_damaged_store(self, change, filled, tiny, tmp_path, run):
-        other = tmp_path / "other.sqlite"
-        with closing(Store(other)) as store:
-            run(list(tiny.cells(["official"])), store)
-        changed(filled, change)
-        before = rows(filled)
-        with (
-            closing(Store(filled)) as store,
-            pytest.raises(
-                memohop.DataError, match=r"filled.sqlite cannot be read \(the .* damaged"
-            ),
-        ):
-            store.merge(other)
-        assert rows(filled) == before
-
-    def test_a_failure_is_kept_as_it_was(self, tiny, tmp_path):
-        path = tmp_path / "failed.sqlite"
-        with closing(Store(path)) as store:
-            store.write_failure(next(iter(tiny.cells())), "Traceback ...\nValueError: no luck")
-        changed(path, "UPDATE cells SET failure = 'Traceback ...\nValueError: all is well'")
-        with pytest.raises(memohop.DataError, match=r"the cell \w+ is not what was written"):
-            content_of(path, tiny)
-
-    @pytest.mark.parametrize(
-        "change",
-        [
             "UPDATE runs SET test = test / 2",
             "UPDATE runs SET seconds = 1e9",
             "UPDATE runs SET best_epoch = epochs",
@@ -320,17 +286,21 @@ class TestDamage:
             "DELETE FROM runs WHERE rowid = 1",
         ],
     )
-    def test_a_merge_takes_only_what_was_written(self, change, filled, tmp_path):
-        into = tmp_path / "into.sqlite"
-        Store(into).close()
-        before = rows(into)
+    def test_a_merge_takes_only_what_was_written_and_into_a_store_that_is_intact(
+        self, change, filled, tiny, tmp_path, run
+    ):
+        other = tmp_path / "other.sqlite"
+        with closing(Store(other)) as store:
+            run(list(tiny.cells(["official"])), store)
         changed(filled, change)
-        with (
-            closing(Store(into)) as store,
-            pytest.raises(memohop.DataError, match=r"filled.sqlite cannot be read .* is damaged"),
-        ):
-            store.merge(filled)
-        assert rows(into) == before
+        for into, taken in ((other, filled), (filled, other)):
+            before = rows(into)
+            with (
+                closing(Store(into)) as store,
+                pytest.raises(memohop.DataError, match=r"filled.sqlite cannot be read .* damaged"),
+            ):
+                store.merge(taken)
+            assert rows(into) == before
 
     @pytest.mark.parametrize(
         "change", ["test = 1.5", "val = -2", "epochs = 7", "best_epoch = -1", "test = 'good'"]
