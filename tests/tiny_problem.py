@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from memohop.data.folds import make_masks
-from memohop.fit.problem import Problem
+from memohop.fit._problem import Problem
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from memohop.explain.contributions import ANY_LABEL, ANY_ROW, reasons, sizes
+from memohop.explain._contributions import ANY_LABEL, ANY_ROW, reasons, sizes
 from memohop.fit.candidate import Setting
 from memohop.fit.candidates.linear import Linear, LinearFamily
 from memohop.fit.candidates.network import NetworkFamily

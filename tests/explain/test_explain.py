@@ -11,10 +11,10 @@ from torch_geometric.explain import Explainer, GNNExplainer
 import memohop
 from memohop import GraphClassifier, MMPClassifier, UsageError
 from memohop.explain import as_pyg
-from memohop.explain.contributions import memory_shares
+from memohop.explain._contributions import memory_shares
+from memohop.explain._pyg import PyGClassifier
 from memohop.explain.gates import gate_readout
 from memohop.explain.node import index_of
-from memohop.explain.pyg import PyGClassifier
 from memohop.fit.ensemble import Ensemble
 from memohop.networks.passing import AllNodes, Watch
 from numerics import assert_rounded, in_float64, seeded, with_parameters

@@ -12,12 +12,12 @@ from scipy import sparse
 
 from memohop import UsageError
 from memohop.explain import explain_fit
-from memohop.explain.fit import _OF_COLUMNS
-from memohop.fit import views
+from memohop.explain._fit import _OF_COLUMNS
+from memohop.fit import _views as views
+from memohop.fit._certainty import UNCHANGED, Calibration
+from memohop.fit._record import RarePositives
 from memohop.fit.candidates import network
-from memohop.fit.certainty import UNCHANGED, Calibration
 from memohop.fit.estimators import GraphClassifier
-from memohop.fit.record import RarePositives
 from memohop.report.fit_page import fit_page
 from tiny_problem import ring, tiny_problem
 

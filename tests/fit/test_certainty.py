@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.optimize import minimize
 
 from memohop import GraphRegressor
-from memohop.fit.certainty import (
+from memohop.fit._certainty import (
     Calibration,
     fit_calibration,
     paired_interval,

@@ -19,13 +19,13 @@ STAGES = {
     "the splits of the search": "fit.portfolio.Search",
     "the choice": "fit.estimator.choose",
     "the record": "fit.estimator.make_record",
-    "the costs for later nodes": "fit.verdict.measure_later",
+    "the costs for later nodes": "fit._verdict.measure_later",
     "the final fits": "fit.estimator.fit_to_all",
     "a final fit": "fit.ensemble.interrupts_raised",
     "a look at a final fit": "fit.ensemble._is_as_good",
     "the last steps of the fit": "fit.ensemble.Ensemble",
     "saving": "fit.estimator.keep.save",
-    "a file": "fit.keep.folders.publish",
+    "a file": "fit._keep.folders.publish",
 }
 
 

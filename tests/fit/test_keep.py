@@ -19,7 +19,8 @@ from memohop import (
     MMPClassifier,
     UsageError,
 )
-from memohop.fit import keep, views
+from memohop.fit import _keep as keep
+from memohop.fit import _views as views
 from memohop.fit.candidate import Setting
 from memohop.fit.candidates.linear import LinearFamily
 from memohop.fit.candidates.spaces import SPACES

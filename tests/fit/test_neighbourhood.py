@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from memohop.fit.neighbourhood import Neighbourhood
+from memohop.fit._neighbourhood import Neighbourhood
 
 # 0 - 1 - 2 and 1 - 3; arcs both ways, one of them twice, and a self-loop
 ARCS = np.array([[0, 1, 1, 2, 1, 3, 0, 2], [1, 0, 2, 1, 3, 1, 1, 2]])

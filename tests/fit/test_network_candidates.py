@@ -11,11 +11,11 @@ from scipy import sparse
 
 import memohop.jobs.train
 from memohop.fit import candidate
+from memohop.fit._problem import Inputs
 from memohop.fit.candidate import Setting, variations
 from memohop.fit.candidates import network
 from memohop.fit.candidates.network import NetworkFamily, feature_scale
 from memohop.fit.candidates.spaces import NUMBERS, SPACES, network_cost, packaged
-from memohop.fit.problem import Inputs
 from memohop.networks import build
 from memohop.nn import Graph
 from memohop.training.plan import TooLittleError

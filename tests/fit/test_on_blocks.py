@@ -16,6 +16,8 @@ import memohop
 from memohop import DataError, GraphClassifier, GraphRegressor, UsageError
 from memohop.cli import main
 from memohop.data.adjacency import DIRECTIONS, SELF_LOOPS, adjacency
+from memohop.fit._problem import Inputs
+from memohop.fit._views import View
 from memohop.fit.candidates import network
 from memohop.fit.candidates.spaces import SPACES, Learned
 from memohop.fit.ensemble import Component, Ensemble
@@ -26,8 +28,6 @@ from memohop.fit.on_blocks import (
     outputs_of_prepared,
     predict_share,
 )
-from memohop.fit.problem import Inputs
-from memohop.fit.views import View
 from memohop.jobs.executor import Lost
 from memohop.parts.folder import matrix_rows, starts_of
 from memohop.parts.group import Group

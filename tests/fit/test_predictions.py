@@ -10,8 +10,8 @@ import pyarrow.parquet
 import pytest
 
 from memohop import DataError
-from memohop.fit import predictions
-from memohop.fit.predictions import table_of, write_predictions
+from memohop.fit import _predictions as predictions
+from memohop.fit._predictions import table_of, write_predictions
 
 IDS = np.array(
     ["=HYPERLINK(1)", "+1-2", "-x", "@SUM(A1)", "\tcmd", "\rcmd", "＝1", "-12.5", "+3e-4", "a=1"]  # noqa: RUF001

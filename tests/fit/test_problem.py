@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from memohop.fit import problem as problem_module
-from memohop.fit import views
+from memohop.fit import _problem as problem_module
+from memohop.fit import _views as views
 from memohop.training.metrics import METRICS
 from tiny_problem import ring, tiny_problem
 

@@ -12,8 +12,8 @@ import pytest
 import memohop
 from memohop import DataError, MMPClassifier, UsageError
 from memohop.cli import main
-from memohop.fit import keep
-from memohop.fit.keep import SavedModel, check_target
+from memohop.fit import _keep as keep
+from memohop.fit._keep import SavedModel, check_target
 
 LIKE_OURS = ("weights-0123456789abcdef.safetensors", ".model.json.99.part", ".README.md.99.part")
 PLAIN = ["README.md", "graph.safetensors", "model.json", "weights.safetensors"]

@@ -14,13 +14,13 @@ import pytest
 from memohop import DataError, GraphClassifier, UsageError
 from memohop.data.folds import make_masks
 from memohop.fit import candidate, portfolio, workers
+from memohop.fit._problem import Problem
+from memohop.fit._verdict import answers
 from memohop.fit.candidate import Candidate, Setting, Standings, best_few, usual_scores
 from memohop.fit.candidates import catalogue
 from memohop.fit.candidates.linear import LinearFamily
 from memohop.fit.ensemble import choose
 from memohop.fit.portfolio import search
-from memohop.fit.problem import Problem
-from memohop.fit.verdict import answers
 from memohop.fit.workers import FitJob, fit_job
 from memohop.jobs.executor import Lost
 from memohop.training import Enough, Rules

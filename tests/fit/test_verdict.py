@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from memohop.fit._certainty import paired_interval
+from memohop.fit._problem import Inputs
+from memohop.fit._record import LaterNodes
+from memohop.fit._verdict import answers, measure_later, on_test_nodes
 from memohop.fit.candidate import Candidate, Fitted, Search, Setting
 from memohop.fit.candidates.linear import LinearFamily
 from memohop.fit.candidates.network import NetworkFamily
-from memohop.fit.certainty import paired_interval
 from memohop.fit.ensemble import Chosen
-from memohop.fit.problem import Inputs
-from memohop.fit.record import LaterNodes
-from memohop.fit.verdict import answers, measure_later, on_test_nodes
 from memohop.training import Enough
 from memohop.training.metrics import METRICS, Interval
 from tiny_problem import tiny_problem

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from memohop.fit import views
-from memohop.fit.problem import Inputs
-from memohop.fit.views import View
+from memohop.fit import _views as views
+from memohop.fit._problem import Inputs
+from memohop.fit._views import View
 
 # 0 - 1 - 2 and 1 - 3, arcs both ways
 ARCS = np.array([[0, 1, 1, 2, 1, 3], [1, 0, 2, 1, 3, 1]])

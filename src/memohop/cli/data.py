@@ -222,8 +222,7 @@ def prepare(
 
     options = reading.options()
     if model is not None:
-        from memohop.fit.estimators import load_model
-        from memohop.fit.inputs import how_to_read
+        from memohop.fit import how_to_read, load_model
 
         given = {} if reading.encoding is None else {"encoding": reading.encoding}
         options |= how_to_read(load_model(model)) | given

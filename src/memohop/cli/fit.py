@@ -114,10 +114,13 @@ def fit(
     limit = byte_count(memory)
 
     from memohop.data.prepared import open_prepared
-    from memohop.fit.estimator import GraphEstimator
-    from memohop.fit.estimators import GraphClassifier, GraphRegressor
-    from memohop.fit.keep import check_target
-    from memohop.fit.workers import ray_workers
+    from memohop.fit import (
+        GraphClassifier,
+        GraphEstimator,
+        GraphRegressor,
+        check_target,
+        ray_workers,
+    )
     from memohop.report.fit import fit_remark, fit_table, rare_text
     from memohop.report.terminal import progress_bar
 

@@ -75,10 +75,7 @@ def predict(
     check_output(output, *(() if graph is None else (".parquet", ".pq")), inputs=inputs)
 
     from memohop.data.prepared import open_prepared
-    from memohop.fit.estimators import load_model
-    from memohop.fit.inputs import read_alike
-    from memohop.fit.on_blocks import outputs_of_prepared
-    from memohop.fit.predictions import table_of, write_predictions
+    from memohop.fit import load_model, outputs_of_prepared, read_alike, table_of, write_predictions
 
     prepared = None if graph is None else open_prepared(graph)
     estimator = load_model(model)
@@ -133,7 +130,7 @@ def explain(
     check_output(output, ".html", inputs=_files_of(model))
 
     from memohop.explain import explain_fit
-    from memohop.fit.estimators import load_model
+    from memohop.fit import load_model
     from memohop.report.fit_page import fit_page
     from memohop.report.terminal import progress_bar
 

@@ -12,17 +12,14 @@ import torch
 from numpy.typing import NDArray
 
 from memohop.errors import UsageError
-from memohop.explain.contributions import memory_shares, reasons
-from memohop.fit.candidates.network import Network
-from memohop.fit.ensemble import Component
-from memohop.fit.problem import Inputs
-from memohop.fit.views import Feature
+from memohop.explain._contributions import memory_shares, reasons
+from memohop.fit import Component, Feature, Inputs, Network
 from memohop.networks.memory import MemoryNetwork
 from memohop.pyg import Data
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
-    from memohop.fit.estimator import GraphEstimator
+    from memohop.fit import GraphEstimator
 
 NEIGHBOURS = 20
 """Neighbours, at most, that are left out in turn: each takes another prediction."""

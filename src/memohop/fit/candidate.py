@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 import psutil
 
-from memohop.fit.certainty import paired_interval
-from memohop.fit.neighbourhood import EVERY, Rows
-from memohop.fit.problem import Inputs, Outputs, Problem
+from memohop.fit._certainty import paired_interval
+from memohop.fit._neighbourhood import EVERY, Rows
+from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit.saved import Saved
 from memohop.jobs.space import Space, near_numbers, near_options
 from memohop.training.room import resident_bytes

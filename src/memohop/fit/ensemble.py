@@ -25,6 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memohop.fit._certainty import UNCHANGED, Calibration, fit_calibration, paired_interval
+from memohop.fit._neighbourhood import EVERY, Rows
+from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit.candidate import (
     Candidate,
     Family,
@@ -35,9 +38,6 @@ from memohop.fit.candidate import (
     Setting,
     best_few,
 )
-from memohop.fit.certainty import UNCHANGED, Calibration, fit_calibration, paired_interval
-from memohop.fit.neighbourhood import EVERY, Rows
-from memohop.fit.problem import Inputs, Outputs, Problem
 from memohop.fit.workers import Execute, FitJob, Workers, executing
 from memohop.interrupts import interrupts_raised
 from memohop.jobs.executor import Lost

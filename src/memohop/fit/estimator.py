@@ -18,11 +18,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from memohop.data.arcs import in_unit, mean_weight
 from memohop.data.folds import make_masks
 from memohop.errors import UsageError, check_choice, real_number, whole_number
-from memohop.fit import keep
-from memohop.fit.candidate import Family, Progress
-from memohop.fit.candidates.catalogue import check_applicable, families
-from memohop.fit.ensemble import Ensemble, choose, fit_to_all
-from memohop.fit.inputs import (
+from memohop.fit import _keep as keep
+from memohop.fit._inputs import (
     Given,
     GivenLabels,
     checked_features,
@@ -31,9 +28,12 @@ from memohop.fit.inputs import (
     read_given,
     with_new_nodes,
 )
+from memohop.fit._problem import Inputs, Outputs, Problem, check_scorable
+from memohop.fit._verdict import make_record
+from memohop.fit.candidate import Family, Progress
+from memohop.fit.candidates.catalogue import check_applicable, families
+from memohop.fit.ensemble import Ensemble, choose, fit_to_all
 from memohop.fit.portfolio import search
-from memohop.fit.problem import Inputs, Outputs, Problem, check_scorable
-from memohop.fit.verdict import make_record
 from memohop.fit.workers import Workers, restoring_threads
 from memohop.interrupts import interrupted, interrupts_raised, interrupts_wait
 from memohop.ram import release_freed_ram
@@ -43,7 +43,7 @@ from memohop.training.objective import Objective
 
 if TYPE_CHECKING:
     from memohop.data.tables.columns import ColumnEncoder
-    from memohop.fit.record import FitRecord
+    from memohop.fit._record import FitRecord
 
 _SEEDS = 2**31 - 1
 _PUNCTUAL = 0.98  # of the time: the last of the final fits takes a moment to end
@@ -100,7 +100,7 @@ class GraphEstimator(_Fitted):
             Kinds of model that need more are left out; if all do, the fit is refused.
 
     Attributes:
-        report_: Scores, comparisons and verdict, a :class:`~memohop.fit.record.FitRecord`.
+        report_: Scores, comparisons and verdict, a :class:`~memohop.fit._record.FitRecord`.
         model_: The kept model, an :class:`~memohop.fit.ensemble.Ensemble`.
         graph_: The graph of ``fit``.
         ids_: The names of its nodes; their numbers if they have no names.
@@ -310,7 +310,7 @@ class GraphEstimator(_Fitted):
         """The metric of the outputs for some nodes, given their targets."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model into a folder; see :mod:`memohop.fit.keep`."""
+        """Write the model into a folder; see :mod:`memohop.fit._keep`."""
         check_is_fitted(self)
         keep.save(self, path)
 

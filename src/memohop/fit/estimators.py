@@ -15,13 +15,13 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from memohop.data.tables.labels import why_no_classes
 from memohop.errors import UsageError, check_choice, unknown_name, whole_number
+from memohop.fit._inputs import GivenLabels, How, not_sortable
+from memohop.fit._keep import load
+from memohop.fit._problem import Outputs
 from memohop.fit.candidate import Family
 from memohop.fit.candidates.catalogue import MEMORY
 from memohop.fit.candidates.network import NetworkFamily
 from memohop.fit.estimator import GraphEstimator
-from memohop.fit.inputs import GivenLabels, How, not_sortable
-from memohop.fit.keep import load
-from memohop.fit.problem import Outputs
 from memohop.training import Rules
 from memohop.training.metrics import METRICS, of_any_targets
 from memohop.training.objective import Classification, Objective, Regression

@@ -17,10 +17,10 @@ from scipy import sparse
 
 from memohop.data.prepared import GIVE_WORKERS, Prepared, open_prepared
 from memohop.errors import DataError, UsageError
+from memohop.fit._inputs import unknown_targets
+from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
+from memohop.fit._problem import Inputs, Outputs
 from memohop.fit.ensemble import Ensemble
-from memohop.fit.inputs import unknown_targets
-from memohop.fit.neighbourhood import EVERY, Matrix, Neighbourhood, Rows
-from memohop.fit.problem import Inputs, Outputs
 from memohop.jobs.executor import Lost
 from memohop.nn.part import in_part
 from memohop.parts.folder import as_rows, graphs_of, matrix_rows, starts_of, stored_as
@@ -78,7 +78,7 @@ class Prediction:
         folder: That of the prepared graph.
         workers: How many processes there are.
         ensemble: The model, and what it takes beside the graph:
-        directed, overall, unit: See :class:`~memohop.fit.problem.Inputs` and
+        directed, overall, unit: See :class:`~memohop.fit._problem.Inputs` and
             :attr:`~memohop.fit.estimator.GraphEstimator.mean_weight_`.
         unknown: The target of a node that has none.
     """

@@ -24,6 +24,8 @@ from statistics import fmean
 import numpy as np
 
 from memohop.errors import DataError
+from memohop.fit._certainty import paired_interval
+from memohop.fit._problem import Problem
 from memohop.fit.candidate import (
     Candidate,
     Family,
@@ -37,9 +39,7 @@ from memohop.fit.candidate import (
     lacking_for_verdict,
     variations,
 )
-from memohop.fit.certainty import paired_interval
 from memohop.fit.ensemble import FITTING
-from memohop.fit.problem import Problem
 from memohop.fit.workers import FitJob, Threads, Workers, executing
 from memohop.interrupts import interrupts_raised, interrupts_wait
 from memohop.jobs.executor import Lost

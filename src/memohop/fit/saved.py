@@ -1,6 +1,6 @@
 """How a part of a model is saved, and checked when it is read: correct digests prove little.
 
-A :class:`~memohop.errors.UsageError` describes the error; :func:`memohop.fit.keep.refused` adds
+A :class:`~memohop.errors.UsageError` describes the error; :func:`memohop.fit._keep.refused` adds
 the file and the remedy.
 """
 

@@ -21,10 +21,10 @@ import torch
 
 from memohop.cluster import check_room, connected, import_ray
 from memohop.errors import whole_number
+from memohop.fit._problem import Problem
 from memohop.fit.candidate import Family, Fits, Fitted, Look, Setting
 from memohop.fit.candidates.network import NetworkFamily
 from memohop.fit.candidates.view_family import ViewFamily
-from memohop.fit.problem import Problem
 from memohop.fit.saved import Sizes
 from memohop.jobs.executor import Lost, Pool, here
 from memohop.jobs.ray_workers import RayWorkers

@@ -10,7 +10,7 @@ from memohop.report.terminal import plain_table
 from memohop.training.metrics import METRICS
 
 if TYPE_CHECKING:
-    from memohop.fit.record import FitRecord
+    from memohop.fit import FitRecord
 
 _WHY = {"trials": "", "time": " (no time for more)", "interrupted": " (interrupted)"}
 

@@ -15,8 +15,7 @@ from memohop.training.metrics import METRICS
 if TYPE_CHECKING:
     from memohop.explain import FitExplanation
     from memohop.explain.node import NodeReasons, Reason
-    from memohop.fit.certainty import Reliability
-    from memohop.fit.record import FitRecord
+    from memohop.fit import FitRecord, Reliability
     from memohop.training.metrics import Interval
 
 _COLUMNS = 20

@@ -1,4 +1,4 @@
-"""Kinds of model that learn from the features of a :class:`~memohop.fit.views.View`."""
+"""Kinds of model that learn from the features of a :class:`~memohop.fit._views.View`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import ClassVar
 import torch
 from scipy import sparse
 
+from memohop.fit._neighbourhood import EVERY, Matrix, Rows
+from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._views import Sees, View
 from memohop.fit.candidate import Cost, Fits, Fitted, Look, Setting, kept_bytes
-from memohop.fit.neighbourhood import EVERY, Matrix, Rows
-from memohop.fit.problem import Inputs, Outputs, Problem
 from memohop.fit.saved import Saved
-from memohop.fit.views import Sees, View
 from memohop.jobs.space import Space
 from memohop.training import Enough
 

@@ -50,12 +50,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from memohop.fit.candidates.linear import Linear
-from memohop.fit.candidates.network import Network
-from memohop.fit.candidates.trees import Trees
-from memohop.fit.neighbourhood import Matrix
-from memohop.fit.problem import Inputs
-from memohop.fit.views import Feature
+from memohop.fit import Feature, Inputs, Linear, Matrix, Network, Trees
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.networks.passing import AllNodes, Watch
 from memohop.nn.features import FeatureLinear

@@ -16,8 +16,8 @@ import pyarrow.parquet
 from memohop.outputs import whole_file
 
 if TYPE_CHECKING:
+    from memohop.fit._problem import Outputs
     from memohop.fit.estimator import GraphEstimator
-    from memohop.fit.problem import Outputs
 
 _DIGITS = 6  # single precision has few more
 _ROWS = 1 << 15  # rows held as Python objects at a time

@@ -15,7 +15,7 @@ digest, too. Files that Memohop did not write stay.
 ``model.json`` lists the parts of the ensemble with their weights, and the views that trees and
 linear models share; names of tensors begin with the number of the view, or with those of the
 component and of its model. A file with a changed byte is refused, and what is read is checked: the
-description and the graph by :mod:`memohop.fit.described`, each part by its own class. To share a
+description and the graph by :mod:`memohop.fit._described`, each part by its own class. To share a
 model without its data, delete the file of the graph: the rest predicts on other graphs.
 
 There is one format, the fourth. A model in an earlier one is to be fitted again.
@@ -41,12 +41,7 @@ from torch import Tensor
 
 import memohop.folders as folders
 from memohop.errors import DataError, MemohopError, UsageError, check_choice
-from memohop.fit.candidate import Part, Setting
-from memohop.fit.candidates.catalogue import NAMES
-from memohop.fit.candidates.linear import Linear
-from memohop.fit.candidates.network import Network
-from memohop.fit.candidates.trees import Trees
-from memohop.fit.described import (
+from memohop.fit._described import (
     DescribedComponent,
     DescribedModel,
     DescribedPart,
@@ -56,9 +51,14 @@ from memohop.fit.described import (
     read_described,
     record_card,
 )
+from memohop.fit._views import View
+from memohop.fit.candidate import Part, Setting
+from memohop.fit.candidates.catalogue import NAMES
+from memohop.fit.candidates.linear import Linear
+from memohop.fit.candidates.network import Network
+from memohop.fit.candidates.trees import Trees
 from memohop.fit.ensemble import Component, Ensemble
 from memohop.fit.saved import Saved
-from memohop.fit.views import View
 from memohop.folders import NO_DIGEST, sha256, sha256_of
 from memohop.interrupts import interrupts_wait
 from memohop.version import __version__

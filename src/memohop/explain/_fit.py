@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from memohop.explain.contributions import sizes
+from memohop.explain._contributions import sizes
 from memohop.explain.gates import GateReadout, gate_readout
 from memohop.explain.node import (
     NEIGHBOURS,
@@ -21,16 +21,11 @@ from memohop.explain.node import (
     memory_networks,
     node_reasons,
 )
-from memohop.fit.candidate import Setting
-from memohop.fit.candidates.network import Network
-from memohop.fit.ensemble import Component
-from memohop.fit.problem import Inputs
-from memohop.fit.record import FitRecord
-from memohop.fit.views import Feature
+from memohop.fit import Component, Feature, FitRecord, Inputs, Network, Setting
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
-    from memohop.fit.estimator import GraphEstimator
+    from memohop.fit import GraphEstimator
 
 _COMBINED = "combinations of columns"
 _OF_COLUMNS = ("own", "one hop", "two hops", "network")

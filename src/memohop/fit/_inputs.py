@@ -33,7 +33,7 @@ from memohop.data.tables.options import find_column
 from memohop.data.tables.read import OwnGraph
 from memohop.data.tables.sources import open_table
 from memohop.errors import UsageError
-from memohop.fit.problem import Inputs
+from memohop.fit._problem import Inputs
 from memohop.pyg import Data
 
 if TYPE_CHECKING:

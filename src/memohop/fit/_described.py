@@ -35,8 +35,8 @@ from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.links import id_array
 from memohop.data.tables.read import OwnGraph
 from memohop.errors import UsageError, check_choice
-from memohop.fit.problem import Inputs
-from memohop.fit.record import FitRecord, KeptPart
+from memohop.fit._problem import Inputs
+from memohop.fit._record import FitRecord, KeptPart
 from memohop.fit.saved import Saved, Sizes
 from memohop.outputs import printable
 from memohop.pyg import Data

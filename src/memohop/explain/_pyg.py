@@ -16,7 +16,7 @@ from memohop.pyg import Data, GCNConv, LGConv
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
-    from memohop.fit.estimators import GraphClassifier
+    from memohop.fit import GraphClassifier
 
 
 class PyGClassifier(nn.Module):

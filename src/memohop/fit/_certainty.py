@@ -69,7 +69,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from memohop.data.splits import Mask
-from memohop.fit.problem import Outputs, Problem
+from memohop.fit._problem import Outputs, Problem
 from memohop.training import Enough
 from memohop.training.metrics import Interval
 

@@ -14,7 +14,7 @@ not learned from them:
 - *elsewhere*: all rows are 0, and all labels are hidden.
 
 The difference between the scores with and without is the cost, with the interval of
-:func:`~memohop.fit.certainty.paired_interval`. It takes one prediction of the parts that lose
+:func:`~memohop.fit._certainty.paired_interval`. It takes one prediction of the parts that lose
 something. The models have seen the arcs of the test nodes while they learned, and columns and arcs
 of another graph may differ: the true cost may be higher.
 """
@@ -29,20 +29,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve
 
-from memohop.fit.candidate import Candidate, Family, Part, Search
-from memohop.fit.candidates.linear import Linear
-from memohop.fit.candidates.network import Network
-from memohop.fit.candidates.trees import Trees
-from memohop.fit.certainty import (
+from memohop.fit._certainty import (
     UNCHANGED,
     paired_interval,
     reach,
     reliability,
     score_interval,
 )
+from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._record import Answer, FamilyScore, FitRecord, KeptPart, LaterNodes, RarePositives
+from memohop.fit.candidate import Candidate, Family, Part, Search
+from memohop.fit.candidates.linear import Linear
+from memohop.fit.candidates.network import Network
+from memohop.fit.candidates.trees import Trees
 from memohop.fit.ensemble import Chosen
-from memohop.fit.problem import Inputs, Outputs, Problem
-from memohop.fit.record import Answer, FamilyScore, FitRecord, KeptPart, LaterNodes, RarePositives
 from memohop.training import Enough
 from memohop.training.metrics import Interval
 

@@ -25,11 +25,11 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
 from memohop.errors import check_choice
-from memohop.fit.neighbourhood import EVERY, Matrix, Neighbourhood, Rows
+from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.fit.saved import Saved, Sizes, as_tensors
 
 if TYPE_CHECKING:
-    from memohop.fit.problem import Inputs
+    from memohop.fit._problem import Inputs
 
 Sees = Literal["columns", "neighbours", "rows", "positions"]
 """Columns alone; also the neighbours' features; also the neighbours, in one of two ways."""
