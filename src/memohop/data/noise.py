@@ -75,10 +75,10 @@ def _absent(
     both_ways: bool,
 ) -> NDArray[np.int64]:
     """The first ``wanted`` numbers drawn that are neither present nor drawn before."""
-    found = np.empty(0, dtype=np.int64)
-    while len(found) < wanted:
+    absent = np.empty(0, dtype=np.int64)
+    while len(absent) < wanted:
         source, target = generator.integers(nodes, size=(2, _BATCH))
         drawn = _numbers(source, target, nodes, both_ways)
-        drawn = np.concatenate((found, drawn[~np.isin(drawn, present)]))
-        found = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
-    return found[:wanted]
+        drawn = np.concatenate((absent, drawn[~np.isin(drawn, present)]))
+        absent = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+    return absent[:wanted]

@@ -111,10 +111,10 @@ def _check(folder: Path, path: str, digest: str | None) -> None:
         raise DataError(
             f"the data folder {folder} has no readable {path} ({error.strerror}); {remedy}"
         ) from error
-    found = hashlib.sha256(content).hexdigest()
-    if digest is not None and found != digest:
+    held = hashlib.sha256(content).hexdigest()
+    if digest is not None and held != digest:
         raise DataError(
-            f"{folder / path} is not the published file: its SHA-256 is {found} "
+            f"{folder / path} is not the published file: its SHA-256 is {held} "
             f"({len(content)} bytes) and not {digest}; {remedy}"
         )
 

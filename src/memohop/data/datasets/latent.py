@@ -100,8 +100,8 @@ def computed(
     )
     embed, distance = EMBEDDINGS[embedding]
     points = embed(graph, num_nodes)
-    one, other = _nearest_pairs(points, distance, count=graph.shape[1] // 2)
-    latent = np.stack((np.concatenate((one, other)), np.concatenate((other, one))))
+    first, second = _nearest_pairs(points, distance, count=graph.shape[1] // 2)
+    latent = np.stack((np.concatenate((first, second)), np.concatenate((second, first))))
     arcs = np.concatenate((graph, latent), axis=1)
     space = np.repeat((0, 4), (graph.shape[1], latent.shape[1]))
     above = points[arcs[0]] <= points[arcs[1]]
@@ -116,20 +116,20 @@ def _nearest_pairs(
     Otherwise a draw chooses among those that are as far as the last.
     """
     generator = np.random.default_rng(0)
-    found: list[NDArray[Any]] = [*np.empty((2, 0)), *np.empty((2, 0), dtype=np.int64)]
+    pairs: list[NDArray[Any]] = [*np.empty((2, 0)), *np.empty((2, 0), dtype=np.int64)]
     limit = np.inf
     for start in range(0, len(points) if count else 0, _ROWS):
         far = distance(points[start : start + _ROWS, None], points[None, start:])
         row, column = np.nonzero(np.triu(far <= limit, k=1))
         new = (generator.random(len(row)), far[row, column], row + start, column + start)
-        found = [np.concatenate(pair) for pair in zip(found, new, strict=True)]
-        nearest = np.lexsort(found[:2])[: 2 * count + 1]
-        found = [part[nearest] for part in found]
+        pairs = [np.concatenate(parts) for parts in zip(pairs, new, strict=True)]
+        nearest = np.lexsort(pairs[:2])[: 2 * count + 1]
+        pairs = [part[nearest] for part in pairs]
         if len(nearest) >= count:
-            limit = found[1][count - 1]
-    within = int((found[1] <= limit).sum())
+            limit = pairs[1][count - 1]
+    within = int((pairs[1] <= limit).sum())
     kept = within if within <= 2 * count else count
-    return found[2][:kept], found[3][:kept]
+    return pairs[2][:kept], pairs[3][:kept]
 
 
 def _neighbours(
@@ -203,15 +203,15 @@ def poincare(arcs: NDArray[np.int64], nodes: int, *, seed: int = 0) -> Points:
     return points
 
 
-def euclidean_distance(one: Points, other: Points) -> NDArray[np.float64]:
+def euclidean_distance(x: Points, y: Points) -> NDArray[np.float64]:
     """Distances in the plane, between points that broadcast."""
-    return np.sqrt(np.square(one - other).sum(-1))
+    return np.sqrt(np.square(x - y).sum(-1))
 
 
-def hyperbolic_distance(one: Points, other: Points) -> NDArray[np.float64]:
+def hyperbolic_distance(x: Points, y: Points) -> NDArray[np.float64]:
     """Distances in the Poincaré disc, between points that broadcast."""
-    between = np.square(one - other).sum(-1)
-    room = (1 - np.square(one).sum(-1)) * (1 - np.square(other).sum(-1))
+    between = np.square(x - y).sum(-1)
+    room = (1 - np.square(x).sum(-1)) * (1 - np.square(y).sum(-1))
     return np.arccosh(1 + 2 * between / room)
 
 

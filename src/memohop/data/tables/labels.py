@@ -80,12 +80,12 @@ def read_labels(
     column, told = _without_placeholders(column, name, classes or (), numbers=numbers_wanted)
     try:
         if numbers_wanted:
-            found = _number_labels(column, name, checked=classes is None)
+            labels = _number_labels(column, name, checked=classes is None)
         else:
-            found = encode_labels(column, name, classes, checked=task == "auto")
+            labels = encode_labels(column, name, classes, checked=task == "auto")
     except DataError as error:
         raise DataError("; ".join([str(error), *told])) from error
-    return found._replace(warnings=[*told, *found.warnings])
+    return labels._replace(warnings=[*told, *labels.warnings])
 
 
 def _without_placeholders(

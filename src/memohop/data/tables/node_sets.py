@@ -41,16 +41,16 @@ def sets_by_word(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit
             f"split column {name!r}: row {rows[0] + 1} says {first_few(different)}; write train, "
             "val or test, or leave it empty for nodes that are not used for scoring"
         )
-    found = {
+    sets = {
         kind: labelled & pc.is_in(words, value_set=pa.array(alike)).to_numpy()
         for kind, alike in _WORDS.items()
     }
     for kind in ("train", "test"):
-        if not found[kind].any():
+        if not sets[kind].any():
             raise DataError(
                 f"split column {name!r} names no labelled node for {kind}; write {kind} for some"
             )
-    return OwnSplit(found["train"], found["val"], found["test"])
+    return OwnSplit(sets["train"], sets["val"], sets["test"])
 
 
 def sets_by_time(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit:
@@ -93,7 +93,7 @@ def sets_by_time(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit
 
 def describe_sets(sets: OwnSplit, name: str, labelled: Mask) -> str:
     """How many nodes are in each set."""
-    train, val, test = (int(found.sum()) for found in sets)
+    train, val, test = (int(mask.sum()) for mask in sets)
     left = int(labelled.sum()) - train - val - test
     rest = f"; {left} labelled node(s) are in none of them" if left else ""
     return f"column {name!r}: {train} training, {val} validation and {test} test nodes{rest}"

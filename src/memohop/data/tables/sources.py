@@ -122,7 +122,7 @@ def open_table(table: TableLike, argument: str, encoding: str | None = None) -> 
             return _parquet(path)
         return _text(path, encoding)
     try:
-        found = pa.table(table)
+        given = pa.table(table)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise UsageError(
             f"{argument} is of type {type(table).__name__} and no table ({error}); give the path "
@@ -130,8 +130,8 @@ def open_table(table: TableLike, argument: str, encoding: str | None = None) -> 
         ) from error
     return UnreadTable(
         argument,
-        _without_index(found.column_names),
-        lambda columns, _: plain_table(found.select(columns), argument),
+        _without_index(given.column_names),
+        lambda columns, _: plain_table(given.select(columns), argument),
     )
 
 
@@ -298,9 +298,9 @@ def _uneven_line(path: Path, encoding: str, separator: str) -> int | None:
 
 
 def _complaint(path: Path, error: str, encoding: str = UTF_8) -> DataError:
-    found = next(words for words in _COMPLAINTS if words in error)
+    known = next(words for words in _COMPLAINTS if words in error)
     shown = "UTF-8" if encoding == UTF_8 else encoding
-    return DataError(_COMPLAINTS[found].format(name=path, error=error, encoding=shown))
+    return DataError(_COMPLAINTS[known].format(name=path, error=error, encoding=shown))
 
 
 @contextmanager
