@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
-from memohop.data.audit.measures import homophily_bins
+from memohop.data.audit import homophily_bins
 from memohop.outputs import write_whole
 from study.runs.results import Name, Source, Text, read_results
 

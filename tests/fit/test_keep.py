@@ -82,7 +82,7 @@ def test_everything_comes_back(kind, request, tmp_path):
 
 def test_the_files_are_plain_and_the_card_says_what_matters(classifier, tmp_path, monkeypatch):
     # With many classes it took longer to try models than the fit; it has tried better ones.
-    monkeypatch.setattr("memohop.data.audit.examine.probe", None)
+    monkeypatch.setattr("memohop.data.audit._examine.probe", None)
     classifier.save(tmp_path)
     names = {re.sub("-[0-9a-f]{16}", "", file.name) for file in tmp_path.iterdir()}
     expected = {"README.md", "model.json", "weights.safetensors", "graph.safetensors", "trees.txt"}

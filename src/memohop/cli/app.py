@@ -23,7 +23,7 @@ from memohop.ram import keep_freed_ram, reporting_out_of_memory
 from memohop.version import __version__
 
 if TYPE_CHECKING:
-    from memohop.data.tables.read import OwnGraph
+    from memohop.data.tables import OwnGraph
 
 _EXAMPLES = """Examples:
   memohop demo

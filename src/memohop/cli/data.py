@@ -27,7 +27,7 @@ from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 
 if TYPE_CHECKING:
-    from memohop.data.tables.read import OwnGraph
+    from memohop.data.tables import OwnGraph
     from memohop.pyg import Data
 
 _DATA_EXAMPLES = """Examples:

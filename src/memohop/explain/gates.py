@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from memohop.data.adjacency import adjacency
-from memohop.data.audit.measures import homophily_bins, local_homophily
+from memohop.data.audit import homophily_bins, local_homophily
 
 Numbers = NDArray[np.float64]
 

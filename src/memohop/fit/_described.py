@@ -31,9 +31,7 @@ from torch import Tensor
 
 from memohop.data.arcs import check_arcs
 from memohop.data.audit import audit, distrust
-from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.links import id_array
-from memohop.data.tables.read import OwnGraph
+from memohop.data.tables import ColumnEncoder, OwnGraph, id_array
 from memohop.errors import UsageError, check_choice
 from memohop.fit._problem import Inputs
 from memohop.fit._record import FitRecord, KeptPart

@@ -42,7 +42,7 @@ from memohop.training.metrics import metrics_for
 from memohop.training.objective import Objective
 
 if TYPE_CHECKING:
-    from memohop.data.tables.columns import ColumnEncoder
+    from memohop.data.tables import ColumnEncoder
     from memohop.fit._record import FitRecord
 
 _SEEDS = 2**31 - 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from memohop.data.audit.measures import FOLDS
+from memohop.data.audit import FOLDS
 from memohop.outputs import printable
 from memohop.report.environment import render
 from memohop.report.terminal import fact_table

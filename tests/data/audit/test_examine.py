@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 
 import memohop
 from memohop.data.audit import audit
-from memohop.data.audit.examine import best_direction
-from memohop.data.audit.measures import Said
+from memohop.data.audit._examine import best_direction
+from memohop.data.audit._measures import Said
 from memohop.data.datasets.registry import describe
 from memohop.data.synthetic import csbm
 from memohop.data.tables import read_graph
@@ -296,7 +296,7 @@ def test_odd_graphs_are_audited_too(change, monkeypatch):
     elif change == "one class":
         data.y[:] = 0
     else:
-        monkeypatch.setattr("memohop.data.audit.measures._NODES", 30)
+        monkeypatch.setattr("memohop.data.audit._measures._NODES", 30)
     found = audit(data)
     assert (found.isolated == 60) == (change == "no arcs")
     assert (found.edge_homophily is None) == (change == "no arcs")

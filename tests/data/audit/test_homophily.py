@@ -13,7 +13,7 @@ from scipy import sparse
 
 from memohop.data.adjacency import matrix_of
 from memohop.data.audit import audit
-from memohop.data.audit.measures import homophily, homophily_bins, informativeness_of_a_neighbour
+from memohop.data.audit._measures import homophily, homophily_bins, informativeness_of_a_neighbour
 from memohop.data.datasets.load import load
 
 # Adjusted homophily and label informativeness as printed by Platonov et al. (2023), with edge

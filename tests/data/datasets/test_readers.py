@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_matrix
 
-from memohop.data.datasets.readers import read_geom_gcn, read_planetoid, read_platonov
+from memohop.data.datasets._readers import read_geom_gcn, read_planetoid, read_platonov
 from memohop.errors import DataError
 
 few = settings(max_examples=25, deadline=None)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from memohop.data.tables import columns, text_columns
+from memohop.data.tables import columns
 from memohop.data.tables.cells import as_text
 from memohop.data.tables.column import Column, RejectColumn
 from memohop.data.tables.columns import ColumnEncoder
@@ -94,7 +94,7 @@ def test_a_pandas_category_is_a_category():
 
 
 def test_there_are_at_most_so_many_categories(monkeypatch):
-    monkeypatch.setattr(text_columns, "CATEGORIES", 2)
+    monkeypatch.setattr(_text_columns, "CATEGORIES", 2)
     encoder, (x, _) = encoded(c=["a"] * 2 + ["b"] * 3 + ["c"] * 4)
     assert encoder.feature_names == ["c=c", "c=b", "c=other"]
     assert x.sum(axis=0).tolist() == [4, 3, 2]
@@ -118,7 +118,7 @@ def test_texts_are_bags_of_words():
 def test_words_are_the_same_when_texts_are_cut_up_in_pieces(monkeypatch):
     texts = [f"w{n % 7} w{n % 11} w{n % 13}" for n in range(200)]
     whole = encoded(t=texts)
-    monkeypatch.setattr(text_columns, "_ROWS", 7)
+    monkeypatch.setattr(_text_columns, "_ROWS", 7)
     pieces = encoded(t=pa.chunked_array([texts[:30], texts[30:31], texts[31:]]))
     assert whole[0] == pieces[0]
     np.testing.assert_array_equal(whole[1].x, pieces[1].x)
@@ -141,7 +141,7 @@ def test_the_number_of_words_is_limited_by_their_number_and_by_bytes(monkeypatch
     words = [c.vocabulary for c in encoded(t=texts, u=texts)[0].columns]
     assert words == [("every",), ("every",)]  # never none at all
     monkeypatch.undo()
-    monkeypatch.setattr(text_columns, "WORDS", 2)
+    monkeypatch.setattr(_text_columns, "WORDS", 2)
     assert encoded(t=texts)[0].feature_names == ["t: every", "t: most"]
 
 

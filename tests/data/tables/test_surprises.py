@@ -164,7 +164,7 @@ class TestWhatLooksLikeSomethingElse:
 
 
 def test_whether_a_column_is_text_does_not_depend_on_its_first_rows(monkeypatch):
-    monkeypatch.setattr("memohop.data.tables.text_columns._ROWS", 100)
+    monkeypatch.setattr("memohop.data.tables._text_columns._ROWS", 100)
     words = [f"word{n}" for n in range(100)]
     sentences = [f"a longer sentence, number {n}" for n in range(900)]
     table = pa.table(

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from memohop.data import synthetic
+from memohop.data.datasets._readers import read_geom_gcn, read_planetoid, read_platonov
 from memohop.data.datasets.fetch import address, locate, published_file, without_digest
 from memohop.data.datasets.latent import PublishedNeighbours
-from memohop.data.datasets.readers import read_geom_gcn, read_planetoid, read_platonov
 from memohop.data.datasets.registry import DatasetInfo, describe
 from memohop.data.splits import SPLITS, make_splits
 from memohop.errors import DataError, UsageError, unknown_name

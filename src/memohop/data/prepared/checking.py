@@ -26,8 +26,8 @@ from memohop.data.prepared.folder import (
     refused,
 )
 from memohop.data.prepared.rows import MOST_NODES
+from memohop.data.tables._number_columns import CLIP
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.number_columns import CLIP
 from memohop.errors import UsageError
 
 _CHUNK = 1 << 22  # values that are looked at together

@@ -11,6 +11,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from memohop.data.tables._number_columns import Amount, Code, Flag, Number
+from memohop.data.tables._text_columns import Category, Words
 from memohop.data.tables.column import (
     Cells,
     Column,
@@ -21,8 +23,6 @@ from memohop.data.tables.column import (
     SaysNothing,
     looks_otherwise,
 )
-from memohop.data.tables.number_columns import Amount, Code, Flag, Number
-from memohop.data.tables.text_columns import Category, Words
 from memohop.errors import DataError, UsageError
 from memohop.outputs import listed
 

@@ -14,6 +14,12 @@ from numpy.typing import NDArray
 from memohop.data.check import MASKS, check_graph
 from memohop.data.sparse_features import as_matrix, is_sparse, sharing
 from memohop.data.splits import OwnSplit
+from memohop.data.tables._node_sets import (
+    describe_sets,
+    group_codes,
+    sets_by_time,
+    sets_by_word,
+)
 from memohop.data.tables.column import Matrix, Reading
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
@@ -25,12 +31,6 @@ from memohop.data.tables.links import (
     node_ids,
     plain_ids,
     unused,
-)
-from memohop.data.tables.node_sets import (
-    describe_sets,
-    group_codes,
-    sets_by_time,
-    sets_by_word,
 )
 from memohop.data.tables.options import ReadOptions, find_roles, read_alike
 from memohop.data.tables.sources import TableLike, open_table

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.adjacency import matrix_of
-from memohop.data.audit.measures import (
+from memohop.data.audit._measures import (
     FOLDS,
     Said,
     duplicates,
@@ -75,7 +75,7 @@ class Audit:
     """Plain numbers about a graph, and advice that follows from them; None is unknown.
 
     What features or neighbours *say* of the label is a balanced accuracy on the scale from chance,
-    0, to always right, 1. The measures are those of :mod:`memohop.data.audit.measures`, homophily
+    0, to always right, 1. The measures are those of :mod:`memohop.data.audit._measures`, homophily
     on the undirected graph without self-loops and repeated arcs.
 
     Attributes:
@@ -162,7 +162,7 @@ class Audit:
 
 
 def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audit:
-    """Examine a graph in a few seconds; :mod:`memohop.data.audit.examine` has the rules of advice.
+    """Examine a graph in a few seconds; :mod:`memohop.data.audit._examine` has the rules of advice.
 
     Sizes of classes, homophily and informativeness are those of all labels, as in papers. All
     else, and so the advice, comes from the labels of training and validation nodes; if the graph

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from scipy import stats
 
+from memohop.data.tables._text_columns import Category
 from memohop.data.tables.cells import (
     as_text,
     column_kind,
@@ -31,7 +32,6 @@ from memohop.data.tables.column import (
     RejectColumn,
     SaysNothing,
 )
-from memohop.data.tables.text_columns import Category
 from memohop.outputs import count
 
 CLIP = 10.0
