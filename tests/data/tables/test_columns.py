@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from memohop.data.tables import columns
+from memohop.data.tables import _text_columns, columns
 from memohop.data.tables.cells import as_text
 from memohop.data.tables.column import Column, RejectColumn
 from memohop.data.tables.columns import ColumnEncoder
