@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memohop.data.tables.read import read_graph as read_graph
     from memohop.data.tables.sources import open_table as open_table
 
+__all__ = ["ReadOptions", "from_arrays", "from_networkx", "read_graph"]  # the public ones
 _HOMES = {
     "column": ("Matrix",),
     "columns": ("ColumnEncoder",),
