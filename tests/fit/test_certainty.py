@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +26,10 @@ from memohop.training.metrics import METRICS
 from memohop.training.objective import Regression
 from tiny_problem import ring, tiny_problem
 
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+import intervals  # the widest check of them, here on a few graphs
+
 
 def outputs(right, y):
     said = np.where(right, y, 1 - y)
@@ -34,6 +40,42 @@ def every_node_tested(y, groups=None, **given):
     """A problem of which all nodes are tested."""
     problem = tiny_problem(y=y, groups=groups, **given)
     return replace(problem, masks=problem.masks._replace(test=np.ones(len(y), dtype=bool)))
+
+
+def test_the_interval_of_few_test_nodes_leaves_out_one_at_a_time():
+    problem = tiny_problem()
+    y = problem.y[problem.masks.test]
+    m = len(y)
+    assert m == 12
+    one, other = np.arange(m) % 4 != 0, np.arange(m) % 3 != 0
+    found = paired_interval(problem, problem.masks.test, outputs(one, y), outputs(other, y))
+    differences = one.astype(float) - other
+    left_out = np.array([np.delete(differences, node).mean() for node in range(m)])
+    variance = (m - 1) / m * ((left_out - left_out.mean()) ** 2).sum() + 1 / (m + 2) ** 2
+    reach = stats.t.ppf(0.975, m - 1) * np.sqrt(variance)
+    assert found.mean == pytest.approx(differences.mean())
+    assert (found.low, found.high) == pytest.approx((found.mean - reach, found.mean + reach))
+
+
+def test_a_model_against_itself_may_be_ahead_by_a_node():
+    problem = tiny_problem()
+    said = outputs(np.ones(12, dtype=bool), problem.y[problem.masks.test])
+    found = paired_interval(problem, problem.masks.test, said, said)
+    assert found.mean == 0
+    assert found.low < 0 < found.high
+    assert found.high == pytest.approx(stats.t.ppf(0.975, 11) / 14)
+
+
+@pytest.mark.parametrize(("rare", "reach"), [(5, 1.0), (25, stats.t.ppf(0.975, 14) / (2 * 5 + 2))])
+def test_a_ranking_is_as_sure_as_its_rarer_class_allows(rare, reach):
+    """One test node of a class says nothing; five say a little."""
+    y = np.array([0] * 50 + [1] * rare)
+    problem = tiny_problem(y=y, metric="roc_auc")
+    truth = problem.y[problem.masks.test]
+    assert np.bincount(truth).tolist() == [10, rare // 5]
+    said = outputs(np.ones(len(truth), dtype=bool), truth)
+    found = paired_interval(problem, problem.masks.test, said, said)
+    assert found.high == pytest.approx(reach)
 
 
 def test_nodes_of_a_group_count_as_one():
@@ -292,3 +334,22 @@ def test_what_time_is_too_short_for_is_calibrated_roughly():
         -np.log(one.of(leaning)[np.arange(len(y)), y]).mean() for one in (Calibration(), *found)
     ]
     assert losses[0] > losses[1] > losses[2]
+
+
+def test_random_labels_of_groups_are_rarely_taken_for_a_gain(capsys):
+    intervals.claims(6)
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if "each" in line]
+    assert [row[1] for row in rows] == ["6", "6"]
+    assert all(float(cell.strip(" |%")) < 20 for row in rows for cell in row[2:])
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_hidden_nodes_are_in_no_group_that_was_learned_from(grouped):
+    problem, hidden = intervals.with_hidden("accuracy", 0, grouped=grouped)
+    assert (problem.masks.test == hidden).all()
+    assert hidden.sum() >= 4000
+    if grouped:
+        assert not set(problem.groups[hidden]) & set(problem.groups[~hidden])
+    learned = problem.masks.train.any(axis=1) | problem.masks.val.any(axis=1)
+    assert not (learned & hidden).any()
+    assert np.bincount(problem.y).min() > 0

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from memohop.fit._certainty import paired_interval
 from memohop.fit._problem import Inputs
 from memohop.fit._record import LaterNodes
 from memohop.fit._verdict import answers, measure_later, on_test_nodes
@@ -41,42 +39,6 @@ def candidate(problem, name, val, right):
         found.fits[split] = Fitted(said, said)
         found.scores[split] = val
     return found
-
-
-def test_the_interval_of_few_test_nodes_leaves_out_one_at_a_time():
-    problem = tiny_problem()
-    y = problem.y[problem.masks.test]
-    m = len(y)
-    assert m == 12
-    one, other = np.arange(m) % 4 != 0, np.arange(m) % 3 != 0
-    found = paired_interval(problem, problem.masks.test, outputs(one, y), outputs(other, y))
-    differences = one.astype(float) - other
-    left_out = np.array([np.delete(differences, node).mean() for node in range(m)])
-    variance = (m - 1) / m * ((left_out - left_out.mean()) ** 2).sum() + 1 / (m + 2) ** 2
-    reach = stats.t.ppf(0.975, m - 1) * np.sqrt(variance)
-    assert found.mean == pytest.approx(differences.mean())
-    assert (found.low, found.high) == pytest.approx((found.mean - reach, found.mean + reach))
-
-
-def test_a_model_against_itself_may_be_ahead_by_a_node():
-    problem = tiny_problem()
-    said = outputs(np.ones(12, dtype=bool), problem.y[problem.masks.test])
-    found = paired_interval(problem, problem.masks.test, said, said)
-    assert found.mean == 0
-    assert found.low < 0 < found.high
-    assert found.high == pytest.approx(stats.t.ppf(0.975, 11) / 14)
-
-
-@pytest.mark.parametrize(("rare", "reach"), [(5, 1.0), (25, stats.t.ppf(0.975, 14) / (2 * 5 + 2))])
-def test_a_ranking_is_as_sure_as_its_rarer_class_allows(rare, reach):
-    """One test node of a class says nothing; five say a little."""
-    y = np.array([0] * 50 + [1] * rare)
-    problem = tiny_problem(y=y, metric="roc_auc")
-    truth = problem.y[problem.masks.test]
-    assert np.bincount(truth).tolist() == [10, rare // 5]
-    said = outputs(np.ones(len(truth), dtype=bool), truth)
-    found = paired_interval(problem, problem.masks.test, said, said)
-    assert found.high == pytest.approx(reach)
 
 
 def test_each_group_is_represented_by_the_best_of_it_on_validation():

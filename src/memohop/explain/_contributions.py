@@ -165,7 +165,7 @@ def _mean_deviations(features: Matrix) -> Numbers:
 
 
 def _sizes_in_network(part: Network, inputs: Inputs, columns: Sequence[str]) -> Contributions:
-    run = _Run(part, inputs, columns)
+    run = _ForwardPass(part, inputs, columns)
     rows = _spread_out(inputs.nodes, _SENDERS)
     directions = list(_between_classes(run.logits))
     total: Contributions = defaultdict(float)
@@ -188,7 +188,7 @@ def _reasons_of_network(
     first: int,
     second: int | None,
 ) -> Contributions:
-    run = _Run(part, inputs, columns)
+    run = _ForwardPass(part, inputs, columns)
     slopes = run.slopes(_margin(run.logits[index], first, second))
     of_maps = [slope.abs().sum(dim=1) for slope in slopes[: len(run.maps)]]
     reached = torch.stack(of_maps).sum(dim=0) > 0
@@ -211,7 +211,7 @@ def _reasons_of_network(
     return {feature: run.spread * value for feature, value in total.items()}
 
 
-class _Run:
+class _ForwardPass:
     """A forward pass that can be taken backwards.
 
     Attributes:

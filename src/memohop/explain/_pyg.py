@@ -12,7 +12,7 @@ from memohop.errors import UsageError
 from memohop.explain.node import has_memory, memory_networks
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, Graph, GraphConv
-from memohop.pyg import Data, GCNConv, LGConv
+from memohop.pyg import Data, LGConv
 from memohop.training.task import make_inputs
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class PyGClassifier(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Logarithms of probabilities, ``[nodes, classes]``."""
-        found = [network(x, edge_index).logits.softmax(-1) for network in self.networks]
-        return torch.stack(found).mean(0).log()
+        shares = [network(x, edge_index).logits.softmax(-1) for network in self.networks]
+        return torch.stack(shares).mean(0).log()
 
 
 class _PyGConv(nn.Module):
@@ -66,13 +66,8 @@ class _PyGConv(nn.Module):
     def __init__(self, conv: object, norm: str) -> None:
         super().__init__()
         assert isinstance(conv, GraphConv)
-        assert isinstance(conv.linear, nn.Linear)
-        width = conv.linear.out_features
-        self.norm = norm
-        self.conv = GCNConv(width, width, normalize=False, bias=conv.bias is not None)
-        self.conv.lin.weight = conv.linear.weight
-        if conv.bias is not None:
-            self.conv.bias = conv.bias
+        self.linear, self.bias, self.norm = conv.linear, conv.bias, norm
+        self.collect = LGConv(normalize=False)
 
     def forward(self, memory: Tensor, edge_index: Tensor) -> Tensor:
         sender, receiver = edge_index
@@ -82,7 +77,8 @@ class _PyGConv(nn.Module):
             return ones.new_zeros(len(memory)).index_add(0, end, ones)[end]
 
         weights = normalised(ones, self.norm, lambda: sums(receiver), lambda: sums(sender))
-        return self.conv(memory, edge_index, weights)
+        message = self.collect(self.linear(memory), edge_index, weights)
+        return message if self.bias is None else message + self.bias
 
 
 class _PyGAddress(nn.Module):
