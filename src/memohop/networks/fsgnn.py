@@ -93,9 +93,9 @@ class FSGNN(GraphModel):
 
     def _walk(self, maps: Tensor, graph: Graph) -> list[Tensor]:
         """The first of ``hops`` maps after one step, the second after two, and so on."""
-        width, found = maps.shape[-1] // self.hops, []
+        width, parts = maps.shape[-1] // self.hops, []
         for _ in range(self.hops):
             maps = graph @ maps
-            found.append(maps[..., :width])
+            parts.append(maps[..., :width])
             maps = maps[..., width:]
-        return found
+        return parts

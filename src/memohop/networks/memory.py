@@ -238,7 +238,7 @@ class MemoryNetwork(GraphModel):
         """The gates ``[rounds, N, 3]``: kept, absorbed, passed on (means over channels)."""
         gates = MeanGates(self.classifier.weight.new_empty(len(self.rounds), x.shape[0], 3))
         self.pass_messages(AllNodes(x, graph, self.backbone.beside), gates)
-        return gates.found
+        return gates.means
 
     def pass_messages(self, nodes: AllNodes, watch: Watch | None = None) -> None:
         """The forward pass from the features up to the classifier, Eqs. (6)-(10) in each round.
@@ -297,10 +297,10 @@ class MemoryNetwork(GraphModel):
             parts["rows of the address"] = len(self.address.weight)
         if self._knows_labels():
             parts["known labels"] = len(self.known)
-        for part, found in parts.items():
-            if found != count:
+        for part, rows in parts.items():
+            if rows != count:
                 raise UsageError(
-                    f"this network has {part} for {found} nodes, and the graph has {count}: say "
+                    f"this network has {part} for {rows} nodes, and the graph has {count}: say "
                     "with on_nodes() which of them it knows"
                 )
 

@@ -116,8 +116,8 @@ class MixHop(GraphModel):
         """The parts of a layer for the powers 0, 1 and 2 of the graph."""
         here, near, far = self.widths[index]
         own, others = self.linears[index](hidden).split([here, near + far], dim=-1)
-        one, two = (graph @ others).split([near, far], dim=-1)
-        return own, one, graph @ two
+        once, twice = (graph @ others).split([near, far], dim=-1)
+        return own, once, graph @ twice
 
 
 def _start(weight: Tensor, widths: list[int], *, dim: int) -> None:

@@ -78,8 +78,8 @@ class MeanGates(Watch):
         found: ``[rounds, N, 3]``, to be filled: kept, absorbed, passed on.
     """
 
-    def __init__(self, found: Tensor) -> None:
-        self.found, self._round = found, -1
+    def __init__(self, means: Tensor) -> None:
+        self.means, self._round = means, -1
 
     def before_round(self, mmp: MMP) -> None:
         """Start the next round."""
@@ -87,7 +87,7 @@ class MeanGates(Watch):
 
     def see_gates(self, rows: slice, gates: Gates) -> None:
         """Keep their means."""
-        self.found[self._round, rows] = mean_gates(gates)
+        self.means[self._round, rows] = mean_gates(gates)
 
 
 def mean_gates(gates: Gates) -> Tensor:

@@ -43,13 +43,13 @@ class Entry:
 
     def options(self) -> dict[str, Any]:
         """Every option of the model with its default."""
-        found = dict(_keyword_defaults(self.network))
+        known = dict(_keyword_defaults(self.network))
         for filled_in in ("backbone", "num_nodes"):
-            found.pop(filled_in, None)
+            known.pop(filled_in, None)
         if self.backbone is not None:
             layer = _keyword_defaults(self.backbone.layer)
-            found |= {name: layer[name] for name in self.backbone.options}
-        return {**self.network.policies, **found, **self.defaults}
+            known |= {name: layer[name] for name in self.backbone.options}
+        return {**self.network.policies, **known, **self.defaults}
 
 
 def _with_plugins(
@@ -61,7 +61,7 @@ def _with_plugins(
         backbones: by the name to which the plug-in's suffix is added.
         plain: the network without a plug-in, if it is not a :class:`Stack`.
     """
-    found = {}
+    entries = {}
     for suffix, network, defaults in (
         ("", Stack, {}),
         ("+jk", JumpingStack, {}),
@@ -70,8 +70,8 @@ def _with_plugins(
     ):
         for name, backbone in backbones.items():
             kind = plain.get(name, Stack) if network is Stack else network
-            found[name + suffix] = Entry(kind, backbone, {**backbone.policies, **defaults})
-    return found
+            entries[name + suffix] = Entry(kind, backbone, {**backbone.policies, **defaults})
+    return entries
 
 
 def _tuned(backbone: Backbone, **policies: str) -> Entry:
@@ -148,27 +148,27 @@ def build(
         >>> network(torch.randn(3, 8), graph).shape
         torch.Size([3, 3])
     """
-    found = entry(name)
-    accepted = found.options()
+    model = entry(name)
+    accepted = model.options()
     for option in options:
         if option not in accepted:
             raise UsageError(
                 f"{name} has no option {option!r}; it has {', '.join(sorted(accepted))}"
             )
-    chosen = {**found.defaults, **options}
+    chosen = {**model.defaults, **options}
     for size in ("hidden_channels", "num_layers", "heads"):
         if size in chosen and not (isinstance(chosen[size], int) and chosen[size] >= 1):
             raise UsageError(f"{size} must be a whole number of at least 1, not {chosen[size]!r}")
     if chosen.get("num_layers", 1) > MOST_LAYERS:
         raise UsageError(f"num_layers must be at most {MOST_LAYERS}, not {chosen['num_layers']}")
-    if num_nodes is None and found.network.per_node:
+    if num_nodes is None and model.network.per_node:
         raise UsageError(f"{name} has weights for each node: pass num_nodes")
-    if "num_nodes" in _keyword_defaults(found.network):
+    if "num_nodes" in _keyword_defaults(model.network):
         chosen["num_nodes"] = num_nodes
-    if found.backbone is not None:
-        of_layer = {key: chosen.pop(key) for key in found.backbone.options if key in chosen}
-        chosen["backbone"] = found.backbone.having(**of_layer)
-    return found.network(in_channels, out_channels, **chosen)
+    if model.backbone is not None:
+        of_layer = {key: chosen.pop(key) for key in model.backbone.options if key in chosen}
+        chosen["backbone"] = model.backbone.having(**of_layer)
+    return model.network(in_channels, out_channels, **chosen)
 
 
 @cache

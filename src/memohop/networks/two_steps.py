@@ -49,18 +49,16 @@ class TwoSteps:
     """
 
     def __init__(self, near: Graph) -> None:
-        indices = (near.pattern.row.cpu().numpy(), near.pattern.col.cpu().numpy())
-        shape = (near.num_nodes, near.num_nodes)
-        ones = np.ones(len(near.pattern), dtype=np.int32)
-        one = sp.csr_array((ones, indices), shape=shape)
-        paths = one @ one
-        far = (paths > 0) > (one > 0) + sp.eye_array(near.num_nodes, dtype=bool, format="csr")
+        steps = near.pattern.matrix(np.ones(len(near.pattern), dtype=np.int32))
+        paths = steps @ steps
+        far = (paths > 0) > (steps > 0) + sp.eye_array(near.num_nodes, dtype=bool, format="csr")
         entries = np.stack(far.nonzero()).astype(np.int64)
         device = near.pattern.row.device
         self.graph = Graph(
             torch.from_numpy(entries).to(device), near.num_nodes, direction="out", norm="symmetric"
         )
-        surplus = sp.coo_array(paths - far)
+        surplus = sp.csr_array(paths - far)
+        surplus.sort_indices()
         by_detour = 2 * len(near.pattern) + surplus.nnz + _PER_ROW * near.num_nodes
         shorter = 2 * by_detour < len(self.pattern)
         self._detour = self._take_detour(near.pattern, surplus) if shorter else None
@@ -79,20 +77,14 @@ class TwoSteps:
         paths = fixed_product(fixed_product(dense, first_step), last_step)
         return (paths - fixed_product(dense, surplus)).squeeze(0)
 
-    def _take_detour(self, near: Pattern, surplus: sp.coo_array) -> _Detour:
+    def _take_detour(self, near: Pattern, surplus: sp.csr_array) -> _Detour:
         weight, pattern = self.graph.weight, self.pattern
         rows, columns = (_scale(pattern, weight) for pattern in (pattern, pattern.transpose))
-        order = np.lexsort((surplus.col, surplus.row))
-        row, col, count = (
-            torch.from_numpy(part[order]).to(weight.device)
-            for part in (surplus.row, surplus.col, surplus.data)
-        )
-        row, col = row.long(), col.long()
-        more = Pattern(row, col, near.shape)
+        more, count = Pattern.of(surplus, weight.device), torch.from_numpy(surplus.data).to(weight)
         return _Detour(
             FixedMatrix(near, rows[near.row]),
             FixedMatrix(near, columns[near.col]),
-            FixedMatrix(more, count.to(weight.dtype) * rows[row] * columns[col]),
+            FixedMatrix(more, count * rows[more.row] * columns[more.col]),
         )
 
 

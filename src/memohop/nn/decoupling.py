@@ -63,9 +63,9 @@ def network_decoupling_loss(pairs: list[tuple[Tensor, Tensor]], *, form: str) ->
     return total / divisor
 
 
-def _cosine(one: Tensor, other: Tensor) -> Tensor:
-    """The cosine of each row of one with the same row of the other."""
-    return (one * other).sum(-1) * _inverse_length(one) * _inverse_length(other)
+def _cosine(hidden: Tensor, memory: Tensor) -> Tensor:
+    """The cosine of each row of the one with the same row of the other."""
+    return (hidden * memory).sum(-1) * _inverse_length(hidden) * _inverse_length(memory)
 
 
 def _inverse_length(rows: Tensor) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -75,14 +74,12 @@ class Graph:
         counts = adjacency(
             edge_index, num_nodes, direction=direction, self_loops=self_loops, weights=weights
         )
-        device, shape = edge_index.device, (num_nodes, num_nodes)
+        device = edge_index.device
         if direction in ("both", "undirected"):
-            parts = (torch.from_numpy(part) for part in (counts.indptr, counts.indices))
-            pattern = Pattern.symmetric(*(part.to(device, torch.int32) for part in parts))
+            ends = (torch.from_numpy(end) for end in (counts.indptr, counts.indices))
+            pattern = Pattern.symmetric(*(end.to(device, torch.int32) for end in ends))
         else:
-            ends = np.repeat(np.arange(num_nodes), np.diff(counts.indptr)), counts.indices
-            row, col = (torch.from_numpy(end).to(device) for end in ends)
-            pattern = Pattern(row, col, shape)
+            pattern = Pattern.of(counts, device)
         weight = torch.from_numpy(counts.data).to(device, torch.get_default_dtype())
         self._fill(pattern, weight)
 
@@ -94,7 +91,7 @@ class Graph:
             return
         self.weight = weight[:1].expand(len(pattern))  # takes no space
         rows, columns = (
-            one.csr_indices[0].diff().to(weight.dtype) for one in (pattern, pattern.transpose)
+            way.csr_indices[0].diff().to(weight.dtype) for way in (pattern, pattern.transpose)
         )
         turned = pattern.transpose
         values = normalised(

@@ -16,7 +16,7 @@ from memohop.nn.features import linear_map
 from memohop.nn.graph import ReweightedGraph
 
 
-class _Attention(nn.Module):
+class _AttentionLayer(nn.Module):
     """The common part of both versions: linear maps, heads, vectors, and how heads collect.
 
     ``parts`` is the number of linear maps of the input; ``vectors`` names the learned vectors that
@@ -70,7 +70,7 @@ class _Attention(nn.Module):
         return combined if self.bias is None else combined + self.bias
 
 
-class GraphAttention(_Attention):
+class GraphAttention(_AttentionLayer):
     r"""Graph attention without activation (Velickovic et al., 2018).
 
     .. math::
@@ -114,7 +114,7 @@ class GraphAttention(_Attention):
         return self._collect(attention, projected, graph)
 
 
-class DynamicGraphAttention(_Attention):
+class DynamicGraphAttention(_AttentionLayer):
     r"""GATv2 without activation (Brody et al., 2022): each node has its own ranking of neighbours.
 
     .. math::

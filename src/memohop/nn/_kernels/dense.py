@@ -37,11 +37,11 @@ def _dense_kernel(
     for turn in range(start, end, BLOCK_K):
         k = turn + tl.arange(0, BLOCK_K)
         offset = k.to(tl.int64)
-        one = tl.load(left + offset[None, :] * left_k,
-                      mask=(m < rows)[:, None] & (k < end)[None, :], other=0.0)  # fmt: skip
-        other = tl.load(right + offset[:, None] * right_k,
-                        mask=(k < end)[:, None] & (n < columns)[None, :], other=0.0)  # fmt: skip
-        total = tl.dot(one, other, total, input_precision="ieee")
+        a = tl.load(left + offset[None, :] * left_k,
+                    mask=(m < rows)[:, None] & (k < end)[None, :], other=0.0)  # fmt: skip
+        b = tl.load(right + offset[:, None] * right_k,
+                    mask=(k < end)[:, None] & (n < columns)[None, :], other=0.0)  # fmt: skip
+        total = tl.dot(a, b, total, input_precision="ieee")
     offset = out + part.to(tl.int64) * out_s + member * out_b + n[None, :]
     offset += m.to(tl.int64)[:, None] * columns
     tl.store(offset, total, mask=(m < rows)[:, None] & (n < columns)[None, :])

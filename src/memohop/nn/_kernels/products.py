@@ -179,13 +179,13 @@ def _inner_kernel(
     there = e < entries
     i, j = tl.load(row + e, mask=there, other=0), tl.load(column + e, mask=there, other=0)
     inside = there[:, None] & (d < width)[None, :]
-    one = tl.load(
+    a = tl.load(
         left + k * left_k + i.to(tl.int64)[:, None] * left_n + d[None, :], mask=inside, other=0.0
     )
-    two = tl.load(
+    b = tl.load(
         right + k * right_k + j.to(tl.int64)[:, None] * right_n + d[None, :], mask=inside, other=0.0
     )
-    tl.store(out + k * entries + e, tl.sum(one * two, axis=1), mask=there)
+    tl.store(out + k * entries + e, tl.sum(a * b, axis=1), mask=there)
 
 
 def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:

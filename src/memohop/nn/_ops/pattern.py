@@ -15,7 +15,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
 from memohop.data.sparse_features import csr_tensor
@@ -111,6 +114,13 @@ class Pattern:
         self._turned = _Entries(*turned)
         self._own.order32 = order.to(torch.int32)
         self._turned.order32 = _inverse(self._own.order32)
+
+    @classmethod
+    def of(cls, matrix: sparse.csr_array, device: torch.device) -> Pattern:
+        """The positions of the entries of a SciPy matrix, whose columns are in order."""
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        row, col = (torch.from_numpy(end).to(device) for end in (rows, matrix.indices))
+        return cls(row, col, matrix.shape)
 
     @classmethod
     def symmetric(cls, pointers: Tensor, columns: Tensor) -> Pattern:
@@ -210,6 +220,11 @@ class Pattern:
     def csr(self, values: Tensor) -> Tensor:
         """A sparse tensor of one matrix, from its values ``[entries]``."""
         return csr_tensor(*self.csr_indices, values, self.shape)
+
+    def matrix(self, values: NDArray[Any]) -> sparse.csr_array:
+        """A SciPy matrix, from its values ``[entries]``; on a CPU it shares the other arrays."""
+        pointers, columns = (part.cpu().numpy() for part in self.csr_indices)
+        return sparse.csr_array((values, columns, pointers), shape=self.shape)
 
     def row_sums(self, values: Tensor) -> Tensor:
         """Sums of values ``[K, entries]`` within rows: ``[K, rows]``."""
