@@ -27,9 +27,9 @@ from memohop.fit._verdict import answers, on_test_nodes
 from memohop.fit.candidates.catalogue import families
 from memohop.fit.ensemble import choose
 from memohop.fit.portfolio import search
+from memohop.training import DEFAULT_RULES
 from memohop.training.metrics import METRICS, Interval, metrics_for
 from memohop.training.objective import Classification, Regression
-from memohop.training.rules import DEFAULT_RULES
 
 _KINDS = ("linear", "linear+neighbours", "lightgbm", "lightgbm+neighbours")
 _RANDOM = 300  # nodes of a graph with random labels

@@ -26,25 +26,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from memohop.networks import build
 from memohop.nn import Graph
 from memohop.nn._ops.pattern import Pattern
-from memohop.training.device import captured
-from memohop.training.member import Member
+from memohop.training import Job, Member
+from memohop.training.device import captured, peak_bytes
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification
 from memohop.training.population import Population
-from memohop.training.room import peak_bytes
 from memohop.training.task import Task
-from memohop.training.thrift import Thrift
 
 CHANNELS, CLASSES, DEGREE = 64, 5, 40
 WARM_UP, EPOCHS = 4, 5  # the capture of a CUDA graph is part of the warm-up
-WAYS = [Thrift(states, recompute) for states in ("bfloat16", None) for recompute in (True, False)]
+WAYS: list[dict[str, Any]] = [
+    {"states": states, "recompute": recompute}
+    for states in ("bfloat16", None)
+    for recompute in (True, False)
+]
 HEAD = (
     f"{'arcs':>13} {'nodes':>11} {'states':>9} {'recompute':>9} "
     f"{'s/epoch':>9} {'peak GiB':>9} {'graph GiB':>10} {'loss':>9}"
@@ -91,7 +93,7 @@ def measured(arcs: int, device: torch.device) -> Iterator[dict[str, Any]]:
     print(f"made in {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
     facts["graph"] = bytes_of(graph)
     for way in WAYS:
-        row = facts | {"states": way.states or "float32", "recompute": way.recompute}
+        row = facts | {"states": way["states"] or "float32", "recompute": way["recompute"]}
         try:
             yield row | epochs_of(task, way, device)
         except torch.OutOfMemoryError:
@@ -101,10 +103,9 @@ def measured(arcs: int, device: torch.device) -> Iterator[dict[str, Any]]:
             torch.cuda.empty_cache()
 
 
-def epochs_of(task: Task, way: Thrift, device: torch.device) -> dict[str, float]:
+def epochs_of(task: Task, way: dict[str, Any], device: torch.device) -> dict[str, float]:
     """Seconds and bytes of the epochs of one way, and the last loss."""
     features = task.inputs[0]
-    task = way.of_task(task)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     population = make_population(task, way)
@@ -129,7 +130,7 @@ def look_inside(arcs: int, device: torch.device) -> None:
     """Print the bytes of an evaluation and of an epoch, way by way, and the longest kernels."""
     task = make_task(arcs // DEGREE, arcs // 2, device)
     for way in WAYS:
-        population = make_population(way.of_task(task), way)
+        population = make_population(task, way)
         population.step()
         evaluation, epoch = (
             bytes_beside(call, device) / 2**30 for call in (population._logits, population.step)
@@ -152,15 +153,15 @@ def bytes_beside(call: Callable[[], object], device: torch.device) -> int:
     return torch.cuda.max_memory_allocated(device) - held
 
 
-def make_population(task: Task, way: Thrift) -> Population:
+def make_population(task: Task, way: dict[str, Any]) -> Population:
     """The member that is trained."""
-    return Population(
-        task,
-        lambda: build("gcn+mmp", CHANNELS, CLASSES),
-        [Member(lr=0.03)],
-        epochs=WARM_UP + EPOCHS,
-        thrift=way,
-    )
+    if way["states"]:
+        features, graph = task.inputs
+        task = replace(task, inputs=(features.to(torch.bfloat16), graph))
+    options = {"in_channels": CHANNELS, "out_channels": CLASSES}
+    epochs, members = WARM_UP + EPOCHS, [Member(lr=0.03)]
+    job = Job(data=None, model="gcn+mmp", options=options, members=members, epochs=epochs, **way)
+    return Population(task, job)
 
 
 def again(population: Population) -> Population:

@@ -43,10 +43,9 @@ import torch.multiprocessing as mp
 from memohop.parts.block import Block, Targets
 from memohop.parts.graph import Rows
 from memohop.parts.group import Group
-from memohop.parts.worker import Job, Worker
+from memohop.parts.worker import Worker
 from memohop.ram import keep_freed_ram
-from memohop.training.member import Member
-from memohop.training.rules import Rules
+from memohop.training import Job, Member
 
 CHANNELS, CLASSES, CHUNK = 64, 5, 1 << 15
 LABELLED = 20  # every so many nodes have a label
@@ -156,15 +155,11 @@ def work(number: int, run: Run, folder: str, ready: Barrier) -> None:
     group = Group.join("cpu", init_method=f"file://{meeting}", rank=rank, world_size=size)
     options = {"in_channels": CHANNELS, "out_channels": CLASSES, "direction": "out"}
     job = Job(
+        data=None,
         model="gcn+mmp",
         options=options,
         members=[Member(lam=0.1)],
         epochs=run.epochs + 1,
-        patience=None,
-        rules=Rules(),
-        keep_models=False,
-        device="cpu",
-        memory=None,
         at_once=1,
     )
     worker = Unchecked(job, make_block(shape, rank, size), group)

@@ -15,9 +15,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import memohop
-from memohop import Member
+from memohop.training import Job, Member
 from memohop.training.population import Population
-from memohop.training.task import make_builder, make_task
 
 _WARM_UP, _STEPS, _LINES = 5, 10, 16
 
@@ -33,10 +32,11 @@ def main() -> None:
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
     data = memohop.load(arguments.dataset, root=arguments.data, features="row")
-    build = make_builder(arguments.model, data, {})
-    task = make_task(data, build(), device, features="auto")
-    members = [Member(split=i % len(task.masks), seed=i) for i in range(arguments.members)]
-    population = Population(task, build, members, epochs=_WARM_UP + _STEPS)
+    splits = data.train_mask.shape[1]
+    members = [Member(split=i % splits, seed=i) for i in range(arguments.members)]
+    epochs = _WARM_UP + _STEPS
+    job = Job(data=data, model=arguments.model, members=members, epochs=epochs, device=device)
+    population = Population.of(job)
     for _ in range(_WARM_UP):
         population.step()
     on_gpu = device.type == "cuda"

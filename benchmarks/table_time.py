@@ -16,13 +16,12 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import msgspec
-
-from memohop.jobs.execute import execute, populations
-from memohop.jobs.run import Recipe, Run
+from memohop.jobs.named import execute, populations
 from memohop.ram import keep_freed_ram
+from memohop.training import Job
 from study.runs.experiment import Experiment
 from study.runs.results import Results
 
@@ -74,15 +73,11 @@ def main() -> None:
     print(f"{sum(cell['seconds'] for cell in found) / 3600:.1f} hours")
 
 
-def _seconds(networks: Sequence[Run], epochs: int, arguments: argparse.Namespace) -> float:
+def _seconds(networks: Sequence[Job], epochs: int, arguments: argparse.Namespace) -> float:
     """The time of so many epochs, set-up included."""
-    runs = []
-    for run in networks:
-        settings = msgspec.structs.replace(run.recipe.settings, epochs=epochs, patience=None)
-        recipe = Recipe(run.recipe.dataset, run.recipe.model, settings)
-        runs.append(Run(recipe, run.setting, run.split, run.seed))
+    jobs = [replace(job, epochs=epochs, patience=None, device=arguments.device) for job in networks]
     start = time.perf_counter()
-    execute(runs, root=arguments.data, device=arguments.device)
+    execute(jobs, root=arguments.data)
     return time.perf_counter() - start
 
 

@@ -55,7 +55,7 @@ def quick_processes(size, work):
 
 def train_in_all(share, seat, count=None):
     """As ``train_share``, but the results are those of every process, or come with its count."""
-    torch.set_default_dtype(share.job.dtype)
+    torch.set_default_dtype(share.dtype)
     where = {"init_method": seat.meeting, "rank": seat.rank, "world_size": seat.size}
     group = Group.join("cpu", **where)
     results = yield from train_block(share, group)

@@ -25,7 +25,7 @@ from study import ROOT
 from study.cli.app import ResultsFile, app, check_counts
 
 if TYPE_CHECKING:
-    from memohop.jobs.run import Recipe
+    from memohop.training import Job
 
 _SPEED_EXAMPLES = """Examples:
   python -m study bench speed --datasets cora,squirrel
@@ -164,7 +164,7 @@ def bench_gates(
     from study.paper.gates import Gates, measure_gates
     from study.runs.provenance import source
 
-    recipes = [_chosen(results, protocol, model, name) for name in names]
+    jobs = [_chosen(results, protocol, model, name) for name in names]
     command = ["python", "-m", "study", "bench", "gates", "--datasets", datasets, "--model", model]
     command += ["--protocol", protocol, "--output", output.name]
     if results is not None:
@@ -179,18 +179,17 @@ def bench_gates(
             ) from error
     measured = {curve.dataset for curve in gates.curves}
     with warnings_as_remarks(), progress_bar("reading gates") as progress:
-        for done, recipe in enumerate(recipes, start=1):
-            if recipe.dataset not in measured:
-                curve = measure_gates(recipe, protocol=protocol, root=data, device=device)
+        for done, job in enumerate(jobs, start=1):
+            if job.data.name not in measured:
+                curve = measure_gates(job, protocol=protocol, root=data, device=device)
                 gates = gates.having(curve)
                 gates.save(output)
-            progress(done, len(recipes))
+            progress(done, len(jobs))
     remark(f"wrote {output}")
 
 
-def _chosen(results: Path | None, protocol: str, model: str, dataset: str) -> Recipe:
+def _chosen(results: Path | None, protocol: str, model: str, dataset: str) -> Job:
     """How Table 1 trains the model, with the setting that validation chose."""
-    from memohop.jobs.run import Recipe
     from study.runs.experiment import Experiment
     from study.runs.results import Results, choose
 
@@ -202,7 +201,7 @@ def _chosen(results: Path | None, protocol: str, model: str, dataset: str) -> Re
             f"the results have no {model} on {dataset} under {protocol}; run python -m study run "
             f"table1 --protocol {protocol} --only dataset={dataset},model={model} and export them"
         )
-    return Recipe(dataset, model, settings.having(choose(rows)[0].setting))
+    return settings.having(choose(rows)[0].setting).job(dataset, model)
 
 
 def _dataset_ids(text: str) -> list[str]:

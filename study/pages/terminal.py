@@ -68,12 +68,12 @@ def plan_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
     rows = []
     for cell in cells:
         if isinstance(cell, RungCell):
-            splits = cell.settings.splits(cell.dataset)
+            splits = cell.settings.graph(cell.dataset).splits
             networks = sum(cell.halving.trainings(splits))
             epochs = cell.halving.epochs(splits, cell.settings.epochs)
         else:
             networks = len(cell.runs)
-            epochs = sum(run.recipe.settings.epochs for run in cell.runs)
+            epochs = sum(run.epochs for run in cell.runs)
         name = {"protocol": cell.protocol, "dataset": cell.dataset, "model": cell.model}
         axes = {name: value for name, value in cell.axes.items() if name != RUNG}
         rows.append(name | axes | {"networks": networks, "epochs": epochs})

@@ -5,6 +5,7 @@ The measured means are a small file beside the results. Reading it needs no PyTo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +19,8 @@ from study.runs.results import Name, Source, Text, read_results
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from memohop.jobs.run import Recipe
     from memohop.nn.graph import Graph
+    from memohop.training import Job
 
 _Share = Annotated[float, Meta(ge=0, le=1)]
 
@@ -89,39 +90,27 @@ class Gates(msgspec.Struct, frozen=True):
 
 
 def measure_gates(
-    recipe: Recipe, *, protocol: str, root: Path | None = None, device: str = "cpu"
+    job: Job, *, protocol: str, root: Path | None = None, device: str = "cpu"
 ) -> GateCurve:
     """Train one network for each split, and read its gates at every node.
 
     Args:
-        recipe: A model with memory, a dataset, and how to train.
+        job: A model with memory, a dataset, and how to train.
         protocol: The name of the protocol that trains so.
         root: A local folder with the data files.
         device: ``cpu`` or ``cuda``.
     """
     import torch
 
-    from memohop.jobs.execute import load_data
     from memohop.networks import build
     from memohop.networks.memory import MemoryNetwork
-    from memohop.training import train
+    from memohop.training.trainer import train
 
-    settings = recipe.settings
-    data = load_data(recipe.dataset, settings, root)
-    splits = range(settings.splits(recipe.dataset))
-    results = train(
-        data,
-        recipe.model,
-        [settings.member(split=split, seed=0) for split in splits],
-        options=settings.options,
-        rules=settings.rules,
-        epochs=settings.epochs,
-        patience=settings.patience,
-        device=device,
-        keep_models=True,
-    )
+    data, splits = job.data.load(root), range(job.data.splits)
+    members = [replace(job.member, split=split, seed=0) for split in splits]
+    results = train(replace(job, data=data, members=members, device=device, keep_models=True))
     classes = int(data.y.max()) + 1
-    network = build(recipe.model, data.num_features, classes, **settings.options).eval()
+    network = build(str(job.model), data.num_features, classes, **job.options).eval()
     assert isinstance(network, MemoryNetwork)
     graph = network.prepare(data.edge_index, data.num_nodes)
     found = []
@@ -132,9 +121,9 @@ def measure_gates(
             found.append(network.gates(data.x, graph))
     return GateCurve(
         protocol,
-        recipe.dataset,
-        recipe.model,
-        lam=settings.lam,
+        job.data.name,
+        str(job.model),
+        lam=job.member.lam,
         splits=len(splits),
         bins=by_homophily(torch.stack(found), local_homophily(graph, data.y)),
     )

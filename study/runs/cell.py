@@ -8,7 +8,9 @@ from functools import cached_property
 from itertools import product
 
 from memohop.data.datasets.registry import describe
-from memohop.jobs.run import Recipe, Run, Scalar, Settings, combinations, digest
+from memohop.jobs.named import NamedGraph, Scalar, Settings, combinations
+from memohop.training import Job
+from memohop.training.job import digest
 
 
 @dataclass(frozen=True)
@@ -36,16 +38,14 @@ class Cell:
         return digest([self.experiment, self.protocol, self.dataset, self.model, self.axes])
 
     @cached_property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[Job, ...]:
         """All settings, and for each of them all seeds and splits."""
-        found = []
+        jobs: list[Job] = []
         for setting in combinations(self.search):
-            recipe = Recipe(self.dataset, self.model, self.settings.having(setting))
-            splits = range(recipe.settings.splits(self.dataset))
-            found += [
-                Run(recipe, setting, split, seed) for seed, split in product(self.seeds, splits)
-            ]
-        return tuple(found)
+            job = self.settings.having(setting).job(self.dataset, self.model, setting)
+            places = product(self.seeds, range(job.data.splits))
+            jobs += [job.at(split, seed) for seed, split in places]
+        return tuple(jobs)
 
     @cached_property
     def content(self) -> str:
@@ -59,15 +59,12 @@ class Cell:
         return " ".join((self.protocol, self.dataset, self.model, *axes))
 
 
-def cost(runs: Iterable[Run]) -> float:
+def cost(jobs: Iterable[Job]) -> float:
     """What training takes, in arbitrary units: to estimate the time left."""
-    recipes = (run.recipe for run in runs)
-    return sum(
-        recipe.settings.epochs * epoch_cost(recipe.dataset, recipe.settings) for recipe in recipes
-    )
+    return sum(job.epochs * epoch_cost(job.data) for job in jobs)
 
 
-def epoch_cost(dataset: str, settings: Settings) -> float:
+def epoch_cost(graph: NamedGraph) -> float:
     """What one epoch of one network takes, in the same units."""
-    info = describe(dataset)
-    return info.nodes + info.arcs * (1 + settings.noise / 100)
+    info = describe(graph.name)
+    return info.nodes + info.arcs * (1 + graph.noise / 100)

@@ -35,8 +35,9 @@ import msgspec
 
 from memohop.data.datasets.registry import describe
 from memohop.errors import DataError, UsageError, check_distinct, unknown_name
-from memohop.jobs.run import Scalar, Settings, combinations, digest
+from memohop.jobs.named import Scalar, Settings, combinations
 from memohop.jobs.space import Space, draw, options_of
+from memohop.training.job import digest
 from study import EXPERIMENTS
 from study.runs.cell import Cell
 from study.runs.halving import RUNG, Halving, RungCell
@@ -182,10 +183,10 @@ class Experiment:
                     _check(model, settings, axes)
                 with _blamed(self._path, "seeds"):
                     for seed in seeds:
-                        settings.member(split=0, seed=seed)
+                        settings.member(seed=seed)
                 chosen = {name: search[name] for name in search if name not in axes}
                 with _blamed(self._path):
-                    networks = len(seeds) * settings.splits(dataset)
+                    networks = len(seeds) * settings.graph(dataset).splits
                     networks *= math.prod(map(len, (axes | chosen).values()))
                     if networks > _MOST_RUNS:
                         raise UsageError(
@@ -268,14 +269,14 @@ def _check(model: str, settings: Settings, varied: Search) -> None:
     from memohop.networks.registry import entry
 
     known = entry(model).options()
-    settings.member(split=0, seed=0)
+    settings.member()
     for name, value in settings.options.items():
         _check_option(name, value, _known(f"option of {model}", name, known))
     both = known | dict.fromkeys(Settings.names())
     for name, values in varied.items():
         default = _known(f"setting, or option of {model},", name, both)
         for value in values:
-            settings.having({name: value}).member(split=0, seed=0)
+            settings.having({name: value}).member()
             if name not in Settings.names():
                 _check_option(name, value, default)
 

@@ -9,7 +9,8 @@ from operator import le
 import msgspec
 
 from memohop.errors import UsageError
-from memohop.jobs.run import Scalar, digest
+from memohop.jobs.named import Scalar
+from memohop.training.job import digest
 from study.runs.cell import Cell
 from study.runs.experiment import Experiment
 from study.runs.halving import RUNG, Halving, RungCell
@@ -196,5 +197,5 @@ def _scores(
     """The scores of the last rung: for each seed one on each split."""
     by_seed: dict[int, list[float]] = {}
     for run in rung.runs:
-        by_seed.setdefault(run.seed, []).append(round(getattr(stored[run.id], name), DIGITS))
+        by_seed.setdefault(run.member.seed, []).append(round(getattr(stored[run.id], name), DIGITS))
     return tuple(map(tuple, by_seed.values()))

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
-from memohop.jobs.run import Recipe, Run
 from memohop.jobs.space import Drawn
+from memohop.training import Job
 from study.runs.cell import Cell, epoch_cost
 
 if TYPE_CHECKING:
@@ -118,26 +118,26 @@ class RungCell(Cell):
         return self.halving.rungs[self.number]
 
     @cached_property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[Job, ...]:
         """All settings, and for each of them all seeds and splits of the rung."""
-        found = []
+        jobs: list[Job] = []
         rung, epochs = self.rung, share_of(self.settings.epochs, self.rung)
-        splits = min(rung.splits, self.settings.splits(self.dataset))
+        splits = min(rung.splits, self.settings.graph(self.dataset).splits)
         for place in self.tried:
             setting = self.drawn[place]
             settings = self.settings.having({**setting, "epochs": epochs})
-            recipe = Recipe(self.dataset, self.model, settings)
-            shape = product(range(rung.seeds), range(splits))
-            found += [Run(recipe, setting, split, seed) for seed, split in shape]
-        return tuple(found)
+            job = settings.job(self.dataset, self.model, setting)
+            places = product(range(rung.seeds), range(splits))
+            jobs += [job.at(split, seed) for seed, split in places]
+        return tuple(jobs)
 
     @property
     def cost_to_the_top(self) -> float:
         """What the ladder takes from here on, in the units of :func:`study.runs.cell.cost`."""
-        counts = self.halving.trainings(self.settings.splits(self.dataset))
+        counts = self.halving.trainings(self.settings.graph(self.dataset).splits)
         rungs = zip(self.halving.rungs, counts, strict=True)
         epochs = [count * share_of(self.settings.epochs, rung) for rung, count in rungs]
-        return sum(epochs[self.number :]) * epoch_cost(self.dataset, self.settings)
+        return sum(epochs[self.number :]) * epoch_cost(self.settings.graph(self.dataset))
 
     def scores(self, store: Store) -> list[float]:
         """The mean validation score of each setting of this rung; NaN if a network diverged."""

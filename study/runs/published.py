@@ -7,14 +7,14 @@ from dataclasses import replace
 from itertools import chain
 
 from memohop.errors import UsageError
-from memohop.jobs.execute import populations
-from memohop.jobs.run import Run, digest
-from memohop.training import Result
+from memohop.jobs.named import populations
+from memohop.training import Job, Result
+from memohop.training.job import digest
 from study.runs.experiment import Experiment
 from study.runs.export import name_of
 from study.runs.halving import RUNG, RungCell
 from study.runs.results import Source
-from study.runs.runner import Job
+from study.runs.runner import Batch
 from study.runs.tuned import DIGITS, Tuned, TunedCell
 
 
@@ -46,7 +46,7 @@ class PublishedRuns:
         """The id of each run, and where it was made."""
         yield from self._made.items()
 
-    def jobs(self, ids: Collection[str]) -> Iterator[Job]:
+    def jobs(self, ids: Collection[str]) -> Iterator[Batch]:
         """The populations that some runs were trained in, on the first rung that has them."""
         for ladder in self._ladders:
             if not any(run.id in ids for run in ladder[-1].runs):
@@ -57,9 +57,9 @@ class PublishedRuns:
                 trained |= {run.id for run in new}
                 for population in populations(new):
                     if any(run.id in ids for run in population):
-                        yield Job(rung, tuple(population))
+                        yield Batch(rung, tuple(population))
 
-    def difference(self, run: Run, result: Result) -> str:
+    def difference(self, run: Job, result: Result) -> str:
         """The scores that differ, with as many digits as the results have."""
         again = round(result.val, DIGITS), round(result.test, DIGITS)
         pairs = zip(("val", "test"), self._scores[run.id], again, strict=True)

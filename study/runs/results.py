@@ -21,7 +21,7 @@ from msgspec import Meta
 from memohop.data.datasets.registry import datasets
 from memohop.errors import DataError, unknown_name
 from memohop.outputs import write_whole
-from memohop.training.choice import first_best
+from memohop.training.member import first_best
 from study import RESULTS
 
 NO_SCORE = -1.0  # the network diverged, or the score cannot be computed

@@ -6,17 +6,16 @@ import traceback
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from memohop.data.check import MissingClassWarning
 from memohop.errors import DataError
-from memohop.jobs.execute import execute, populations
 from memohop.jobs.executor import Executor, Lost, Progress, here
-from memohop.jobs.run import Run
+from memohop.jobs.named import execute, populations
 from memohop.ram import OutOfMemoryError
-from memohop.training import Result
+from memohop.training import Job, Result
 from memohop.training.trainer import DivergedWarning
 from study.runs.cell import Cell, cost
 from study.runs.claims import Claims
@@ -27,11 +26,11 @@ from study.runs.store import Store
 
 
 @dataclass(frozen=True)
-class Job:
-    """A cell with runs that it lacks, which are trained as one population."""
+class Batch:
+    """A cell with jobs that it lacks, which are trained as one population."""
 
     cell: Cell
-    runs: tuple[Run, ...]
+    runs: tuple[Job, ...]
 
     @property
     def id(self) -> str:
@@ -134,7 +133,7 @@ def run_cells(
     )
     total, finished = sum(work.values()) + of_ladders, 0.0
 
-    def inner(job: Job, share: float) -> None:
+    def inner(job: Batch, share: float) -> None:
         if watcher is not None and total:
             done = finished + share * cost(job.runs)
             watcher(tally, job.cell, min(done / total, 1.0))
@@ -157,7 +156,7 @@ def run_cells(
     return tally
 
 
-def attempt(job: Job, progress: Progress, *, resources: Resources) -> Attempt | Lost:
+def attempt(job: Batch, progress: Progress, *, resources: Resources) -> Attempt | Lost:
     """Train the runs of a job; an error of the training is part of the attempt.
 
     Missing data is the user's to mend, and ends everything.
@@ -167,9 +166,8 @@ def attempt(job: Job, progress: Progress, *, resources: Resources) -> Attempt | 
             warnings.simplefilter("ignore", MissingClassWarning)  # the splits are as published
             warnings.simplefilter("ignore", DivergedWarning)  # the tally counts them
             results = execute(
-                job.runs,
+                [replace(run, device=resources.device) for run in job.runs],
                 root=resources.root,
-                device=resources.device,
                 progress=lambda done, total: progress(done / total),
             )
     except OutOfMemoryError as error:  # of this machine, with what else runs on it
@@ -220,7 +218,7 @@ def _work(pending: Sequence[Cell], store: Store) -> dict[str, float]:
     return work
 
 
-class _Jobs(Iterator[Job]):
+class _Jobs(Iterator[Batch]):
     """The cells that wait, as jobs; a cell is claimed when its first job is asked for.
 
     More cells may come after the last job was taken: the next rung follows one that is complete,
@@ -232,17 +230,17 @@ class _Jobs(Iterator[Job]):
     ) -> None:
         self._waiting, self._store, self._claims = deque(pending), store, claims
         self._tally, self._left = tally, limit
-        self._ready: deque[Job] = deque()
+        self._ready: deque[Batch] = deque()
         self._unfinished: Counter[str] = Counter()  # jobs, by cell
 
-    def __next__(self) -> Job:
+    def __next__(self) -> Batch:
         while not self._ready:
             if not self._waiting or self._left == 0:
                 raise StopIteration
             self._open(self._waiting.popleft())
         return self._ready.popleft()
 
-    def end(self, job: Job) -> None:
+    def end(self, job: Batch) -> None:
         """A job has ended, well or not; with the last one of its cell, so has the cell."""
         self._unfinished[job.cell.id] -= 1
         if not self._unfinished[job.cell.id]:
@@ -266,7 +264,7 @@ class _Jobs(Iterator[Job]):
             return
         groups = populations(self._store.missing(cell.runs))
         self._unfinished[cell.id] = len(groups)
-        self._ready += [Job(cell, tuple(group)) for group in groups]
+        self._ready += [Batch(cell, tuple(group)) for group in groups]
         if not groups:
             self._close(cell)
 

@@ -19,8 +19,8 @@ from typing import Any
 import msgspec
 
 from memohop.errors import UsageError
-from memohop.jobs.run import Run, digest
-from memohop.training import Result
+from memohop.training import Job, Result
+from memohop.training.job import digest
 from study.runs.cell import Cell
 from study.runs.database import blaming, bring_up_to_date, is_old, open_database, transaction
 from study.runs.results import Source
@@ -93,7 +93,7 @@ class Store:
         with self.reading():
             return cell.checked_members(self.db.execute(_SELECT_MEMBERS, (cell.id,)))
 
-    def missing(self, runs: Iterable[Run]) -> list[Run]:
+    def missing(self, runs: Iterable[Job]) -> list[Job]:
         """The runs that are not in the store, each one once."""
         wanted = {run.id: run for run in runs}
         with self.reading():
@@ -140,7 +140,7 @@ class Store:
             return found
         raise UsageError(f"there is no run {key} in {self.path}")
 
-    def write_runs(self, results: Iterable[tuple[Run, Result]], source: Source) -> None:
+    def write_runs(self, results: Iterable[tuple[Job, Result]], source: Source) -> None:
         """Runs with their results, and where they were made."""
         with self.transaction():
             made = self._write_source(source)
@@ -150,7 +150,9 @@ class Store:
     def write(self, cell: Cell) -> None:
         """A cell whose runs are there."""
         with self.transaction():
-            self._write_cell(StoredCell.of(cell), [(run.id, run.setting) for run in cell.runs])
+            self._write_cell(
+                StoredCell.of(cell), [(run.id, dict(run.setting)) for run in cell.runs]
+            )
 
     def write_failure(self, cell: Cell, traceback: str) -> None:
         """A cell that cannot be trained."""

@@ -20,8 +20,9 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from memohop.jobs.run import Run, Scalar, digest
-from memohop.training import Result
+from memohop.jobs.named import Scalar
+from memohop.training import Job, Result
+from memohop.training.job import digest
 from study.runs.cell import Cell
 from study.runs.results import NO_SCORE, Count, Score, Source
 
@@ -56,7 +57,7 @@ class StoredRun(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
     source: str
 
     @classmethod
-    def of(cls, run: Run, result: Result, source: str) -> Self:
+    def of(cls, run: Job, result: Result, source: str) -> Self:
         """The row of a run that was just trained."""
         with np.errstate(over="ignore"):  # a loss beyond 65504 has diverged, stored as infinite
             curves = np.stack([result.loss_curve, result.val_curve]).astype("<f2")

@@ -11,15 +11,13 @@ from typing import Any, Protocol
 import msgspec
 
 from memohop.errors import UsageError
-from memohop.jobs.execute import populations
 from memohop.jobs.executor import Executor, Lost, here
-from memohop.jobs.run import Recipe, Run, Settings
-from memohop.training import Result
-from memohop.training.numbers import NUMBERS
+from memohop.jobs.named import Settings, populations
+from memohop.training import NUMBERS, Job, Result
 from study.runs.cell import Cell
 from study.runs.provenance import source
 from study.runs.results import Source
-from study.runs.runner import Job, Resources, attempt
+from study.runs.runner import Batch, Resources, attempt
 from study.runs.store import Store
 from study.runs.stored import StoredRun
 
@@ -56,13 +54,13 @@ class Record(Protocol):
     def sources(self) -> Iterable[tuple[str, Source]]:
         """The id of each run, and where it was made."""
 
-    def jobs(self, ids: Collection[str]) -> Iterator[Job]:
+    def jobs(self, ids: Collection[str]) -> Iterator[Batch]:
         """The populations that some runs were trained in: others may round differently.
 
         Runs that this version would train otherwise are left out.
         """
 
-    def difference(self, run: Run, result: Result) -> str:
+    def difference(self, run: Job, result: Result) -> str:
         """What differs from the record, in words; nothing if it is the same to the bit."""
 
 
@@ -114,7 +112,7 @@ def verify(
             if run.id not in wanted:
                 continue
             if differs := record.difference(run, result):
-                what = f"{job.cell.name} split={run.split} seed={run.seed}"
+                what = f"{job.cell.name} split={run.member.split} seed={run.member.seed}"
                 if version_of[run.id] != present.versions["memohop"]:
                     what += f", made by version {version_of[run.id]}"
                 verdict.different[run.id] = f"{what}: {differs}"
@@ -141,7 +139,7 @@ class StoredRuns:
         """Without runs of a cell that was interrupted, and is not complete yet."""
         return (pair for pair in self._store.sources_of_runs() if pair[0] in self._company)
 
-    def jobs(self, ids: Collection[str]) -> Iterator[Job]:
+    def jobs(self, ids: Collection[str]) -> Iterator[Batch]:
         """The populations of the first cell that has a run."""
         chosen = sorted((run for run, _ in self._store.runs(ids)), key=_place)
         for company in dict.fromkeys(self._company[run.id] for run in chosen):
@@ -149,11 +147,11 @@ class StoredRuns:
             sound = [runs[key] for key in company if runs[key].id == key]
             for population in populations(sound):
                 if any(run.id in ids for run in population):
-                    recipe = population[0].recipe
-                    name = ("verify", population[0].id, recipe.dataset, recipe.model)
-                    yield Job(Cell(*name, {}, recipe.settings, {}, ()), tuple(population))
+                    first = population[0]
+                    name = ("verify", first.id, first.data.name, str(first.model))
+                    yield Batch(Cell(*name, {}, Settings(), {}, ()), tuple(population))
 
-    def difference(self, run: Run, result: Result) -> str:
+    def difference(self, run: Job, result: Result) -> str:
         """The columns of its row that differ."""
         (before, _), again = self._store.run(run.id), StoredRun.of(run, result, source="")
         pairs = {name: (getattr(before, name), getattr(again, name)) for name in COMPARED}
@@ -164,8 +162,8 @@ class StoredRuns:
         )
 
 
-def run_of(content: Mapping[str, Any]) -> Run:
-    """The run that a stored content describes."""
+def run_of(content: Mapping[str, Any]) -> Job:
+    """The job that a stored content describes."""
     data = content["data"]
     policy, noise, draw = data.get("noise", ("undirected", 0.0, 0))
     settings = msgspec.convert(
@@ -184,8 +182,8 @@ def run_of(content: Mapping[str, Any]) -> Run:
         },
         Settings,
     )
-    recipe = Recipe(data["dataset"], content["model"], settings)
-    return Run(recipe, {}, content["split"], content["seed"])
+    job = settings.job(data["dataset"], content["model"])
+    return job.at(content["split"], content["seed"])
 
 
 def _place(run: StoredRun) -> tuple[str, str, str]:

@@ -18,11 +18,9 @@ import torch
 from memohop.nn import Graph
 from memohop.nn._ops.fixed_matrix import fixed_product
 from memohop.pyg import Data
-from memohop.training.device import captured, traits_of
-from memohop.training.member import Member
+from memohop.training import Job, Member
+from memohop.training.device import captured, peak_bytes, traits_of
 from memohop.training.population import Population
-from memohop.training.room import peak_bytes
-from memohop.training.task import make_builder, make_task
 from study.speed.stock import stock_epoch, twin_options
 
 _WIDTH = 64
@@ -78,11 +76,10 @@ def measure(
 
 def _population(data: Data, model: str, members: int, device: torch.device) -> Population:
     options = {**twin_options(model), "hidden_channels": _WIDTH}
-    build = make_builder(model, data, options)
-    task = make_task(data, build(), device, features="auto")
     splits = data.train_mask.shape[1]
     runs = [Member(split=i % splits, seed=i) for i in range(members)]
-    return Population(task, build, runs, epochs=1000)
+    job = Job(data=data, model=model, members=runs, options=options, epochs=1000, device=device)
+    return Population.of(job)
 
 
 def _take_turns(

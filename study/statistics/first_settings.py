@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from memohop.data.datasets.registry import describe
 from memohop.fit.candidates.spaces import FirstSettings, Learned, Settings
-from memohop.training.numbers import NUMBERS
+from memohop.training import NUMBERS
 from study.runs.tuned import Tuned, TunedCell
 
 COUNT = 4

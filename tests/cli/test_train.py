@@ -238,13 +238,13 @@ def asked(monkeypatch):
     """What the command asks of the library, where Ray has something to say."""
     found = {}
 
-    def train(data, model, members, *, epochs, **arguments):
+    def train(job, **arguments):
         found.update(arguments)
         sys.stdout.write("(raylet) A worker died or was killed\n")
-        curve = np.zeros(epochs, dtype=np.float32)
-        return [Result(member, 0, epochs, 1.0, 0.5, 0.5, curve, curve) for member in members]
+        epochs, curve = job.epochs, np.zeros(job.epochs, dtype=np.float32)
+        return [Result(member, 0, epochs, 1.0, 0.5, 0.5, curve, curve) for member in job.members]
 
-    monkeypatch.setattr("memohop.jobs.execute.train", train)
+    monkeypatch.setattr("memohop.jobs.named.train_job", train)
     return found
 
 

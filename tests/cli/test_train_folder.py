@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-import memohop
 from commands import fails, json_of
 from memohop.cli import main
-from memohop.jobs.execute import load_data
 from memohop.jobs.folder import in_ram
-from memohop.jobs.run import Settings
+from memohop.jobs.named import NamedGraph
+from memohop.jobs.train import train_job
 
 pytest.importorskip("duckdb")
 
@@ -55,7 +54,7 @@ def test_the_splits_are_those_of_fit(prepare, capsys):
     found = train(capsys, folder, "--data-option", "splits=3")
     assert (found["metric"], found["splits"]) == ("accuracy", 3)
     assert found["mean"] > 70
-    data = load_data(folder, Settings(data={"splits": 3}))
+    data = NamedGraph(folder, options={"splits": 3}).load()
     assert data.train_mask.shape == (NODES, 3)
     used = data.train_mask | data.val_mask | data.test_mask
     assert used[:54].all()
@@ -64,7 +63,7 @@ def test_the_splits_are_those_of_fit(prepare, capsys):
 
 def test_its_own_split_is_used_and_weights_count(prepare, capsys):
     folder = prepare("--split", "part", "--weight", "weight")
-    data = load_data(folder, Settings())
+    data = NamedGraph(folder).load()
     part = np.where(np.arange(NODES) < 54, np.arange(NODES) % 3, -1)
     for number, mask in enumerate((data.train_mask, data.val_mask, data.test_mask)):
         assert np.array_equal(mask[:, 0], part == number)
@@ -73,7 +72,7 @@ def test_its_own_split_is_used_and_weights_count(prepare, capsys):
 
 
 def test_no_split_tears_a_group(prepare):
-    data = load_data(prepare("--group", "team"), Settings())
+    data = NamedGraph(prepare("--group", "team")).load()
     for mask in (data.train_mask, data.val_mask, data.test_mask):
         teams = mask[:54].reshape(18, 3, -1)
         assert (teams.all(1) == teams.any(1)).all()
@@ -87,15 +86,11 @@ def test_workers_get_the_same_graph(prepare, capsys, monkeypatch):
     """Trained with processes of its own in tests/parts; here, what the command hands on."""
     asked = {}
 
-    def spread(data, model, members, **arguments):
-        asked.update(arguments, folder=data.folder, members=len(members))
-        arguments = {
-            name: arguments[name]
-            for name in ("options", "rules", "epochs", "patience", "device", "memory", "progress")
-        }
-        return memohop.training.train(in_ram(data), model, members, **arguments)
+    def spread(job, *, workers, progress, **_):
+        asked.update(workers=workers, folder=job.data.folder, members=len(job.members))
+        return train_job(job, progress=progress)
 
-    monkeypatch.setattr("memohop.jobs.execute.train", spread)
+    monkeypatch.setattr("memohop.jobs.named.train_job", spread)
     folder = prepare()
     assert train(capsys, folder, "--workers", "3", "--splits", "0")["splits"] == 1
     assert (asked["workers"], asked["members"]) == (3, 1)

@@ -18,8 +18,9 @@ from memohop.fit.candidates.network import NetworkFamily, feature_scale
 from memohop.fit.candidates.spaces import NUMBERS, SPACES, network_cost, packaged
 from memohop.networks import build
 from memohop.nn import Graph
-from memohop.training.plan import TooLittleError
-from memohop.training.trainer import DivergedWarning, Enough
+from memohop.training import Enough
+from memohop.training.device import TooLittleError
+from memohop.training.trainer import DivergedWarning
 from tiny_problem import tiny_problem
 
 

@@ -25,7 +25,7 @@ from memohop.fit.workers import (
     restoring_threads,
 )
 from memohop.jobs.executor import Lost
-from memohop.training import train
+from memohop.jobs.train import train
 from tiny_problem import ring, tiny_problem
 
 KINDS = ["linear", "linear+rows", "lightgbm+neighbours", "mlp"]

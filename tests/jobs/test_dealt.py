@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import memohop
-from memohop import Member
+from memohop import Member, train
 from memohop.jobs.executor import Lost, here
 from memohop.jobs.train import deal, shares_of
-from memohop.training import train
+from memohop.training import Job
 from numerics import seeded
 from own_processes import under_torchrun
 
@@ -35,9 +35,8 @@ def test_results_come_back_in_order(data):
     members = [Member(seed=seed, split=seed % 2) for seed in range(5)]
     expected = train(data, "gcn", members, epochs=3)
     seen = []
-    arguments = {"epochs": 3, "progress": lambda *counts: seen.append(counts)}
-    shares = shares_of(5, 2)
-    found = deal(here, shares, data, "gcn", members, arguments)
+    job = Job(data=data, model="gcn", members=members, epochs=3)
+    found = deal(here, shares_of(5, 2), job, lambda *counts: seen.append(counts))
     assert [result.member for result in found] == members
     assert seen == [(1, 2), (2, 2)]
     for one, other in zip(found, expected, strict=True):
@@ -50,7 +49,7 @@ def test_a_share_that_is_lost_ends_it(data):
 
     members = [Member(seed=seed) for seed in range(4)]
     with pytest.raises(memohop.DataError, match=r"lost again and again \(gone\); see whether"):
-        deal(unlucky, shares_of(4, 2), data, "gcn", members, {"epochs": 2})
+        deal(unlucky, shares_of(4, 2), Job(data=data, model="gcn", members=members))
 
 
 @pytest.mark.parametrize("members", [1, 4])

@@ -9,8 +9,7 @@ from memohop import UsageError, build
 from memohop.data.datasets.fetch import known_digests, published_file
 from memohop.data.datasets.latent import LatentNeighbours, computed
 from memohop.data.noise import add_noise
-from memohop.jobs.execute import execute
-from memohop.jobs.run import Recipe, Run, Settings
+from memohop.jobs.named import Settings, execute
 from memohop.nn import SparseFeatures, epoch_key, randomness
 from numerics import assert_same_sums, generator
 
@@ -147,8 +146,7 @@ def test_an_unknown_embedding_is_refused():
 @pytest.mark.filterwarnings("ignore::memohop.data.check.MissingClassWarning")
 def test_it_is_one_network_by_hand_and_in_an_experiment(data_root):
     settings = Settings(epochs=3, features="row", options={"direction": "in"})
-    run = Run(Recipe("texas", "geom-gcn", settings), {}, split=1, seed=2)
-    (result,) = execute([run], root=data_root)
+    (result,) = execute([settings.job("texas", "geom-gcn").at(1, 2)], root=data_root)
     data = memohop.load("texas", root=data_root, features="row")
     members = [memohop.Member(split=1, seed=2)]
     (by_hand,) = memohop.train(data, "geom-gcn", members, options=settings.options, epochs=3)
@@ -163,12 +161,12 @@ def test_the_published_neighbours_are_part_of_a_runs_digest():
     path = published_file("texas")
 
     def files(**settings):
-        return Recipe("texas", "geom-gcn", Settings(**settings)).content["data"]["files"]
+        return Settings(**settings).job("texas", "geom-gcn").content["data"]["files"]
 
     assert files()[path] == known_digests()[path]
     assert path not in files(options={"embedding": "isomap"})
     assert path not in files(noise=25.0)
-    assert path not in Recipe("texas", "gcn", Settings()).content["data"]["files"]
+    assert path not in Settings().job("texas", "gcn").content["data"]["files"]
     assert published_file("squirrel") is None
 
 

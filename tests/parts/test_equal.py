@@ -8,11 +8,12 @@ import torch
 
 import memohop
 from memohop import Member
+from memohop.jobs.train import train
 from memohop.networks.registry import MODELS
 from memohop.parts.partition import partition
 from memohop.parts.run import PartsRun
 from memohop.pyg import Data
-from memohop.training import standardised, train
+from memohop.training import Job, standardised
 from numerics import generator, in_float64, seeded
 from own_processes import quick_processes, train_in_all
 
@@ -53,7 +54,9 @@ def crews():
 
 def in_parts(crew, data, model, members, cut="contiguous", **arguments):
     blocks = partition(data.edge_index, data.num_nodes, crew.size, method=cut)
-    return results_of(crew, PartsRun(data, model, members, blocks, **arguments))
+    return results_of(
+        crew, PartsRun(Job(data=data, model=model, members=members, **arguments), blocks)
+    )
 
 
 def results_of(crew, run):
@@ -169,7 +172,7 @@ def test_what_is_kept_is_the_same_network(crews, data):
 def test_networks_that_need_more_than_states_are_refused(data, model):
     blocks = partition(data.edge_index, data.num_nodes, 2)
     with pytest.raises(memohop.UsageError, match=r"graph in parts: .*; leave out workers, or take"):
-        PartsRun(data, model, [Member()], blocks)
+        PartsRun(Job(data=data, model=model), blocks)
 
 
 def test_members_that_do_not_fit_together_are_trained_in_turn(crews, data):
@@ -177,7 +180,7 @@ def test_members_that_do_not_fit_together_are_trained_in_turn(crews, data):
     blocks = partition(data.edge_index, data.num_nodes, 2)
     with in_float64():
         expected = train(data, "gcn", members, epochs=5)
-        run = PartsRun(data, "gcn", members, blocks, epochs=5)
+        run = PartsRun(Job(data=data, model="gcn", members=members, epochs=5), blocks)
         run.checkpoints.size = 2  # as a run on workers with little RAM would have left it
         found = results_of(crews(2), run)
     assert [len(run.checkpoints.snapshots), run.checkpoints.size] == [2, 2]

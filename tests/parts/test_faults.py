@@ -15,6 +15,7 @@ from memohop.jobs.train import run_on
 from memohop.parts.checkpoints import Checkpoints
 from memohop.parts.partition import partition
 from memohop.parts.run import PartsRun
+from memohop.training import Job
 from numerics import in_float64, seeded
 from own_processes import Mortal, quickly
 
@@ -26,10 +27,11 @@ def data():
     return memohop.load("csbm", nodes=60, channels=8, homophily=0.4, seed=seeded(1))
 
 
-def make_run(data, folder=None, **arguments):
+def make_run(data, folder=None, progress=None, **arguments):
     blocks = partition(data.edge_index, data.num_nodes, 2)
     given = {"epochs": EPOCHS, "keep_models": True} | arguments
-    return PartsRun(data, "gcn+mmp", [Member(lam=0.1)], blocks, folder, **given)
+    job = Job(data=data, model="gcn+mmp", members=[Member(lam=0.1)], **given)
+    return PartsRun(job, blocks, folder, progress)
 
 
 class Deadly(Processes):

@@ -8,10 +8,11 @@ import pytest
 import memohop
 from memohop import Member
 from memohop.jobs.folder import in_ram, load_folder
+from memohop.jobs.train import train
 from memohop.networks.registry import MODELS
 from memohop.parts.group import Group
 from memohop.parts.run import PartsRun
-from memohop.training import train
+from memohop.training import Job
 from numerics import in_float64, seeded
 from own_processes import quick_processes, train_and_count
 
@@ -49,7 +50,7 @@ def test_no_process_holds_all_arcs_and_the_results_are_the_same(folder):
     both_ways = 2 * graph.arcs  # gcn+mmp takes arcs in either direction
     with in_float64(), quick_processes(WORKERS, train_and_count) as staff:
         expected = train(in_ram(data), "gcn+mmp", members, epochs=6)
-        run = PartsRun(data, "gcn+mmp", members, WORKERS, epochs=6)
+        run = PartsRun(Job(data=data, model="gcn+mmp", members=members, epochs=6), WORKERS)
         ((_, (found, read)),) = staff([run], told=lambda run, step: run.keep(step))
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one.loss_curve, other.loss_curve, rtol=0, atol=1e-9)
@@ -64,5 +65,7 @@ def test_every_network_alone(folder, model):
     data = load_folder(folder, {"splits": 2})
     with in_float64():
         expected = train(in_ram(data), model, [Member(lam=0.1)], epochs=3)
-        found = PartsRun(data, model, [Member(lam=0.1)], 1, epochs=3).in_group(Group())
+        found = PartsRun(
+            Job(data=data, model=model, members=[Member(lam=0.1)], epochs=3), 1
+        ).in_group(Group())
     np.testing.assert_allclose(found[0].loss_curve, expected[0].loss_curve, rtol=0, atol=1e-9)

@@ -15,10 +15,10 @@ import memohop
 from memohop import Member
 from memohop.cluster import connected
 from memohop.jobs.ray_workers import RayWorkers
-from memohop.jobs.train import run_on
+from memohop.jobs.train import run_on, train
 from memohop.parts.partition import partition
 from memohop.parts.run import PartsRun
-from memohop.training import train
+from memohop.training import Job
 from numerics import in_float64, seeded
 
 ray = pytest.importorskip("ray", reason="Ray is not installed here: pip install memohop[ray]")
@@ -81,7 +81,7 @@ def test_a_graph_in_blocks_survives_the_loss_of_a_worker(data):
 @pytest.mark.usefixtures("cluster")
 def test_a_mistake_that_a_worker_finds_is_said_in_one_line(data):
     blocks = partition(data.edge_index, data.num_nodes, 1)
-    run = PartsRun(data, "gcn", [Member()], blocks, memory=1000)
+    run = PartsRun(Job(data=data, model="gcn", memory=1000), blocks)
     with pytest.raises(memohop.UsageError, match=r"^block 1 of 1, .* give each worker more$"):
         run_on(RayWorkers(None, "cpu", "give the command again", count=1), run)
 
@@ -121,7 +121,7 @@ def test_a_killed_driver_leaves_no_process_behind_and_a_checkpoint(data, tmp_pat
     _, alive = psutil.wait_procs(left, timeout=60)
     assert not alive
     blocks = partition(data.edge_index, data.num_nodes, 2)
-    run = PartsRun(data, "gcn", [Member()], blocks, tmp_path, epochs=100_000)
+    run = PartsRun(Job(data=data, model="gcn", epochs=100_000), blocks, tmp_path)
     assert run.checkpoints.file == files[0]
     assert run.checkpoints.done >= 10
     assert run.checkpoints.size == 1

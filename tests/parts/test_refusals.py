@@ -15,6 +15,7 @@ from memohop.jobs.train import whole_bytes
 from memohop.parts.partition import partition
 from memohop.parts.run import PartsRun
 from memohop.parts.worker import Worker, agree
+from memohop.training import Job
 from memohop.training.task import in_default_type
 from memohop.version import __version__
 from numerics import seeded
@@ -58,7 +59,7 @@ def test_other_versions_and_other_data_are_refused(change, text):
 
 def test_a_block_that_does_not_fit_says_how_many_workers_would_do(data, monkeypatch):
     blocks = partition(data.edge_index, data.num_nodes, 4)
-    run = PartsRun(data, "gcn", [Member()], blocks)
+    run = PartsRun(Job(data=data, model="gcn"), blocks)
     block = run.cut[0]
     monkeypatch.setattr("memohop.parts.worker.available_bytes", lambda device: block.bytes * 2)
     text = r"block 1 of 4, with \d+ nodes and \d+ arcs, takes about .* of RAM, .*; 8 workers with"
@@ -67,14 +68,14 @@ def test_a_block_that_does_not_fit_says_how_many_workers_would_do(data, monkeypa
 
 
 def test_members_that_do_not_fit_say_how_many_workers_would_do(data, monkeypatch):
-    from memohop.training.plan import TooLittleError
+    from memohop.training.device import TooLittleError
 
     def refuse(*arguments, **more):
         raise TooLittleError("one member takes 3 GB", 3e9, 1e9)
 
     monkeypatch.setattr("memohop.parts.worker.members_at_once", refuse)
     monkeypatch.setattr("memohop.parts.worker._task", lambda *given: (None, None))
-    run = PartsRun(data, "gcn", [Member()], partition(data.edge_index, data.num_nodes, 4))
+    run = PartsRun(Job(data=data, model="gcn"), partition(data.edge_index, data.num_nodes, 4))
     with pytest.raises(memohop.UsageError, match="takes 3 GB; 12 workers with as much RAM each"):
         Worker(run.job, run.cut[0], Others())
 
@@ -112,7 +113,7 @@ def test_ray_that_is_not_installed_says_so(data, monkeypatch):
         ({"cut": "metis"}, "cut=metis goes with workers"),
         ({"cut": "roughly"}, "cut=roughly goes with workers"),
         ({"workers": 2, "epochs": 0}, "epochs"),
-        ({"workers": 2, "features": "wide"}, "features must be auto, sparse or dense"),
+        ({"workers": 2, "features": "wide"}, "features must be one of auto, sparse, dense"),
     ],
 )
 def test_arguments_that_cannot_be_right(data, given, text):
@@ -189,4 +190,4 @@ def test_fewer_bytes_are_for_one_device(given, data):
     blocks = partition(data.edge_index, data.num_nodes, 2)
     (name,) = given
     with pytest.raises(memohop.UsageError, match=f"{name}=.* is for a whole graph on one device"):
-        PartsRun(data, "gcn+mmp", [Member()], blocks, **given)
+        PartsRun(Job(data=data, model="gcn+mmp", **given), blocks)

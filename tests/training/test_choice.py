@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from memohop import Member, UsageError, select
-from memohop.training.choice import first_best
-from memohop.training.member import Result
+from memohop.training import Result
+from memohop.training.member import first_best
 from study.runs.results import NO_SCORE, Row, choose
 
 

@@ -9,7 +9,7 @@ import memohop
 from memohop import Member, grid, train
 from memohop.nn import epoch_key, randomness
 from memohop.training.population import Population
-from memohop.training.task import make_task
+from memohop.training.task import make_inputs
 from numerics import seeded
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -45,16 +45,16 @@ def test_a_member_alone_equals_the_member_in_company_and_in_chunks(name, words):
 
 
 def test_chunks_follow_the_memory_budget_and_change_nothing(words, monkeypatch):
-    monkeypatch.setattr("memohop.training.plan.held_bytes", lambda device: 0)
-    monkeypatch.setattr("memohop.training.plan.resident_growth", lambda function: 0)
+    monkeypatch.setattr("memohop.training.device.held_bytes", lambda device: 0)
+    monkeypatch.setattr("memohop.training.device.resident_growth", lambda function: 0)
     members = mixed_members()
     whole = train(words, "gcn+mmp", members, epochs=8)
     sizes = []
     create = Population.__init__
 
-    def spy(self, task, build, members, **rest):
-        sizes.append(len(members))
-        create(self, task, build, members, **rest)
+    def spy(self, task, job, **rest):
+        sizes.append(len(job.members))
+        create(self, task, job, **rest)
 
     monkeypatch.setattr(Population, "__init__", spy)
     cut = train(words, "gcn+mmp", members, epochs=8, memory=5_000_000)
@@ -99,7 +99,7 @@ def test_a_population_equals_a_plain_loop_with_torch_adam(words):
     torch.manual_seed(seeded(7))
     model = memohop.build("gcn+mmp", 30, 5, decoupling="paper")
     graph = model.prepare(words.edge_index, words.num_nodes)
-    sparse = make_task(words, model, torch.device("cpu"), "sparse").inputs[0]
+    sparse = make_inputs(words, model, torch.device("cpu"), "sparse")[0]
     optimizer = torch.optim.Adam(model.parameters(), lr=0.03, weight_decay=2e-3)
     train_nodes, val_nodes, test_nodes = (
         words[f"{part}_mask"][:, 1].nonzero().flatten() for part in ("train", "val", "test")

@@ -12,9 +12,10 @@ import memohop
 from memohop import Member, train
 from memohop.networks.backbone import GCN
 from memohop.networks.memory import MemoryNetwork
+from memohop.training import Job
 from memohop.training.objective import Classification
 from memohop.training.population import Population, build_seeded
-from memohop.training.trainer import make_builder, make_task
+from memohop.training.task import make_task
 from numerics import seeded
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -33,9 +34,10 @@ def data():
 
 
 def population_of(data, members, name="gcn+mmp", epochs=5, **options):
-    build = make_builder(name, data, {**BOTH, **options})
-    task = make_task(data, build_seeded(build, 0), torch.device("cpu"), "auto")
-    return Population(task, build, members, epochs=epochs)
+    options = {**BOTH, **options}
+    return Population.of(
+        Job(data=data, model=name, members=members, options=options, epochs=epochs)
+    )
 
 
 MEMBERS = [
@@ -111,10 +113,11 @@ def test_the_part_changes_with_the_epoch_and_the_loss_is_taken_on_the_rest(data)
         )  # fmt: skip
 
     member, epochs = Member(split=1, seed=seeded()), 40
+    job = Job(data=data, model=build, members=[member], epochs=epochs)
     network = build_seeded(build, member.seed)
-    task = make_task(data, network, torch.device("cpu"), "auto")
+    task = make_task(job, network)
     objective = Recording(task.objective.metric)
-    population = Population(replace(task, objective=objective), build, [member], epochs=epochs)
+    population = Population(replace(task, objective=objective), job)
     for _ in range(epochs):
         population.step()
     training, right = data.train_mask[:, 1], F.one_hot(data.y, 3).double()

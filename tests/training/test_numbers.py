@@ -5,8 +5,8 @@ import inspect
 import memohop
 from memohop.cli.train import train
 from memohop.fit.candidates.spaces import SPACES
-from memohop.jobs.run import Recipe, Settings
-from memohop.training.numbers import NUMBERS, RATES
+from memohop.jobs.named import Settings
+from memohop.training import NUMBERS, RATES
 
 
 def test_members_settings_flags_runs_and_trials_have_the_same_numbers():
@@ -14,7 +14,7 @@ def test_members_settings_flags_runs_and_trials_have_the_same_numbers():
     assert [name for name, _ in memohop.Member().setting] == names
     assert set(names) <= set(Settings.names())
     assert set(names) <= set(inspect.signature(train).parameters)
-    assert [name for name in Recipe("texas", "gcn", Settings()).content if name in names] == names
+    assert [name for name in Settings().job("texas", "gcn").content if name in names] == names
     for space in SPACES.values():
         assert all(start.numbers.keys() <= set(names) for start in space.own)
 
@@ -26,6 +26,6 @@ def test_a_member_is_split_and_seed_and_then_its_numbers():
 
 
 def test_what_is_not_given_of_a_run_is_the_default_or_the_models_own():
-    content = Recipe("texas", "gcn", Settings()).content
+    content = Settings().job("texas", "gcn").content
     assert {name: content[name] for name in RATES} == {"dropout": 0.5, "input_dropout": 0.5}
     assert (content["lr"], content["weight_decay"], content["lam"]) == (0.01, 5e-4, 0.0)

@@ -8,8 +8,8 @@ import torch
 
 import memohop
 from memohop import Member, UsageError, grid, train
-from memohop.training import plan
-from memohop.training.plan import members_at_once
+from memohop.training import device as plan
+from memohop.training.device import members_at_once
 from memohop.training.population import Population
 
 MB = 10**6
@@ -82,7 +82,7 @@ def test_a_single_member_is_refused_too_where_it_does_not_fit(monkeypatch):
 def test_growth_is_that_of_the_process():
     # In a process of its own: what other tests have left in this one is not to be measured.
     code = (
-        "import torch; from memohop.training.room import resident_bytes, resident_growth; "
+        "import torch; from memohop.training.device import resident_bytes, resident_growth; "
         "held = []; growth = resident_growth(lambda: held.append(torch.ones(5_000_000))); "
         "print(growth, resident_bytes())"
     )

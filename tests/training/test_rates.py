@@ -4,9 +4,10 @@ import pytest
 import torch
 
 import memohop
-from memohop.jobs.run import Recipe, Settings
+from memohop.jobs.named import Settings
 from memohop.networks.registry import entry
 from memohop.nn import Dropout
+from memohop.training import Job
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification
 from memohop.training.population import Population
@@ -37,7 +38,8 @@ def test_a_members_rate_is_that_of_the_network(model, rate):
     task = Task(
         (torch.zeros(4, 3), None), torch.tensor([0, 1, 0, 1]), torch.ones(1, 3, 4), ACCURATE
     )
-    population = Population(task, build, [memohop.Member(**{rate: 0.25})], epochs=1)
+    members = [memohop.Member(**{rate: 0.25})]
+    population = Population(task, Job(data=None, model=build, members=members, epochs=1))
     told = {
         name: (role, float(population.buffers[f"{name}.rate"][0]))
         for name, (role, _) in rates(population.model).items()
@@ -49,11 +51,11 @@ def test_a_members_rate_is_that_of_the_network(model, rate):
 def test_settings_with_equal_ids_train_equally():
     for model in ("gat", "gat+mmp", "gatv2+jk"):
         plain, spelled_out = Settings(), Settings(dropout=0.5)
-        ids = {Recipe("texas", model, settings).id for settings in (plain, spelled_out)}
+        ids = {settings.job("texas", model).id for settings in (plain, spelled_out)}
         assert len(ids) == 1
         data = memohop.load("csbm", nodes=60, channels=8, splits=1)
         losses = [
-            memohop.train(data, model, [settings.member(split=0, seed=0)], epochs=3)[0].loss_curve
+            memohop.train(data, model, [settings.member()], epochs=3)[0].loss_curve
             for settings in (plain, spelled_out)
         ]
         assert (losses[0] == losses[1]).all()

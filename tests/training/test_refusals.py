@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("float64")
         ({"epochs": 10**12}, "one member takes .* for 1000000000000 epochs"),
         ({"patience": 0}, "patience=0 is too small"),
         ({"device": "cuda"}, "sees no GPU here: use device='cpu'"),
-        ({"features": "some"}, "features must be auto, sparse or dense, not 'some'"),
+        ({"features": "some"}, "features must be one of auto, sparse, dense, not 'some'"),
         ({"model": "gnc"}, "no model named 'gnc'; did you mean .*gcn"),
         ({"model": nn.Linear(1, 1)}, "pass a function that builds it"),
         ({"memory": 10}, "memory=10 bytes is too little: the process holds .*; give more"),

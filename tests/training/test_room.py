@@ -5,7 +5,7 @@ import signal
 import pytest
 import torch
 
-from memohop.training.room import peak_bytes
+from memohop.training.device import peak_bytes
 
 
 def test_what_lives_together_adds_up_and_what_was_freed_does_not():

@@ -9,8 +9,7 @@ import memohop
 from memohop import Member, Rules, UsageError, train
 from memohop.nn import FeatureLinear, epoch_key, randomness
 from memohop.training.objective import balanced
-from memohop.training.optimiser import Schedule
-from memohop.training.watch import Watch
+from memohop.training.rules import Schedule, Watch
 from numerics import generator, in_float64, seeded
 
 pytestmark = pytest.mark.usefixtures("float64")

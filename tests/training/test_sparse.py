@@ -9,9 +9,9 @@ from torch import nn
 from memohop import Member, UsageError, grid, train
 from memohop.nn import SparseFeatures
 from memohop.pyg import Data
+from memohop.training import Job
+from memohop.training.device import peak_bytes
 from memohop.training.population import Population
-from memohop.training.room import peak_bytes
-from memohop.training.task import make_builder, make_task
 from numerics import generator, seeded
 
 CPU = torch.device("cpu")
@@ -94,14 +94,14 @@ def test_dense_on_request_and_for_modules_of_others(words):
         found = train(given, model, grid(split=(0, 1)), epochs=3, features=features)
         for one, other in zip(found, expected, strict=True):
             assert one.loss_curve.tolist() == other.loss_curve.tolist()
-    build = make_builder("gcn", given, {})
-    assert torch.equal(make_task(given, build(), CPU, "dense").inputs[0], data.x)
+    dense = Job(data=given, model="gcn", features="dense")
+    assert torch.equal(Population.of(dense).task.inputs[0], data.x)
 
 
 def test_dense_features_are_taken_by_their_density_as_ever():
     def inputs(x):
         data = graph_with(x)
-        return make_task(data, make_builder("mlp", data, {})(), CPU, "auto").inputs[0]
+        return Population.of(Job(data=data, model="mlp")).task.inputs[0]
 
     few, many = torch.eye(6), torch.eye(6) + torch.eye(6).roll(1, 0)  # a sixth and a third
     assert isinstance(inputs(few), SparseFeatures)
@@ -125,10 +125,8 @@ def test_a_matrix_that_would_not_fit_takes_a_step():
     row, col = np.array([0, 1, 2, rows - 1]), np.array([0, columns - 1, 7, 7])
     values = np.array([1, 2, 3, 4], dtype=np.float32)
     data = graph_with(sparse.csr_array((values, (row, col)), shape=(rows, columns)))
-    build = make_builder("mlp", data, {"hidden_channels": 2})
-    task = make_task(data, build(), CPU, "auto")
-    assert task.inputs[0].values.tolist() == [1, 2, 3, 4]
-    population = Population(task, build, [Member()], epochs=1)
+    population = Population.of(Job(data=data, model="mlp", options={"hidden_channels": 2}))
+    assert population.task.inputs[0].values.tolist() == [1, 2, 3, 4]
     population.step()
     (result,) = population.results([0])
     assert np.isfinite(result.loss_curve).all()
@@ -144,11 +142,10 @@ def test_a_matrix_of_words_takes_a_fraction_of_the_room_of_a_dense_one():
         (np.ones(entries, np.float32), (row.numpy(), col.numpy())), (rows, columns)
     )
     data = graph_with(x.tocsr())
-    build = make_builder("gcn+mmp", data, {"hidden_channels": 4})
+    job = Job(data=data, model="gcn+mmp", options={"hidden_channels": 4})
 
     def step():
-        task = make_task(data, build(), CPU, "auto")
-        Population(task, build, [Member()], epochs=1).step()
+        Population.of(job).step()
 
     dense = 4 * rows * columns
     assert peak_bytes(step) < dense / 2  # of it, 100 bytes for each entry and its transpose

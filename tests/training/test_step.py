@@ -9,17 +9,15 @@ import torch
 import memohop
 from memohop import Member, grid, train
 from memohop.data.check import MissingClassWarning
-from memohop.training import Enough
+from memohop.training import Enough, Job
 from memohop.training.population import Population
-from memohop.training.task import make_builder, make_task
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 
 def test_a_step_leaves_the_network_itself_alone(words):
-    build = make_builder("gcn+mmp", words, {})
-    task = make_task(words, build(), torch.device("cpu"), "sparse")
-    population = Population(task, build, grid(seed=(0, 1)), epochs=2)
+    job = Job(data=words, model="gcn+mmp", members=grid(seed=(0, 1)), epochs=2)
+    population = Population.of(job)
     before = {name: value.clone() for name, value in population.model.state_dict().items()}
     population.step()
     for model in (population.model, population.eval_model):
@@ -30,9 +28,8 @@ def test_a_step_leaves_the_network_itself_alone(words):
 @pytest.mark.parametrize(("name", "count"), [("gcn+mmp", 4), ("h2gcn", 4), ("mlp", 1)])
 def test_where_nothing_is_dropped_evaluation_is_the_start_of_the_next_step(name, count, words):
     members = grid(split=range(count), dropout=(0.0,), input_dropout=(0.0,), lam=(0.3,))
-    build = make_builder(name, words, {})
-    task = make_task(words, build(), torch.device("cpu"), "sparse")
-    ahead, behind = (Population(task, build, members, epochs=9) for _ in range(2))
+    job = Job(data=words, model=name, members=members, epochs=9)
+    ahead, behind = (Population.of(job) for _ in range(2))
     assert ahead.looks_ahead
     behind.looks_ahead = False
     for population in (ahead, behind):
@@ -49,10 +46,8 @@ def test_where_nothing_is_dropped_evaluation_is_the_start_of_the_next_step(name,
 
 
 def test_where_something_is_dropped_evaluation_is_apart(words):
-    build = make_builder("mlp", words, {})
-    task = make_task(words, build(), torch.device("cpu"), "sparse")
     some = [Member(dropout=0.0, input_dropout=0.0), Member(dropout=0.0, input_dropout=0.1)]
-    assert not Population(task, build, some, epochs=1).looks_ahead
+    assert not Population.of(Job(data=words, model="mlp", members=some)).looks_ahead
 
 
 def test_progress_counts_up_to_the_total(data):
@@ -143,8 +138,7 @@ def test_unlabelled_nodes_count_as_class_0_which_nobody_asks_for(data):
     expected = train(partly, "gcn", [Member()], epochs=3)[0]
     partly.y = data.y.clone()
     partly.y[:5] = -1
-    build = make_builder("gcn", partly, {})
-    assert make_task(partly, build(), torch.device("cpu"), "dense").y[:5].tolist() == [0] * 5
+    assert Population.of(Job(data=partly, model="gcn")).task.y[:5].tolist() == [0] * 5
     found = train(partly, "gcn", [Member()], epochs=3)[0]
     assert found.loss_curve.tolist() == expected.loss_curve.tolist()
     assert (found.val, found.test) == (expected.val, expected.test)

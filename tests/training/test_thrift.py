@@ -6,10 +6,9 @@ import torch
 
 import memohop
 from memohop import Member, UsageError, train
+from memohop.training import Job
+from memohop.training.device import peak_bytes
 from memohop.training.population import Population
-from memohop.training.room import peak_bytes
-from memohop.training.task import make_builder, make_task
-from memohop.training.thrift import Thrift
 from numerics import in_float64, seeded
 
 EPOCHS = 6
@@ -42,10 +41,8 @@ def test_recomputation_changes_nothing(kind, name, options, request):
 
 @pytest.mark.parametrize("options", [{}, EVERYTHING], ids=["plain", "everything"])
 def test_recomputation_leaves_nothing_behind(options, data):
-    way = Thrift(recompute=True)
-    build = make_builder("gcn+mmp", data, options)
-    task = make_task(data, build(), torch.device("cpu"), "dense")
-    population = Population(task, build, [Member()], epochs=2, thrift=way)
+    job = Job(data=data, model="gcn+mmp", options=options, recompute=True)
+    population = Population.of(job)
     own = {name: id(value) for name, value in population.model.named_parameters()}
     loss, logits = population._losses_and_logits(population.keys[:, 0])
     for leaf in population._leaves.values():
@@ -86,14 +83,13 @@ def test_both_together_and_with_sparse_features(words):
 def test_both_take_fewer_bytes():
     data = memohop.load("csbm", nodes=1500, channels=64, degree=4)
 
-    def peak(way):
-        build = make_builder("gcn+mmp", data, {"num_layers": 6})
-        task = way.of_task(make_task(data, build(), torch.device("cpu"), "dense"))
-        population = Population(task, build, [Member()], epochs=3, thrift=way)
+    def peak(**given):
+        job = Job(data=data, model="gcn+mmp", options={"num_layers": 6}, features="dense", **given)
+        population = Population.of(job)
         population.step()
         return peak_bytes(population.step)
 
-    assert peak(Thrift(recompute=True)) < 0.75 * peak(Thrift())
+    assert peak(recompute=True) < 0.75 * peak()
 
 
 def test_what_cannot_be_asked_for(data):

@@ -28,7 +28,7 @@ from memohop.cli.app import (
 from memohop.data.datasets.registry import describe, is_folder
 from memohop.errors import UsageError, unknown_name, whole_number
 from memohop.outputs import check_output, write_whole
-from memohop.training.numbers import NUMBERS, RATES
+from memohop.training import NUMBERS, RATES
 
 _MOST = 10**9  # epochs, for one
 _DIGITS = 18  # of a whole number: more can only be a mistake
@@ -42,7 +42,7 @@ _Dataset = Annotated[
 ]
 
 _Base = tuple[str, Any, dict[str, list[Any]]]
-"""The name of a protocol, its :class:`~memohop.jobs.run.Settings`, and its search."""
+"""The name of a protocol, its :class:`~memohop.jobs.named.Settings`, and its search."""
 
 _EXAMPLES = """Examples:
   memohop train texas --model gcn+mmp --lam 0,0.1,0.2
@@ -153,8 +153,7 @@ def train(
         )
 
     from memohop.data.datasets.fetch import locate
-    from memohop.jobs.execute import execute, load_data
-    from memohop.jobs.run import Recipe, Run, Settings, combinations
+    from memohop.jobs.named import Settings, combinations, execute
     from memohop.networks.registry import entry
     from memohop.report.terminal import progress_bar
     from memohop.report.training import TrainingReport
@@ -171,24 +170,21 @@ def train(
     search = {name: search[name] for name in search if name not in values} | given
     if files:
         locate(files, root=data, progress=sys.stderr.isatty())
-    graph = load_data(dataset, settings, data)
+    graph = settings.graph(dataset).load(data)
     columns = split_ids or range(graph.train_mask.shape[1])
-    runs = [
-        Run(recipe, setting, split, seed)
+    machine = {"device": device, "memory": limit, "states": states, "recompute": recompute}
+    jobs = [
+        job.at(split, seed)
         for setting in combinations(search)
-        for recipe in [Recipe(dataset, model, settings.having(setting))]
+        for job in [settings.having(setting).job(dataset, model, setting, **machine)]
         for seed, split in product(seed_ids, columns)
     ]
     start = time.perf_counter()
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
     with warnings_as_remarks(), progress_bar(f"{model} on {dataset}") as progress:
         results = execute(
-            runs,
+            jobs,
             root=data,
-            device=device,
-            memory=limit,
-            states=states,
-            recompute=recompute,
             progress=progress if is_first else None,
             workers=workers,
             ray=ray,
@@ -200,7 +196,7 @@ def train(
         return
     how = {"device": device, "workers": workers, "states": states}
     report = TrainingReport(
-        runs=runs,
+        jobs=jobs,
         results=results,
         metric=METRICS[graph.metric],
         protocol=protocol,

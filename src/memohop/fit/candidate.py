@@ -15,7 +15,7 @@ from memohop.fit._neighbourhood import EVERY, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit.saved import Saved
 from memohop.jobs.space import Space, near_numbers, near_options
-from memohop.training.room import resident_bytes
+from memohop.training.device import resident_bytes
 
 if TYPE_CHECKING:
     pass

@@ -1,7 +1,7 @@
 r"""Search spaces: settings drawn evenly from one, and settings near a good one.
 
 A structure is a choice of the model's options; the numbers (learning rate, dropout rates and so on)
-are those of :class:`memohop.training.numbers.Numbers`. Networks of one structure train as one
+are those of :class:`memohop.Member`. Networks of one structure train as one
 population, which is why :math:`S` structures get :math:`E` sets of numbers each, and not
 :math:`S E` settings one of each.
 
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from memohop.errors import UsageError
-from memohop.training.numbers import NUMBERS
+from memohop.training import NUMBERS
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -22,7 +22,7 @@ from memohop.parts.block import Block, StoredRows, Targets, check_network, mappe
 from memohop.parts.graph import Rows
 from memohop.parts.group import Group
 from memohop.parts.partition import check_blocks, even_starts
-from memohop.training.task import SPARSE_BELOW, check_features
+from memohop.training.task import SPARSE_BELOW
 
 if TYPE_CHECKING:
     from memohop.data.prepared import Prepared
@@ -77,7 +77,6 @@ class FolderCut:
 
     def __init__(self, data: Data, network: nn.Module, blocks: int, features: str = "auto") -> None:
         check_network(network)
-        check_features(features)
         self.blocks, self._folder, self._features = blocks, data.folder, features
         self.targets = Targets.of(data)
         check_blocks(blocks, len(data.y))

@@ -8,13 +8,13 @@ state can be kept, and the run can go on from it with any number of processes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from memohop.data.check import check
 from memohop.errors import UsageError
@@ -23,23 +23,12 @@ from memohop.parts.checkpoints import Checkpoints
 from memohop.parts.folder import FolderBlock, FolderCut
 from memohop.parts.group import Group
 from memohop.parts.partition import Partition
-from memohop.parts.worker import Job, Worker
+from memohop.parts.worker import Worker
 from memohop.ram import reporting_out_of_memory
-from memohop.training.member import Member, Result
-from memohop.training.objective import objective_of
+from memohop.training import Enough, Job, Result
 from memohop.training.population import build_seeded
-from memohop.training.rules import DEFAULT_RULES, Rules
 from memohop.training.task import in_default_type
-from memohop.training.trainer import (
-    Enough,
-    Progress,
-    check_arguments,
-    check_splits,
-    warn_of_diverged,
-)
-
-if TYPE_CHECKING:
-    from memohop.pyg import Data
+from memohop.training.trainer import Progress, check_splits, warn_of_diverged
 
 EVERY = 10  # epochs of a step
 
@@ -67,11 +56,13 @@ class Share(NamedTuple):
         job: what is to be trained.
         block: its block, or where it finds it.
         snapshots: the latest state of each population that has one.
+        dtype: PyTorch's default type.
     """
 
     job: Job
     block: Block | FolderBlock
     snapshots: Mapping[int, Mapping[str, Tensor]]
+    dtype: torch.dtype
 
 
 class Step(NamedTuple):
@@ -96,9 +87,9 @@ Steps = Generator[Step, bool, list[Result]]
 
 def train_share(share: Share, seat: Seat) -> Steps:
     """What a process does that was started for it; the first one returns the results."""
-    torch.set_default_dtype(share.job.dtype)
+    torch.set_default_dtype(share.dtype)
     where = {"init_method": seat.meeting, "rank": seat.rank, "world_size": seat.size}
-    group = Group.join(share.job.device, **where)
+    group = Group.join(str(share.job.device), **where)
     results = yield from train_block(share, group)
     group.leave()
     return results if group.rank == 0 else []
@@ -131,74 +122,41 @@ class PartsRun:
     """Members to be trained on a graph in blocks.
 
     Args:
-        data, model, members, options, epochs, patience, rules, device, memory, features,
-            keep_models, cross_fit, progress: see :func:`memohop.training.train`. Of data whose
-            ``folder`` is that of a prepared graph, each process reads a block by itself.
+        job: the members, the data and so on. Of data whose ``folder`` is that of a prepared graph,
+            each process reads a block by itself. Steps that communicate are not captured;
+            ``states`` and ``recompute`` are refused: a graph in blocks is cut into more of them.
         blocks: one for each worker; their number for a prepared graph.
         checkpoints: the folder of the checkpoint, if there is one.
-        capture: plays no part: steps that communicate are not captured.
-        states, recompute: refused: a graph in blocks is cut into more of them instead.
+        progress: see :func:`memohop.train`.
     """
 
     def __init__(
         self,
-        data: Data,
-        model: str | Callable[[], nn.Module],
-        members: Sequence[Member],
+        job: Job,
         blocks: Partition | int,
         checkpoints: Path | str | None = None,
-        *,
-        options: Mapping[str, Any] | None = None,
-        epochs: int = 500,
-        patience: int | None = None,
-        rules: Rules = DEFAULT_RULES,
-        device: torch.device | str = "cpu",
-        memory: int | None = None,
-        features: str = "auto",
-        keep_models: bool = False,
-        cross_fit: bool = False,
-        capture: bool = True,
-        states: str | None = None,
-        recompute: bool = False,
         progress: Progress | None = None,
     ) -> None:
-        if states is not None or recompute:
-            given = "recompute=True" if states is None else f"states={states!r}"
+        if job.states is not None or job.recompute:
+            given = "recompute=True" if job.states is None else f"states={job.states!r}"
             raise UsageError(f"{given} is for a whole graph on one device; give more workers")
-        epochs, patience, memory = check_arguments(model, members, epochs, patience, memory)
+        data = job.data
         if isinstance(blocks, Partition):
             data = in_default_type(data)
             check(data)
-        self.name = model if isinstance(model, str) else "the module"
-        options = dict(options or {})
-        if isinstance(model, str):
-            outputs = objective_of(data).outputs(data.y)
-            nodes, channels = data.x.shape
-            options |= {"in_channels": channels, "out_channels": outputs, "num_nodes": nodes}
-        elif checkpoints is not None or options:
-            given = "checkpoints" if checkpoints is not None else "options"
-            raise UsageError(f"{given} need a model that is an id, not a function")
-        self.job = Job(
-            model=model,
-            options=options,
-            members=list(members),
-            epochs=epochs,
-            patience=patience,
-            rules=rules,
-            keep_models=keep_models,
-            cross_fit=cross_fit,
-            device=str(device),
-            memory=memory,
-        )
+        if not isinstance(job.model, str) and checkpoints is not None:
+            raise UsageError("checkpoints need a model that is an id, not a function")
+        self.name = job.name
+        self.job = replace(replace(job, data=data).sized(), data=None)
         self.cut: Cut | FolderCut
         with reporting_out_of_memory(f"cutting the graph for {self.name}", lower="the features"):
             network = build_seeded(self.job.build, seed=0)
             if isinstance(blocks, Partition):
-                self.cut = Cut(data, network, blocks, features)
+                self.cut = Cut(data, network, blocks, job.features)
             else:
-                self.cut = FolderCut(data, network, blocks, features)
+                self.cut = FolderCut(data, network, blocks, job.features)
         targets = self.cut.targets
-        check_splits(members, targets.y, targets.masks, targets.objective)
+        check_splits(job.members, targets.y, targets.masks, targets.objective)
         folder = None if checkpoints is None else Path(checkpoints)
         self.checkpoints = Checkpoints(_digest(self.job, self.cut.digest), folder)
         self._progress = progress
@@ -209,7 +167,7 @@ class PartsRun:
         Populations are as large as they were there.
         """
         job = replace(self.job, at_once=self.checkpoints.size)
-        return Share(job, self.cut[rank], self.checkpoints.snapshots)
+        return Share(job, self.cut[rank], self.checkpoints.snapshots, torch.get_default_dtype())
 
     def keep(self, step: Step) -> bool:
         """Keep what was reached in a step, and report it; whether that is enough."""
@@ -248,5 +206,5 @@ class PartsRun:
 
 def _digest(job: Job, data: str) -> str:
     """Identifies what a run's result depends on."""
-    content = replace(job, device="", memory=None, at_once=None)
+    content = replace(job, device="", memory=None, at_once=None, capture=True)
     return hashlib.sha256(f"{data} {content!r}".encode()).hexdigest()

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import platform
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from memohop.data.sparse_features import csr_tensor
 from memohop.errors import UsageError
-from memohop.networks import build as build_model
 from memohop.nn import SparseFeatures
 from memohop.nn.part import Axis, in_part
 from memohop.parts.block import Block, StoredRows, mapped, rows_of
@@ -23,54 +22,25 @@ from memohop.parts.graph import GraphPart, Rows
 from memohop.parts.group import Group
 from memohop.parts.halo import BlockPart, LabelledNodes
 from memohop.ram import in_units
-from memohop.training.device import find_device, traits_of
-from memohop.training.member import Member
-from memohop.training.plan import TooLittleError, members_at_once
+from memohop.training import Job, Member
+from memohop.training.device import (
+    TooLittleError,
+    available_bytes,
+    find_device,
+    held_bytes,
+    members_at_once,
+    traits_of,
+)
 from memohop.training.population import Population
-from memohop.training.room import available_bytes, held_bytes
-from memohop.training.rules import Rules
 from memohop.training.task import Task
 from memohop.version import __version__
-
-
-@dataclass(frozen=True)
-class Job:
-    """What is to be trained; the same for all processes.
-
-    Attributes:
-        model: the id of a model, or a function that makes a network of this library.
-        options: of the model, with its widths and the number of nodes, if it is an id.
-        members: the runs.
-        epochs, patience, rules, keep_models, cross_fit, device, memory: see :func:`memohop.train`.
-        at_once: the members of a population; None to measure how many fit.
-        dtype: PyTorch's default type.
-    """
-
-    model: str | Callable[[], nn.Module]
-    options: Mapping[str, Any]
-    members: Sequence[Member]
-    epochs: int
-    patience: int | None
-    rules: Rules
-    keep_models: bool
-    device: str
-    memory: int | None
-    cross_fit: bool = False
-    at_once: int | None = None
-    dtype: torch.dtype = field(default_factory=torch.get_default_dtype)
-
-    def build(self) -> nn.Module:
-        """One network."""
-        if isinstance(self.model, str):
-            return build_model(self.model, **self.options)
-        return self.model()
 
 
 class Worker:
     """Holds a block and its part of the task, and takes steps together with the others.
 
     Args:
-        job: what is to be trained.
+        job: what is to be trained, without its data.
         block: this process's block.
         group: the processes; ``group.rank`` is the number of the block.
 
@@ -112,18 +82,8 @@ class Worker:
         return nullcontext() if self.group.size == 1 else in_part(self.part)
 
     def _population(self, members: Sequence[Member]) -> Population:
-        job = self.job
-        return Population(
-            self.task,
-            job.build,
-            members,
-            epochs=job.epochs,
-            patience=job.patience,
-            rules=job.rules,
-            keep_models=job.keep_models,
-            cross_fit=job.cross_fit,
-            vectorised=True if len(job.members) > 1 else None,
-        )
+        vectorised = True if len(self.job.members) > 1 else None
+        return Population(self.task, replace(self.job, members=members), vectorised=vectorised)
 
     def _members_at_once(self, device: torch.device) -> int:
         """As many as the process with the least RAM can train."""

@@ -10,13 +10,11 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from memohop.jobs.run import Run, Settings
 from memohop.networks.registry import entry
 from memohop.report.terminal import plain_table
-from memohop.training import Result, Rules, Selection
-from memohop.training.choice import best, selections_of
+from memohop.training import NUMBERS, Job, Result, Rules, Selection
+from memohop.training.member import best, selections_of
 from memohop.training.metrics import Metric
-from memohop.training.numbers import NUMBERS
 from memohop.version import __version__
 
 
@@ -25,7 +23,7 @@ class TrainingReport:
     """The choice between settings, and everything needed to repeat it.
 
     Attributes:
-        runs: What was trained, of one model on one dataset.
+        jobs: What was trained, of one model on one dataset.
         results: What came back, in the same order.
         metric: The metric of the dataset.
         protocol: The name of the protocol, if there is one.
@@ -33,7 +31,7 @@ class TrainingReport:
         seconds: What it took.
     """
 
-    runs: Sequence[Run]
+    jobs: Sequence[Job]
     results: Sequence[Result]
     metric: Metric
     protocol: str | None
@@ -47,7 +45,7 @@ class TrainingReport:
         A dropout rate that is not given is the model's own.
         """
         settings = [
-            {name: run.recipe.content[name] for name in NUMBERS} | run.setting for run in self.runs
+            {name: job.recipe[name] for name in NUMBERS} | {**job.setting} for job in self.jobs
         ]
         return selections_of(zip(settings, self.results, strict=True))
 
@@ -57,14 +55,9 @@ class TrainingReport:
         return best(self.selections)
 
     @property
-    def _settings(self) -> Settings:
-        """What all runs have in common, beside numbers and options of one run."""
-        return self.runs[0].recipe.settings
-
-    @property
     def _options(self) -> dict[str, Any]:
         """Options of the model that are the same in every setting, its defaults included."""
-        options = entry(self.runs[0].recipe.model).options() | self._settings.options
+        options = entry(str(self.jobs[0].model)).options() | {**self.jobs[0].options}
         return {name: value for name, value in options.items() if name not in self.chosen.setting}
 
     @property
@@ -97,8 +90,8 @@ class TrainingReport:
 
     def title(self) -> Text:
         """What was trained on what."""
-        recipe = self.runs[0].recipe
-        return Text(f"{recipe.model} on {recipe.dataset}", style="bold")
+        job = self.jobs[0]
+        return Text(f"{job.model} on {job.data.name}", style="bold")
 
     def table(self) -> Table:
         """A row for each setting; only the one that validation chose shows its test score."""
@@ -121,7 +114,7 @@ class TrainingReport:
 
     def in_force(self) -> str:
         """The options of the model, those of the graph first, and the rules that are not ours."""
-        options, rules = self._options, self._settings.rules
+        options, rules = self._options, self.jobs[0].rules
         first = [name for name in ("direction", "self_loops", "norm") if name in options]
         lines = [_listed("options", {name: options[name] for name in [*first, *options]})]
         ours = asdict(Rules())
@@ -134,11 +127,11 @@ class TrainingReport:
 
     def row(self) -> dict[str, Any]:
         """A flat object for JSON, scores in the unit of the metric."""
-        metric, settings, recipe = self.metric, self._settings, self.runs[0].recipe
+        metric, job = self.metric, self.jobs[0]
         splits, seeds = self._ids("split"), self._ids("seed")
         return {
-            "dataset": recipe.dataset,
-            "model": recipe.model,
+            "dataset": job.data.name,
+            "model": job.model,
             "metric": metric.id,
             "unit": metric.unit,
             "splits": len(splits),
@@ -152,13 +145,13 @@ class TrainingReport:
             "settings_tried": len(self.selections),
             "diverged": sum(selection.diverged for selection in self.selections),
             "protocol": self.protocol,
-            "epochs": settings.epochs,
-            "patience": settings.patience,
-            "features": settings.features,
+            "epochs": job.epochs,
+            "patience": job.patience,
+            "features": job.data.features,
             **self.how,
-            **{f"data_{name}": value for name, value in settings.data.items()},
-            **({} if settings.split == Settings().split else {"data_split": settings.split}),
-            **asdict(settings.rules),
+            **{f"data_{name}": value for name, value in job.data.options.items()},
+            **({} if job.data.split == "published" else {"data_split": job.data.split}),
+            **asdict(job.rules),
             **self._options,
             **self.chosen.setting,
             "seconds": round(self.seconds, 3),

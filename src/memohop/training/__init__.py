@@ -1,7 +1,6 @@
 """The population trainer: one function from (data, model, members) to results.
 
-The names below are imported when they are first used: the command line reads metrics, numbers and
-the choice on validation without PyTorch.
+What needs PyTorch is imported when it is first used: commands are parsed without it.
 """
 
 from __future__ import annotations
@@ -9,30 +8,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from memohop.training.choice import Selection as Selection
-    from memohop.training.choice import select as select
-    from memohop.training.member import Member as Member
-    from memohop.training.member import Result as Result
-    from memohop.training.member import grid as grid
-    from memohop.training.rules import Rules as Rules
-    from memohop.training.standard import Scale as Scale
-    from memohop.training.standard import standardised as standardised
-    from memohop.training.trainer import Enough as Enough
-    from memohop.training.trainer import train as train
+from memohop.training.job import DEFAULT_RULES as DEFAULT_RULES
+from memohop.training.job import Enough as Enough
+from memohop.training.job import Job as Job
+from memohop.training.job import Rules as Rules
+from memohop.training.member import NUMBERS as NUMBERS
+from memohop.training.member import RATES as RATES
+from memohop.training.member import Member as Member
+from memohop.training.member import Result as Result
+from memohop.training.member import Selection as Selection
+from memohop.training.member import grid as grid
+from memohop.training.member import select as select
 
-_HOME = {
-    "Selection": "choice",
-    "select": "choice",
-    "Member": "member",
-    "Result": "member",
-    "grid": "member",
-    "Rules": "rules",
-    "Scale": "standard",
-    "standardised": "standard",
-    "Enough": "trainer",
-    "train": "trainer",
-}
+if TYPE_CHECKING:
+    from memohop.training.objective import Scale as Scale
+    from memohop.training.objective import standardised as standardised
+
+_HOME = {"Scale": "objective", "standardised": "objective"}
 
 
 def __getattr__(name: str) -> Any:

@@ -19,15 +19,11 @@ from torch.utils._pytree import tree_map
 
 from memohop.networks import NodeModel
 from memohop.nn import Dropout, FeatureLinear, epoch_key, randomness
-from memohop.training.cross_fit import CrossFit
 from memohop.training.device import invariant_products, traits_of
-from memohop.training.member import Member, Result
-from memohop.training.numbers import RATES
-from memohop.training.optimiser import OPTIMISERS, Schedule
-from memohop.training.rules import DEFAULT_RULES, Rules
-from memohop.training.task import Task
-from memohop.training.thrift import NO_THRIFT, Thrift
-from memohop.training.watch import Watch
+from memohop.training.job import Job
+from memohop.training.member import RATES, Result
+from memohop.training.rules import CrossFit, Optimiser, Schedule, Watch
+from memohop.training.task import Task, make_task
 
 _TRAIN, _VAL, _TEST = range(3)
 _PER_MEMBER = ("params", "buffers", "keys", "lam", "masks", "labelled", "curves", "kept")
@@ -39,39 +35,20 @@ class Population:
 
     Args:
         task: the data.
-        build: makes one network; it is called once per seed, under that seed.
-        members: the runs.
-        epochs: how many steps will be taken, for the curves.
-        patience: epochs without progress after which a member stops; None for never.
-        rules: optimiser, stop and so on.
-        keep_models: whether to keep the parameters of the best epoch.
-        cross_fit: whether to keep outputs for validation nodes, see :class:`CrossFit`.
+        job: the members, and how they are trained; it is :meth:`~Job.sized`.
         vectorised: whether to use ``vmap``; modules that it cannot map need False. By default
             several members do, and one of our networks on devices where members round alike in
             any population (:class:`~memohop.training.device.Traits`). It never changes later,
             even if a single member is left.
-        thrift: how to take fewer bytes; the task is of it, too (:meth:`Thrift.of_task`).
     """
 
-    def __init__(
-        self,
-        task: Task,
-        build: Callable[[], nn.Module],
-        members: Sequence[Member],
-        *,
-        epochs: int,
-        patience: int | None = None,
-        rules: Rules = DEFAULT_RULES,
-        keep_models: bool = False,
-        cross_fit: bool = False,
-        vectorised: bool | None = None,
-        thrift: Thrift = NO_THRIFT,
-    ) -> None:
+    def __init__(self, task: Task, job: Job, *, vectorised: bool | None = None) -> None:
         device = task.y.device
-        self.task, self.members, self.rules = task, list(members), rules
-        assert len(members) == 1 or not thrift.recompute, "members come one at a time"
-        self._thrift = thrift
-        built = {seed: build_seeded(build, seed) for seed in {member.seed for member in members}}
+        members, rules = job.members, job.rules
+        self.task, self.job, self.members = task, job, list(members)
+        assert len(members) == 1 or not job.recompute, "members come one at a time"
+        seeds = {member.seed for member in members}
+        built = {seed: build_seeded(job.build, seed) for seed in seeds}
         networks = [built[member.seed] for member in members]
         self.model = networks[0].train()
         self.eval_model = copy.deepcopy(self.model).eval()
@@ -89,22 +66,21 @@ class Population:
             values = [getattr(member, name) for member in members]
             return torch.tensor(values, dtype=dtype, device=device)
 
-        seeds = per_member("seed", torch.int64)
-        self.keys = epoch_key(seeds[:, None], torch.arange(epochs, device=device))
-        self.optimiser = OPTIMISERS[rules.optimiser](
-            self.params, per_member("lr"), per_member("weight_decay"), self._decayed()
-        )
+        epochs = torch.arange(job.epochs, device=device)
+        self.keys = epoch_key(per_member("seed", torch.int64)[:, None], epochs)
+        rates = per_member("lr"), per_member("weight_decay")
+        self.optimiser = Optimiser(rules.optimiser, self.params, *rates, self._decayed())
         self.schedule = Schedule(rules, self.optimiser.lr)
         self.lam = per_member("lam")
         if vectorised is None:
             vectorised = len(members) > 1 or (self.is_ours and traits_of(device).rounds_alike)
-        self.vectorised = vectorised and not thrift.recompute
+        self.vectorised = vectorised and not job.recompute
         if isinstance(self.model, NodeModel):
-            self.model.recomputes = thrift.recompute
+            self.model.recomputes = job.recompute
             self.model.penalised = any(member.lam > 0 for member in members)
         split = per_member("split", torch.int64)
         self.masks = task.masks[split]
-        self.cross_fit = CrossFit(task, split) if cross_fit else None
+        self.cross_fit = CrossFit(task, split) if job.cross_fit else None
         label_rate = self.model.label_rate if isinstance(self.model, NodeModel) else None
         self._withhold = None if label_rate is None else Dropout(1 - label_rate).to(device)
         if self._withhold is not None:
@@ -115,14 +91,20 @@ class Population:
         self._ahead: tuple[Tensor, Tensor] | None = None  # losses and logits of the next step
         self.labelled = task.objective.weights(self.masks[:, _TRAIN], task.y, rules.class_weight)
         self.epoch = torch.zeros((), dtype=torch.int64, device=device)
-        self.watch = Watch(rules, patience, len(members), epochs, device)
-        self.curves = torch.full((len(members), 2, epochs), torch.nan, device=device)
-        self.kept = tree_map(torch.clone, self._state()) if keep_models else {}
+        self.watch = Watch(rules, job.patience, len(members), job.epochs, device)
+        self.curves = torch.full((len(members), 2, job.epochs), torch.nan, device=device)
+        self.kept = tree_map(torch.clone, self._state()) if job.keep_models else {}
+
+    @classmethod
+    def of(cls, job: Job) -> Population:
+        """The members of a job on a graph that has been checked."""
+        job = job.sized()
+        return cls(make_task(job, build_seeded(job.build, seed=0)), job)
 
     def step(self) -> None:
         """One epoch of every member: gradient, update, evaluation, keeping the best."""
         key = self.keys.index_select(1, self.epoch[None])[:, 0]
-        with invariant_products(self.params.device, alone=self._thrift.recompute):
+        with invariant_products(self.params.device, alone=self.job.recompute):
             loss, _ = self._ahead or self._losses_and_logits(key)
             self.optimiser.step(self._gradient(loss), self.epoch)
             if self.looks_ahead:  # without dropout, the next step starts with this evaluation
@@ -131,7 +113,7 @@ class Population:
             else:
                 logits = self._logits()
         scores = self.task.objective.scores(logits, self.task.y, self.masks)
-        val_loss = self._val_loss(logits) if self.rules.needs_loss else None
+        val_loss = self._val_loss(logits) if self.job.rules.needs_loss else None
         sound = loss.detach().isfinite() & scores[:, _VAL].isfinite()
         self.watch.mark_diverged(sound if val_loss is None else sound & val_loss.isfinite())
         if self.cross_fit is not None:
@@ -228,7 +210,7 @@ class Population:
     def _decayed(self) -> Tensor | None:
         """Which parameters are decayed, ``[P]``; None for all."""
         spared = self.model.undecayed if isinstance(self.model, NodeModel) else ()
-        if self.rules.decay == "all" and not spared:
+        if self.job.rules.decay == "all" and not spared:
             return None
         first = {
             f"{name}.{part}"
@@ -238,7 +220,9 @@ class Population:
         }
         flags = []
         for name, shape in self._shapes.items():
-            decayed = not name.startswith(spared) and (self.rules.decay == "all" or name in first)
+            decayed = not name.startswith(spared) and (
+                self.job.rules.decay == "all" or name in first
+            )
             flags.append(torch.full((shape.numel(),), float(decayed)))
         return torch.cat(flags).to(self.params.device)
 
@@ -310,10 +294,15 @@ class Population:
         """Logits and penalty of one network."""
         # Our networks share modules, not tensors, and swapping a shared module twice would not
         # restore its own tensors.
-        tensors = self._thrift.of_parameters(params), buffers
-        output = functional_call(model, tensors, self.task.inputs, tie_weights=not self.is_ours)
-        found = output if isinstance(output, tuple) else (output, None)
-        return self._thrift.of_outputs(found, self.params.dtype)
+        if self.job.states is not None:  # gradients go through to the parameters with more bits
+            params = {name: value.to(torch.bfloat16) for name, value in params.items()}
+        arguments = (params, buffers), self.task.inputs
+        output = functional_call(model, *arguments, tie_weights=not self.is_ours)
+        logits, penalty = output if isinstance(output, tuple) else (output, None)
+        if self.job.states is None:
+            return logits, penalty
+        dtype = self.params.dtype
+        return logits.to(dtype), None if penalty is None else penalty.to(dtype)
 
     def _losses_and_logits(self, key: Tensor) -> tuple[Tensor, Tensor]:
         """Of every member, ``[B]`` and ``[B, N, C]``, ready for the gradient."""
@@ -348,7 +337,7 @@ class Population:
     def _val_loss(self, logits: Tensor) -> Tensor:
         """Mean loss over the validation nodes, ``[B]``."""
         loss = self.task.objective.loss(logits, self.task.y, self.masks[:, _VAL])
-        return loss + self.optimiser.penalty() if self.rules.loss_with_decay else loss
+        return loss + self.optimiser.penalty() if self.job.rules.loss_with_decay else loss
 
 
 def build_seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:

@@ -1,86 +1,305 @@
-"""The rules of training in which papers differ, apart from the members' numbers."""
+"""The rules of a training, applied to all members at once, without reading from the host.
+
+The optimiser and the schedule of its rates, which members continue, and which epoch counts.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import cache
-from typing import Literal, get_args, get_type_hints
+import torch
+from torch import Tensor
 
-from memohop.errors import UsageError
+from memohop.training.job import Rules
+from memohop.training.task import Task
+
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # of Adam, the usual values
+_VAL, _TEST = 1, 2
+_GROUPS = 5  # of validation nodes
 
 
-@dataclass(frozen=True)
-class Rules:
-    """Which optimiser, when to stop, and which epoch counts.
+class Optimiser:
+    """Changes the parameters of all members in place, each with its own rate and weight decay.
 
-    The defaults are those of this library. Published tables were made with the others: a row is
-    reproduced only under its own rules.
+    ``adam`` (Kingma and Ba, 2015) adds the gradient of the L2 penalty, as ``torch.optim.Adam``
+    does; ``adamw`` (Loshchilov and Hutter, 2019) decays apart from the gradient; ``sgd`` is
+    gradient descent without momentum.
 
-    Attributes:
-        optimiser: ``"adam"``, ``"adamw"`` (decay apart from the gradient) or ``"sgd"``
-            (without momentum).
-        schedule: the learning rate stays ``"constant"``; falls by ``schedule_amount`` every
-            ``schedule_epochs`` (``"steps"``, MixHop); or is multiplied by ``schedule_amount``
-            whenever the validation loss has not fallen for more than ``schedule_epochs``
-            (``"plateau"``, Geom-GCN).
-        schedule_epochs: see ``schedule``.
-        schedule_amount: see ``schedule``.
-        decay: weight decay touches ``"all"`` parameters, or those of the ``"first"`` layer,
-            the one on the features (H2GCN's runs of GCN).
-        stop: a member continues while this improves: the validation ``"score"``; the
-            validation ``"loss"``; ``"either"`` of them, ties included (GAT); or ``"window"``:
-            stop when the validation loss is above its mean over the last ``patience`` epochs
-            (GCN, GPRGNN).
-        keep: the epoch that gives weights and scores. The ``"first"`` or the ``"latest"`` of
-            the best validation score (MMP; H2GCN); that of the lowest validation ``"loss"``
-            (GPRGNN); the latest at which score and loss are ``"both"`` at their best (GAT);
-            the ``"last"`` epoch before the stop (GCN). ``"leak-test"`` is MixHop's rule: of
-            equal validation scores, the one with the better *test* score. It is here to
-            measure its effect; figures made with it are not honest.
-        loss_with_decay: whether the validation loss includes the L2 penalty (GCN).
-        class_weight: every labelled node counts alike (``"none"``), or every class
-            (``"balanced"``).
-
-    Example:
-        >>> import memohop
-        >>> memohop.Rules(optimiser="adamw", keep="loss").needs_loss
-        True
+    Args:
+        kind: which of them.
+        params: all parameters of each member in a row, ``[B, P]``.
+        lr: ``[B]``.
+        weight_decay: ``[B]``.
+        decayed: ``[P]``, 1 for parameters that are decayed and 0 for the others; None for all.
     """
 
-    optimiser: Literal["adam", "adamw", "sgd"] = "adam"
-    schedule: Literal["constant", "steps", "plateau"] = "constant"
-    schedule_epochs: int = 50
-    schedule_amount: float = 0.8
-    decay: Literal["all", "first"] = "all"
-    stop: Literal["score", "loss", "either", "window"] = "score"
-    keep: Literal["first", "latest", "loss", "both", "last", "leak-test"] = "first"
-    loss_with_decay: bool = False
-    class_weight: Literal["none", "balanced"] = "none"
+    def __init__(
+        self,
+        kind: str,
+        params: Tensor,
+        lr: Tensor,
+        weight_decay: Tensor,
+        decayed: Tensor | None = None,
+    ) -> None:
+        self.kind, self.params, self.lr, self.decayed = kind, params, lr, decayed
+        self.weight_decay = torch.zeros_like(weight_decay) if kind == "adamw" else weight_decay
+        self.shrinkage = weight_decay
+        moments = params[:, :0] if kind == "sgd" else params
+        self.first, self.second = torch.zeros_like(moments), torch.zeros_like(moments)
 
-    def __post_init__(self) -> None:
-        for name, choices in _choices().items():
-            if (value := getattr(self, name)) not in choices:
-                raise UsageError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
-        if self.schedule_epochs < 1:
-            raise UsageError(f"schedule_epochs must be at least 1, not {self.schedule_epochs}")
+    @torch.no_grad()
+    def step(self, grad: Tensor, epoch: Tensor) -> None:
+        """One update; ``epoch`` counts from 0. The gradient is overwritten."""
+        if self.kind == "adamw":
+            share = (self.lr * self.shrinkage)[:, None]
+            self.params.sub_(self.params * self._of_decayed(share))
+        each = self.kind != "sgd" and not grad.is_cuda
+        weight_decay = self.weight_decay
+        if not each or self.decayed is not None:  # the gradient of the penalty
+            grad.addcmul_(self.params, self._of_decayed(self.weight_decay[:, None]))
+            weight_decay = torch.zeros_like(weight_decay)
+        if self.kind == "sgd":
+            self.params.addcmul_(grad, self.lr[:, None], value=-1)
+        elif each:
+            self._step_each(grad, (epoch + 1).to(torch.float32), weight_decay)
+        else:
+            self._step_together(grad, (epoch + 1).to(torch.float32))
 
-    @property
-    def leaks(self) -> bool:
-        """Whether the test score influences a choice."""
-        return self.keep == "leak-test"
+    def _step_each(self, grad: Tensor, count: Tensor, weight_decay: Tensor) -> None:
+        """A fused pass for each member. Unlike a GPU's it corrects the moments in float64."""
+        rates = zip(self.lr.tolist(), weight_decay.tolist(), strict=True)
+        for member, (rate, decay) in enumerate(rates):
+            torch._fused_adam_(
+                [self.params[member]],
+                [grad[member]],
+                [self.first[member]],
+                [self.second[member]],
+                [],
+                [count],
+                lr=rate,
+                beta1=_BETA1,
+                beta2=_BETA2,
+                weight_decay=decay,
+                eps=_EPSILON,
+                amsgrad=False,
+                maximize=False,
+            )
 
-    @property
-    def needs_loss(self) -> bool:
-        """Whether a rule uses the validation loss."""
-        return self.stop != "score" or self.keep in ("loss", "both") or self.schedule == "plateau"
+    def _step_together(self, grad: Tensor, count: Tensor) -> None:
+        """The whole stack without reading from the host, so that a CUDA graph can replay it."""
+        root = (1 - _BETA2**count).sqrt()
+        rate = self.lr * root / (1 - _BETA1**count)
+        self.first.lerp_(grad, 1 - _BETA1)
+        self.second.mul_(_BETA2).addcmul_(grad, grad, value=1 - _BETA2)
+        scale = self.second.sqrt().add_(_EPSILON * root)
+        self.params.addcdiv_(self.first * rate[:, None], scale, value=-1)
+
+    def select(self, params: Tensor, index: Tensor) -> None:
+        """Continue with some members, given their parameters."""
+        self.params = params
+        for name in ("lr", "weight_decay", "shrinkage", "first", "second"):
+            setattr(self, name, getattr(self, name)[index])
+
+    def penalty(self) -> Tensor:
+        """Half the weight decay times the sum of squares, ``[B]``: its gradient is the decay."""
+        return self._of_decayed(self.params**2).sum(1) * self.weight_decay / 2
+
+    def _of_decayed(self, values: Tensor) -> Tensor:
+        return values if self.decayed is None else values * self.decayed
 
 
-@cache
-def _choices() -> dict[str, tuple[str, ...]]:
-    """The values of each rule that is a choice."""
-    types = get_type_hints(Rules)
-    found = {field.name: get_args(types[field.name]) for field in fields(Rules)}
-    return {name: choices for name, choices in found.items() if choices}
+class Schedule:
+    """Changes the members' learning rates, in place, after each epoch.
+
+    Args:
+        rules: the schedule and its two numbers.
+        lr: ``[B]``, the rates.
+    """
+
+    def __init__(self, rules: Rules, lr: Tensor) -> None:
+        self.rules, self.lr = rules, lr
+        self.best_loss = torch.full_like(lr, torch.inf)
+        self.waited = torch.zeros_like(lr)
+
+    def step(self, epoch: Tensor, loss: Tensor | None) -> None:
+        """Take in an epoch (from 0) and its validation losses."""
+        rules = self.rules
+        if rules.schedule == "steps":
+            due = (epoch + 1) % rules.schedule_epochs == 0
+            self.lr.sub_(due * rules.schedule_amount).clamp_(min=0)
+        elif rules.schedule == "plateau":
+            assert loss is not None
+            # As in torch's ReduceLROnPlateau, a fall by less than 1e-4 of the loss does not count.
+            better = loss < self.best_loss * (1 - 1e-4)
+            self.best_loss.copy_(torch.where(better, loss, self.best_loss))
+            self.waited.add_(1).mul_(~better)
+            due = self.waited > rules.schedule_epochs
+            self.lr.mul_(torch.where(due, rules.schedule_amount, 1.0))
+            self.waited.mul_(~due)
+
+    def select(self, lr: Tensor, index: Tensor) -> None:
+        """Continue with some members, given their rates."""
+        self.lr = lr
+        self.best_loss, self.waited = self.best_loss[index], self.waited[index]
 
 
-DEFAULT_RULES = Rules()
+class Watch:
+    """Which members continue, and which epoch of each counts.
+
+    Args:
+        rules: the rules.
+        patience: see :class:`Rules`; None, or as many as the epochs, for never stopping.
+        members: the number of members.
+        epochs: the most steps that will be taken.
+        device: the device of the scores.
+
+    Attributes:
+        running: ``[B]``, whether a member has not stopped.
+        ran: ``[B]``, epochs taken.
+        kept_epoch: ``[B]``, the epoch that counts so far, from 0.
+        kept_scores: ``[B, 3]``, its scores: train, validation, test.
+        losses: ``[B, epochs]``, validation losses, if a rule needs them.
+        diverged: ``[B]``, whether a loss or an output was not finite.
+    """
+
+    def __init__(
+        self, rules: Rules, patience: int | None, members: int, epochs: int, device: torch.device
+    ) -> None:
+        if patience is not None and patience >= epochs:
+            patience = None  # a member cannot wait that long
+        self.rules, self.patience = rules, patience
+        self.running = torch.ones(members, dtype=torch.bool, device=device)
+        self.ran = torch.zeros(members, dtype=torch.int64, device=device)
+        self.kept_epoch = torch.zeros_like(self.ran)
+        self.kept_scores = torch.full((members, 3), -torch.inf, device=device)
+        self.best_score = torch.full((members,), -torch.inf, device=device)
+        self.best_loss = torch.full((members,), torch.inf, device=device)
+        self.last_progress = torch.zeros_like(self.ran)
+        self.diverged = torch.zeros_like(self.running)
+        width = epochs if rules.needs_loss else 0
+        self.losses = torch.full((members, width), torch.nan, device=device)
+
+    def look(self, epoch: Tensor, scores: Tensor, loss: Tensor | None) -> Tensor:
+        """Record an epoch (from 0), its scores ``[B, 3]`` and its validation losses ``[B]``.
+
+        Returns the members for which it is the epoch to keep, ``[B]``.
+        """
+        keep = self.running & self._is_to_keep(scores, loss)
+        self.kept_scores.copy_(torch.where(keep[:, None], scores, self.kept_scores))
+        self.kept_epoch.copy_(torch.where(keep, epoch, self.kept_epoch))
+        progress = self._is_progress(scores[:, _VAL], loss)
+        self.last_progress.copy_(torch.where(progress, epoch, self.last_progress))
+        self.best_score.copy_(torch.fmax(self.best_score, scores[:, _VAL]))
+        if loss is not None:
+            self.best_loss.copy_(torch.fmin(self.best_loss, loss))
+            self.losses.index_copy_(1, epoch[None], loss[:, None])
+        self.ran += self.running
+        if self.patience is not None:
+            self.running &= ~self._has_to_stop(epoch, loss)
+        return keep
+
+    def mark_diverged(self, sound: Tensor) -> None:
+        """Mark running members that are not ``sound``, ``[B]``; called before :meth:`look`."""
+        self.diverged |= self.running & ~sound
+
+    def select(self, index: Tensor) -> None:
+        """Continue with these members alone."""
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(self, name, value[index])
+
+    def _is_to_keep(self, scores: Tensor, loss: Tensor | None) -> Tensor:
+        score, rule = scores[:, _VAL], self.rules.keep
+        if rule == "first":
+            return score > self.best_score
+        if rule == "latest":
+            return score >= self.best_score
+        if rule == "last":
+            return torch.ones_like(self.running)
+        if rule == "leak-test":
+            tie_broken = (score == self.best_score) & (
+                scores[:, _TEST] > self.kept_scores[:, _TEST]
+            )
+            return (score > self.best_score) | tie_broken
+        assert loss is not None
+        if rule == "loss":
+            return loss < self.best_loss
+        return (score >= self.best_score) & (loss <= self.best_loss)
+
+    def _is_progress(self, score: Tensor, loss: Tensor | None) -> Tensor:
+        rule = self.rules.stop
+        if rule == "score":
+            return score > self.best_score
+        assert loss is not None
+        if rule == "loss":
+            return loss < self.best_loss
+        return (score >= self.best_score) | (loss <= self.best_loss)
+
+    def _has_to_stop(self, epoch: Tensor, loss: Tensor | None) -> Tensor:
+        assert self.patience is not None
+        if self.rules.stop != "window":
+            return epoch - self.last_progress >= self.patience
+        assert loss is not None
+        window = epoch - self.patience + torch.arange(self.patience, device=epoch.device)
+        before = self.losses.index_select(1, window.clamp(min=0)).mean(1)
+        return (epoch > self.patience) & (loss > before)
+
+
+class CrossFit:
+    """Keeps outputs for validation nodes, of epochs that other validation nodes have chosen.
+
+    The epoch that counts is the best of hundreds on the validation nodes, so its score there is too
+    high, the more so the fewer they are. The validation nodes are therefore dealt to five groups,
+    with the same shares of every class, and each group gets the outputs of the epoch that is best
+    on the other four: their score is that of a network whose epoch was chosen without them.
+
+    Args:
+        task: the data.
+        split: ``[B]``, the split of each member.
+    """
+
+    def __init__(self, task: Task, split: Tensor) -> None:
+        self._task = task
+        dealt = [_deal(task.y, mask > 0) for mask in task.masks[:, _VAL]]
+        size = max(len(rows) for rows, _ in dealt)
+        self.rows = torch.stack([_padded(rows, size) for rows, _ in dealt])[split]
+        self.groups = torch.stack([_padded(groups, size) for _, groups in dealt])[split]
+        self.counts = [len(dealt[number][0]) for number in split.tolist()]
+        new = task.masks.new_zeros  # of the same type, and on the same device
+        numbers = torch.arange(_GROUPS, device=self.rows.device)
+        outside = (self.groups[:, None] != numbers[:, None]).to(task.masks.dtype)
+        self.others = new(len(split), _GROUPS, len(task.y))
+        self.others.scatter_(2, self.rows[:, None].expand_as(outside), outside)
+        self.best = new(len(split), _GROUPS) - torch.inf
+        self.outputs = new(*self.rows.shape, task.objective.outputs(task.y))
+
+    def look(self, outputs: Tensor, running: Tensor) -> None:
+        """Look at an epoch: outputs ``[B, N, C]``, and which members are ``running``, ``[B]``."""
+        scores = self._task.objective.scores(outputs, self._task.y, self.others)
+        better = running[:, None] & (scores > self.best)
+        unknown = self.best == -torch.inf  # without other nodes there is no score
+        self.best.copy_(torch.where(better, scores, self.best))
+        chosen = (better | (running[:, None] & unknown)).gather(1, self.groups)
+        index = self.rows[:, :, None].expand_as(self.outputs)
+        self.outputs.copy_(torch.where(chosen[:, :, None], outputs.gather(1, index), self.outputs))
+
+    def of(self, member: int) -> Tensor:
+        """The outputs for a member's validation nodes, in the order of the nodes."""
+        return self.outputs[member, : self.counts[member]].cpu().clone()
+
+    def select(self, index: Tensor) -> None:
+        """Continue with these members alone."""
+        self.counts = [self.counts[i] for i in index.tolist()]
+        for name in ("rows", "groups", "others", "best", "outputs"):
+            setattr(self, name, getattr(self, name)[index])
+
+
+def _deal(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The nodes of a mask, and the group of each: in turns, in the order of their targets."""
+    rows = mask.nonzero().flatten()
+    groups = torch.empty_like(rows)
+    groups[y[rows].argsort(stable=True)] = torch.arange(len(rows), device=y.device) % _GROUPS
+    return rows, groups
+
+
+def _padded(values: Tensor, size: int) -> Tensor:
+    """With the last value repeated: the splits may differ by a node or two."""
+    return torch.cat([values, values[-1:].expand(size - len(values))])

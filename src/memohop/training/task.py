@@ -1,9 +1,8 @@
-"""The data and the network builder, as a population takes them."""
+"""The data, as a population takes them."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +11,14 @@ from torch import Tensor, nn
 
 from memohop.data.check import as_columns, check_one_kind
 from memohop.data.sparse_features import as_csr, is_sparse, stored_values
-from memohop.errors import UsageError
 from memohop.networks import NodeModel
-from memohop.networks import build as build_model
 from memohop.nn import SparseFeatures
+from memohop.training.device import find_device
 from memohop.training.objective import Objective, objective_of
 
 if TYPE_CHECKING:
     from memohop.pyg import Data
+    from memohop.training.job import Job
 
 SPARSE_BELOW = 0.2
 """The density of features under which stored values are faster."""
@@ -65,19 +64,6 @@ class Task:
     peers: Peers = field(default_factory=Peers)
 
 
-def make_builder(
-    model: str | Callable[[], nn.Module], data: Data, options: dict[str, Any]
-) -> Callable[[], nn.Module]:
-    """A function that makes one network for this data."""
-    if not isinstance(model, str):
-        if options:
-            raise UsageError("options are for model ids; let the function set its own")
-        return model
-    outputs = objective_of(data).outputs(data.y)
-    nodes, channels = data.x.shape
-    return lambda: build_model(model, channels, outputs, num_nodes=nodes, **options)
-
-
 def in_default_type(data: Data) -> Data:
     """The data with features of PyTorch's default type; sparse ones become a CSR tensor."""
     check_one_kind(data, "data")
@@ -107,12 +93,15 @@ def make_inputs(
     return SparseFeatures(x) if sparse else x.to_dense(), graph
 
 
-def make_task(data: Data, network: nn.Module, device: torch.device, features: str) -> Task:
-    """The data in the form that a population takes, on the device."""
-    inputs, objective = make_inputs(data, network, device, features), objective_of(data)
-    return Task(
-        inputs, objective.targets(data.y).to(device), make_masks(data).to(device), objective
-    )
+def make_task(job: Job, network: nn.Module) -> Task:
+    """The data in the form that a population takes, on the job's device."""
+    data, device = job.data, find_device(job.device)
+    objective = objective_of(data)
+    features, graph = make_inputs(data, network, device, job.features)
+    if job.states is not None and isinstance(features, Tensor):
+        features = features.to(torch.bfloat16)
+    y, masks = objective.targets(data.y).to(device), make_masks(data).to(device)
+    return Task((features, graph), y, masks, objective)
 
 
 def make_masks(data: Data) -> Tensor:
@@ -120,15 +109,8 @@ def make_masks(data: Data) -> Tensor:
     return torch.stack(as_columns(data)).permute(2, 0, 1).to(torch.get_default_dtype())
 
 
-def check_features(features: str) -> None:
-    """Refuse an unknown way to store features."""
-    if features not in ("auto", "sparse", "dense"):
-        raise UsageError(f"features must be auto, sparse or dense, not {features!r}")
-
-
 def are_stored_sparse(x: Tensor, features: str) -> bool:
     """Whether only the values that are not 0 are stored, as asked for or by density."""
-    check_features(features)
     mostly_zero = features == "auto" and (
         is_sparse(x) or float((x != 0).float().mean()) < SPARSE_BELOW
     )

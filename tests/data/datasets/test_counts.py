@@ -13,7 +13,7 @@ from memohop.data.datasets import fetch, registry
 from memohop.data.datasets.fetch import ENVIRONMENT, address
 from memohop.data.datasets.load import load
 from memohop.errors import DataError
-from memohop.jobs.run import Recipe, Settings
+from memohop.jobs.named import Settings
 
 PATH = "platonov/questions.npz"
 PARTS = np.array([[0, 0, 1, 2, 0, 0, 1, 2], [2, 1, 0, 0, 0, 0, 1, 2]])  # of two splits
@@ -156,6 +156,6 @@ def test_training_and_the_names_of_runs(folder, capsys):
     command = ["train", "questions", "--model", "gcn", "--epochs", "2", "--splits", "0"]
     assert main([*command, "--data", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["dataset"] == "questions"
-    assert Recipe("questions", "gcn", Settings()).content["data"]["files"] == {PATH: None}
+    assert Settings().job("questions", "gcn").content["data"]["files"] == {PATH: None}
     assert main(command) == 1
     assert "is not downloaded" in capsys.readouterr().err

@@ -126,24 +126,24 @@ class TestGates:
     def test_it_trains_what_validation_chose_and_writes_the_file(
         self, folder, findings, tmp_path, monkeypatch, capsys
     ):
-        recipes = []
+        jobs = []
 
-        def measure(recipe, *, protocol, **_):
-            recipes.append((recipe, protocol))
+        def measure(job, *, protocol, **_):
+            jobs.append((job, protocol))
             return findings.gates.curves[0]
 
         monkeypatch.setattr("study.paper.gates.measure_gates", measure)
         where = ["--results", str(folder / "table1.json"), "--output", str(tmp_path / "gates.json")]
         assert main(["bench", "gates", "--datasets", "texas,cora", *where]) == 0
         assert "gates.json" in capsys.readouterr().err
-        assert [(recipe.dataset, recipe.model) for recipe, _ in recipes] == [
+        assert [(job.data.name, job.model) for job, _ in jobs] == [
             ("texas", "gcn+mmp"),
             ("cora", "gcn+mmp"),
         ]
         # Validation was made up to choose 0.2, and the rest is what table1 says.
         settings, _ = Experiment("table1").row("official", "gcn+mmp", "texas")
-        assert recipes[0][0].settings == settings.having({"lam": 0.2})
-        assert {protocol for _, protocol in recipes} == {"official"}
+        assert jobs[0][0] == settings.having({"lam": 0.2}).job("texas", "gcn+mmp")
+        assert {protocol for _, protocol in jobs} == {"official"}
         found = Gates.load(tmp_path / "gates.json")
         assert found.curves == findings.gates.curves[:1] * 2
         assert found.command == (
@@ -154,12 +154,12 @@ class TestGates:
     def test_an_interrupted_run_goes_on(self, folder, findings, tmp_path, monkeypatch):
         measured = []
 
-        def measure(recipe, **_):
-            if len(measured) == 1 and recipe.dataset == "cora":
+        def measure(job, **_):
+            if len(measured) == 1 and job.data.name == "cora":
                 measured.append("interrupted")
                 raise KeyboardInterrupt
-            measured.append(recipe.dataset)
-            return msgspec.structs.replace(findings.gates.curves[0], dataset=recipe.dataset)
+            measured.append(job.data.name)
+            return msgspec.structs.replace(findings.gates.curves[0], dataset=job.data.name)
 
         monkeypatch.setattr("study.paper.gates.measure_gates", measure)
         output = tmp_path / "gates.json"

@@ -60,7 +60,7 @@ def test_without_a_terminal_there_is_a_line_for_each_cell(tiny_file, path, capsy
 def test_failures_are_told_and_can_be_tried_again(tiny_file, path, capsys, monkeypatch):
     run = ["run", str(tiny_file), "--store", str(path), "--only", "model=mlp", "--limit", "1"]
     with monkeypatch.context() as patch:
-        patch.setattr("memohop.jobs.execute.train", lambda *_, **__: 1 / 0)
+        patch.setattr("memohop.jobs.named.train_job", lambda *_, **__: 1 / 0)
         assert main(run) == 1
     out, err = capsys.readouterr()
     assert out == "4 cells: 1 failed\n"

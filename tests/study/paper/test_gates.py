@@ -9,7 +9,7 @@ import torch
 
 import memohop
 from memohop.errors import DataError
-from memohop.jobs.run import Recipe, Settings
+from memohop.jobs.named import Settings
 from study.paper.gates import Gates, by_homophily, local_homophily, measure_gates
 from study.runs.results import Source
 
@@ -55,7 +55,7 @@ def test_gates_of_trained_networks(tmp_path):
         data={"nodes": 100, "splits": 3, "homophily": 0.5}, epochs=3, lam=0.1,
         options={"hidden_channels": 8},
     )  # fmt: skip
-    curve = measure_gates(Recipe("csbm", "gcn+mmp", settings), protocol="mine")
+    curve = measure_gates(settings.job("csbm", "gcn+mmp"), protocol="mine")
     assert (curve.dataset, curve.model, curve.lam, curve.splits) == ("csbm", "gcn+mmp", 0.1, 3)
     assert sum(each.nodes for each in curve.bins) <= 100
     for each in curve.bins:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import memohop
 from memohop.errors import MemohopError
-from memohop.jobs.run import Recipe, Run, Settings
+from memohop.jobs.named import Settings
 from memohop.networks import build
-from memohop.training import Rules
+from memohop.training import Job, Rules
 from study import EXPERIMENTS
 from study.runs.cell import Cell
 from study.runs.experiment import Experiment, experiments
@@ -52,11 +52,11 @@ def test_cells_are_all_combinations(tiny):
     cell = cell_of(tiny, model="gcn+mmp", axes={"noise": 50})
     assert cell.settings.noise == 50
     wanted = set(product((0, 0.5), (1, 2), (0, 1), (0, 1)))
-    found = [(*run.setting.values(), run.seed, run.split) for run in cell.runs]
+    found = [(*run.setting.values(), run.member.seed, run.member.split) for run in cell.runs]
     assert set(found) == wanted
     assert len(found) == len(wanted)
     assert {run.member.lam for run in cell.runs} == {0.0, 0.5}
-    assert {run.recipe.settings.options["num_layers"] for run in cell.runs} == {1, 2}
+    assert {run.options["num_layers"] for run in cell.runs} == {1, 2}
     assert len(cell_of(tiny, protocol="official", model="mlp", axes={"noise": 0}).runs) == 2 * 2
 
 
@@ -82,8 +82,9 @@ protocols.paper.rows."gcn+mmp".search = {{ num_layers = [3], hidden_channels = [
 
 
 def test_runs_are_known_by_their_content(tiny):
-    run = cell_of(tiny, model="gcn", axes={"noise": 50}).runs[0]
-    same = Run(Recipe("csbm", "gcn", run.recipe.settings.having({})), {}, 0, 0)
+    cell = cell_of(tiny, model="gcn", axes={"noise": 50})
+    run, settings = cell.runs[0], cell.settings.having(cell.runs[0].setting)
+    same = settings.having({}).job("csbm", "gcn")
     assert run.id == same.id
     changes = [
         {"lr": 0.1},
@@ -95,15 +96,15 @@ def test_runs_are_known_by_their_content(tiny):
         {"dropout": 0.4},
         {"rules": {"keep": "last"}},
     ]
-    others = [Run(Recipe("csbm", "gcn", run.recipe.settings.having(c)), {}, 0, 0) for c in changes]
-    others += [Run(run.recipe, {}, 1, 0), Run(run.recipe, {}, 0, 1)]
+    others = [settings.having(change).job("csbm", "gcn") for change in changes]
+    others += [run.at(1, 0), run.at(0, 1)]
     assert len({run.id, *(other.id for other in others)}) == 1 + len(others)
 
 
 def test_what_makes_no_difference_makes_no_other_run(tiny):
     settings = cell_of(tiny, model="gcn", axes={"noise": 0}).settings
     ids = {
-        Recipe("csbm", "gcn", settings.having(values)).id
+        settings.having(values).job("csbm", "gcn").id
         for values in ({}, {"draw": 3}, {"dropout": 0.5}, {"num_layers": 2}, {"weight_decay": 0})
     }
     assert len(ids) == 1
@@ -111,18 +112,18 @@ def test_what_makes_no_difference_makes_no_other_run(tiny):
 
 def test_an_option_that_came_later_leaves_the_runs_without_it_as_they_were(tiny):
     settings = cell_of(tiny, model="gcn", axes={"noise": 0}).settings
-    plain = Recipe("csbm", "gcn+mmp", settings)
+    plain = settings.job("csbm", "gcn+mmp")
     assert not {"labels", "label_rate", "address"} & plain.content["options"].keys()
-    assert Recipe("csbm", "gcn+mmp", settings.having({"labels": "none"})).id == plain.id
-    labelled = Recipe("csbm", "gcn+mmp", settings.having({"labels": "memory"}))
+    assert settings.having({"labels": "none"}).job("csbm", "gcn+mmp").id == plain.id
+    labelled = settings.having({"labels": "memory"}).job("csbm", "gcn+mmp")
     assert labelled.content["options"] == plain.content["options"] | {"labels": "memory"}
-    assert labelled.id != Recipe("csbm", "gcn+mmp", settings.having({"address": "rows"})).id
+    assert labelled.id != settings.having({"address": "rows"}).job("csbm", "gcn+mmp").id
 
 
 def test_data_is_known_by_its_files():
     settings = Settings()
-    assert Recipe("texas", "mlp", settings).id != Recipe("cornell", "mlp", settings).id
-    files = settings.data_key("texas")["files"]
+    assert settings.job("texas", "mlp").id != settings.job("cornell", "mlp").id
+    files = settings.job("texas", "mlp").recipe["data"]["files"]
     assert len(files) == 12
     assert all(len(digest) == 64 for digest in files.values())
 
@@ -291,14 +292,14 @@ def test_every_row_of_the_package_builds_its_network(name):
     experiment = Experiment(name)
     if experiment.is_search:
         experiment.datasets = ["texas"]  # a directed graph, where every option is drawn
-    recipes: dict[str, Recipe] = {}
+    jobs: dict[str, Job] = {}
     for cell in experiment.cells():
         assert isinstance(cell, Cell)
         runs = cell.runs
         if isinstance(cell, RungCell):  # one of each structure
             runs = runs[:: cell.rung.splits * cell.rung.settings // cell.halving.structures]
         for run in runs:
-            key = f"{cell.model} {run.recipe.settings.options}"
-            recipes.setdefault(key, run.recipe)
-    for recipe in recipes.values():
-        build(recipe.model, 5, 3, num_nodes=4, **recipe.settings.options)
+            key = f"{cell.model} {run.options}"
+            jobs.setdefault(key, run)
+    for job in jobs.values():
+        build(job.model, 5, 3, num_nodes=4, **job.options)

@@ -10,7 +10,7 @@ import torch
 
 import memohop
 from memohop.errors import DataError
-from memohop.jobs import execute
+from memohop.jobs.named import NamedGraph
 from study.cli import main
 from study.pages.page import data_table
 from study.pages.terminal import plan_rows
@@ -77,10 +77,10 @@ def test_the_first_rung_has_every_variant(tiny_search):
         ("csbm", "gcn+mmp", {"homophily": 0.8, "labels": "memory", RUNG: 1}),
         ("digits", "mlp", {RUNG: 1}),
     ]
-    with_labels = cells[3].runs[0].recipe
-    assert with_labels.settings.options["labels"] == "memory"
-    assert with_labels.settings.data["homophily"] == 0.1
-    assert {run.recipe.settings.epochs for run in cells[0].runs} == {3}
+    with_labels = cells[3].runs[0]
+    assert with_labels.options["labels"] == "memory"
+    assert with_labels.data.options["homophily"] == 0.1
+    assert {run.epochs for run in cells[0].runs} == {3}
     assert [row["networks"] for row in plan_rows(cells)] == [8 + 2 + 6] * 7
 
 
@@ -109,7 +109,7 @@ def test_each_rung_keeps_the_best_by_validation(tiny_search, store, climb):
             means = {place: np.mean(scores) for place, scores in vals.items()}
             best = sorted(means, key=means.get, reverse=True)
             assert after.tried == tuple(best[: len(after.tried)])
-        assert {(run.split, run.seed) for run in rungs[2].runs} == {
+        assert {(run.member.split, run.member.seed) for run in rungs[2].runs} == {
             (split, seed) for split in range(3) for seed in range(2)
         }
 
@@ -220,7 +220,7 @@ def test_scrambled_test_labels_change_no_choice(tiny_search, tmp_path, monkeypat
     found = []
     for scrambled in (False, True):
 
-        def load(dataset, settings, root=None, scrambled=scrambled):
+        def load(graph, root=None, scrambled=scrambled):
             data = memohop.load("csbm", homophily=0.1, nodes=60, splits=3, channels=8)
             test = data.test_mask[:, 0]
             for name in ("train_mask", "val_mask"):
@@ -230,7 +230,7 @@ def test_scrambled_test_labels_change_no_choice(tiny_search, tmp_path, monkeypat
                 data.y[test] = (data.y[test] + 1) % 5
             return data
 
-        monkeypatch.setattr(execute, "load_data", load)
+        monkeypatch.setattr(NamedGraph, "load", load)
         store = Store(tmp_path / f"{scrambled}.sqlite")
         run_cells(cells, store, resources=Resources())
         tuned, _ = export_tuned(store, tiny_search)
@@ -247,7 +247,7 @@ def test_scrambled_test_labels_change_no_choice(tiny_search, tmp_path, monkeypat
 def test_settings_that_diverge_are_left_behind(tiny_search, store, climb, quick):
     def unlucky(work, jobs, inner):
         for job, attempt in quick(work, jobs, inner):
-            lrs = [run.recipe.settings.lr for run in job.runs]
+            lrs = [run.member.lr for run in job.runs]
             results = tuple(
                 replace(one, val=float("nan"), test=float("nan"), diverged=True)
                 if lr == max(lrs)
@@ -293,7 +293,7 @@ class TestResults:
         assert (cell.networks, [rung.networks for rung in cell.rungs]) == (16, [8, 2, 6])
         assert cell.seconds == pytest.approx(16 * 0.5)
         assert sum(rung.epochs for rung in cell.rungs) == 16 * 6
-        runs = {(run.seed, run.split): store.run(run.id)[0] for run in last.runs}
+        runs = {(run.member.seed, run.member.split): store.run(run.id)[0] for run in last.runs}
         assert cell.test == tuple(
             tuple(round(runs[seed, split].test, 9) for split in range(3)) for seed in range(2)
         )

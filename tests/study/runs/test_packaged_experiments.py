@@ -6,8 +6,8 @@ import pytest
 
 from memohop.data.datasets.fetch import without_digest
 from memohop.data.datasets.registry import datasets, describe
-from memohop.jobs.run import digest
 from memohop.networks.registry import models
+from memohop.training.job import digest
 from study.paper.printed import printed_table1
 from study.runs.experiment import Experiment, experiments
 
@@ -43,7 +43,7 @@ def test_table1_has_every_cell_of_the_print(table1):
         for cell in cells:
             per_setting = Counter(tuple(run.setting.items()) for run in cell.runs)
             assert set(per_setting.values()) == {10}
-            assert {run.split for run in cell.runs} == set(range(10))
+            assert {run.member.split for run in cell.runs} == set(range(10))
             assert cell.settings.features == "row"
 
 

@@ -215,7 +215,7 @@ class TestFailures:
         def broken(*_, **__):
             raise ZeroDivisionError("in the middle of it")
 
-        monkeypatch.setattr("memohop.jobs.execute.train", broken)
+        monkeypatch.setattr("memohop.jobs.named.train_job", broken)
         (cell,) = run_cells(cells[:1], store, resources=Resources()).failed
         failure = store.cell(cell.id).failure
         assert failure.startswith("Traceback")

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 import memohop
-from memohop.jobs.run import digest
+from memohop.training.job import digest
 from study.cli import main
 from study.runs import database
 from study.runs.claims import Claims

@@ -14,7 +14,7 @@ from memohop.fit.candidates.spaces import SPACES
 from memohop.fit.candidates.trees import TreeFamily
 from memohop.ram import in_units
 from memohop.training import Rules
-from memohop.training.room import resident_bytes
+from memohop.training.device import resident_bytes
 
 _VIEWS: dict[str, LinearFamily | TreeFamily] = {
     "linear": LinearFamily("linear", "columns"),

@@ -25,10 +25,8 @@ from memohop.jobs.space import Space
 from memohop.jobs.train import train
 from memohop.networks import MemoryNetwork, NodeModel, build
 from memohop.pyg import Data
-from memohop.training import Enough, Member, Result, Rules, Scale, standardised
-from memohop.training.device import find_device, traits_of
-from memohop.training.plan import TooLittleError
-from memohop.training.rules import DEFAULT_RULES
+from memohop.training import DEFAULT_RULES, Enough, Member, Result, Rules, Scale, standardised
+from memohop.training.device import TooLittleError, find_device, traits_of
 from memohop.training.task import make_inputs
 
 DEGREE = 3.0
