@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memohop import UsageError
-from memohop.fit.candidates.tree_text import END, check_trees
-from memohop.fit.candidates.trees import TreeFamily, Trees
+from memohop.fit.candidates.trees import END, TreeFamily, Trees, check_trees
 from memohop.fit.saved import Saved, Sizes
 from tiny_problem import tiny_problem
 
