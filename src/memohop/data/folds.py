@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from memohop.data.check import MASKS, as_columns, check_masks
 from memohop.data.splits import Mask, OwnSplit
@@ -140,6 +139,13 @@ def _deal(
     purpose: str,
 ) -> NDArray[np.int64]:
     """The fold of every node; -1 outside the pool and for classes that are too small."""
+    from sklearn.model_selection import (  # slow to import; a training that deals none needs none
+        GroupKFold,
+        KFold,
+        StratifiedGroupKFold,
+        StratifiedKFold,
+    )
+
     rows, least = np.flatnonzero(pool), folds
     if y.dtype.kind == "f":
         plain, grouped = KFold, GroupKFold
