@@ -10,8 +10,7 @@ from markdown_it import MarkdownIt
 
 import memohop
 from memohop import MMPClassifier
-from memohop.cli import main
-from memohop.cli.app import print_json, remark
+from memohop.cli import main, print_json, remark
 from memohop.explain import explain_fit
 from memohop.outputs import printable
 from memohop.report.chart import ChartAxis, Dot, Series, draw_chart

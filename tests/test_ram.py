@@ -14,7 +14,7 @@ from cyclopts import App
 
 import memohop
 from memohop import Member, train
-from memohop.cli import app as command
+from memohop import cli as command
 from memohop.errors import DataError
 from memohop.ram import OutOfMemoryError, in_units, reporting_out_of_memory
 

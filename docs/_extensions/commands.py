@@ -45,9 +45,8 @@ def _section(app: App, program: str, section: str) -> str:
 
 
 def _write(app: Sphinx) -> None:
-    import memohop.cli  # noqa: F401  # adds the commands
     import study.cli  # noqa: F401
-    from memohop.cli.app import app as memohop_app
+    from memohop.cli import app as memohop_app
     from study.cli.app import app as study_app
 
     target = Path(app.srcdir, "reference", "commands.md")

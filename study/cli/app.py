@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from memohop.cli.app import make_app, run_command
+from memohop.cli import make_app, run_command
 from memohop.errors import UsageError
 
 _EXAMPLES = """Examples:
@@ -29,7 +29,7 @@ app = make_app(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, with the exit codes of :func:`memohop.cli.app.run_command`."""
+    """Run one command, with the exit codes of :func:`memohop.cli.run_command`."""
     return run_command(app, arguments)
 
 

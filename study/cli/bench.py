@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memohop.cli.app import (
+from memohop.cli import (
     OUTPUT,
     Device,
     Folder,

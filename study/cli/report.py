@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from memohop.cli.app import OUTPUT, print_json, remark
+from memohop.cli import OUTPUT, print_json, remark
 from memohop.errors import UsageError
 from memohop.outputs import check_output, write_whole
 from study.cli.app import ResultsFile, app

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from memohop.cli.app import Device, Folder, Json, print_json, remark
-from memohop.cli.app import app as memohop_app
+from memohop.cli import Device, Folder, Json, print_json, remark
+from memohop.cli import app as memohop_app
 from memohop.data.datasets.registry import describe
 from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
 from study.cli.app import app, check_counts

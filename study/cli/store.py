@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from memohop.cli.app import Device, Folder, Json, print_json, remark
+from memohop.cli import Device, Folder, Json, print_json, remark
 from memohop.errors import MemohopError, UsageError
 from memohop.outputs import check_output
 from study import RESULTS

@@ -12,9 +12,9 @@ import pytest
 
 import memohop
 from commands import fails, json_of
-from memohop.cli import data as data_commands
+from memohop.cli import _data as data_commands
+from memohop.cli import _train as train_command
 from memohop.cli import main
-from memohop.cli import train as train_command
 
 
 def run(*arguments, **more):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import memohop
 from commands import fails, json_of, run
-from memohop.cli import app, main
-from memohop.cli import train as command
+from memohop.cli import _app, main
+from memohop.cli import _train as command
 from memohop.training import Result
 
 FAST = ["--epochs", "5", "--splits", "0,1", "--option", "hidden_channels=8"]
@@ -177,7 +177,7 @@ def test_a_gpu_that_is_not_there(capsys):
     [("4GB", 4 * 10**9), ("1.5 GiB", 3 * 2**29), ("500mb", 5 * 10**8), ("1000", 1000)],
 )
 def test_byte_counts(text, expected):
-    assert app.byte_count(text) == expected
+    assert _app.byte_count(text) == expected
 
 
 @pytest.mark.parametrize(

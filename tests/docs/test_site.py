@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from memohop.cli.app import app
+from memohop.cli import app
 from memohop.report.palette import THEMES
 from study.cli.app import app as study_app
 

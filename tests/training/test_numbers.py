@@ -3,7 +3,7 @@
 import inspect
 
 import memohop
-from memohop.cli.train import train
+from memohop.cli._train import train
 from memohop.fit.candidates.spaces import SPACES
 from memohop.jobs.named import Settings
 from memohop.training import NUMBERS, RATES

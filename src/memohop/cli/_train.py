@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from memohop.cli.app import (
+from memohop.cli._app import (
     Device,
     Folder,
     Json,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memohop.cli.app import (
+from memohop.cli._app import (
     OUTPUT,
     Dataset,
     EdgesTable,

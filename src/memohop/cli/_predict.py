@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from memohop.cli.app import OUTPUT, Encoding, ModelFolder, PreparedFolder, app, remark
+from memohop.cli._app import OUTPUT, Encoding, ModelFolder, PreparedFolder, app, remark
 from memohop.errors import UsageError, whole_number
 from memohop.outputs import check_output, write_whole
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from memohop.cli.app import (
+from memohop.cli._app import (
     BY_COMMA,
     OUTPUT,
     Device,
