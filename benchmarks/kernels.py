@@ -33,8 +33,8 @@ OPERATIONS = {  # the modules that ask for each operation's kernels
     "graph product": ("memohop.nn._ops.fixed_matrix",),
     "weighted product, softmax": ("memohop.nn._ops.pattern",),
     "scores of arcs": ("memohop.nn._ops.attention",),
-    "dropout": ("memohop.nn.dropout",),
-    "features": ("memohop.nn.features",),
+    "dropout": ("memohop.nn._dropout",),
+    "features": ("memohop.nn._features",),
     "dense product": ("memohop.training.device",),
 }
 

@@ -31,8 +31,7 @@ from typing import Any
 
 import torch
 
-from memohop.nn import Graph
-from memohop.nn._ops.pattern import Pattern
+from memohop.nn import Graph, Pattern
 from memohop.training import Job, Member
 from memohop.training.device import captured, peak_bytes
 from memohop.training.metrics import METRICS

@@ -116,6 +116,6 @@ def _largest(tensor: Tensor) -> float:
 
 def mask_of(draw, shape, rate, dtype):
     """The mask that a draw stands for: zeros with probability ``rate``, else ``1 / (1 - rate)``."""
-    from memohop.nn.randomness import keep_masks
+    from memohop.nn._randomness import keep_masks
 
     return keep_masks(draw.key[None], rate.reshape(1), draw.place, shape, dtype)[0]

@@ -19,7 +19,7 @@ from study.runs.results import Name, Source, Text, read_results
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from memohop.nn.graph import Graph
+    from memohop.nn import Graph
     from memohop.training import Job
 
 _Share = Annotated[float, Meta(ge=0, le=1)]

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
-from memohop.nn import Graph
-from memohop.nn._ops.fixed_matrix import fixed_product
+from memohop.nn import Graph, fixed_product
 from memohop.pyg import Data
 from memohop.training import Job, Member
 from memohop.training.device import captured, peak_bytes, traits_of

@@ -24,8 +24,8 @@ def public_names():
     """Every public function and class once, by its shortest name."""
     by_value = {id(Audit): ("memohop.data.audit.Audit", Audit)}  # what memohop.audit returns
     for module in map(import_module, PUBLIC):
-        lazy = getattr(module, "_HOME", getattr(module, "__all__", ()))
-        for name in dict.fromkeys([*lazy, *vars(module)]):
+        every = [*getattr(module, "_HOME", ()), *vars(module)]
+        for name in dict.fromkeys(getattr(module, "__all__", every)):
             value = getattr(module, name)
             home = getattr(value, "__module__", None) or ""
             if not name.startswith("_") and callable(value) and home.startswith("memohop."):

@@ -22,7 +22,7 @@ from memohop.nn import (
 )
 from memohop.nn._ops.attention import attend
 from memohop.nn._ops.pattern import Pattern
-from memohop.nn.randomness import next_draw
+from memohop.nn._randomness import next_draw
 
 pytestmark = pytest.mark.usefixtures("float64")
 

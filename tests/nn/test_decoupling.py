@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from memohop import UsageError, decoupling_loss
-from memohop.nn.decoupling import network_decoupling_loss
+from memohop.nn._decoupling import network_decoupling_loss
 from numerics import generator
 
 

@@ -5,8 +5,8 @@ import torch
 
 from memohop.nn import Dropout, epoch_key, randomness
 from memohop.nn._ops.update import gated_update
-from memohop.nn.part import Axis, Part, in_part
-from memohop.nn.randomness import draw_masks, next_draw
+from memohop.nn._part import Axis, Part, in_part
+from memohop.nn._randomness import draw_masks, next_draw
 from numerics import assert_rounded, generator, seeded
 
 NODES, ARCS, STORED = torch.tensor([2, 3, 7]), torch.tensor([0, 5, 6, 9]), torch.tensor([1, 4])

@@ -6,7 +6,7 @@ from torch.func import vmap
 
 from memohop import UsageError
 from memohop.nn import Dropout, epoch_key, randomness
-from memohop.nn.randomness import next_draw
+from memohop.nn._randomness import next_draw
 from numerics import mask_of, seeded
 
 WORD = 0xFFFFFFFF

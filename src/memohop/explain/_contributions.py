@@ -53,8 +53,7 @@ from torch import Tensor
 from memohop.fit import Feature, Inputs, Linear, Matrix, Network, Trees
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.networks.passing import AllNodes, Watch
-from memohop.nn.features import FeatureLinear
-from memohop.nn.mmp import MMP, Gates, keep_and_absorb
+from memohop.nn import MMP, FeatureLinear, Gates, keep_and_absorb
 from memohop.training.task import make_inputs
 
 Numbers: TypeAlias = NDArray[np.float64]

@@ -22,7 +22,7 @@ from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.fit._problem import Inputs, Outputs
 from memohop.fit.ensemble import Ensemble
 from memohop.jobs.executor import Lost
-from memohop.nn.part import in_part
+from memohop.nn import in_part
 from memohop.parts.folder import as_rows, graphs_of, matrix_rows, starts_of, stored_as
 from memohop.parts.graph import GraphPart
 from memohop.parts.group import Group

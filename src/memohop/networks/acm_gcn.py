@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from memohop.errors import check_choice
 from memohop.networks.base import Features, GraphModel
-from memohop.nn import Dropout, Graph
-from memohop.nn.features import linear_map
+from memohop.nn import Dropout, Graph, linear_map
 
 _CHANNELS = 3
 

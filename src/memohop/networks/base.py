@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from memohop.data.adjacency import POLICIES
 from memohop.errors import UsageError, check_choice
-from memohop.nn import Graph
-from memohop.nn.features import SparseFeatures
+from memohop.nn import Graph, SparseFeatures
 
 if TYPE_CHECKING:
     from memohop.pyg import Data

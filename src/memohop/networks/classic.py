@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from memohop.errors import check_choice
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
-from memohop.nn import BatchNorm, Dropout, FeatureLinear, Graph
-from memohop.nn.features import linear_map
+from memohop.nn import BatchNorm, Dropout, FeatureLinear, Graph, linear_map
 
 
 class TunedStack(GraphModel):

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from memohop.errors import real_number
 from memohop.networks.base import Features, GraphModel
-from memohop.nn import Dropout, FeatureLinear, Graph
-from memohop.nn._ops.pattern import inner, weighted_product
+from memohop.nn import Dropout, FeatureLinear, Graph, inner, weighted_product
 
 _GAIN = 2**0.5
 

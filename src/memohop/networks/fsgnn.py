@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from memohop.errors import whole_number
 from memohop.networks.base import Features, GraphModel
-from memohop.nn import Dropout, Graph
-from memohop.nn.features import linear_map
+from memohop.nn import Dropout, Graph, linear_map
 
 
 class FSGNN(GraphModel):

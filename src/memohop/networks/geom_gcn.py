@@ -11,10 +11,15 @@ from torch import Tensor, nn
 from memohop.data.datasets.latent import EMBEDDINGS, LatentNeighbours, PublishedNeighbours, computed
 from memohop.errors import UsageError, check_choice
 from memohop.networks.base import Features, GraphModel
-from memohop.nn import Dropout, FeatureLinear, Graph
-from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.pattern import Pattern
-from memohop.nn.features import linear_map
+from memohop.nn import (
+    Dropout,
+    FeatureLinear,
+    FixedMatrix,
+    Graph,
+    Pattern,
+    fixed_product,
+    linear_map,
+)
 
 if TYPE_CHECKING:
     from memohop.pyg import Data

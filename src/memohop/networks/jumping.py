@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
-from memohop.nn import Dropout, Graph
-from memohop.nn.features import linear_map
+from memohop.nn import Dropout, Graph, linear_map
 
 
 class JumpingStack(GraphModel):

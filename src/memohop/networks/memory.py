@@ -17,10 +17,17 @@ from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
 from memohop.networks.passing import Address, AllNodes, MeanGates, Watch
 from memohop.networks.released import start_as_released
-from memohop.nn import MMP, Dropout, FeatureLinear, Graph, MemoryGate
-from memohop.nn.decoupling import FORMS, network_decoupling_loss
-from memohop.nn.mmp import Gates
-from memohop.nn.recomputation import recomputed
+from memohop.nn import (
+    FORMS,
+    MMP,
+    Dropout,
+    FeatureLinear,
+    Gates,
+    Graph,
+    MemoryGate,
+    network_decoupling_loss,
+    recomputed,
+)
 
 
 class MemoryOutput(NamedTuple):

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from memohop.errors import UsageError
 from memohop.networks.base import Features, GraphModel
-from memohop.nn import BatchNorm, Dropout, FeatureLinear, Graph, SparseFeatures
-from memohop.nn._ops.pattern import weighted_product
+from memohop.nn import BatchNorm, Dropout, FeatureLinear, Graph, SparseFeatures, weighted_product
 
 _POWERS = 3  # 0, 1 and 2
 

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from memohop.networks.linkx import AdjacencyLinear
-from memohop.nn import Graph
-from memohop.nn.mmp import MMP, Gates
+from memohop.nn import MMP, Gates, Graph
 
 Begin = Callable[[Any, slice, Tensor | None], tuple[Tensor, Tensor]]
 """From the features of some rows, these rows, and what they collect of the address, to the first

@@ -6,8 +6,7 @@ from torch import Tensor, nn
 
 from memohop.networks.backbone import Backbone
 from memohop.networks.base import Features, GraphModel
-from memohop.nn import Dropout, Graph
-from memohop.nn.graph import ReweightedGraph
+from memohop.nn import Dropout, Graph, ReweightedGraph
 
 
 class DropEdge(nn.Module):

@@ -12,9 +12,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from memohop.nn import Graph
-from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.pattern import Pattern
+from memohop.nn import FixedMatrix, Graph, Pattern, fixed_product
 
 _PER_ROW = 32  # entries that cost as much as a row of two more products and a difference
 

@@ -9,10 +9,7 @@ import torch
 from torch import Tensor
 
 from memohop.data.adjacency import normalised
-from memohop.nn import Graph
-from memohop.nn._ops.attention import row_sums
-from memohop.nn._ops.fixed_matrix import FixedMatrix
-from memohop.nn._ops.pattern import Pattern
+from memohop.nn import FixedMatrix, Graph, Pattern, row_sums
 from memohop.parts.group import Group
 from memohop.parts.halo import BothWays, Halo
 

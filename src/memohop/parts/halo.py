@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from memohop.nn.operation import Operation
-from memohop.nn.part import Axis, Part
+from memohop.nn import Axis, Operation, Part
 from memohop.parts.group import Group
 from memohop.training.task import Peers
 
@@ -99,7 +98,7 @@ class BlockPart(Part):
 
     Args:
         group: the processes.
-        nodes, arcs, stored: see :class:`~memohop.nn.part.Part`.
+        nodes, arcs, stored: see :class:`~memohop.nn.Part`.
     """
 
     def __init__(self, group: Group, nodes: Axis, arcs: Axis, stored: Axis) -> None:

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from memohop.data.sparse_features import csr_tensor
 from memohop.errors import UsageError
-from memohop.nn import SparseFeatures
-from memohop.nn.part import Axis, in_part
+from memohop.nn import Axis, SparseFeatures, in_part
 from memohop.parts.block import Block, StoredRows, mapped, rows_of
 from memohop.parts.graph import GraphPart, Rows
 from memohop.parts.group import Group

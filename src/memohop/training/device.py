@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_iter
 
 from memohop.errors import MemohopWarning, UsageError
 from memohop.interrupts import interrupts_wait
-from memohop.nn.operation import kernels_for
+from memohop.nn import kernels_for
 from memohop.ram import in_units, release_freed_ram
 from memohop.training.member import RATES, Member
 

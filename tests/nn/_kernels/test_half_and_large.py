@@ -11,7 +11,7 @@ if not torch.cuda.is_available():
 
 from memohop.nn import Graph, SparseFeatures, epoch_key
 from memohop.nn import _kernels as kernels
-from memohop.nn.randomness import draw_masks, place_words
+from memohop.nn._randomness import draw_masks, place_words
 
 MEMBERS, NODES, WIDTH = 3, 37, 12
 KEYS = epoch_key(torch.arange(MEMBERS), torch.tensor(3)).cuda()

@@ -11,7 +11,7 @@ if not torch.cuda.is_available():
 
 from memohop.nn import Graph, SparseFeatures, epoch_key
 from memohop.nn import _kernels as kernels
-from memohop.nn.randomness import Draw, place_words
+from memohop.nn._randomness import Draw, place_words
 
 MEMBERS, NODES, WORDS, WIDTH = 5, 37, 23, 12
 

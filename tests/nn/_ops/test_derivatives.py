@@ -12,15 +12,15 @@ from torch.func import functional_call, grad
 
 from memohop import MMP, Graph
 from memohop.nn import SparseFeatures, epoch_key, randomness
+from memohop.nn._decoupling import decoupling_loss
+from memohop.nn._dropout import Dropout
+from memohop.nn._features import FeatureLinear
+from memohop.nn._operation import Operation
 from memohop.nn._ops.attention import attend, attend_dynamically, row_softmax
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern, inner, weighted_product
 from memohop.nn._ops.update import gated_update
-from memohop.nn.decoupling import decoupling_loss
-from memohop.nn.dropout import Dropout
-from memohop.nn.features import FeatureLinear
-from memohop.nn.operation import Operation
-from memohop.nn.randomness import Draw
+from memohop.nn._randomness import Draw
 from numerics import generator, mask_of
 
 # Node 4 sends to one and receives from nobody; the loop of node 1 is all that it receives.

@@ -8,7 +8,7 @@ from torch.func import functional_call, vmap
 from memohop import MMP
 from memohop.nn import epoch_key, randomness
 from memohop.nn._ops import update
-from memohop.nn.randomness import Draw
+from memohop.nn._randomness import Draw
 from numerics import generator, mask_of
 
 MEMBERS, NODES, WIDTH = 3, 5, 4

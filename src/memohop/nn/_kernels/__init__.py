@@ -1,4 +1,4 @@
-"""GPU kernels, in Triton: an operation finds them with :func:`memohop.nn.operation.kernels_for`."""
+"""GPU kernels, in Triton: an operation finds them with :func:`memohop.nn.kernels_for`."""
 
 from memohop.nn._kernels.attention import dynamic_scores as dynamic_scores
 from memohop.nn._kernels.attention import dynamic_scores_backward as dynamic_scores_backward

@@ -2,7 +2,7 @@
 
 Each has a plain PyTorch counterpart beside its caller, which runs on CPUs, if Triton is
 absent, and in the tests as the second computation. The hash is that of
-:mod:`memohop.nn.randomness`, so masks are equal bit for bit on every device. All sums run in a
+:mod:`memohop.nn._randomness`, so masks are equal bit for bit on every device. All sums run in a
 fixed order, in float32 for operands of any type: the same call gives the same bits.
 
 On an H200, ``memohop.train`` of ten splits takes 1.4 times as long without the products with

@@ -17,8 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from memohop.nn._operation import Operation, gradients, in_plain_backward, in_single, kernels_for
 from memohop.nn._ops.pattern import Pattern, weighted_product
-from memohop.nn.operation import Operation, gradients, in_plain_backward, in_single, kernels_for
 
 AT_ONCE = {"cpu": 1 << 16, "cuda": 1 << 26}
 """How many numbers an operation holds at a time: on a CPU as many as fit into its cache."""

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from memohop.nn._operation import Operation, in_single, kernels_for
 from memohop.nn._ops.pattern import Pattern, multiply
-from memohop.nn.operation import Operation, in_single, kernels_for
 
 _SIDE_BY_SIDE = 64  # up to this many columns, narrow matrices are multiplied as one
 

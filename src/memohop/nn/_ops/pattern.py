@@ -23,7 +23,7 @@ from torch import Tensor
 
 from memohop.data.sparse_features import csr_tensor
 from memohop.errors import UsageError
-from memohop.nn.operation import Operation, in_single, kernels_for
+from memohop.nn._operation import Operation, in_single, kernels_for
 
 _MOST = (1 << 31) - 1  # entries, rows or columns that 32-bit numbers count
 _PIECE = 256  # entries of a row that a GPU takes one after the other, while others wait for it ...

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch._functorch.utils import unwrap_dead_wrappers
 
-from memohop.nn.operation import Operation, gradients, in_plain_backward, kernels_for
-from memohop.nn.randomness import Draw, Place, draw_masks, keep_masks, place_words
+from memohop.nn._operation import Operation, gradients, in_plain_backward, kernels_for
+from memohop.nn._randomness import Draw, Place, draw_masks, keep_masks, place_words
 
 Places = tuple[Place, Place]
 

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import real_number
-from memohop.nn.features import SparseFeatures, linear_map
-from memohop.nn.graph import Graph, ReweightedGraph
+from memohop.nn._features import SparseFeatures, linear_map
+from memohop.nn._graph import Graph, ReweightedGraph
 
 Hidden = Tensor | SparseFeatures
 Arcs = Graph | ReweightedGraph

@@ -9,7 +9,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
-from memohop.nn.randomness import current_position, randomness_from
+from memohop.nn._randomness import current_position, randomness_from
 
 
 def recomputed(module: nn.Module, method: Callable[..., Any], *inputs: Any) -> Any:

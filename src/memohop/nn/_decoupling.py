@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from memohop.errors import UsageError
-from memohop.nn.part import mean_for_loss, sum_for_loss
+from memohop.nn._part import mean_for_loss, sum_for_loss
 
 FORMS = ("mean", "paper", "official")
 _LEAST = 1e-6  # a shorter vector has no direction

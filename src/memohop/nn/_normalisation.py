@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from memohop.nn.part import node_moments
+from memohop.nn._part import node_moments
 
 
 class BatchNorm(nn.Module):

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from memohop.data.sparse_features import as_csr
+from memohop.nn._dropout import Dropout
+from memohop.nn._operation import Operation, kernels_for
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern, weighted_product
-from memohop.nn.dropout import Dropout
-from memohop.nn.operation import Operation, kernels_for
-from memohop.nn.randomness import Draw, place_words
+from memohop.nn._randomness import Draw, place_words
 
 
 class SparseFeatures:

@@ -4,7 +4,7 @@ A dropout mask is a hash of (seed, epoch, place, element), where *place* counts 
 one forward pass and *element* is the flat position within the tensor. A network gets the same
 masks, bit for bit, whether it is trained alone, as one of seventy, in another chunk, on another
 device or after a resume. A process that holds a part of a graph takes the positions in the whole
-one's tensors (:mod:`memohop.nn.part`), and gets its part of the same masks.
+one's tensors (:mod:`memohop.nn._part`), and gets its part of the same masks.
 
 The hash is the two-multiplication 32-bit finaliser with the low bias found by Christopher
 Wellons' search (``lowbias32``), with one 32-bit word of the key added before it and a second in
@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from memohop.nn.operation import Operation
-from memohop.nn.part import Axis, Part, current_part, wrapped
+from memohop.nn._operation import Operation
+from memohop.nn._part import Axis, Part, current_part, wrapped
 
 _LARGE = 1 << 17  # elements of a mask
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)  # signed, as int32 tensors multiply

@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
+from memohop.nn._dropout import Dropout
 from memohop.nn._ops.update import gated_update
-from memohop.nn.dropout import Dropout
-from memohop.nn.randomness import in_stream
+from memohop.nn._randomness import in_stream
 
 Gates = tuple[Tensor, Tensor, Tensor]
 """The gates of the hidden state, of the message into it, and of the message into the memory."""

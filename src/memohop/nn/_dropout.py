@@ -10,15 +10,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
-from memohop.nn.operation import Operation, kernels_for
-from memohop.nn.randomness import Draw, keep_masks, next_draw, place_words
+from memohop.nn._operation import Operation, kernels_for
+from memohop.nn._randomness import Draw, keep_masks, next_draw, place_words
 
 
 class Dropout(nn.Module):
     r"""Zeroes each element with probability ``rate`` and scales the rest by ``1 / (1 - rate)``.
 
     On its own it draws from PyTorch's generator, like :class:`torch.nn.Dropout`. Inside
-    :func:`memohop.nn.randomness.randomness`, as in the trainer, the mask is a function of seed,
+    :func:`memohop.nn.randomness`, as in the trainer, the mask is a function of seed,
     epoch and position alone. The rate is a buffer, so each member of a population can have its
     own.
 

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from memohop.errors import UsageError
+from memohop.nn._convolution import Arcs, Hidden
+from memohop.nn._dropout import Dropout
+from memohop.nn._features import linear_map
+from memohop.nn._graph import ReweightedGraph
 from memohop.nn._ops.attention import attend, attend_dynamically
 from memohop.nn._ops.pattern import weighted_product
-from memohop.nn.convolution import Arcs, Hidden
-from memohop.nn.dropout import Dropout
-from memohop.nn.features import linear_map
-from memohop.nn.graph import ReweightedGraph
 
 
 class _AttentionLayer(nn.Module):
