@@ -14,6 +14,7 @@ from memohop.data.check import MissingClassWarning
 from memohop.errors import DataError
 from memohop.jobs.executor import Executor, Lost, Progress, here
 from memohop.jobs.named import execute, populations
+from memohop.jobs.search import drive
 from memohop.ram import OutOfMemoryError
 from memohop.training import Job, Result
 from memohop.training.trainer import DivergedWarning
@@ -25,7 +26,7 @@ from study.runs.results import Source
 from study.runs.store import Store
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """A cell with jobs that it lacks, which are trained as one population."""
 
@@ -131,28 +132,23 @@ def run_cells(
     of_ladders = sum(
         cell.cost_to_the_top - cost(cell.runs) + cost(store.missing(cell.runs)) for cell in ladders
     )
-    total, finished = sum(work.values()) + of_ladders, 0.0
+    total = sum(work.values()) + of_ladders
 
-    def inner(job: Batch, share: float) -> None:
+    def watch(job: Batch, share: float) -> None:
         if watcher is not None and total:
-            done = finished + share * cost(job.runs)
+            done = search.finished + share * cost(job.runs)
             watcher(tally, job.cell, min(done / total, 1.0))
 
     with Claims(store) as claims:
-        jobs = _Jobs([*others, *ladders], store, claims, tally, limit)
+        search = _Missing([*others, *ladders], store, claims, tally, limit)
         train = partial(attempt, resources=resources)
-        for job, end in (executor or here)(train, jobs, inner):
-            if isinstance(end, Lost):
-                tally.lost[job.cell.name] = end.reason
-            elif end.failure is None:
-                assert end.source is not None
-                store.write_runs(zip(job.runs, end.results, strict=True), end.source)
-                tally.diverged += sum(result.diverged for result in end.results)
-            else:
-                jobs.fail(job.cell, end.failure)
-            jobs.end(job)
-            inner(job, 1.0)
-            finished += cost(job.runs)
+
+        def in_turn(jobs: Iterator[Batch]) -> Iterator[tuple[Batch, Attempt | Lost]]:
+            for job, end in (executor or here)(train, jobs, watch):
+                yield job, end
+                watch(job, 0.0)
+
+        drive(search, in_turn)
     return tally
 
 
@@ -218,8 +214,8 @@ def _work(pending: Sequence[Cell], store: Store) -> dict[str, float]:
     return work
 
 
-class _Jobs(Iterator[Batch]):
-    """The cells that wait, as jobs; a cell is claimed when its first job is asked for.
+class _Missing:
+    """The search for what is missing: a cell is claimed when its first job is asked for.
 
     More cells may come after the last job was taken: the next rung follows one that is complete,
     before any other cell.
@@ -232,25 +228,32 @@ class _Jobs(Iterator[Batch]):
         self._tally, self._left = tally, limit
         self._ready: deque[Batch] = deque()
         self._unfinished: Counter[str] = Counter()  # jobs, by cell
+        self.finished = 0.0  # the cost of all that has ended
 
-    def __next__(self) -> Batch:
+    def ask(self) -> Batch | None:
+        """See :class:`~memohop.jobs.search.AskTell`."""
         while not self._ready:
             if not self._waiting or self._left == 0:
-                raise StopIteration
+                return None
             self._open(self._waiting.popleft())
         return self._ready.popleft()
 
-    def end(self, job: Batch) -> None:
-        """A job has ended, well or not; with the last one of its cell, so has the cell."""
+    def tell(self, job: Batch, end: Attempt | Lost) -> None:
+        """Write what came of a job; with the last one of its cell, the cell."""
+        if isinstance(end, Lost):
+            self._tally.lost[job.cell.name] = end.reason
+        elif end.failure is None:
+            assert end.source is not None
+            self._store.write_runs(zip(job.runs, end.results, strict=True), end.source)
+            self._tally.diverged += sum(result.diverged for result in end.results)
+        else:  # perhaps not the first job of the cell that has failed
+            self._store.write_failure(job.cell, end.failure)
+            if job.cell not in self._tally.failed:
+                self._tally.failed.append(job.cell)
+        self.finished += cost(job.runs)
         self._unfinished[job.cell.id] -= 1
         if not self._unfinished[job.cell.id]:
             self._close(job.cell)
-
-    def fail(self, cell: Cell, failure: str) -> None:
-        """A job of a cell has failed, perhaps not the first one."""
-        self._store.write_failure(cell, failure)
-        if cell not in self._tally.failed:
-            self._tally.failed.append(cell)
 
     def _open(self, cell: Cell) -> None:
         if not self._claims.take(cell.id):

@@ -262,33 +262,36 @@ class Portfolio:
     def _completion(self, *, at_last: bool = False) -> FitJob | None:
         """A candidate that lacks splits, or time on some, with those that it is to have next.
 
-        Before others, those that the verdict needs, cut off if need be. Then the leaders, and the
-        best of each kind: the n-th of them, if that takes the n-th part of half of the time left,
-        so that together they take half of it; at last, any of them that there is time for. One that
-        had too little time on the first split gets that alone: it tells whether the others are
-        worth it.
+        The leaders get them, and the best of each kind: of the better kinds, if that takes a
+        quarter of the time left, and of the others, if it takes less; at last, any of them that
+        there is time for. One that had too little time on the first split gets that alone: it tells
+        whether the others are worth it. Those that the verdict needs come first, cut off if need
+        be; but if they lead, only if there was no time for them as leaders.
         """
         ranked, left, all_splits = self.standings.ranked(), self.left(), self.standings.splits
         if left <= 0:
             return None
-        out = {tried for group in self.out.values() for tried in group}
-        for tried, splits in lacking_for_verdict(self.families, ranked, all_splits):
-            if tried not in out:
-                count = max(1, _affordable(_LITTLE * left, tried.seconds))
-                return self._job([tried], splits[:count], _LITTLE * left)
         best = dict.fromkeys([*ranked[:_LEADERS], *best_of_kinds(ranked).values()])
+        hopeful, lacking = self.standings.hopeful(), list[tuple[Candidate, list[int], float]]()
         for place, tried in enumerate(best, start=1):
             splits = [s for s in all_splits if s not in tried.scores or s in tried.unfinished]
-            seconds = left if at_last else _HALF * left / place
+            share = _HALF if place <= _LEADERS else _QUARTER if tried in hopeful else _HALF / place
+            seconds = left if at_last else share * left
             count = _affordable(seconds, tried.seconds)
             if place == 1 and tried.seconds <= left:
                 count = max(count, 1)
             if splits[:1] == all_splits[:1]:
                 splits = splits[:1]
-            if tried in out or tried.failures == _TRIES:
-                continue
-            if splits[:count] and (count >= len(splits) or place <= _LEADERS):
-                return self._job([tried], splits[:count], seconds)
+            if tried.failures < _TRIES and (count >= len(splits) or place <= _LEADERS):
+                lacking.append((tried, splits[:count], seconds))
+        for tried, splits in lacking_for_verdict(self.families, ranked, all_splits):
+            count = max(1, _affordable(_LITTLE * left, tried.seconds))
+            needed = (tried, splits[:count], _LITTLE * left)
+            lacking.insert(len(lacking) if tried in ranked[:_LEADERS] else 0, needed)
+        out = {tried for group in self.out.values() for tried in group}
+        for tried, splits, seconds in lacking:
+            if splits and tried not in out:
+                return self._job([tried], splits, 2 * seconds)
         return None
 
     def _variations(self) -> FitJob | None:
