@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -99,8 +98,7 @@ NUMBERS: Space = {
 """The numbers of a member; the last one is for models with memory."""
 
 
-@dataclass(frozen=True)
-class NetworkSpace:
+class NetworkSpace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of one model.
 
     Attributes:
@@ -110,7 +108,7 @@ class NetworkSpace:
         directed_only: Whether it is for directed graphs only.
     """
 
-    choices: Mapping[str, Choice]
+    choices: dict[str, Choice]
     own: Settings
     openers: int = 1
     directed_only: bool = False
@@ -133,139 +131,9 @@ class NetworkSpace:
         return first if directed else [setting.undirected for setting in first]
 
 
-def _start(
-    numbers: tuple[float, float, float, float], **options: bool | int | float | str
-) -> Learned:
-    return Learned(options, dict(zip(NUMBERS, (*numbers, 0.0), strict=True)))
-
-
-_WIDTHS: Choice = [64, 128, 256]
-_DIRECTIONS: Choice = ["undirected", "out", "in"]
-_USUAL = (0.01, 5e-4, 0.5, 0.3)
-_RESIDUAL = NetworkSpace(
-    {"direction": _DIRECTIONS, "num_layers": [1, 2, 4, 8], "hidden_channels": _WIDTHS},
-    (
-        _start((0.01, 5e-4, 0.5, 0.0), direction="undirected", num_layers=2, hidden_channels=64),
-        _start((0.003, 0.0, 0.2, 0.0), direction="undirected", num_layers=8, hidden_channels=64),
-        _start((0.01, 0.005, 0.5, 0.5), direction="out", num_layers=2, hidden_channels=128),
-        _start((0.003, 1e-4, 0.3, 0.2), direction="undirected", num_layers=4, hidden_channels=128),
-    ),
-    openers=2,
+SPACES: dict[str, NetworkSpace] = msgspec.toml.decode(
+    Path(__file__).with_name("spaces.toml").read_bytes(), type=dict[str, NetworkSpace]
 )
-
-
-def _memory(
-    numbers: tuple[float, float, float, float],
-    *,
-    direction: str = "undirected",
-    rounds: int = 2,
-    labels: str = "none",
-    address: str = "none",
-) -> Learned:
-    return _start(
-        numbers,
-        direction=direction,
-        self_loops="remove",
-        norm="row",
-        num_layers=rounds,
-        message_norm="layer",
-        gate_sharing="layer",
-        classifier_dropout=True,
-        readout="jumping",
-        hidden_channels=64,
-        labels=labels,
-        address=address,
-    )
-
-
-SPACES: dict[str, NetworkSpace] = {
-    "mlp": NetworkSpace(
-        {"num_layers": [1, 2, 3], "hidden_channels": _WIDTHS},
-        (
-            _start((0.01, 1e-3, 0.5, 0.3), num_layers=2, hidden_channels=64),
-            _start((0.01, 0.01, 0.5, 0.5), num_layers=2, hidden_channels=128),
-            _start((0.005, 1e-4, 0.2, 0.0), num_layers=3, hidden_channels=128),
-        ),
-    ),
-    "sage-res": _RESIDUAL,
-    "gcn-res": _RESIDUAL,
-    "dir-gcn": NetworkSpace(
-        {"num_layers": [1, 2, 3, 5], "hidden_channels": _WIDTHS},
-        (
-            _start((0.01, 1e-4, 0.5, 0.0), num_layers=3, hidden_channels=64),
-            _start((0.005, 0.001, 0.3, 0.3), num_layers=2, hidden_channels=128),
-        ),
-        directed_only=True,
-    ),
-    "linkx": NetworkSpace(
-        {
-            "direction": _DIRECTIONS,
-            "edge_layers": [1, 2],
-            "node_layers": [1, 2],
-            "num_layers": [1, 2, 3],
-            "hidden_channels": _WIDTHS,
-        },
-        (
-            _start(
-                (0.01, 1e-3, 0.5, 0.0),
-                direction="undirected",
-                edge_layers=1,
-                node_layers=1,
-                num_layers=2,
-                hidden_channels=64,
-            ),
-            _start(
-                (0.01, 0.01, 0.5, 0.3),
-                direction="out",
-                edge_layers=1,
-                node_layers=1,
-                num_layers=1,
-                hidden_channels=128,
-            ),
-        ),
-    ),
-    "fsgnn": NetworkSpace(
-        {"direction": _DIRECTIONS, "hops": [2, 3], "hidden_channels": _WIDTHS},
-        (
-            _start((0.01, 5e-4, 0.5, 0.0), direction="undirected", hops=2, hidden_channels=64),
-            _start((0.01, 0.005, 0.5, 0.3), direction="out", hops=3, hidden_channels=64),
-        ),
-    ),
-    "gcn+mmp": NetworkSpace(
-        {
-            "direction": _DIRECTIONS,
-            "mean": [
-                {"self_loops": "remove", "norm": "row"},
-                {"self_loops": "add", "norm": "row"},
-                {"self_loops": "add", "norm": "symmetric"},
-            ],
-            "rounds": [
-                {"num_layers": 1, "message_norm": "none"},
-                {"num_layers": 2, "message_norm": "none"},
-                {"num_layers": 2, "message_norm": "layer"},
-                {"num_layers": 4, "message_norm": "layer"},
-            ],
-            "gates": [
-                {"gate_sharing": "layer", "classifier_dropout": True},
-                {"gate_sharing": "shared", "classifier_dropout": False},
-            ],
-            "readout": ["jumping", "last"],
-            "hidden_channels": _WIDTHS,
-            "labels": ["none", "memory"],
-            "address": ["none", "rows"],
-        },
-        (
-            _memory(_USUAL, direction="out", labels="memory"),
-            _memory(_USUAL, labels="memory", address="rows"),
-            _memory(_USUAL, labels="memory"),
-            _memory(_USUAL),
-            _memory(_USUAL, address="rows"),
-            _memory((0.01, 1e-6, 0.0, 0.0), rounds=4, labels="memory"),
-            _memory((0.01, 5e-4, 0.5, 0.5), direction="out", address="rows"),
-        ),
-        openers=6,
-    ),
-}
 """The settings to try of each model of the registry."""
 
 
