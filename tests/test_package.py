@@ -38,7 +38,7 @@ EXTRAS = {  # what each brings, and a use that would print something or fail wit
         "import torch; from memohop.parts.partition import partition\n"
         "partition(torch.tensor([[0, 1, 2], [1, 2, 3]]), 4, 2, method='metis')",
     ),
-    "ray": ("ray", "from memohop.cluster import import_ray; import_ray()"),
+    "ray": ("ray", "from memohop.jobs.ray_workers import import_ray; import_ray()"),
 }
 WITHOUT = {  # a command that names each extra where it is missing, and its exit code
     "ray": ("train csbm --model gcn --splits 0 --workers 2", 2),

@@ -13,8 +13,7 @@ import pytest
 
 import memohop
 from memohop import Member
-from memohop.cluster import connected
-from memohop.jobs.ray_workers import RayWorkers
+from memohop.jobs.ray_workers import RayWorkers, connected
 from memohop.jobs.train import run_on, train
 from memohop.parts.partition import partition
 from memohop.parts.run import PartsRun

@@ -19,7 +19,6 @@ import numpy as np
 import psutil
 import torch
 
-from memohop.cluster import check_room, connected, import_ray
 from memohop.errors import whole_number
 from memohop.fit._problem import Problem
 from memohop.fit.candidate import Family, Fits, Fitted, Look, Setting
@@ -27,7 +26,7 @@ from memohop.fit.candidates.network import NetworkFamily
 from memohop.fit.candidates.view_family import ViewFamily
 from memohop.fit.saved import Sizes
 from memohop.jobs.executor import Lost, Pool, here
-from memohop.jobs.ray_workers import RayWorkers
+from memohop.jobs.ray_workers import RayWorkers, import_ray
 from memohop.jobs.train import fits_each, whole_bytes
 from memohop.ram import in_units, release_freed_ram
 from memohop.training import Enough
@@ -210,9 +209,9 @@ def ray_workers(
     """
     workers = whole_number("workers", workers, least=1)
     import_ray(f"workers={workers}", "leave them out")
-    with connected(address, "fit again", cores=workers) as ray:
-        check_room(ray, workers, device)
-        yield Workers(RayWorkers(address, device, "fit again", count=workers), workers, say)
+    pool = RayWorkers(address, device, "fit again", count=workers)
+    with pool.opened():  # at once, and not when the first job is given
+        yield Workers(pool, workers, say)
 
 
 class Threads:

@@ -182,8 +182,7 @@ def train_job(
 
 def _cluster(address: str | None, device: str, count: int, workers: int) -> Pool:
     """Workers of a Ray cluster."""
-    from memohop.cluster import import_ray
-    from memohop.jobs.ray_workers import RayWorkers
+    from memohop.jobs.ray_workers import RayWorkers, import_ray
 
     import_ray(f"workers={workers}", "start the processes by torchrun")
     return RayWorkers(address, device, "give the command again", count=count)

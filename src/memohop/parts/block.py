@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor, nn
 
 from memohop.data.adjacency import adjacency
@@ -26,6 +29,10 @@ from memohop.training.task import are_stored_sparse, make_masks
 if TYPE_CHECKING:
     from memohop.pyg import Data
 
+ReadRows = Callable[..., sparse.csr_array]
+"""From nodes, a slice or an array, with ``direction`` and ``self_loops``, to rows of the matrix."""
+
+_CHUNK = 1 << 12  # rows of a second neighbourhood that are made at a time
 _PER_ENTRY = 100  # bytes of an entry of a graph: rows, columns and their orders, both ways
 
 
@@ -137,8 +144,15 @@ class Cut:
         assert isinstance(network, NodeModel)
         self.partition, self.digest = partition, digest_of(data)
         self.numbers = partition.numbers()
-        weights = data.edge_weight.cpu() if "edge_weight" in data else None
-        self.prepared = _prepared(network, data.edge_index.cpu(), data.num_nodes, weights)
+        weights, count = data.get("edge_weight"), data.num_nodes
+
+        @cache
+        def matrix(**policies: str) -> sparse.csr_array:
+            return adjacency(data.edge_index, count, weights=weights, **policies)
+
+        self.prepared = rows_for(
+            network, count, slice(0, count), lambda nodes, **policies: matrix(**policies)[nodes]
+        )
         self.sparse = are_stored_sparse(data.x, features)
         self.x = as_csr(data.x, data.x.dtype) if self.sparse else data.x.to_dense()
         self.targets = Targets.of(data)
@@ -153,63 +167,69 @@ class Cut:
             starts=self.partition.starts,
             nodes=nodes,
             x=_stored_rows(self.x, nodes) if self.sparse else self.x[nodes],
-            graph=mapped(self.prepared, _Matrix, lambda graph: self._rows(graph, nodes)),
+            graph=mapped(self.prepared, RowsOfMatrix, partial(self._rows, nodes)),
             targets=self.targets,
             digest=self.digest,
         )
 
-    def _rows(self, graph: _Matrix, nodes: Tensor) -> Rows:
-        row, entry = _entries(graph.pointers, nodes)
-        col = self.numbers[graph.columns[entry].long()]
+    def _rows(self, nodes: Tensor, graph: RowsOfMatrix) -> Rows:
+        indptr, indices, data = map(
+            torch.from_numpy, (graph.matrix.indptr, graph.matrix.indices, graph.matrix.data)
+        )
+        row, entry = _entries(indptr.long(), nodes)
+        col = self.numbers[indices[entry].long()]
         if self.partition.method != "contiguous":  # the new numbers have another order
             order = torch.argsort(row * len(self.numbers) + col)
             row, entry, col = row[order], entry[order], col[order]
-        return Rows(row, col, graph.weight[entry], entry, len(graph.columns), **graph.policies)
+        return Rows(row, col, data[entry], entry, len(indices), **graph.policies)
 
 
-@dataclass(frozen=True)
-class _Matrix:
-    """A whole graph before normalisation, as CSR, and its policies."""
+class RowsOfMatrix(NamedTuple):
+    """Rows of a graph's matrix before normalisation, and the graph's policies."""
 
-    pointers: Tensor
-    columns: Tensor
-    weight: Tensor
+    matrix: sparse.csr_array
     policies: dict[str, str]
 
 
-def _prepared(
-    network: NodeModel, edge_index: Tensor, num_nodes: int, weights: Tensor | None
-) -> Any:
-    """What the network's ``prepare`` gives, with matrices instead of graphs.
+def rows_for(network: NodeModel, num_nodes: int, nodes: slice, read: ReadRows) -> Any:
+    """What the network's ``prepare`` gives, with :class:`RowsOfMatrix` instead of graphs.
 
     A :class:`Graph` takes ten times the RAM of its matrix. So a graph without arcs shows what the
-    network asks for, and matrices with the same policies are made.
+    network asks for.
+
+    Args:
+        network: The network.
+        num_nodes: The number of nodes that it was built for.
+        nodes: Whose rows.
+        read: Reads rows.
     """
-    probe = network.prepare(edge_index[:, :0], num_nodes)
-    graphs: list[Any] = []
-    mapped(probe, (Graph, TwoSteps), graphs.append)
-    if all(isinstance(graph, Graph) for graph in graphs):
+    near: dict[str, str] = {}
 
-        def lean(graph: Graph) -> _Matrix:
-            policies = policies_of(graph)
-            csr = adjacency(edge_index, num_nodes, weights=weights, **policies | {"norm": "none"})
-            parts = (torch.from_numpy(part) for part in (csr.indptr, csr.indices, csr.data))
-            pointers, columns, weight = parts
-            return _Matrix(pointers.long(), columns, weight, policies)
+    def rows(asked: Graph | TwoSteps) -> RowsOfMatrix:
+        graph = asked.graph if isinstance(asked, TwoSteps) else asked
+        policies = {name: getattr(graph, name) for name in ("direction", "self_loops", "norm")}
+        if isinstance(asked, TwoSteps):
+            return RowsOfMatrix(_second(nodes, partial(read, **near)), policies)
+        near.update(direction=graph.direction, self_loops=graph.self_loops)
+        return RowsOfMatrix(read(nodes, **near), policies)
 
-        return mapped(probe, Graph, lean)
-
-    def whole(graph: Graph | TwoSteps) -> _Matrix:
-        graph = graph.graph if isinstance(graph, TwoSteps) else graph
-        pointers, columns = graph.pattern.csr_indices
-        return _Matrix(pointers.long(), columns, graph.weight, policies_of(graph))
-
-    return mapped(network.prepare(edge_index, num_nodes, weights), (Graph, TwoSteps), whole)
+    no_arcs = torch.empty(2, 0, dtype=torch.int64)
+    return mapped(network.prepare(no_arcs, num_nodes), (Graph, TwoSteps), rows)
 
 
-def policies_of(graph: Graph) -> dict[str, str]:
-    """How a graph was made of arcs."""
-    return {"direction": graph.direction, "self_loops": graph.self_loops, "norm": graph.norm}
+def _second(nodes: slice, near: ReadRows) -> sparse.csr_array:
+    """Rows of the second neighbourhood, a 1 for each node that is exactly two steps away."""
+    parts = []
+    for first in range(nodes.start, nodes.stop, _CHUNK):
+        one = near(slice(first, min(first + _CHUNK, nodes.stop))) > 0
+        reached = np.unique(one.indices)
+        two = near(reached, self_loops="keep") > 0  # which reach no other nodes
+        paths = one[:, reached].astype(np.int32) @ two.astype(np.int32)
+        own = sparse.eye_array(*one.shape, k=first, dtype=bool, format="csr")
+        parts.append(((paths > 0) > one + own).astype(np.float32))
+    second = sparse.vstack(parts, format="csr")
+    second.sort_indices()
+    return second
 
 
 def mapped(graph: Any, kind: Any, function: Callable[[Any], Any]) -> Any:

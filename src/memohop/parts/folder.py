@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +17,15 @@ from memohop.data.adjacency import rows_of as rows_under
 from memohop.data.prepared import open_prepared
 from memohop.data.sparse_features import is_sparse
 from memohop.networks import NodeModel
-from memohop.networks.two_steps import TwoSteps
-from memohop.nn import Graph
-from memohop.parts.block import Block, StoredRows, Targets, check_network, mapped, policies_of
+from memohop.parts.block import (
+    Block,
+    RowsOfMatrix,
+    StoredRows,
+    Targets,
+    check_network,
+    mapped,
+    rows_for,
+)
 from memohop.parts.graph import Rows
 from memohop.parts.group import Group
 from memohop.parts.partition import check_blocks, even_starts
@@ -27,8 +34,6 @@ from memohop.training.task import SPARSE_BELOW
 if TYPE_CHECKING:
     from memohop.data.prepared import Prepared
     from memohop.pyg import Data
-
-_CHUNK = 1 << 12  # rows of a second neighbourhood that are made at a time
 
 
 @dataclass(frozen=True)
@@ -151,8 +156,6 @@ def graphs_of(
 ) -> Any:
     """What the network's ``prepare`` gives, with the rows of some nodes instead of graphs.
 
-    A graph without arcs shows what the network asks for.
-
     Args:
         graph: The prepared graph.
         nodes: Whose rows.
@@ -161,32 +164,9 @@ def graphs_of(
         num_nodes: The number of nodes that the network was built for.
         unit: The number by which weights of arcs are divided; None if none count.
     """
-    no_arcs = torch.empty(2, 0, dtype=torch.int64)
-    near: dict[str, Any] = {"unit": unit}
-
-    def rows(asked: Graph | TwoSteps) -> Rows:
-        if isinstance(asked, TwoSteps):
-            return as_rows(_second(graph, nodes, near), group, policies_of(asked.graph))
-        policies = policies_of(asked)
-        near.update(direction=policies["direction"], self_loops=policies["self_loops"])
-        return as_rows(matrix_rows(graph, nodes, **near), group, policies)
-
-    return mapped(network.prepare(no_arcs, num_nodes), (Graph, TwoSteps), rows)
-
-
-def _second(graph: Prepared, nodes: slice, near: dict[str, Any]) -> sparse.csr_array:
-    """Rows of the second neighbourhood, a 1 for each node that is exactly two steps away."""
-    parts = []
-    for first in range(nodes.start, nodes.stop, _CHUNK):
-        one = matrix_rows(graph, slice(first, min(first + _CHUNK, nodes.stop)), **near) > 0
-        reached = np.unique(one.indices)
-        two = matrix_rows(graph, reached, **near | {"self_loops": "keep"}) > 0
-        paths = one[:, reached].astype(np.int32) @ two.astype(np.int32)
-        own = sparse.eye_array(*one.shape, k=first, dtype=bool, format="csr")
-        parts.append(((paths > 0) > one + own).astype(np.float32))
-    second = sparse.vstack(parts, format="csr")
-    second.sort_indices()
-    return second
+    read = partial(matrix_rows, graph, unit=unit)
+    asked = rows_for(network, num_nodes, nodes, read)
+    return mapped(asked, RowsOfMatrix, lambda rows: as_rows(rows.matrix, group, rows.policies))
 
 
 def stored_as(x: Any, features: str, group: Group, nodes: int) -> Tensor | StoredRows:
