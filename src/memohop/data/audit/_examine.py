@@ -75,8 +75,8 @@ class Audit:
     """Plain numbers about a graph, and advice that follows from them; None is unknown.
 
     What features or neighbours *say* of the label is a balanced accuracy on the scale from chance,
-    0, to always right, 1. The measures are those of :mod:`memohop.data.audit._measures`, homophily
-    on the undirected graph without self-loops and repeated arcs.
+    0, to always right, 1. The measures of homophily are those of the literature, on the undirected
+    graph without self-loops and repeated arcs.
 
     Attributes:
         class_names: What the classes are called.
@@ -162,7 +162,7 @@ class Audit:
 
 
 def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audit:
-    """Examine a graph in a few seconds; :mod:`memohop.data.audit._examine` has the rules of advice.
+    """Examine a graph in a few seconds.
 
     Sizes of classes, homophily and informativeness are those of all labels, as in papers. All
     else, and so the advice, comes from the labels of training and validation nodes; if the graph
