@@ -100,7 +100,7 @@ class GraphEstimator(_Fitted):
             Kinds of model that need more are left out; if all do, the fit is refused.
 
     Attributes:
-        report_: Scores, comparisons and verdict, a :class:`~memohop.fit._record.FitRecord`.
+        report_: Scores, comparisons and verdict, a :class:`~memohop.fit.FitRecord`.
         model_: The kept model, an :class:`~memohop.fit.ensemble.Ensemble`.
         graph_: The graph of ``fit``.
         ids_: The names of its nodes; their numbers if they have no names.
