@@ -16,7 +16,7 @@ from memohop.explain._pyg import PyGClassifier
 from memohop.explain.gates import gate_readout
 from memohop.explain.node import index_of
 from memohop.fit.ensemble import Ensemble
-from memohop.networks.passing import AllNodes, Watch
+from memohop.networks.passing import AllNodes, Onlooker
 from numerics import assert_rounded, in_float64, seeded, with_parameters
 
 NODES = 60
@@ -137,7 +137,7 @@ class TestShares:
             [torch.from_numpy(memory_shares(network, x, arcs, node, c, None)) for c in range(3)]
         )
         nodes, gates = AllNodes(x, arcs, network.backbone.beside), []
-        watch = Watch()
+        watch = Onlooker()
         watch.see_gates = lambda rows, seen: gates.append(seen)
         network.pass_messages(nodes, watch)
 

@@ -7,7 +7,7 @@ from torch import nn
 from torch_geometric.nn import DirGNNConv, GATv2Conv, GCN2Conv, GINConv, SAGEConv
 
 from memohop import MMP, UsageError, build, models
-from memohop.networks.backbone import GCN
+from memohop.networks.base import GCN
 from memohop.networks.memory import MemoryNetwork
 
 pytestmark = pytest.mark.usefixtures("float64")

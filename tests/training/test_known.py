@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 import memohop
 from memohop import Member, train
-from memohop.networks.backbone import GCN
+from memohop.networks.base import GCN
 from memohop.networks.memory import MemoryNetwork
 from memohop.training import Job
 from memohop.training.objective import Classification

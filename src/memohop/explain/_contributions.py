@@ -52,7 +52,7 @@ from torch import Tensor
 
 from memohop.fit import Feature, Inputs, Linear, Matrix, Network, Trees
 from memohop.networks.memory import MemoryNetwork, Normalised
-from memohop.networks.passing import AllNodes, Watch
+from memohop.networks.passing import AllNodes, Onlooker
 from memohop.nn import MMP, FeatureLinear, Gates, keep_and_absorb
 from memohop.training.task import make_inputs
 
@@ -322,7 +322,7 @@ def memory_shares(
     return shares.sum(dim=0).numpy()
 
 
-class _GatesSeen(Watch):
+class _GatesSeen(Onlooker):
     """Keeps the gates of each round."""
 
     def __init__(self) -> None:

@@ -64,15 +64,8 @@ def load_folder(folder: str, options: dict[str, Any]) -> Data:
     return data
 
 
-def is_in_folder(data: Data) -> bool:
-    """Whether features and arcs are still in a folder."""
-    return "folder" in data
-
-
 def in_ram(data: Data) -> Data:
     """The same data with features and arcs; a ``DataError`` if these do not fit in RAM."""
-    if not is_in_folder(data):
-        return data
     data, graph = copy(data), _graph(data.folder)
     for name in ("x", "edge_index", "edge_weight"):
         if name in graph:

@@ -15,7 +15,6 @@ from torch import nn
 
 from memohop.data.sparse_features import is_sparse, stored_values
 from memohop.errors import DataError, UsageError, check_choice, whole_number
-from memohop.jobs.folder import in_ram, is_in_folder
 from memohop.ram import in_units
 from memohop.training import Job, Member, Result
 from memohop.training.device import available_bytes
@@ -141,7 +140,7 @@ def train_job(
         for name, value in {"ray": ray, "checkpoints": checkpoints, "cut": unlike}.items():
             if value is not None:
                 raise UsageError(f"{name}={value} goes with workers; give their number too")
-        return train_here(replace(job, data=in_ram(job.data)), progress)
+        return train_here(replace(job, data=_in_ram(job.data)), progress)
     from memohop.parts.partition import METHODS, partition
     from memohop.parts.run import PartsRun
 
@@ -150,8 +149,8 @@ def train_job(
     say = say or (lambda sentence: None)
     data, device = job.data, str(job.device)
     blocks: Partition | int = workers
-    if cut != "contiguous" or not is_in_folder(data):
-        data = in_default_type(in_ram(data))
+    if cut != "contiguous" or "folder" not in data:
+        data = in_default_type(_in_ram(data))
         job = replace(job, data=data)
         shares = shares_of(len(job.members), workers)
         whole = whole_bytes(data.x, data.edge_index.shape[1])
@@ -258,6 +257,15 @@ def _train_share(share: range, progress: ShareProgress, *, job: Job) -> list[Res
 
 def _part(job: Job, share: range) -> Job:
     return replace(job, members=[job.members[i] for i in share])
+
+
+def _in_ram(data: Data) -> Data:
+    """The data with features and arcs, which may still be in the folder of a prepared graph."""
+    if "folder" not in data:
+        return data
+    from memohop.jobs.folder import in_ram
+
+    return in_ram(data)
 
 
 def under_torchrun() -> bool:

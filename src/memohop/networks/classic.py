@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import check_choice
-from memohop.networks.backbone import Backbone
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Backbone, Features, GraphModel
 from memohop.nn import BatchNorm, Dropout, FeatureLinear, Graph, linear_map
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.networks.backbone import Backbone
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Backbone, Features, GraphModel
 from memohop.networks.stack import DropEdge
 from memohop.nn import Dropout, FeatureLinear, Graph
 

@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memohop.networks.backbone import Backbone
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Backbone, Features, GraphModel
 from memohop.nn import Dropout, Graph, linear_map
 
 

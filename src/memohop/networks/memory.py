@@ -13,9 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError, check_choice
-from memohop.networks.backbone import Backbone
-from memohop.networks.base import Features, GraphModel
-from memohop.networks.passing import Address, AllNodes, MeanGates, Watch
+from memohop.networks.base import Backbone, Features, GraphModel
+from memohop.networks.passing import Address, AllNodes, MeanGates, Onlooker
 from memohop.networks.released import start_as_released
 from memohop.nn import (
     FORMS,
@@ -247,14 +246,14 @@ class MemoryNetwork(GraphModel):
         self.pass_messages(AllNodes(x, graph, self.backbone.beside), gates)
         return gates.means
 
-    def pass_messages(self, nodes: AllNodes, watch: Watch | None = None) -> None:
+    def pass_messages(self, nodes: AllNodes, watch: Onlooker | None = None) -> None:
         """The forward pass from the features up to the classifier, Eqs. (6)-(10) in each round.
 
         Args:
             nodes: hidden state and memory.
             watch: receives each round and its gates.
         """
-        watch = Watch() if watch is None else watch
+        watch = Onlooker() if watch is None else watch
         self._check_nodes(nodes.num_nodes)
         nodes.start(self._kept_short(self._begin), self.address)
         for number, mmp in enumerate(self.rounds, start=1):

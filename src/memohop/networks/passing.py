@@ -33,7 +33,7 @@ class Address(AdjacencyLinear):
         return super().forward(graph.counts)
 
 
-class Watch:
+class Onlooker:
     """A hook that reads out a forward pass; this one does nothing."""
 
     def before_round(self, mmp: MMP) -> None:
@@ -62,7 +62,7 @@ class AllNodes:
         collected = None if address is None else address(self._graph)
         self.pairs = [begin(self._x, slice(0, self.num_nodes), collected)]
 
-    def step(self, update: Update, watch: Watch) -> None:
+    def step(self, update: Update, watch: Onlooker) -> None:
         """One round."""
         beside = self._beside(self.pairs[0][0])
         hidden, memory, gates = update(*self.pairs[-1], self._graph, *beside)
@@ -70,7 +70,7 @@ class AllNodes:
         watch.see_gates(slice(0, len(hidden)), gates)
 
 
-class MeanGates(Watch):
+class MeanGates(Onlooker):
     """The gates of every node in every round, as means over channels.
 
     Args:

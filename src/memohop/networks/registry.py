@@ -11,8 +11,7 @@ from typing import Any
 from memohop.errors import UsageError, unknown_name
 from memohop.networks.acm_gcn import ACMGCN
 from memohop.networks.appnp import APPNP
-from memohop.networks.backbone import DIR_GCN, GAT, GATV2, GCN, GCNII, GIN, SAGE, Backbone
-from memohop.networks.base import NodeModel
+from memohop.networks.base import DIR_GCN, GAT, GATV2, GCN, GCNII, GIN, SAGE, Backbone, NodeModel
 from memohop.networks.classic import TunedStack
 from memohop.networks.dir_gcn import ReadoutStack
 from memohop.networks.fagcn import FAGCN

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from memohop.networks.backbone import Backbone
-from memohop.networks.base import Features, GraphModel
+from memohop.networks.base import Backbone, Features, GraphModel
 from memohop.nn import Dropout, Graph, ReweightedGraph
 
 
