@@ -16,7 +16,7 @@ from study import RESULTS
 from study.cli.app import app, check_counts
 
 if TYPE_CHECKING:
-    from study.runs.verify import Record
+    from study.runs.verify import PublishedRuns, StoredRuns
 
 _SHOW_EXAMPLES = """Examples:
   python -m study store show memohop-runs.sqlite
@@ -198,13 +198,12 @@ def store_verify(
 
 
 @contextmanager
-def _record(path: Path) -> Iterator[Record]:
+def _record(path: Path) -> Iterator[StoredRuns | PublishedRuns]:
     """The runs of a store, or those behind the results of the fair table."""
-    from study.runs.verify import StoredRuns
+    from study.runs.verify import PublishedRuns, StoredRuns
 
     if str(path) == "fair" or path.suffix == ".json":
         from study.runs.experiment import Experiment
-        from study.runs.published import PublishedRuns
         from study.runs.tuned import Tuned
 
         tuned = Tuned.load(str(path))

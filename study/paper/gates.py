@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
 from memohop.data.audit import homophily_bins
 from memohop.outputs import write_whole
@@ -19,7 +21,6 @@ from study.runs.results import Name, Source, Text, read_results
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from memohop.nn import Graph
     from memohop.training import Job
 
 _Share = Annotated[float, Meta(ge=0, le=1)]
@@ -102,8 +103,11 @@ def measure_gates(
     """
     import torch
 
+    from memohop.data.adjacency import adjacency
+    from memohop.data.audit.measures import local_homophily
     from memohop.networks import build
     from memohop.networks.memory import MemoryNetwork
+    from memohop.networks.registry import entry
     from memohop.training.trainer import train
 
     data, splits = job.data.load(root), range(job.data.splits)
@@ -113,40 +117,32 @@ def measure_gates(
     network = build(str(job.model), data.num_features, classes, **job.options).eval()
     assert isinstance(network, MemoryNetwork)
     graph = network.prepare(data.edge_index, data.num_nodes)
-    found = []
+    gates = []
     for result in results:
         assert result.state is not None
         network.load_state_dict(result.state)
         with torch.no_grad():
-            found.append(network.gates(data.x, graph))
+            gates.append(network.gates(data.x, graph))
+    direction = (entry(str(job.model)).options() | dict(job.options))["direction"]
+    links = adjacency(data.edge_index, len(data.y), direction=direction, self_loops="remove")
     return GateCurve(
         protocol,
         job.data.name,
         str(job.model),
         lam=job.member.lam,
         splits=len(splits),
-        bins=by_homophily(torch.stack(found), local_homophily(graph, data.y)),
+        bins=by_homophily(torch.stack(gates), local_homophily(links, data.y.numpy())),
     )
 
 
-def local_homophily(graph: Graph, classes: Tensor) -> Tensor:
-    """The share of the other nodes a node receives from that are of its class; NaN without any."""
-    row, col = graph.pattern.row, graph.pattern.col
-    other = row != col
-    row, col = row[other], col[other]
-    same = (classes[row] == classes[col]).double()
-    count = row.bincount(minlength=graph.num_nodes)
-    return same.new_zeros(graph.num_nodes).index_add(0, row, same) / count
-
-
-def by_homophily(gates: Tensor, homophily: Tensor) -> tuple[GateBin, ...]:
+def by_homophily(gates: Tensor, homophily: NDArray[np.float64]) -> tuple[GateBin, ...]:
     """Gates ``[splits, rounds, nodes, 3]`` in bins of local homophily."""
     import torch
 
     kept, absorbed, passed_on = gates.unbind(-1)
     per_node = [kept.mean(1), absorbed.mean(1), passed_on[:, :-1].mean(1)]  # [splits, nodes]
     bins = []
-    for low, high, inside in homophily_bins(homophily.numpy()):
+    for low, high, inside in homophily_bins(homophily):
         means = [gate[:, torch.from_numpy(inside)].mean(-1) for gate in per_node]
         bins.append(
             GateBin(

@@ -5,16 +5,17 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from memohop.data.check import MissingClassWarning
 from memohop.errors import DataError
 from memohop.jobs.executor import Executor, Lost, Progress, here
 from memohop.jobs.named import execute, populations
-from memohop.jobs.search import drive
+from memohop.jobs.search import AskTell, drive
 from memohop.ram import OutOfMemoryError
 from memohop.training import Job, Result
 from memohop.training.trainer import DivergedWarning
@@ -32,11 +33,6 @@ class Batch:
 
     cell: Cell
     runs: tuple[Job, ...]
-
-    @property
-    def id(self) -> str:
-        """Different for every job: a run belongs to one population."""
-        return self.runs[0].id
 
 
 @dataclass(frozen=True)
@@ -96,10 +92,7 @@ def run_cells(
     *,
     resources: Resources,
     executor: Executor | None = None,
-    retry: bool = False,
-    limit: int | None = None,
-    costly_first: bool = False,
-    watcher: Watcher | None = None,
+    **how: Any,
 ) -> Tally:
     """Train the cells that are missing, and write each population when it is trained.
 
@@ -112,44 +105,13 @@ def run_cells(
         store: The store.
         resources: What to train with.
         executor: Who trains; this process by default.
-        retry: Whether to try again what has failed before.
-        limit: The most cells to train: the first of those that are missing.
-        costly_first: Whether to begin with the cells that take longest and end with those that
-            share all their runs with others; for executors that train several at once. Ladders keep
-            their order, so that what is stopped half-way has whole datasets.
-        watcher: Called as ``watcher(tally, cell, share)`` with the share of all the work that is
-            done, whenever a cell is finished and often in between.
+        **how: Other arguments of :class:`CellSearch`.
     """
-    tally = Tally(cells=len(cells))
-    pending = _plan(cells, store, retry, tally)[:limit]
-    ladders = [cell for cell in pending if isinstance(cell, RungCell)]
-    others = [cell for cell in pending if not isinstance(cell, RungCell)]
-    if costly_first:  # of two cells that share runs, the larger one is to count them
-        others.sort(key=lambda cell: cost(cell.runs), reverse=True)
-    work = _work(others, store)
-    if costly_first:
-        others.sort(key=lambda cell: work[cell.id], reverse=True)
-    of_ladders = sum(
-        cell.cost_to_the_top - cost(cell.runs) + cost(store.missing(cell.runs)) for cell in ladders
-    )
-    total = sum(work.values()) + of_ladders
-
-    def watch(job: Batch, share: float) -> None:
-        if watcher is not None and total:
-            done = search.finished + share * cost(job.runs)
-            watcher(tally, job.cell, min(done / total, 1.0))
-
     with Claims(store) as claims:
-        search = _Missing([*others, *ladders], store, claims, tally, limit)
+        cells_to_do = CellSearch(cells, store, claims, **how)
         train = partial(attempt, resources=resources)
-
-        def in_turn(jobs: Iterator[Batch]) -> Iterator[tuple[Batch, Attempt | Lost]]:
-            for job, end in (executor or here)(train, jobs, watch):
-                yield job, end
-                watch(job, 0.0)
-
-        drive(search, in_turn)
-    return tally
+        drive(cells_to_do, lambda batches: (executor or here)(train, batches, cells_to_do.show))
+    return cells_to_do.tally
 
 
 def attempt(job: Batch, progress: Progress, *, resources: Resources) -> Attempt | Lost:
@@ -175,94 +137,130 @@ def attempt(job: Batch, progress: Progress, *, resources: Resources) -> Attempt 
     return Attempt(tuple(results), source(resources.device))
 
 
-def _plan(cells: Iterable[Cell], store: Store, retry: bool, tally: Tally) -> list[Cell]:
-    """The cells that the store lacks, or has with other runs than those wanted now.
+class CellSearch(AskTell[Batch]):
+    """The cells that are missing, as batches; a cell is claimed when its first one is asked for.
 
-    Of a ladder whose first rungs are there, the one after them counts.
-    """
-    known, pending = store.cells(), []
-    for cell in cells:
-        wanted: Cell | None = cell
-        while wanted is not None:
-            found = known.get(wanted.id)
-            if found is None or found.content != wanted.content or (retry and found.failure):
-                pending.append(wanted)
-                break
-            if found.failure:
-                tally.given_up += 1
-                break
-            tally.there += 1
-            wanted = _after(wanted, store, tally)
-    return pending
+    There may be more after the last one was given: the next rung of a ladder follows one that is
+    complete, before any other cell.
 
-
-def _after(cell: Cell, store: Store, tally: Tally) -> Cell | None:
-    """The rung after a cell, if there is one; it counts among those asked for."""
-    after = cell.after(store) if isinstance(cell, RungCell) else None
-    tally.cells += after is not None
-    return after
-
-
-def _work(pending: Sequence[Cell], store: Store) -> dict[str, float]:
-    """The cost of each cell, by id; a run that several cells share costs once."""
-    counted: set[str] = set()
-    work = {}
-    for cell in pending:
-        new = [run for run in store.missing(cell.runs) if run.id not in counted]
-        counted.update(run.id for run in new)
-        work[cell.id] = cost(new)
-    return work
-
-
-class _Missing:
-    """The search for what is missing: a cell is claimed when its first job is asked for.
-
-    More cells may come after the last job was taken: the next rung follows one that is complete,
-    before any other cell.
+    Args:
+        cells: Those that should be in the store in the end.
+        store: The store.
+        claims: Those of this process on its cells.
+        watcher: Called as ``watcher(tally, cell, share)`` with the share of all the work that is
+            done, whenever a cell is finished and often in between.
+        retry: Whether to try again what has failed before.
+        limit: The most cells to train: the first of those that are missing.
+        costly_first: Whether to begin with the cells that take longest and end with those that
+            share all their runs with others; for executors that train several at once. Ladders keep
+            their order, so that what is stopped half-way has whole datasets.
     """
 
     def __init__(
-        self, pending: Iterable[Cell], store: Store, claims: Claims, tally: Tally, limit: int | None
+        self,
+        cells: Sequence[Cell],
+        store: Store,
+        claims: Claims,
+        *,
+        watcher: Watcher | None = None,
+        retry: bool = False,
+        limit: int | None = None,
+        costly_first: bool = False,
     ) -> None:
-        self._waiting, self._store, self._claims = deque(pending), store, claims
-        self._tally, self._left = tally, limit
+        self.tally = Tally(cells=len(cells))
+        self._store, self._claims, self._watcher, self._left = store, claims, watcher, limit
         self._ready: deque[Batch] = deque()
-        self._unfinished: Counter[str] = Counter()  # jobs, by cell
-        self.finished = 0.0  # the cost of all that has ended
+        self._unfinished: Counter[str] = Counter()  # batches, by cell
+        pending = self._missing(cells, retry)[:limit]
+        ladders = [cell for cell in pending if isinstance(cell, RungCell)]
+        others = [cell for cell in pending if not isinstance(cell, RungCell)]
+        if costly_first:  # of two cells that share runs, the larger one is to count them
+            others.sort(key=lambda cell: cost(cell.runs), reverse=True)
+        work = self._work(others)
+        if costly_first:
+            others.sort(key=lambda cell: work[cell.id], reverse=True)
+        self._waiting: deque[Cell] = deque([*others, *ladders])
+        self._finished, self._total = 0.0, sum(work.values())
+        for cell in ladders:
+            there = cost(cell.runs) - cost(store.missing(cell.runs))
+            self._total += cell.cost_to_the_top - there
 
     def ask(self) -> Batch | None:
-        """See :class:`~memohop.jobs.search.AskTell`."""
+        """The next batch."""
         while not self._ready:
             if not self._waiting or self._left == 0:
                 return None
             self._open(self._waiting.popleft())
         return self._ready.popleft()
 
-    def tell(self, job: Batch, end: Attempt | Lost) -> None:
-        """Write what came of a job; with the last one of its cell, the cell."""
-        if isinstance(end, Lost):
-            self._tally.lost[job.cell.name] = end.reason
-        elif end.failure is None:
-            assert end.source is not None
-            self._store.write_runs(zip(job.runs, end.results, strict=True), end.source)
-            self._tally.diverged += sum(result.diverged for result in end.results)
-        else:  # perhaps not the first job of the cell that has failed
-            self._store.write_failure(job.cell, end.failure)
-            if job.cell not in self._tally.failed:
-                self._tally.failed.append(job.cell)
-        self.finished += cost(job.runs)
-        self._unfinished[job.cell.id] -= 1
-        if not self._unfinished[job.cell.id]:
-            self._close(job.cell)
+    def tell(self, batch: Batch, answer: Attempt | Lost) -> None:
+        """Write what came of a batch; with the last one of its cell, the cell has ended too."""
+        cell = batch.cell
+        if isinstance(answer, Lost):
+            self.tally.lost[cell.name] = answer.reason
+        elif answer.source is not None:
+            self._store.write_runs(zip(batch.runs, answer.results, strict=True), answer.source)
+            self.tally.diverged += sum(result.diverged for result in answer.results)
+        else:
+            self._store.write_failure(cell, str(answer.failure))
+            if cell not in self.tally.failed:
+                self.tally.failed.append(cell)
+        self._unfinished[cell.id] -= 1
+        if not self._unfinished[cell.id]:
+            self._close(cell)
+        self.show(batch, 1.0)
+        self._finished += cost(batch.runs)
+
+    def show(self, batch: Batch, share: float) -> None:
+        """Tell the watcher how far all the work is, with that share of a batch."""
+        if self._watcher is not None and self._total:
+            done = self._finished + share * cost(batch.runs)
+            self._watcher(self.tally, batch.cell, min(done / self._total, 1.0))
+
+    def _missing(self, cells: Iterable[Cell], retry: bool) -> list[Cell]:
+        """The cells that the store lacks, or has with other runs than those wanted now.
+
+        Of a ladder whose first rungs are there, the one after them counts.
+        """
+        known, pending = self._store.cells(), []
+        for cell in cells:
+            wanted: Cell | None = cell
+            while wanted is not None:
+                there = known.get(wanted.id)
+                if there is None or there.content != wanted.content or (retry and there.failure):
+                    pending.append(wanted)
+                    break
+                if there.failure:
+                    self.tally.given_up += 1
+                    break
+                self.tally.there += 1
+                wanted = self._after(wanted)
+        return pending
+
+    def _after(self, cell: Cell) -> Cell | None:
+        """The rung after a cell, if there is one; it counts among those asked for."""
+        after = cell.after(self._store) if isinstance(cell, RungCell) else None
+        self.tally.cells += after is not None
+        return after
+
+    def _work(self, pending: Sequence[Cell]) -> dict[str, float]:
+        """The cost of each cell, by id; a run that several cells share costs once."""
+        counted: set[str] = set()
+        work = {}
+        for cell in pending:
+            new = [run for run in self._store.missing(cell.runs) if run.id not in counted]
+            counted.update(run.id for run in new)
+            work[cell.id] = cost(new)
+        return work
 
     def _open(self, cell: Cell) -> None:
         if not self._claims.take(cell.id):
-            self._tally.elsewhere += 1
+            self.tally.elsewhere += 1
             return
         if self._left is not None:
             self._left -= 1
         if self._store.has(cell):
-            self._tally.there += 1
+            self.tally.there += 1
             self._leave(cell)
             return
         groups = populations(self._store.missing(cell.runs))
@@ -275,10 +273,10 @@ class _Missing:
         """Write the cell, if it is complete."""
         if not self._store.missing(cell.runs):
             self._store.write(cell)
-            self._tally.done += 1
+            self.tally.done += 1
         self._leave(cell)
 
     def _leave(self, cell: Cell) -> None:
         self._claims.drop(cell.id)
-        if after := _after(cell, self._store, self._tally):
+        if after := self._after(cell):
             self._waiting.appendleft(after)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -14,12 +15,17 @@ from memohop.errors import UsageError
 from memohop.jobs.executor import Executor, Lost, here
 from memohop.jobs.named import Settings, populations
 from memohop.training import NUMBERS, Job, Result
+from memohop.training.job import digest
 from study.runs.cell import Cell
+from study.runs.experiment import Experiment
+from study.runs.export import name_of
+from study.runs.halving import RUNG, RungCell
 from study.runs.provenance import source
 from study.runs.results import Source
 from study.runs.runner import Batch, Resources, attempt
 from study.runs.store import Store
 from study.runs.stored import StoredRun
+from study.runs.tuned import DIGITS, Tuned, TunedCell
 
 COMPARED = ("train", "val", "test", "best_epoch", "epochs", "packed")
 """The columns of a stored run that must be the same."""
@@ -44,28 +50,8 @@ class Verdict:
     elsewhere: int = 0
 
 
-class Record(Protocol):
-    """Runs of which it is known what they gave: those of a store, or those behind a table."""
-
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-
-    def sources(self) -> Iterable[tuple[str, Source]]:
-        """The id of each run, and where it was made."""
-
-    def jobs(self, ids: Collection[str]) -> Iterator[Batch]:
-        """The populations that some runs were trained in: others may round differently.
-
-        Runs that this version would train otherwise are left out.
-        """
-
-    def difference(self, run: Job, result: Result) -> str:
-        """What differs from the record, in words; nothing if it is the same to the bit."""
-
-
 def verify(
-    record: Record,
+    record: StoredRuns | PublishedRuns,
     count: int,
     *,
     seed: int = 0,
@@ -162,6 +148,53 @@ class StoredRuns:
         )
 
 
+class PublishedRuns:
+    """The runs of a search's last rungs, of which validation and test score must be the same.
+
+    So a table can be verified without the store that it came from.
+
+    Args:
+        tuned: The results.
+        experiment: The experiment that they are of.
+    """
+
+    def __init__(self, tuned: Tuned, experiment: Experiment) -> None:
+        self.name = f"the results of {tuned.experiment}"
+        self._ladders: list[list[RungCell]] = []
+        self._made: dict[str, Source] = {}
+        self._scores: dict[str, tuple[float, float]] = {}
+        first = {name_of(cell): cell for cell in experiment.cells()}
+        for cell in tuned.cells:
+            ladder = _ladder(cell, first.get(name_of(cell)))
+            scores = zip(chain(*cell.val), chain(*cell.test), strict=True)
+            for run, pair in zip(ladder[-1].runs, scores, strict=True):
+                self._made[run.id], self._scores[run.id] = tuned.sources[cell.source], pair
+            self._ladders.append(ladder)
+
+    def sources(self) -> Iterator[tuple[str, Source]]:
+        """The id of each run, and where it was made."""
+        yield from self._made.items()
+
+    def jobs(self, ids: Collection[str]) -> Iterator[Batch]:
+        """The populations that some runs were trained in, on the first rung that has them."""
+        for ladder in self._ladders:
+            if not any(run.id in ids for run in ladder[-1].runs):
+                continue
+            trained: set[str] = set()
+            for rung in ladder:
+                new = [run for run in rung.runs if run.id not in trained]
+                trained |= {run.id for run in new}
+                for population in populations(new):
+                    if any(run.id in ids for run in population):
+                        yield Batch(rung, tuple(population))
+
+    def difference(self, run: Job, result: Result) -> str:
+        """The scores that differ, with as many digits as the results have."""
+        again = round(result.val, DIGITS), round(result.test, DIGITS)
+        pairs = zip(("val", "test"), self._scores[run.id], again, strict=True)
+        return ", ".join(f"{name} {one} -> {other}" for name, one, other in pairs if one != other)
+
+
 def run_of(content: Mapping[str, Any]) -> Job:
     """The job that a stored content describes."""
     data = content["data"]
@@ -189,3 +222,16 @@ def run_of(content: Mapping[str, Any]) -> Job:
 def _place(run: StoredRun) -> tuple[str, str, str]:
     """Runs on one graph are neighbours, so that it is loaded once."""
     return run.content["data"]["dataset"], run.content["model"], run.id
+
+
+def _ladder(cell: TunedCell, first: object) -> list[RungCell]:
+    """The rungs of a search, from the one that the experiment file has."""
+    if not isinstance(first, RungCell) or digest(first.drawn)[:12] != cell.space:
+        raise UsageError(
+            f"{cell.row} on {cell.column} is not what the experiment file says now; take results "
+            "of this version, or the version that made them"
+        )
+    return [
+        replace(first, tried=rung.settings, axes=first.axes | {RUNG: number})
+        for number, rung in enumerate(cell.rungs, start=1)
+    ]

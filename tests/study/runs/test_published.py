@@ -8,11 +8,10 @@ from memohop.jobs.executor import here
 from study.cli import main
 from study.runs.experiment import Experiment
 from study.runs.export import export_tuned
-from study.runs.published import PublishedRuns
 from study.runs.runner import Resources, run_cells
 from study.runs.store import Store
 from study.runs.tuned import Tuned
-from study.runs.verify import verify
+from study.runs.verify import PublishedRuns, verify
 from tiny_search import SEARCH
 
 

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memohop
+from study.runs.claims import Claims
 from study.runs.experiment import Experiment
 from study.runs.export import export
-from study.runs.runner import Tally, _plan
+from study.runs.runner import CellSearch
 from study.runs.store import Store
 
 
@@ -80,9 +81,7 @@ def test_a_damaged_store_gives_what_was_written_or_an_error(small, data):
 
     def plan():
         with closing(Store(damaged)) as store:
-            tally = Tally()
-            _plan(list(experiment.cells()), store, False, tally)
-            return tally.there
+            return CellSearch(list(experiment.cells()), store, Claims(store)).tally.there
 
     assert tried(plan) in (None, len(cells))
     for ending in ("-wal", "-shm", "-journal"):
