@@ -15,10 +15,10 @@ from memohop.data.datasets.registry import describe
 from memohop.report.environment import both_widths, on_page, render
 from memohop.version import __version__
 from study import RESULTS, ROOT
-from study.pages import fair_tables, fair_text
-from study.pages.fair_charts import cost_chart, gain_chart
+from study.pages import _fair_tables, fair_text
+from study.pages._fair_charts import cost_chart, gain_chart
+from study.pages._ranks import rank_diagram
 from study.pages.figures import FIGURES, gates_chart, lambda_table, noise_table
-from study.pages.ranks import rank_diagram
 from study.pages.table1 import lead_table, legend, ranks_table, scores_table
 from study.pages.tables import HtmlCell, HtmlTable, duration, number
 from study.paper.gates import Gates
@@ -200,9 +200,9 @@ def _fair_part(tuned: Tuned) -> dict[str, Any]:
         "boards": [
             {
                 "flawed": each.flawed,
-                "board": fair_tables.board_table(each),
+                "board": _fair_tables.board_table(each),
                 "legend": fair_text.legend(each, marks="Not grey"),
-                "cells": fair_tables.cell_tables(each),
+                "cells": _fair_tables.cell_tables(each),
             }
             for each in boards
         ],
@@ -213,9 +213,9 @@ def _fair_part(tuned: Tuned) -> dict[str, Any]:
         "cost": cost,
         "gains": gains,
         "answers": fair_text.answers(board, of_all),
-        "effects": fair_tables.effects_table(of_all) if of_all else None,
+        "effects": _fair_tables.effects_table(of_all) if of_all else None,
         "effects_legend": fair_text.effects_legend(),
-        "published": fair_tables.published_table(board) if board.cells else None,
+        "published": _fair_tables.published_table(board) if board.cells else None,
         "published_legend": fair_text.published_legend(board),
     }
 

@@ -102,9 +102,9 @@ def measure_gates(
         device: ``cpu`` or ``cuda``.
     """
     import torch
+    from memohop.data.audit.measures import local_homophily
 
     from memohop.data.adjacency import adjacency
-    from memohop.data.audit.measures import local_homophily
     from memohop.networks import build
     from memohop.networks.memory import MemoryNetwork
     from memohop.networks.registry import entry

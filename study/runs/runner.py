@@ -19,8 +19,8 @@ from memohop.jobs.search import AskTell, drive
 from memohop.ram import OutOfMemoryError
 from memohop.training import Job, Result
 from memohop.training.trainer import DivergedWarning
+from study.runs._claims import Claims
 from study.runs.cell import Cell, cost
-from study.runs.claims import Claims
 from study.runs.halving import RungCell
 from study.runs.provenance import source
 from study.runs.results import Source

@@ -21,8 +21,8 @@ import msgspec
 from memohop.errors import UsageError
 from memohop.training import Job, Result
 from memohop.training.job import digest
+from study.runs._database import blaming, bring_up_to_date, is_old, open_database, transaction
 from study.runs.cell import Cell
-from study.runs.database import blaming, bring_up_to_date, is_old, open_database, transaction
 from study.runs.results import Source
 from study.runs.stored import Members, StoredCell, StoredRun, checked_source, require
 

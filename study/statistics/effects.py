@@ -10,7 +10,7 @@ from scipy import stats
 
 from memohop.data.datasets.registry import describe
 from memohop.training.metrics import Interval
-from study.statistics.bayes import Posterior, bayesian_signed_rank
+from study.statistics._bayes import Posterior, bayesian_signed_rank
 from study.statistics.comparison import ALPHA, corrected_interval, corrected_t_test, holm
 from study.statistics.leaderboard import BACKBONES, Leaderboard, family_of
 

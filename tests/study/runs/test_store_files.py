@@ -11,7 +11,7 @@ import memohop
 from memohop.training.job import digest
 from study.cli import main
 from study.runs import database
-from study.runs.claims import Claims
+from study.runs._claims import Claims
 from study.runs.export import export
 from study.runs.store import Store
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memohop
-from study.runs.claims import Claims
+from study.runs._claims import Claims
 from study.runs.experiment import Experiment
 from study.runs.export import export
 from study.runs.runner import CellSearch

@@ -11,7 +11,7 @@ from threading import Event, Thread
 from typing import Self
 
 from memohop.errors import DataError
-from study.runs.database import connect
+from study.runs._database import connect
 from study.runs.store import Store
 
 _BEAT = 10.0  # seconds between two signs of life
