@@ -11,7 +11,7 @@ import pytest
 
 import memohop
 from study.cli import main
-from study.runs import claims as claims_module
+from study.runs import _claims as claims_module
 from study.runs._claims import Claims
 from study.runs.experiment import Experiment
 from study.runs.export import results_of

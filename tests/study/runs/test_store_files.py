@@ -10,7 +10,7 @@ import pytest
 import memohop
 from memohop.training.job import digest
 from study.cli import main
-from study.runs import database
+from study.runs import _database as database
 from study.runs._claims import Claims
 from study.runs.export import export
 from study.runs.store import Store
