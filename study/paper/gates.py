@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from memohop.data.audit import homophily_bins
+from memohop.data.audit import homophily_bins, local_homophily
 from memohop.outputs import write_whole
 from study.runs.results import Name, Source, Text, read_results
 
