@@ -102,7 +102,6 @@ def measure_gates(
         device: ``cpu`` or ``cuda``.
     """
     import torch
-    from memohop.data.audit.measures import local_homophily
 
     from memohop.data.adjacency import adjacency
     from memohop.networks import build
