@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from memohop.data.folds import make_masks
 from memohop.data.splits import OwnSplit
 from memohop.fit._certainty import paired_interval, reach, score_interval, too_high
+from memohop.fit._ensemble import choose
+from memohop.fit._portfolio import search
 from memohop.fit._problem import Problem
 from memohop.fit._verdict import answers, on_test_nodes
 from memohop.fit.candidates.catalogue import families
-from memohop.fit.ensemble import choose
-from memohop.fit.portfolio import search
 from memohop.training import DEFAULT_RULES
 from memohop.training.metrics import METRICS, Interval, metrics_for
 from memohop.training.objective import Classification, Regression

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from memohop.data.folds import make_masks
+from memohop.fit._candidate import Cost, Fits, Fitted, Look, Setting
 from memohop.fit._problem import Problem
-from memohop.fit.candidate import Cost, Fits, Fitted, Look, Setting
 from memohop.jobs.space import Range, Space
 from memohop.training import Enough
 from tiny_problem import tiny_problem

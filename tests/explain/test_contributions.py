@@ -9,10 +9,10 @@ import torch
 from scipy import sparse
 
 from memohop.explain._contributions import ANY_LABEL, ANY_ROW, reasons, sizes
-from memohop.fit.candidate import Setting
-from memohop.fit.candidates.linear import Linear, LinearFamily
-from memohop.fit.candidates.network import NetworkFamily
-from memohop.fit.candidates.trees import TreeFamily, Trees
+from memohop.fit._candidate import Setting
+from memohop.fit.candidates._linear import Linear, LinearFamily
+from memohop.fit.candidates._network import NetworkFamily
+from memohop.fit.candidates._trees import TreeFamily, Trees
 from tiny_problem import tiny_problem
 
 NAMES = ["a", "b", "c"]

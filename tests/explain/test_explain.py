@@ -15,7 +15,7 @@ from memohop.explain._contributions import memory_shares
 from memohop.explain._pyg import PyGClassifier
 from memohop.explain.gates import gate_readout
 from memohop.explain.node import index_of
-from memohop.fit.ensemble import Ensemble
+from memohop.fit._ensemble import Ensemble
 from memohop.networks.passing import AllNodes, Onlooker
 from numerics import assert_rounded, in_float64, seeded, with_parameters
 

@@ -16,7 +16,7 @@ from memohop.explain._fit import _OF_COLUMNS
 from memohop.fit import _views as views
 from memohop.fit._certainty import UNCHANGED, Calibration
 from memohop.fit._record import RarePositives
-from memohop.fit.candidates import network
+from memohop.fit.candidates import _network as network
 from memohop.fit.estimators import GraphClassifier
 from memohop.report.fit_page import fit_page
 from tiny_problem import ring, tiny_problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memohop.fit.candidates import network
+from memohop.fit.candidates import _network as network
 
 
 @pytest.fixture(scope="module")

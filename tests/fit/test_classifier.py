@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 
 from memohop import GraphRegressor, UsageError
 from memohop.fit import estimator
+from memohop.fit._candidate import Search
 from memohop.fit._described import record_card
-from memohop.fit.candidate import Search
 from memohop.fit.estimators import GraphClassifier
 from tiny_problem import ring, tiny_problem
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from memohop.data.folds import make_masks
+from memohop.fit._candidate import Candidate, Fitted, Setting
+from memohop.fit._ensemble import choose_weights
 from memohop.fit._problem import Problem
-from memohop.fit.candidate import Candidate, Fitted, Setting
-from memohop.fit.ensemble import choose_weights
 from tiny_problem import tiny_problem
 
 

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 import memohop
 from memohop import MMPClassifier, UsageError
 from memohop.fit._problem import SmallClassWarning
-from memohop.fit.candidates import network
+from memohop.fit.candidates import _network as network
 from memohop.fit.candidates.catalogue import MEMORY
 from numerics import assert_same_sums, generator
 from tiny_problem import tiny_problem

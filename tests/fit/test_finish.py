@@ -9,9 +9,9 @@ import pytest
 
 from memohop.data.folds import make_masks
 from memohop.data.splits import OwnSplit
-from memohop.fit import ensemble
-from memohop.fit.candidate import Candidate, Fitted, Search, Setting
-from memohop.fit.ensemble import Chosen, choose, fit_to_all
+from memohop.fit import _ensemble as ensemble
+from memohop.fit._candidate import Candidate, Fitted, Search, Setting
+from memohop.fit._ensemble import Chosen, choose, fit_to_all
 from tiny_problem import tiny_problem
 
 

@@ -15,15 +15,15 @@ from memohop.cli import main
 pytestmark = pytest.mark.usefixtures("interruptible")
 
 STAGES = {
-    "the end of a fit of the search": "fit.candidate.usual_scores",
-    "the splits of the search": "fit.portfolio.Search",
+    "the end of a fit of the search": "fit._candidate.usual_scores",
+    "the splits of the search": "fit._portfolio.Search",
     "the choice": "fit.estimator.choose",
     "the record": "fit.estimator.make_record",
     "the costs for later nodes": "fit._verdict.measure_later",
     "the final fits": "fit.estimator.fit_to_all",
-    "a final fit": "fit.ensemble.interrupts_raised",
-    "a look at a final fit": "fit.ensemble._is_as_good",
-    "the last steps of the fit": "fit.ensemble.Ensemble",
+    "a final fit": "fit._ensemble.interrupts_raised",
+    "a look at a final fit": "fit._ensemble._is_as_good",
+    "the last steps of the fit": "fit._ensemble.Ensemble",
     "saving": "fit.estimator.keep.save",
     "a file": "fit._keep.folders.publish",
 }

@@ -21,11 +21,11 @@ from memohop import (
 )
 from memohop.fit import _keep as keep
 from memohop.fit import _views as views
-from memohop.fit.candidate import Setting
-from memohop.fit.candidates.linear import LinearFamily
+from memohop.fit._candidate import Setting
+from memohop.fit._ensemble import Component, Ensemble
+from memohop.fit._saved import checked_options
+from memohop.fit.candidates._linear import LinearFamily
 from memohop.fit.candidates.spaces import SPACES
-from memohop.fit.ensemble import Component, Ensemble
-from memohop.fit.saved import checked_options
 from saved_models import FAST, changed, everything, tables
 from tiny_problem import ring, tiny_problem
 

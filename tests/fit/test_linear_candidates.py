@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import MaxAbsScaler
 
-from memohop.fit.candidate import Setting
-from memohop.fit.candidates.linear import LinearFamily
+from memohop.fit._candidate import Setting
+from memohop.fit.candidates._linear import LinearFamily
 from memohop.training import Enough
 from tiny_problem import tiny_problem
 

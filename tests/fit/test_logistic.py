@@ -8,8 +8,8 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from memohop.fit.candidates import linear
-from memohop.fit.candidates.linear import logistic_regression
+from memohop.fit.candidates import _linear as linear
+from memohop.fit.candidates._linear import logistic_regression
 from memohop.training import Enough
 
 

@@ -10,11 +10,11 @@ import torch
 from scipy import sparse
 
 import memohop.jobs.train
-from memohop.fit import candidate
+from memohop.fit import _candidate as candidate
+from memohop.fit._candidate import Setting, variations
 from memohop.fit._problem import Inputs
-from memohop.fit.candidate import Setting, variations
-from memohop.fit.candidates import network
-from memohop.fit.candidates.network import NetworkFamily, feature_scale
+from memohop.fit.candidates import _network as network
+from memohop.fit.candidates._network import NetworkFamily, feature_scale
 from memohop.fit.candidates.spaces import NUMBERS, SPACES, network_cost, packaged
 from memohop.networks import build
 from memohop.nn import Graph
@@ -125,13 +125,13 @@ def sizes(monkeypatch):
         called.append(len(members))
         return memohop.jobs.train.train(data, model, members, **options)
 
-    monkeypatch.setattr("memohop.fit.candidates.network.train", train)
+    monkeypatch.setattr("memohop.fit.candidates._network.train", train)
     return called
 
 
 @pytest.mark.parametrize(("large", "calls"), [(61, [4]), (60, [1] * 4)])
 def test_networks_of_a_large_graph_are_fitted_one_by_one(large, calls, sizes, monkeypatch):
-    monkeypatch.setattr("memohop.fit.candidates.network._LARGE", large)
+    monkeypatch.setattr("memohop.fit.candidates._network._LARGE", large)
     problem, kind, shares = tiny_problem(), family("gcn-res"), []
     first = kind.first(problem)[0]
     other = Setting("gcn-res", first.options, {**first.numbers, "lr": 0.02})
@@ -146,7 +146,7 @@ def test_networks_of_a_large_graph_are_fitted_one_by_one(large, calls, sizes, mo
 
 
 def test_networks_that_time_is_too_short_for_have_no_result(monkeypatch):
-    monkeypatch.setattr("memohop.fit.candidates.network._LARGE", 60)
+    monkeypatch.setattr("memohop.fit.candidates._network._LARGE", 60)
     problem, kind = tiny_problem(), family("gcn-res")
 
     def look(share):
@@ -264,7 +264,7 @@ def test_the_epoch_of_the_best_ranking_counts_if_it_is_no_luck(rare, epoch, monk
         found["keep"] = rules.keep
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("memohop.fit.candidates.network.train", train)
+    monkeypatch.setattr("memohop.fit.candidates._network.train", train)
     kind = family("mlp")
     with pytest.raises(KeyboardInterrupt):
         kind.fit(problem, [kind.first(problem)[0]], [0])

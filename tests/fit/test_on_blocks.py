@@ -16,11 +16,11 @@ import memohop
 from memohop import DataError, GraphClassifier, GraphRegressor, UsageError
 from memohop.cli import main
 from memohop.data.adjacency import DIRECTIONS, SELF_LOOPS, adjacency
+from memohop.fit._ensemble import Component, Ensemble
 from memohop.fit._problem import Inputs
 from memohop.fit._views import View
-from memohop.fit.candidates import network
+from memohop.fit.candidates import _network as network
 from memohop.fit.candidates.spaces import SPACES, Learned
-from memohop.fit.ensemble import Component, Ensemble
 from memohop.fit.on_blocks import (
     BlockInputs,
     BlockNeighbourhood,

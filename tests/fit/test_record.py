@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
+from memohop.fit._candidate import Candidate, Fitted, Search, Setting
 from memohop.fit._certainty import UNCHANGED, Calibration, score_interval
+from memohop.fit._ensemble import Chosen
 from memohop.fit._record import FitRecord
 from memohop.fit._verdict import make_record
-from memohop.fit.candidate import Candidate, Fitted, Search, Setting
-from memohop.fit.candidates.linear import LinearFamily
-from memohop.fit.ensemble import Chosen
+from memohop.fit.candidates._linear import LinearFamily
 from memohop.report.fit import fit_table
 from tiny_problem import tiny_problem
 

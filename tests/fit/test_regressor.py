@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from memohop import GraphClassifier, GraphRegressor, UsageError
-from memohop.fit.candidates import network
+from memohop.fit.candidates import _network as network
 from tiny_problem import ring, tiny_problem
 
 FAST = {"models": ("linear",), "trials": 1, "time": None, "splits": 2}

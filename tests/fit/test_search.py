@@ -13,15 +13,17 @@ import pytest
 
 from memohop import DataError, GraphClassifier, UsageError
 from memohop.data.folds import make_masks
-from memohop.fit import candidate, portfolio, workers
+from memohop.fit import _candidate as candidate
+from memohop.fit import _portfolio as portfolio
+from memohop.fit import _workers as workers
+from memohop.fit._candidate import Candidate, Setting, Standings, best_few, usual_scores
+from memohop.fit._ensemble import choose
+from memohop.fit._portfolio import search
 from memohop.fit._problem import Problem
 from memohop.fit._verdict import answers
-from memohop.fit.candidate import Candidate, Setting, Standings, best_few, usual_scores
+from memohop.fit._workers import FitJob, fit_job
 from memohop.fit.candidates import catalogue
-from memohop.fit.candidates.linear import LinearFamily
-from memohop.fit.ensemble import choose
-from memohop.fit.portfolio import search
-from memohop.fit.workers import FitJob, fit_job
+from memohop.fit.candidates._linear import LinearFamily
 from memohop.jobs.executor import Lost
 from memohop.training import Enough, Rules
 from tiny_problem import ring, tiny_problem

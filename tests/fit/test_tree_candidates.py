@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from memohop.fit.candidate import variations
-from memohop.fit.candidates import trees
-from memohop.fit.candidates.trees import TreeFamily
+from memohop.fit._candidate import variations
+from memohop.fit.candidates import _trees as trees
+from memohop.fit.candidates._trees import TreeFamily
 from memohop.training import Enough
 from tiny_problem import tiny_problem
 

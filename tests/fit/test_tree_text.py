@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memohop import UsageError
-from memohop.fit.candidates.trees import END, TreeFamily, Trees, check_trees
-from memohop.fit.saved import Saved, Sizes
+from memohop.fit._saved import Saved, Sizes
+from memohop.fit.candidates._trees import END, TreeFamily, Trees, check_trees
 from tiny_problem import tiny_problem
 
 GOAL = {"objective": "multiclass", "num_class": 3}

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from memohop.fit._candidate import Candidate, Fitted, Search, Setting
+from memohop.fit._ensemble import Chosen
 from memohop.fit._problem import Inputs
 from memohop.fit._record import LaterNodes
 from memohop.fit._verdict import answers, measure_later, on_test_nodes
-from memohop.fit.candidate import Candidate, Fitted, Search, Setting
-from memohop.fit.candidates.linear import LinearFamily
-from memohop.fit.candidates.network import NetworkFamily
-from memohop.fit.ensemble import Chosen
+from memohop.fit.candidates._linear import LinearFamily
+from memohop.fit.candidates._network import NetworkFamily
 from memohop.training import Enough
 from memohop.training.metrics import METRICS, Interval
 from tiny_problem import tiny_problem

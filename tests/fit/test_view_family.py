@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import pytest
 
-from memohop.fit.candidates import view_family
-from memohop.fit.candidates.linear import LinearFamily
-from memohop.fit.candidates.trees import TreeFamily
+from memohop.fit.candidates import _view_family as view_family
+from memohop.fit.candidates._linear import LinearFamily
+from memohop.fit.candidates._trees import TreeFamily
 from memohop.training import Enough
 from tiny_problem import tiny_problem
 

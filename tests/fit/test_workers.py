@@ -13,10 +13,8 @@ import pytest
 import torch
 
 from memohop import GraphClassifier
-from memohop.fit import workers
-from memohop.fit.candidates.linear import LinearFamily
-from memohop.fit.candidates.trees import TreeFamily
-from memohop.fit.workers import (
+from memohop.fit import _workers as workers
+from memohop.fit._workers import (
     FitJob,
     Threads,
     Workers,
@@ -24,6 +22,8 @@ from memohop.fit.workers import (
     ray_workers,
     restoring_threads,
 )
+from memohop.fit.candidates._linear import LinearFamily
+from memohop.fit.candidates._trees import TreeFamily
 from memohop.jobs.executor import Lost
 from memohop.jobs.train import train
 from tiny_problem import ring, tiny_problem
@@ -121,7 +121,7 @@ def test_a_graph_that_fits_no_worker_is_shared(monkeypatch):
         asked.append((model, workers))
         return train(data, model, members, **arguments | {"epochs": 5})
 
-    monkeypatch.setattr("memohop.fit.candidates.network.train", train_in_parts)
+    monkeypatch.setattr("memohop.fit.candidates._network.train", train_in_parts)
     monkeypatch.setattr(workers, "fits_each", lambda whole, workers, memory: False)
     kinds, problem = ["linear", "gcn-res", "gcn+mmp"], tiny_problem()
     graph = problem.x, problem.y, ring(60)

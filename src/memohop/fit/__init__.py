@@ -9,7 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memohop.fit._candidate import Setting as Setting
     from memohop.fit._certainty import Reliability as Reliability
+    from memohop.fit._ensemble import Component as Component
     from memohop.fit._inputs import how_to_read as how_to_read
     from memohop.fit._inputs import read_alike as read_alike
     from memohop.fit._keep import check_target as check_target
@@ -19,18 +21,16 @@ if TYPE_CHECKING:
     from memohop.fit._problem import Inputs as Inputs
     from memohop.fit._record import FitRecord as FitRecord
     from memohop.fit._views import Feature as Feature
-    from memohop.fit.candidate import Setting as Setting
-    from memohop.fit.candidates.linear import Linear as Linear
-    from memohop.fit.candidates.network import Network as Network
-    from memohop.fit.candidates.trees import Trees as Trees
-    from memohop.fit.ensemble import Component as Component
+    from memohop.fit._workers import ray_workers as ray_workers
+    from memohop.fit.candidates._linear import Linear as Linear
+    from memohop.fit.candidates._network import Network as Network
+    from memohop.fit.candidates._trees import Trees as Trees
     from memohop.fit.estimator import GraphEstimator as GraphEstimator
     from memohop.fit.estimators import GraphClassifier as GraphClassifier
     from memohop.fit.estimators import GraphRegressor as GraphRegressor
     from memohop.fit.estimators import MMPClassifier as MMPClassifier
     from memohop.fit.estimators import load_model as load_model
     from memohop.fit.on_blocks import outputs_of_prepared as outputs_of_prepared
-    from memohop.fit.workers import ray_workers as ray_workers
 
 _HOME = {
     "Reliability": "_certainty",
@@ -43,18 +43,18 @@ _HOME = {
     "Inputs": "_problem",
     "FitRecord": "_record",
     "Feature": "_views",
-    "Setting": "candidate",
-    "Linear": "candidates.linear",
-    "Network": "candidates.network",
-    "Trees": "candidates.trees",
-    "Component": "ensemble",
+    "Setting": "_candidate",
+    "Linear": "candidates._linear",
+    "Network": "candidates._network",
+    "Trees": "candidates._trees",
+    "Component": "_ensemble",
     "GraphEstimator": "estimator",
     "GraphClassifier": "estimators",
     "GraphRegressor": "estimators",
     "MMPClassifier": "estimators",
     "load_model": "estimators",
     "outputs_of_prepared": "on_blocks",
-    "ray_workers": "workers",
+    "ray_workers": "_workers",
 }
 
 

@@ -35,7 +35,7 @@ from memohop.data.tables import ColumnEncoder, OwnGraph, id_array
 from memohop.errors import UsageError, check_choice
 from memohop.fit._problem import Inputs
 from memohop.fit._record import FitRecord, KeptPart
-from memohop.fit.saved import Saved, Sizes
+from memohop.fit._saved import Saved, Sizes
 from memohop.outputs import printable
 from memohop.pyg import Data
 from memohop.training.metrics import METRICS, metrics_for

@@ -41,6 +41,7 @@ from torch import Tensor
 
 import memohop.folders as folders
 from memohop.errors import DataError, MemohopError, UsageError, check_choice
+from memohop.fit._candidate import Part, Setting
 from memohop.fit._described import (
     DescribedComponent,
     DescribedModel,
@@ -51,14 +52,13 @@ from memohop.fit._described import (
     read_described,
     record_card,
 )
+from memohop.fit._ensemble import Component, Ensemble
+from memohop.fit._saved import Saved
 from memohop.fit._views import View
-from memohop.fit.candidate import Part, Setting
+from memohop.fit.candidates._linear import Linear
+from memohop.fit.candidates._network import Network
+from memohop.fit.candidates._trees import Trees
 from memohop.fit.candidates.catalogue import NAMES
-from memohop.fit.candidates.linear import Linear
-from memohop.fit.candidates.network import Network
-from memohop.fit.candidates.trees import Trees
-from memohop.fit.ensemble import Component, Ensemble
-from memohop.fit.saved import Saved
 from memohop.folders import NO_DIGEST, sha256, sha256_of
 from memohop.interrupts import interrupts_wait
 from memohop.version import __version__

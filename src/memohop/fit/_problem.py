@@ -17,8 +17,8 @@ from memohop.data.adjacency import matrix_of
 from memohop.data.folds import Masks
 from memohop.errors import MemohopWarning, UsageError
 from memohop.fit._neighbourhood import Matrix, Neighbourhood
+from memohop.fit._saved import Sizes
 from memohop.fit._views import Means, Sees, View, basis_of, rarely_zero
-from memohop.fit.saved import Sizes
 from memohop.outputs import first_few
 from memohop.training.metrics import of_any_targets
 from memohop.training.objective import Objective

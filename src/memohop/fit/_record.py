@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from memohop.fit._candidate import Stop
 from memohop.fit._certainty import Calibration, Reliability, too_high
-from memohop.fit.candidate import Stop
 from memohop.training.metrics import METRICS, Interval, Metric
 
 

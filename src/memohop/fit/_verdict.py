@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve
 
+from memohop.fit._candidate import Candidate, Family, Part, Search
 from memohop.fit._certainty import (
     UNCHANGED,
     paired_interval,
@@ -36,13 +37,12 @@ from memohop.fit._certainty import (
     reliability,
     score_interval,
 )
+from memohop.fit._ensemble import Chosen
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._record import Answer, FamilyScore, FitRecord, KeptPart, LaterNodes, RarePositives
-from memohop.fit.candidate import Candidate, Family, Part, Search
-from memohop.fit.candidates.linear import Linear
-from memohop.fit.candidates.network import Network
-from memohop.fit.candidates.trees import Trees
-from memohop.fit.ensemble import Chosen
+from memohop.fit.candidates._linear import Linear
+from memohop.fit.candidates._network import Network
+from memohop.fit.candidates._trees import Trees
 from memohop.training import Enough
 from memohop.training.metrics import Interval
 

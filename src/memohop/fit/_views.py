@@ -26,7 +26,7 @@ from sklearn.decomposition import TruncatedSVD
 
 from memohop.errors import check_choice
 from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
-from memohop.fit.saved import Saved, Sizes, as_tensors
+from memohop.fit._saved import Saved, Sizes, as_tensors
 
 if TYPE_CHECKING:
     from memohop.fit._problem import Inputs

@@ -19,6 +19,8 @@ from memohop.data.arcs import in_unit, mean_weight
 from memohop.data.folds import make_masks
 from memohop.errors import UsageError, check_choice, real_number, whole_number
 from memohop.fit import _keep as keep
+from memohop.fit._candidate import Family, Progress
+from memohop.fit._ensemble import Ensemble, choose, fit_to_all
 from memohop.fit._inputs import (
     Given,
     GivenLabels,
@@ -28,13 +30,11 @@ from memohop.fit._inputs import (
     read_given,
     with_new_nodes,
 )
+from memohop.fit._portfolio import search
 from memohop.fit._problem import Inputs, Outputs, Problem, check_scorable
 from memohop.fit._verdict import make_record
-from memohop.fit.candidate import Family, Progress
+from memohop.fit._workers import Workers, restoring_threads
 from memohop.fit.candidates.catalogue import check_applicable, families
-from memohop.fit.ensemble import Ensemble, choose, fit_to_all
-from memohop.fit.portfolio import search
-from memohop.fit.workers import Workers, restoring_threads
 from memohop.interrupts import interrupted, interrupts_raised, interrupts_wait
 from memohop.ram import release_freed_ram
 from memohop.training import Enough, Rules
@@ -91,7 +91,7 @@ class GraphEstimator(_Fitted):
         trials: The most settings of each kind; None for as many as time allows.
         splits: How many splits of the labelled nodes, and models to average. A search on a graph
             that names its validation nodes has this one split, and on a large graph it may have
-            fewer, see :mod:`memohop.fit.portfolio`.
+            fewer, see :mod:`memohop.fit._portfolio`.
         metric: The score to choose by.
         ensemble: Whether several candidates may be kept together.
         random_state: Decides splits, settings, weights and dropout.
@@ -101,7 +101,7 @@ class GraphEstimator(_Fitted):
 
     Attributes:
         report_: Scores, comparisons and verdict, a :class:`~memohop.fit.FitRecord`.
-        model_: The kept model, an :class:`~memohop.fit.ensemble.Ensemble`.
+        model_: The kept model, an :class:`~memohop.fit._ensemble.Ensemble`.
         graph_: The graph of ``fit``.
         ids_: The names of its nodes; their numbers if they have no names.
         mean_weight_: The mean weight of its arcs, by which models divide all weights, so that their
@@ -149,7 +149,7 @@ class GraphEstimator(_Fitted):
             groups: The group of each node, None for one alone; no split divides a group, and each
                 counts as one in intervals.
             progress: Called as ``progress(share of the time, current step)`` now and then.
-            workers: From :func:`memohop.fit.workers.ray_workers`; None to fit in this process.
+            workers: From :func:`memohop.fit.ray_workers`; None to fit in this process.
             began: When ``time`` began, by ``time.monotonic``; by default now.
         """
         begin = clock.monotonic() if began is None else began

@@ -15,12 +15,12 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from memohop.data.tables import why_no_classes
 from memohop.errors import UsageError, check_choice, unknown_name, whole_number
+from memohop.fit._candidate import Family
 from memohop.fit._inputs import GivenLabels, How, not_sortable
 from memohop.fit._keep import load
 from memohop.fit._problem import Outputs
-from memohop.fit.candidate import Family
+from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.candidates.catalogue import MEMORY
-from memohop.fit.candidates.network import NetworkFamily
 from memohop.fit.estimator import GraphEstimator
 from memohop.training import Rules
 from memohop.training.metrics import METRICS, of_any_targets

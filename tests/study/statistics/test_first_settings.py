@@ -6,7 +6,7 @@ import pytest
 
 from made_up_search import SOURCE
 from memohop.fit.candidates import spaces
-from memohop.fit.candidates.network import NetworkFamily
+from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.candidates.spaces import NUMBERS, SPACES, FirstSettings
 from memohop.jobs.space import near_numbers, near_options
 from memohop.networks import build

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memohop.errors import UsageError, unknown_name
+from memohop.fit._candidate import Family, room_in_ram
 from memohop.fit._problem import Problem
-from memohop.fit.candidate import Family, room_in_ram
-from memohop.fit.candidates.linear import LinearFamily
-from memohop.fit.candidates.network import NetworkFamily
+from memohop.fit.candidates._linear import LinearFamily
+from memohop.fit.candidates._network import NetworkFamily
+from memohop.fit.candidates._trees import TreeFamily
 from memohop.fit.candidates.spaces import SPACES
-from memohop.fit.candidates.trees import TreeFamily
 from memohop.ram import in_units
 from memohop.training import Rules
 from memohop.training.device import resident_bytes

@@ -25,8 +25,8 @@ from typing import Any
 import msgspec
 import torch
 
+from memohop.fit._candidate import Cost, kept_bytes
 from memohop.fit._problem import Problem
-from memohop.fit.candidate import Cost, kept_bytes
 from memohop.jobs.space import Choice, Range, Space
 
 Settings = tuple["Learned", ...]

@@ -13,7 +13,7 @@ import psutil
 from memohop.fit._certainty import paired_interval
 from memohop.fit._neighbourhood import EVERY, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
-from memohop.fit.saved import Saved
+from memohop.fit._saved import Saved
 from memohop.jobs.space import Space, near_numbers, near_options
 from memohop.training.device import resident_bytes
 

@@ -20,11 +20,11 @@ import psutil
 import torch
 
 from memohop.errors import whole_number
+from memohop.fit._candidate import Family, Fits, Fitted, Look, Setting
 from memohop.fit._problem import Problem
-from memohop.fit.candidate import Family, Fits, Fitted, Look, Setting
-from memohop.fit.candidates.network import NetworkFamily
-from memohop.fit.candidates.view_family import ViewFamily
-from memohop.fit.saved import Sizes
+from memohop.fit._saved import Sizes
+from memohop.fit.candidates._network import NetworkFamily
+from memohop.fit.candidates._view_family import ViewFamily
 from memohop.jobs.executor import Lost, Pool, here
 from memohop.jobs.ray_workers import RayWorkers, import_ray
 from memohop.jobs.train import fits_each, whole_bytes

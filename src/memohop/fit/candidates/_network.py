@@ -15,12 +15,12 @@ from torch import Tensor
 
 from memohop.data.arcs import mean_weight
 from memohop.errors import UsageError, check_choice
+from memohop.fit._candidate import Cost, Fits, Fitted, Look, Setting, room_in_ram
 from memohop.fit._neighbourhood import EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._saved import Saved, Sizes, check_state, checked_options
 from memohop.fit._views import side_by_side
-from memohop.fit.candidate import Cost, Fits, Fitted, Look, Setting, room_in_ram
 from memohop.fit.candidates.spaces import NUMBERS, SPACES, network_cost
-from memohop.fit.saved import Saved, Sizes, check_state, checked_options
 from memohop.jobs.space import Space
 from memohop.jobs.train import train
 from memohop.networks import MemoryNetwork, NodeModel, build

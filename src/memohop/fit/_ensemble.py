@@ -25,10 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memohop.fit._certainty import UNCHANGED, Calibration, fit_calibration, paired_interval
-from memohop.fit._neighbourhood import EVERY, Rows
-from memohop.fit._problem import Inputs, Outputs, Problem
-from memohop.fit.candidate import (
+from memohop.fit._candidate import (
     Candidate,
     Family,
     Fitted,
@@ -38,7 +35,10 @@ from memohop.fit.candidate import (
     Setting,
     best_few,
 )
-from memohop.fit.workers import Execute, FitJob, Workers, executing
+from memohop.fit._certainty import UNCHANGED, Calibration, fit_calibration, paired_interval
+from memohop.fit._neighbourhood import EVERY, Rows
+from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._workers import Execute, FitJob, Workers, executing
 from memohop.interrupts import interrupts_raised
 from memohop.jobs.executor import Lost
 

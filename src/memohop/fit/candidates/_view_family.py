@@ -12,11 +12,11 @@ from typing import ClassVar
 import torch
 from scipy import sparse
 
+from memohop.fit._candidate import Cost, Fits, Fitted, Look, Setting, kept_bytes
 from memohop.fit._neighbourhood import EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._saved import Saved
 from memohop.fit._views import Sees, View
-from memohop.fit.candidate import Cost, Fits, Fitted, Look, Setting, kept_bytes
-from memohop.fit.saved import Saved
 from memohop.jobs.space import Space
 from memohop.training import Enough
 
@@ -48,7 +48,7 @@ class ViewModel(ABC):
 
     @abstractmethod
     def saved(self) -> Saved:
-        """See :class:`~memohop.fit.candidate.Part`."""
+        """See :class:`~memohop.fit._candidate.Part`."""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,7 @@ from statistics import fmean
 import numpy as np
 
 from memohop.errors import DataError
-from memohop.fit._certainty import paired_interval
-from memohop.fit._problem import Problem
-from memohop.fit.candidate import (
+from memohop.fit._candidate import (
     Candidate,
     Family,
     Fits,
@@ -39,8 +37,10 @@ from memohop.fit.candidate import (
     lacking_for_verdict,
     variations,
 )
-from memohop.fit.ensemble import FITTING
-from memohop.fit.workers import FitJob, Threads, Workers, executing
+from memohop.fit._certainty import paired_interval
+from memohop.fit._ensemble import FITTING
+from memohop.fit._problem import Problem
+from memohop.fit._workers import FitJob, Threads, Workers, executing
 from memohop.interrupts import interrupts_raised, interrupts_wait
 from memohop.jobs.executor import Lost
 from memohop.jobs.search import drive

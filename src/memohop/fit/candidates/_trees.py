@@ -28,12 +28,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from memohop.data.splits import Mask
 from memohop.errors import UsageError
+from memohop.fit._candidate import Setting
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
+from memohop.fit._saved import Saved, Sizes
 from memohop.fit._views import View
-from memohop.fit.candidate import Setting
-from memohop.fit.candidates.view_family import SMALL, ViewFamily, ViewModel
-from memohop.fit.saved import Saved, Sizes
+from memohop.fit.candidates._view_family import SMALL, ViewFamily, ViewModel
 from memohop.jobs.space import Range
 from memohop.training import Enough
 

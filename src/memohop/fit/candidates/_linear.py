@@ -27,13 +27,13 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
+from memohop.fit._candidate import Setting
 from memohop.fit._certainty import stopping
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
+from memohop.fit._saved import Saved, Sizes, as_tensors
 from memohop.fit._views import View
-from memohop.fit.candidate import Setting
-from memohop.fit.candidates.view_family import ViewFamily, ViewModel
-from memohop.fit.saved import Saved, Sizes, as_tensors
+from memohop.fit.candidates._view_family import ViewFamily, ViewModel
 from memohop.jobs.space import Range
 
 _ABSENT = 30.0  # logits by which a class without training nodes is below all others
