@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 import memohop
+from memohop.training._rules import CrossFit
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification
-from memohop.training.rules import CrossFit
 from memohop.training.task import Task
 
 Y = torch.tensor([0, 1, 0, 1, 0, 1, 0])

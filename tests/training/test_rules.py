@@ -8,8 +8,8 @@ import torch.nn.functional as F
 import memohop
 from memohop import Member, Rules, UsageError, train
 from memohop.nn import FeatureLinear, epoch_key, randomness
+from memohop.training._rules import Schedule, Watch
 from memohop.training.objective import balanced
-from memohop.training.rules import Schedule, Watch
 from numerics import generator, in_float64, seeded
 
 pytestmark = pytest.mark.usefixtures("float64")

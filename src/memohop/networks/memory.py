@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memohop.errors import UsageError, check_choice
+from memohop.networks._released import start_as_released
 from memohop.networks.base import Backbone, Features, GraphModel
 from memohop.networks.passing import Address, AllNodes, MeanGates, Onlooker
-from memohop.networks.released import start_as_released
 from memohop.nn import (
     FORMS,
     MMP,
@@ -84,7 +84,7 @@ class MemoryNetwork(GraphModel):
         readout: classify by the ``"last"`` layer, or by all of them side by side, ``"jumping"``.
         decoupling: form of the penalty, see :func:`memohop.decoupling_loss`.
         init: start with ``"glorot"`` weights and zero biases, or as the ``"released"`` code does,
-            see :mod:`memohop.networks.released`.
+            see :mod:`memohop.networks._released`.
         labels: ``"none"``, or known labels go into the first ``"memory"``.
         label_rate: share of the training labels that are put in during training, between 0 and 1.
         address: ``"none"``, or ``"rows"`` for learned rows of the adjacency matrix.

@@ -19,10 +19,10 @@ from torch.utils._pytree import tree_map
 
 from memohop.networks import NodeModel
 from memohop.nn import Dropout, FeatureLinear, epoch_key, randomness
+from memohop.training._rules import CrossFit, Optimiser, Schedule, Watch
 from memohop.training.device import invariant_products, traits_of
 from memohop.training.job import Job
 from memohop.training.member import RATES, Result
-from memohop.training.rules import CrossFit, Optimiser, Schedule, Watch
 from memohop.training.task import Task, make_task
 
 _TRAIN, _VAL, _TEST = range(3)
