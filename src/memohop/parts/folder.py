@@ -120,6 +120,8 @@ def matrix_rows(
         self_loops: What becomes of the diagonal.
         unit: The number by which weights of arcs are divided; None if none count.
     """
+    if direction == "undirected" and not graph.directed:
+        direction = "out"  # which has both ways already
     ends = {"out": graph.out, "in": graph.into}
     return rows_under(
         lambda end: ends[end].matrix(nodes, unit),
@@ -134,12 +136,13 @@ def as_rows(matrix: sparse.csr_array, group: Group, policies: dict[str, str]) ->
     """The same as a block has them; those of the blocks before come first."""
     counts = group.gather(matrix.nnz)
     before = sum(counts[: group.rank])
-    per_row = torch.from_numpy(np.diff(matrix.indptr))
+    per_row = torch.from_numpy(np.diff(matrix.indptr)).long()
+    small = torch.int32 if sum(counts) < 2**31 else torch.int64
     return Rows(
-        row=torch.arange(matrix.shape[0]).repeat_interleave(per_row),
+        row=torch.arange(matrix.shape[0], dtype=torch.int32).repeat_interleave(per_row),
         col=torch.from_numpy(matrix.indices),
         weight=torch.from_numpy(matrix.data),
-        entry=torch.arange(before, before + matrix.nnz),
+        entry=torch.arange(before, before + matrix.nnz, dtype=small),
         entries=sum(counts),
         **policies,
     )

@@ -57,13 +57,15 @@ class GraphPart(Graph):
         self.starts = starts
         self.num_nodes, self.direction = last - first, rows.direction
         self.self_loops, self.norm = rows.self_loops, rows.norm
-        col = rows.col.to(device, torch.int64)
-        outside = torch.unique(col[(col < first) | (col >= last)])
-        halo = Halo(group, outside, starts)
-        place = torch.searchsorted(outside, col)
-        here = torch.where(col >= last, place + self.num_nodes, place)
-        here = torch.where((col >= first) & (col < last), halo.before + col - first, here)
-        pattern = Pattern(rows.row.to(device, torch.int64), here, (self.num_nodes, halo.size))
+        col = rows.col.to(device)
+        needed = torch.zeros(starts[-1], dtype=torch.bool, device=device)
+        needed[col] = True
+        needed[first:last] = False
+        halo = Halo(group, needed.nonzero().flatten(), starts)
+        places = torch.empty(starts[-1], dtype=torch.int32, device=device)
+        places[halo.numbers] = torch.arange(halo.size, dtype=torch.int32, device=device)
+        shape = self.num_nodes, halo.size
+        pattern = Pattern(rows.row.to(device), places.index_select(0, col), shape)
         self.halo = halo
         pattern.exchange = halo if group.size > 1 else None
         self._fill(pattern, rows.weight.to(device, torch.get_default_dtype()))
@@ -77,13 +79,13 @@ class GraphPart(Graph):
         pattern = self.pattern
 
         def of_rows() -> Tensor:
-            return row_sums(weight, pattern).index_select(-1, pattern.row)
+            return row_sums(weight, pattern).index_select(-1, pattern.row32)
 
         def of_columns() -> Tensor:
-            turned = weight.index_select(-1, pattern.order)
+            turned = weight.index_select(-1, pattern.order32)
             here = row_sums(turned, pattern.transpose)[..., None]
             sums = self.halo(self.halo.return_sums(here))[..., 0]
-            return sums.index_select(-1, pattern.col)
+            return sums.index_select(-1, pattern.csr_indices[1])
 
         return normalised(weight, self.norm, of_rows, of_columns)
 

@@ -100,7 +100,7 @@ def train_block(share: Share, group: Group) -> Steps:
 
     Once it was enough, later populations take one step.
     """
-    worker = Worker(share.job, share.block.made(build_seeded(share.job.build, 0), group), group)
+    worker = Worker(share.job, share.block, group)
     results: list[Result] = []
     is_enough = False
     for chunk in range(worker.chunks):

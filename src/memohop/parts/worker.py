@@ -17,10 +17,11 @@ from memohop.data.sparse_features import csr_tensor
 from memohop.errors import UsageError
 from memohop.nn import Axis, SparseFeatures, in_part
 from memohop.parts.block import Block, StoredRows, mapped, rows_of
+from memohop.parts.folder import FolderBlock
 from memohop.parts.graph import GraphPart, Rows
 from memohop.parts.group import Group
 from memohop.parts.halo import BlockPart, LabelledNodes
-from memohop.ram import in_units
+from memohop.ram import in_units, release_freed_ram
 from memohop.training import Job, Member
 from memohop.training.device import (
     TooLittleError,
@@ -30,7 +31,7 @@ from memohop.training.device import (
     members_at_once,
     traits_of,
 )
-from memohop.training.population import Population
+from memohop.training.population import Population, build_seeded
 from memohop.training.task import Task
 from memohop.version import __version__
 
@@ -40,7 +41,7 @@ class Worker:
 
     Args:
         job: what is to be trained, without its data.
-        block: this process's block.
+        given: this process's block, or where it finds it.
         group: the processes; ``group.rank`` is the number of the block.
 
     Attributes:
@@ -48,12 +49,15 @@ class Worker:
         chunks: how many populations there are.
     """
 
-    def __init__(self, job: Job, block: Block, group: Group) -> None:
+    def __init__(self, job: Job, given: Block | FolderBlock, group: Group) -> None:
         self.job, self.group = job, group
+        block = given.made(build_seeded(job.build, seed=0), group)
         agree(group, block.digest)
         device = find_device(job.device)
         self._check_size(block, device)
         self.task, self.part = _task(block, group, device)
+        del block  # what was made of it is smaller
+        release_freed_ram()
         with self._in_part():
             self.size = job.at_once or self._members_at_once(device)
         self.chunks = math.ceil(len(job.members) / self.size)

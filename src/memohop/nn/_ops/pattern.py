@@ -266,7 +266,7 @@ def _pointers(row: Tensor, rows: int) -> Tensor:
 def _inverse(order: Tensor) -> Tensor:
     """The permutation that undoes another one, int32."""
     there = torch.empty_like(order)
-    there[order.long()] = torch.arange(len(order), device=order.device).int()
+    there[order.long()] = torch.arange(len(order), dtype=torch.int32, device=order.device)
     return there
 
 
