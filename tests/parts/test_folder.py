@@ -47,7 +47,7 @@ def test_no_process_holds_all_arcs_and_the_results_are_the_same(folder):
     data = load_folder(folder, {"splits": 2})
     members = [Member(split=0, lam=0.1), Member(split=1, dropout=0.3)]
     graph = memohop.open_prepared(folder)
-    both_ways = 2 * graph.arcs  # gcn+mmp takes arcs in either direction
+    both_ways = (1 + graph.directed) * graph.arcs  # gcn+mmp takes arcs in either direction
     with in_float64(), quick_processes(WORKERS, train_and_count) as staff:
         expected = train(in_ram(data), "gcn+mmp", members, epochs=6)
         run = PartsRun(Job(data=data, model="gcn+mmp", members=members, epochs=6), WORKERS)

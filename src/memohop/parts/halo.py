@@ -76,6 +76,7 @@ class Halo:
         for k, one in enumerate(dense):  # along the first axis, indices are several times as fast
             torch.index_select(one, 0, self.given, out=asked[:, k])
         came = self.group.swap(asked, self.give, self.take).transpose(0, 1)
+        del asked  # as large as what came, in a graph without neighbourhoods that keep apart
         rows, end = dense.new_empty(len(dense), self.size, dense.shape[-1]), self.before + self.own
         rows[:, : self.before], rows[:, end:] = came[:, : self.before], came[:, self.before :]
         rows[:, self.before : end] = dense
@@ -87,6 +88,7 @@ class Halo:
         of_others = rows.new_empty(self.size - self.own, *turned.shape[1:])
         of_others[: self.before], of_others[self.before :] = turned[: self.before], turned[end:]
         came = self.group.swap(of_others, self.take, self.give)
+        del of_others
         sums = rows[:, self.before : end].clone(memory_format=torch.contiguous_format)
         for k, one in enumerate(sums):
             one.index_add_(0, self.given, came[:, k])
