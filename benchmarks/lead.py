@@ -5,7 +5,7 @@ that of ``fit``, has a standard error, by drawing the hidden nodes again with re
 several draws of one graph are averaged. Over graphs there are two means, and both are printed: with
 each graph counting alike, where one with five positive nodes may decide alone, and, as in a
 meta-analysis, with each graph weighted by the inverse of its squared standard error, where the
-largest graphs decide. Graphs with fewer than five hidden nodes of a class are left out of both.
+largest graphs decide. Graphs with fewer than five hidden nodes of one of two classes are left out.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ def lead(score: Score, truth: np.ndarray, one: np.ndarray, other: np.ndarray) ->
 
 
 def is_judged(truth: np.ndarray) -> bool:
-    """Whether there are enough hidden nodes of each class."""
-    return truth.dtype.kind != "i" or int(np.unique(truth, return_counts=True)[1].min()) >= _FEWEST
+    """Whether enough nodes of both classes are hidden; more classes are judged by accuracy."""
+    hidden = np.unique(truth, return_counts=True)[1]
+    return truth.dtype.kind != "i" or len(hidden) > 2 or int(hidden.min()) >= _FEWEST
 
 
 def average(leads: dict[str, list[Lead]], rival: str) -> list[str]:

@@ -94,11 +94,15 @@ def read(folder: Path) -> Case:
     number = {name: code for code, name in enumerate(classes)}
     y = np.full(len(ids), np.nan) if is_number else np.full(len(ids), -1)
     y[known] = [values[row] if is_number else number[str(values[row])] for row in known]
-    truth = np.array([one if is_number else number[str(one)] for one in found])
-    ends = [
-        np.array([index[str(one)] for one in edges[name].to_pylist()])
-        for name in edges.column_names[:2]
-    ]
+    # a class of which no label is known is nobody's answer
+    truth = np.array([one if is_number else number.get(str(one), -1) for one in found])
+    ends = np.array(
+        [
+            [index.get(str(one), -1) for one in edges[name].to_pylist()]
+            for name in edges.column_names[:2]
+        ]
+    )
+    ends = ends[:, (ends >= 0).all(axis=0)]  # an edge may name a node that has no row
     arcs = np.hstack([ends, ends[::-1]])
     size = (len(ids), len(ids))
     adjacency = sparse.csr_array((np.ones(arcs.shape[1]), tuple(arcs)), shape=size)
@@ -116,7 +120,8 @@ def hide_others(folder: Path, number: int, into: Path) -> Path:
     if not number:
         return folder
     case = read(folder)
-    stratify = case.y[case.known] if case.classes else None
+    labels = case.y[case.known]
+    stratify = labels if case.classes and np.unique(labels, return_counts=True)[1].min() > 1 else None
     _, hidden = train_test_split(case.known, test_size=0.2, random_state=number, stratify=stratify)
     with gzip.open(folder / "nodes.csv.gz", "rt", encoding="utf-8", newline="") as file:
         header, *nodes = csv.reader(file)
