@@ -9,7 +9,9 @@ import torch
 from torch_geometric.data import Data
 
 from memohop import GraphClassifier, GraphRegressor, UsageError
+from memohop.fit._views import View
 from memohop.fit.candidates import _network as network
+from memohop.fit.candidates._linear import Linear
 from tiny_problem import ring, tiny_problem
 
 FAST = {"models": ("linear",), "trials": 1, "time": None, "splits": 2}
@@ -103,3 +105,15 @@ def test_numbers_that_nothing_tells_are_said_to_be_no_better_than_their_mean(met
     assert re.search("than saying the mean of every node: [+-].* to ", found.verdict())
     found = model.fit(x, x[:, 0] + y / 9, edges=ring(100)).report_
     assert "the mean of every node" not in found.verdict()
+
+
+@pytest.mark.parametrize(("nodes", "features"), [(33, 7), (60, 10), (257, 33)])
+def test_the_order_of_rows_does_not_matter_to_a_linear_model(nodes, features):
+    """To the last bit: in single precision it would, in a few of ten draws."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(nodes, features)).astype(np.float32)
+    for _ in range(10):
+        weight = generator.normal(size=(features, 1)).astype(np.float32)
+        model = Linear(View("columns", 0, nodes), weight, np.ones(1, dtype=np.float32))
+        order = generator.permutation(nodes)
+        assert (model.of_features(x)[order] == model.of_features(x[order])).all()

@@ -55,8 +55,12 @@ class Linear(ViewModel):
     bias: NDArray[np.float32]
 
     def of_features(self, features: Matrix) -> Outputs:
-        """Probabilities of the classes, or the number."""
-        said = np.asarray(features @ self.weight) + self.bias
+        """Probabilities of the classes, or the number, whatever the order of the rows.
+
+        In single precision, a product of dense matrices may round a row by its place among others.
+        """
+        said = np.asarray(features @ self.weight.astype(np.float64)) + self.bias
+        said = said.astype(np.float32)
         return softmax(said, axis=1) if self.view.classes else said
 
     def saved(self) -> Saved:
