@@ -121,7 +121,9 @@ def hide_others(folder: Path, number: int, into: Path) -> Path:
         return folder
     case = read(folder)
     labels = case.y[case.known]
-    stratify = labels if case.classes and np.unique(labels, return_counts=True)[1].min() > 1 else None
+    stratify = (
+        labels if case.classes and np.unique(labels, return_counts=True)[1].min() > 1 else None
+    )
     _, hidden = train_test_split(case.known, test_size=0.2, random_state=number, stratify=stratify)
     with gzip.open(folder / "nodes.csv.gz", "rt", encoding="utf-8", newline="") as file:
         header, *nodes = csv.reader(file)
