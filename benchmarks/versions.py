@@ -1,12 +1,12 @@
-"""``memohop fit`` of two versions on the same hidden labels, alternating in one run.
+r"""``memohop fit`` of two versions on the same hidden labels, alternating in one run.
 
-    python benchmarks/versions.py BEFORE/bin/python AFTER/bin/python -o outputs \\
+    python benchmarks/versions.py BEFORE/bin/python AFTER/bin/python -o outputs \
         --draws ../shared/tables/reed98~1,2,3 --draws folder/cora~1,2 --seconds 60 --jobs 2
 
 BEFORE and AFTER are environments with one version each. Folders are those of ``tables.py`` or of
-``registry_tables.py``, and the numbers behind ``~`` are draws of what is hidden. Each version fits and
-predicts each draw on one thread, the two one after the other, as many draws at once as there are jobs.
-The last lines are the mean lead of the second version, as ``lead.py`` tells.
+``registry_tables.py``, and the numbers behind ``~`` are draws of what is hidden. Each version fits
+and predicts each draw on one thread, the two one after the other, as many draws at once as there
+are jobs. The last lines are the mean lead of the second version, as ``lead.py`` tells.
 """
 
 from __future__ import annotations
