@@ -1,6 +1,6 @@
 """``GraphClassifier`` on published graphs and their splits, beside the MMP family by itself.
 
-    python benchmarks/registry.py minesweeper texas --splits 0-2 --seconds 600 --device cuda
+    python -m benchmarks.registry minesweeper texas --splits 0-2 --seconds 600 --device cuda
 
 Everything is chosen on the validation nodes of the split; the test nodes are scored once, by the
 models that are kept, which have learned from training and validation nodes. Models with labels in
@@ -15,13 +15,17 @@ import json
 import time
 import warnings
 from pathlib import Path
+from unittest import mock
 
+import msgspec
 import numpy as np
 
 import memohop
+from memohop.fit.candidates import spaces
 from memohop.fit.candidates.catalogue import MEMORY
-from memohop.fit.candidates.spaces import unseen
 from memohop.training.metrics import METRICS
+from study import RESULTS
+from study.statistics.first_settings import FirstSettings
 
 
 def main() -> None:
@@ -60,7 +64,10 @@ def run(
         metric=metric.id,
         device=arguments.device,
     )
-    with warnings.catch_warnings(), unseen(name):
+    path = RESULTS / "first-settings.json"
+    learned = msgspec.json.decode(path.read_bytes(), type=FirstSettings)
+    of_others = mock.patch.object(spaces, "TAUGHT", learned.without.get(name, learned.every))
+    with warnings.catch_warnings(), of_others:
         warnings.simplefilter("ignore")
         classifier.fit(data, split=split)
     mask = data.test_mask[:, split].numpy()  # type: ignore[attr-defined]

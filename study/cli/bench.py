@@ -21,7 +21,7 @@ from memohop.cli import (
 from memohop.data.datasets.registry import describe
 from memohop.errors import DataError, UsageError, check_distinct
 from memohop.outputs import check_output, write_whole
-from study import ROOT
+from study import RESULTS, ROOT
 from study.cli.app import ResultsFile, app, check_counts
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ NINE = "texas,wisconsin,cornell-legacy,actor,chameleon,squirrel,cora,citeseer,pu
 
 Datasets = Annotated[str, Parameter(help="Ids of datasets, separated by commas.")]
 
-_FIRST_SETTINGS = ROOT / "src" / "memohop" / "fit" / "candidates" / "first_settings.json"
+_OF_FIT = ROOT / "src" / "memohop" / "fit" / "candidates" / "first_settings.json"
 
 bench_app = App(
     name="bench",
@@ -107,7 +107,8 @@ def bench_first_settings(
     *,
     results: ResultsFile = None,
     count: int = 4,
-    output: Annotated[Path, OUTPUT] = _FIRST_SETTINGS,
+    output: Annotated[Path, OUTPUT] = RESULTS / "first-settings.json",
+    of_fit: Path = _OF_FIT,
 ) -> None:
     """Learn from the fair table which settings memohop fit should try first.
 
@@ -117,6 +118,7 @@ def bench_first_settings(
     Args:
         count: How many settings of each model.
         output: The JSON file to write.
+        of_fit: The JSON file with those of all datasets alone, which fit reads.
     """
     check_counts(count=count)
 
@@ -126,10 +128,12 @@ def bench_first_settings(
     from study.runs.tuned import Tuned
     from study.statistics.first_settings import first_settings
 
-    check_output(output, ".json", inputs=[results])
+    for path in (output, of_fit):
+        check_output(path, ".json", inputs=[results])
     learned = first_settings(Tuned.load(results or "fair"), SPACES, count=count)
-    write_whole(output, msgspec.json.format(msgspec.json.encode(learned)) + b"\n")
-    remark(f"wrote {output}: {', '.join(learned.every)}")
+    for path, content in ((output, learned), (of_fit, learned.every)):
+        write_whole(path, msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
+        remark(f"wrote {path}")
 
 
 @bench_app.command(name="gates", help_epilogue=_GATES_EXAMPLES)

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from memohop.data.datasets.registry import describe
-from memohop.fit.candidates.spaces import FirstSettings, Learned, Settings
+from memohop.fit import Setting
 from memohop.training import NUMBERS
 from study.runs.tuned import Tuned, TunedCell
 
@@ -29,6 +30,21 @@ COUNT = 4
 """How many settings of each model a search begins with."""
 
 _Key = tuple[tuple[tuple[str, object], ...], int]  # a variant of a model, and a place in its space
+
+
+class FirstSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The settings to begin with, those of each model together, the most useful one first.
+
+    Attributes:
+        experiment: The experiment that they come from.
+        every: Those that all datasets give, with which ``fit`` begins.
+        without: By dataset, those that the other datasets give: no dataset may be judged by a
+            search whose start has seen it.
+    """
+
+    experiment: str
+    every: list[Setting]
+    without: dict[str, list[Setting]]
 
 
 def first_settings(tuned: Tuned, models: Iterable[str], *, count: int = COUNT) -> FirstSettings:
@@ -42,16 +58,17 @@ def first_settings(tuned: Tuned, models: Iterable[str], *, count: int = COUNT) -
     honest = [cell for cell in tuned.cells if not describe(cell.dataset).flawed]
     wanted = list(models)
 
-    def of(cells: list[TunedCell]) -> dict[str, Settings]:
+    def of(cells: list[TunedCell]) -> list[Setting]:
         by_model = {model: [cell for cell in cells if cell.model == model] for model in wanted}
-        return {model: tuple(_best(tuned, own, count)) for model, own in by_model.items() if own}
+        groups = [list(_best(tuned, own, count)) for own in by_model.values() if own]
+        return [setting for group in groups for setting in group]
 
     names = dict.fromkeys(cell.dataset for cell in honest)
     without = {name: of([cell for cell in honest if cell.dataset != name]) for name in names}
     return FirstSettings(tuned.experiment, of(honest), without)
 
 
-def _best(tuned: Tuned, cells: list[TunedCell], count: int) -> Iterable[Learned]:
+def _best(tuned: Tuned, cells: list[TunedCell], count: int) -> Iterable[Setting]:
     """The settings of one model that together suit all its graphs."""
     keys, regrets = _regrets(cells)
     left = np.ones(regrets.shape[1])  # the least regret of each graph so far
@@ -82,11 +99,11 @@ def _variant(cell: TunedCell) -> tuple[tuple[str, object], ...]:
     return tuple(sorted((k, v) for k, v in cell.axes.items() if k != "homophily"))
 
 
-def _setting(tuned: Tuned, cells: list[TunedCell], key: _Key) -> Learned:
+def _setting(tuned: Tuned, cells: list[TunedCell], key: _Key) -> Setting:
     """The setting, from a cell on a directed graph if there is one: it has a direction too."""
     variant, place = key
     own = [cell for cell in cells if _variant(cell) == variant]
     cell = next((cell for cell in own if describe(cell.dataset).directed), own[0])
     setting = tuned.drawn[cell.space].setting(place)
     numbers = {name: float(setting.pop(name)) for name in NUMBERS if name in setting}
-    return Learned(setting | dict(variant), {"lam": 0.0} | numbers)
+    return Setting(cell.model, setting | dict(variant), {"lam": 0.0} | numbers)

@@ -15,7 +15,7 @@ from memohop.fit._candidate import Setting, variations
 from memohop.fit._problem import Inputs
 from memohop.fit.candidates import _network as network
 from memohop.fit.candidates._network import NetworkFamily, feature_scale
-from memohop.fit.candidates.spaces import NUMBERS, SPACES, network_cost, packaged
+from memohop.fit.candidates.spaces import NUMBERS, SPACES, TAUGHT, network_cost
 from memohop.networks import build
 from memohop.nn import Graph
 from memohop.training import Enough
@@ -184,7 +184,7 @@ def test_the_scale_is_of_what_is_not_zero():
 @pytest.mark.parametrize("name", list(SPACES))
 @pytest.mark.parametrize("directed", [False, True])
 def test_every_first_setting_builds(name, directed):
-    for first in SPACES[name].first(name, directed=directed):
+    for first in SPACES[name].first(directed=directed):
         build(name, 3, 2, num_nodes=5, **first.options)
         assert {*first.numbers} <= {*NUMBERS}
         if not directed:
@@ -250,7 +250,8 @@ def test_a_network_that_is_too_large_is_never_worth_it(monkeypatch):
 def test_what_is_for_directed_graphs_alone_is_not_tried_on_others():
     assert family("dir-gcn").first(tiny_problem()) == []
     one_way = tiny_problem(arcs=np.array([[0, 1], [1, 2]]))
-    own, taught = SPACES["dir-gcn"].own, packaged().of("dir-gcn")
+    own = SPACES["dir-gcn"].own
+    taught = [setting for setting in TAUGHT if setting.family == "dir-gcn"]
     assert len(own) == 2
     assert len(family("dir-gcn").first(one_way)) == len(own) + len(taught)
 

@@ -20,7 +20,7 @@ from memohop.fit._ensemble import Component, Ensemble
 from memohop.fit._problem import Inputs
 from memohop.fit._views import View
 from memohop.fit.candidates import _network as network
-from memohop.fit.candidates.spaces import SPACES, Learned
+from memohop.fit.candidates.spaces import SPACES
 from memohop.fit.on_blocks import (
     BlockInputs,
     BlockNeighbourhood,
@@ -161,9 +161,9 @@ def test_every_form_of_the_memory_network(graph, staff, readout, labels):
     space = SPACES["gcn+mmp"]
     model = GraphClassifier(models=["gcn+mmp"], trials=1, time=None, splits=2)
     more = {"readout": readout, "labels": labels, "address": "rows", "num_layers": 3}
-    first = [Learned({**one.options, **more}, one.numbers) for one in space.own]
+    first = [replace(one, options={**one.options, **more}) for one in space.own]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(space), "first", lambda self, model, directed: first)
+        patch.setattr(type(space), "first", lambda self, directed: first)
         model.fit(graph.in_ram())
     del model.graph_
     options = model.model_.components[0].models[0].options

@@ -5,15 +5,18 @@ import numpy as np
 import pytest
 
 from made_up_search import SOURCE
+from memohop.fit import Setting
 from memohop.fit.candidates import spaces
 from memohop.fit.candidates._network import NetworkFamily
-from memohop.fit.candidates.spaces import NUMBERS, SPACES, FirstSettings
+from memohop.fit.candidates.spaces import NUMBERS, SPACES
 from memohop.jobs.space import near_numbers, near_options
 from memohop.networks import build
 from memohop.training import Member
+from study import RESULTS
 from study.cli import main
 from study.runs.tuned import Drawn, Tried, Tuned, TunedCell
-from study.statistics.first_settings import first_settings
+from study.statistics.first_settings import FirstSettings, first_settings
+from tiny_problem import tiny_problem
 
 DIRECTED = Drawn(
     ("lr", "dropout", "hidden_channels", "direction"),
@@ -54,13 +57,13 @@ CELLS = (
 
 def test_together_they_suit_every_graph():
     found = first_settings(results(*CELLS), ["gcn+mmp", "mlp"], count=3).every
-    assert list(found) == ["gcn+mmp"]
+    assert {one.family for one in found} == {"gcn+mmp"}
     # The first one suits all of them, the others are the best of two each; then nothing is left.
-    assert numbers(found["gcn+mmp"]) == [0.02, 0.01, 0.04]
+    assert numbers(found) == [0.02, 0.01, 0.04]
 
 
 def test_numbers_and_options_are_told_apart_and_the_direction_is_kept():
-    (first, *_) = first_settings(results(*CELLS), ["gcn+mmp"]).every["gcn+mmp"]
+    (first, *_) = first_settings(results(*CELLS), ["gcn+mmp"]).every
     assert first.numbers == {"lr": 0.02, "dropout": 0.2, "lam": 0.0}
     assert first.options == {"hidden_channels": 64, "direction": "in"}
 
@@ -83,7 +86,7 @@ def test_data_with_a_flaw_teach_nothing():
 def test_the_variants_of_a_model_are_options_of_it():
     with_labels = cell("minesweeper", (0.1, 0.2, 0.99, 0.3), labels="memory")
     plain = cell("minesweeper", (0.1, 0.2, 0.15, 0.3))
-    found = first_settings(results(*CELLS, plain, with_labels), ["gcn+mmp"]).every["gcn+mmp"]
+    found = first_settings(results(*CELLS, plain, with_labels), ["gcn+mmp"]).every
     (one,) = [one for one in found if "labels" in one.options]
     assert one.options == {"hidden_channels": 128, "labels": "memory"}
     assert one.numbers["lr"] == 0.03
@@ -91,58 +94,50 @@ def test_the_variants_of_a_model_are_options_of_it():
 
 def test_a_setting_that_diverged_somewhere_counts_there_as_the_worst():
     cells = (cell("texas", (-1.0, 0.8, 0.7, 0.1)), cell("cora", (0.8, 0.7, 0.1, 0.1)))
-    assert numbers(first_settings(results(*cells), ["gcn+mmp"], count=1).every["gcn+mmp"]) == [0.02]
+    assert numbers(first_settings(results(*cells), ["gcn+mmp"], count=1).every) == [0.02]
 
 
-def test_the_command_writes_what_fit_reads(tmp_path, capsys, monkeypatch):
+@pytest.fixture
+def written(tmp_path, capsys):
+    """The files that the command makes: for the study, and for fit."""
     results(*CELLS).save(tmp_path / "fair.json")
-    output = tmp_path / "first.json"
-    words = ["bench", "first-settings", "--results", str(tmp_path / "fair.json"), "-o", str(output)]
+    files = tmp_path / "all.json", tmp_path / "fit.json"
+    words = ["bench", "first-settings", "--results", str(tmp_path / "fair.json")]
+    words += ["--output", str(files[0]), "--of-fit", str(files[1])]
     assert main(words) == 0
-    read = msgspec.json.decode(output.read_bytes(), type=FirstSettings)
+    assert main([*words, "--count", "0"]) == 2
+    return files
+
+
+def test_the_command_writes_what_fit_begins_with(written, monkeypatch):
+    read = msgspec.json.decode(written[0].read_bytes(), type=FirstSettings)
     assert read == first_settings(results(*CELLS), SPACES)
-    monkeypatch.setattr(spaces, "packaged", lambda: read)
-    family = NetworkFamily("gcn+mmp")
-    problem = type(
-        "P", (), {"neighbourhood": type("N", (), {"directed": False}), "has_columns": True}
-    )
-    first, own = family.first(problem), SPACES["gcn+mmp"].own
-    openers = SPACES["gcn+mmp"].openers
-    same = [
-        one for i, one in enumerate(own) if one.undirected not in [o.undirected for o in own[:i]]
-    ]
-    assert [one.options for one in first[:openers]] == [
-        one.undirected.options for one in same[:openers]
-    ]
+    taught = msgspec.json.decode(written[1].read_bytes(), type=list[Setting])
+    assert taught == read.every
+    monkeypatch.setattr(spaces, "TAUGHT", taught)
+    first, openers = NetworkFamily("gcn+mmp").first(tiny_problem()), SPACES["gcn+mmp"].openers
+    assert all(one.options["direction"] == "undirected" for one in first)
     assert first[openers].numbers == {"lr": 0.02, "dropout": 0.2, "lam": 0.0}
     assert first[openers].options == {"hidden_channels": 64, "direction": "undirected"}
-    assert len(first) == len(same) + len(read.every["gcn+mmp"])
-    assert main([*words, "--count", "0"]) == 2
+    monkeypatch.setattr(spaces, "TAUGHT", [])
+    own = NetworkFamily("gcn+mmp").first(tiny_problem())
+    assert first[:openers] + first[openers + len(taught) :] == own
 
 
-def test_those_of_the_package_are_those_that_its_table_teaches():
-    assert spaces.packaged() == first_settings(Tuned.load("fair"), SPACES)
-
-
-@pytest.mark.parametrize("model", spaces.packaged().every)
-def test_a_dataset_is_judged_by_what_the_others_have_taught(model):
-    found = spaces.packaged()
-    judged = {}
-    for dataset, of_others in found.without.items():
-        with spaces.unseen(dataset):
-            judged[dataset] = [one.numbers for one in found.of(model)]
-        assert judged[dataset] == [one.numbers for one in of_others[model]]
-    seen = [one.numbers for one in found.of(model)]
-    assert any(numbers != seen for numbers in judged.values())
+def test_those_that_are_committed_are_those_that_the_table_teaches():
+    learned = first_settings(Tuned.load("fair"), SPACES)
+    path = RESULTS / "first-settings.json"
+    assert msgspec.json.decode(path.read_bytes(), type=FirstSettings) == learned
+    assert learned.every == spaces.TAUGHT
+    assert all(of_others != learned.every for of_others in learned.without.values())
 
 
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("model", SPACES)
-def test_those_of_the_package_make_networks_and_can_be_varied(model, directed):
+def test_first_settings_make_networks_and_can_be_varied(model, directed):
     generator = np.random.default_rng(0)
-    for first in spaces.packaged().of(model):
-        options = first.options if directed else first.undirected.options
-        changed = near_options(SPACES[model].choices, options, generator)
-        for one in (options, changed):
+    for first in SPACES[model].first(directed=directed):
+        changed = near_options(SPACES[model].choices, first.options, generator)
+        for one in (first.options, changed):
             assert build(model, 3, 2, num_nodes=5, **one) is not None
         Member(**near_numbers(NUMBERS, first.numbers, generator))

@@ -163,11 +163,8 @@ class NetworkFamily:
         directed, space = problem.neighbourhood.directed, SPACES[self.id]
         if (space.directed_only and not directed) or not (self.sees_graph or problem.has_columns):
             return []
-        settings = [
-            Setting(self.id, start.options, start.numbers)
-            for start in space.first(self.id, directed=directed)
-        ]
-        return [setting for setting in settings if self._can_train(setting.options)]
+        first = space.first(directed=directed)
+        return [setting for setting in first if self._can_train(setting.options)]
 
     def openers(self, problem: Problem) -> int:
         """How many of its first settings a search starts with."""

@@ -2,8 +2,7 @@ r"""The settings to try of each network, proven ones first, and what they cost.
 
 The first ones are the same for every graph. Some did well, by validation, on published graphs of
 different kinds. Others come from ``python -m study bench first-settings``, which derives them from
-the results of the fair table. For each dataset there are also those that the other datasets alone
-give: no dataset may be judged by a search whose start has seen it.
+the results of the fair table.
 
 What a network costs is guessed. On a CPU, an epoch (a training step and an evaluation) of :math:`L`
 layers of width :math:`D` takes about :math:`L D (5 |E| + 30 N)` nanoseconds of one thread, or
@@ -15,78 +14,25 @@ figures were measured on 100,000 nodes with 2,000,000 arcs and are good to a fac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import cache
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
 
-from memohop.fit._candidate import Cost, kept_bytes
+from memohop.fit._candidate import Cost, Setting, kept_bytes
 from memohop.fit._problem import Problem
 from memohop.jobs.space import Choice, Range, Space
 
-Settings = tuple["Learned", ...]
-
 _FEWEST = 50  # epochs of a network that is worth its time
 
-_unseen: ContextVar[str | None] = ContextVar("unseen", default=None)
-
-
-class Learned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A setting: options of the model, and the numbers of a member."""
-
-    options: dict[str, bool | int | float | str]
-    numbers: dict[str, float]
-
-    @property
-    def undirected(self) -> Learned:
-        """The same for a graph without directions."""
-        options = self.options
-        if "direction" in options:
-            options = options | {"direction": "undirected"}
-        return Learned(options, self.numbers)
-
-
-class FirstSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """For each model the settings to begin with, the most useful one first.
-
-    Attributes:
-        experiment: The experiment that they come from.
-        every: Those that all datasets give.
-        without: By dataset, those that the other datasets give.
-    """
-
-    experiment: str
-    every: dict[str, Settings]
-    without: dict[str, dict[str, Settings]] = {}
-
-    def of(self, model: str) -> Settings:
-        """The settings of a model, without what an :func:`unseen` dataset has taught."""
-        dataset = _unseen.get()
-        known = self.every if dataset is None else self.without.get(dataset, self.every)
-        return known.get(model, ())
-
-
-@contextmanager
-def unseen(dataset: str) -> Iterator[None]:
-    """Searches inside begin with settings that a dataset has not taught, to be judged on it."""
-    before = _unseen.set(dataset)
-    try:
-        yield
-    finally:
-        _unseen.reset(before)
-
-
-@cache
-def packaged() -> FirstSettings:
-    """Those that come with the package."""
-    path = Path(__file__).with_name("first_settings.json")
-    return msgspec.json.decode(path.read_bytes(), type=FirstSettings)
-
+TAUGHT: list[Setting] = msgspec.json.decode(
+    Path(__file__).with_name("first_settings.json").read_bytes(), type=list[Setting]
+)
+"""What the fair table has taught: first settings of each model, the most useful ones first."""
 
 NUMBERS: Space = {
     "lr": Range(0.001, 0.1),
@@ -98,42 +44,54 @@ NUMBERS: Space = {
 """The numbers of a member; the last one is for models with memory."""
 
 
-class NetworkSpace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True)
+class NetworkSpace:
     """The settings of one model.
 
     Attributes:
+        model: Its id.
         choices: The options to choose from.
         own: The first settings, apart from those that the fair table has taught.
         openers: How many of these differ so much that a search starts with all of them.
         directed_only: Whether it is for directed graphs only.
     """
 
-    choices: dict[str, Choice]
-    own: Settings
+    model: str
+    choices: Mapping[str, Choice]
+    own: Sequence[Setting]
     openers: int = 1
     directed_only: bool = False
 
-    def first(self, model: str, *, directed: bool) -> list[Learned]:
-        """The openers, what the fair table has taught, and the rest.
-
-        In an undirected graph, directions do not matter, and some settings are the same.
-        """
-
-        def alike(settings: Settings) -> list[Learned]:
-            return [
-                setting
-                for i, setting in enumerate(settings)
-                if directed or setting.undirected not in [s.undirected for s in settings[:i]]
-            ]
-
-        own = alike(self.own)
-        first = own[: self.openers] + alike(packaged().of(model)) + own[self.openers :]
-        return first if directed else [setting.undirected for setting in first]
+    def first(self, *, directed: bool) -> list[Setting]:
+        """The openers, what the fair table has taught, and the rest."""
+        taught = [setting for setting in TAUGHT if setting.family == self.model]
+        own, taught = (_for_graph(settings, directed) for settings in (self.own, taught))
+        return own[: self.openers] + taught + own[self.openers :]
 
 
-SPACES: dict[str, NetworkSpace] = msgspec.toml.decode(
-    Path(__file__).with_name("spaces.toml").read_bytes(), type=dict[str, NetworkSpace]
-)
+def _for_graph(settings: Sequence[Setting], directed: bool) -> list[Setting]:
+    """The same settings; where directions do not matter, some of them are alike."""
+    if directed:
+        return list(settings)
+    undirected = [
+        replace(setting, options={**setting.options, "direction": "undirected"})
+        if "direction" in setting.options
+        else setting
+        for setting in settings
+    ]
+    return [setting for i, setting in enumerate(undirected) if setting not in undirected[:i]]
+
+
+def _space(model: str, *, own: Sequence[Mapping[str, Any]], **more: Any) -> NetworkSpace:
+    return NetworkSpace(model, own=[Setting(model, **setting) for setting in own], **more)
+
+
+SPACES = {
+    model: _space(model, **table)
+    for model, table in tomllib.loads(
+        Path(__file__).with_name("spaces.toml").read_text("utf-8")
+    ).items()
+}
 """The settings to try of each model of the registry."""
 
 
