@@ -32,23 +32,21 @@ def adjacency(
     *,
     direction: str,
     self_loops: str = "keep",
-    norm: str = "none",
     weights: Tensor | None = None,
 ) -> sparse.csr_array:
-    r"""The matrix :math:`\mathbf{A}` of a :class:`memohop.Graph` with these policies."""
+    r"""The matrix :math:`\mathbf{A}` of a :class:`memohop.Graph`, before it is normalised."""
     if weights is not None:
         check_weights(weights, edge_index.shape[1])
         weights = weights.to("cpu", torch.float32)
     arcs = matrix_of(
         edge_index.cpu().numpy(), num_nodes, None if weights is None else weights.numpy()
     )
-    matrix = rows_of(
+    return rows_of(
         lambda end: arcs if end == "out" else arcs.T.tocsr(),
         direction=direction,
         self_loops=self_loops,
         weighted=weights is not None,
     )
-    return normalise(matrix, norm, lambda: matrix.sum(axis=0))
 
 
 def matrix_of(
@@ -95,26 +93,6 @@ def rows_of(
         matrix.eliminate_zeros()
     if self_loops == "add":
         matrix = matrix + sparse.eye_array(*matrix.shape, k=first, dtype=np.float32, format="csr")
-    return matrix
-
-
-def normalise(
-    matrix: sparse.csr_array, norm: str, column_sums: Callable[[], NDArray[Any]]
-) -> sparse.csr_array:
-    """The same rows with their values divided according to ``norm``.
-
-    Args:
-        matrix: rows from :func:`rows_of`; its values are replaced.
-        norm: one of ``NORMS``.
-        column_sums: returns the sums of the columns of the whole matrix.
-    """
-    weight = normalised(
-        torch.from_numpy(matrix.data),
-        norm,
-        lambda: torch.from_numpy(np.repeat(matrix.sum(axis=1), np.diff(matrix.indptr))),
-        lambda: torch.from_numpy(column_sums()[matrix.indices]),
-    )
-    matrix.data = weight.numpy()
     return matrix
 
 

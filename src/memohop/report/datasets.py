@@ -33,8 +33,8 @@ def listing(infos: Iterable[DatasetInfo]) -> Table:
 def dataset_info(info: DatasetInfo) -> dict[str, Any]:
     """A flat object for JSON: what the registry says about a dataset."""
     row = asdict(info)
-    files = len(row.pop("files"))
-    return {"dataset": row.pop("id")} | row | {"files": files}
+    del row["stem"]
+    return {"dataset": row.pop("id")} | row | {"files": len(info.files)}
 
 
 def dataset_row(data: Data, info: DatasetInfo) -> dict[str, Any]:
