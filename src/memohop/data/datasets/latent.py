@@ -100,20 +100,17 @@ def computed(
     )
     embed, distance = EMBEDDINGS[embedding]
     points = embed(graph, num_nodes)
-    first, second = _nearest_pairs(points, distance, count=graph.shape[1] // 2)
-    latent = np.stack((np.concatenate((first, second)), np.concatenate((second, first))))
-    arcs = np.concatenate((graph, latent), axis=1)
-    space = np.repeat((0, 4), (graph.shape[1], latent.shape[1]))
+    pairs = _nearest_pairs(points, distance, count=graph.shape[1] // 2)
+    arcs = np.concatenate((graph, pairs, pairs[::-1]), axis=1)
+    space = np.repeat((0, 4), (graph.shape[1], 2 * pairs.shape[1]))
     above = points[arcs[0]] <= points[arcs[1]]
     return _neighbours(arcs, space + 2 * above[:, 0] + above[:, 1], num_nodes)
 
 
-def _nearest_pairs(
-    points: Points, distance: Distance, count: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _nearest_pairs(points: Points, distance: Distance, count: int) -> NDArray[np.int64]:
     """The ``count`` nearest pairs, and those as far as the last if they are at most ``count`` more.
 
-    Otherwise a draw chooses among those that are as far as the last.
+    Otherwise a draw chooses among those that are as far as the last. Pairs are ``[2, pairs]``.
     """
     generator = np.random.default_rng(0)
     pairs: list[NDArray[Any]] = [*np.empty((2, 0)), *np.empty((2, 0), dtype=np.int64)]
@@ -129,7 +126,7 @@ def _nearest_pairs(
             limit = pairs[1][count - 1]
     within = int((pairs[1] <= limit).sum())
     kept = within if within <= 2 * count else count
-    return pairs[2][:kept], pairs[3][:kept]
+    return np.stack(pairs[2:])[:, :kept]
 
 
 def _neighbours(
