@@ -61,14 +61,14 @@ class DatasetInfo:
         if self.family == "platonov":
             return (f"platonov/{self.stem}.npz",)
         if self.family == "planetoid":
-            parts = ("allx", "ally", "tx", "ty", "y", "graph", "test.index")
-            graph = [f"planetoid/ind.{self.stem}.{part}" for part in parts]
+            pattern = f"planetoid/ind.{self.stem}.{{}}"
+            parts = ["allx", "ally", "tx", "ty", "y", "graph", "test.index"]
         else:
-            parts = ("out1_graph_edges.txt", "out1_node_feature_label.txt")
-            graph = [f"geom-gcn/{self.stem}/{part}" for part in parts]
+            pattern = f"geom-gcn/{self.stem}/{{}}.txt"
+            parts = ["out1_graph_edges", "out1_node_feature_label"]
         name = Path(self.stem).name  # Cornell's two versions share their splits
         splits = [f"geom-gcn/splits/{name}_split_0.6_0.2_{split}.npz" for split in range(10)]
-        return (*graph, *splits)
+        return (*map(pattern.format, parts), *splits)
 
 
 def datasets() -> list[str]:
