@@ -53,10 +53,9 @@ def quick_processes(size, work):
         yield staff
 
 
-def train_in_all(share, seat, count=None):
+def train_in_all(share, where, count=None):
     """As ``train_share``, but the results are those of every process, or come with its count."""
     torch.set_default_dtype(share.dtype)
-    where = {"init_method": seat.meeting, "rank": seat.rank, "world_size": seat.size}
     group = Group.join("cpu", **where)
     results = yield from train_block(share, group)
     every = group.gather(results) if count is None else (results, group.gather(count()))
@@ -64,7 +63,7 @@ def train_in_all(share, seat, count=None):
     return every
 
 
-def train_and_count(share, seat):
+def train_and_count(share, where):
     """As ``train_share``; and how many arcs each process has read from a prepared graph."""
     read, matrix = [], Rows.matrix
 
@@ -74,7 +73,7 @@ def train_and_count(share, seat):
         return found
 
     Rows.matrix = counted
-    return (yield from train_in_all(share, seat, lambda: sum(read)))
+    return (yield from train_in_all(share, where, lambda: sum(read)))
 
 
 class Mortal:
@@ -83,14 +82,15 @@ class Mortal:
     def __init__(self, die_at):
         self.die_at = die_at
 
-    def __call__(self, share, seat):
-        steps, reply = train_share(share, seat), None
+    def __call__(self, share, where):
+        steps, reply = train_share(share, where), None
         while True:
             try:
                 step = steps.send(reply)
             except StopIteration as end:
                 return end.value
-            if seat.rank == seat.size - 1 and step.epochs - 10 <= self.die_at < step.epochs:
+            is_last = where["rank"] == where["world_size"] - 1
+            if is_last and step.epochs - 10 <= self.die_at < step.epochs:
                 os.kill(os.getpid(), signal.SIGKILL)
             reply = yield step
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from memohop.data.check import MissingClassWarning
 from memohop.errors import DataError
-from memohop.jobs.executor import Executor, Lost, Progress, here
+from memohop.jobs.executor import Executor, Lost, ShareDone, here
 from memohop.jobs.named import execute, populations
 from memohop.jobs.search import AskTell, drive
 from memohop.ram import OutOfMemoryError
@@ -114,7 +114,7 @@ def run_cells(
     return cells_to_do.tally
 
 
-def attempt(job: Batch, progress: Progress, *, resources: Resources) -> Attempt | Lost:
+def attempt(job: Batch, progress: ShareDone, *, resources: Resources) -> Attempt | Lost:
     """Train the runs of a job; an error of the training is part of the attempt.
 
     Missing data is the user's to mend, and ends everything.

@@ -11,7 +11,7 @@ import pytest
 
 from memohop.errors import DataError
 from memohop.jobs import processes
-from memohop.jobs.executor import Lost, _to_blame, here
+from memohop.jobs.executor import Lost, _loss_among, here
 from memohop.jobs.processes import Processes
 
 HERE = str(Path(__file__).parent)
@@ -101,7 +101,7 @@ def test_a_job_that_takes_more_than_its_time_is_ended():
     with Processes(1).ready(toy_work.Counting()) as staff:
         times = {"endless": 0.3, "short": 60}
         found = dict(staff(times, seconds=times.get, look=lambda: looks.append(1)))
-    assert found["endless"] == Lost("it took more than its time")
+    assert found["endless"] == Lost("it took more than its time", late=True)
     assert found["short"][1] == 1  # in a new process
     assert looks
 
@@ -134,9 +134,11 @@ def test_processes_that_work_together_are_replaced_together(tmp_path):
     ],
 )
 def test_what_is_to_blame_when_one_of_several_fails(said, kind, text):
-    found = _to_blame(said)
-    assert type(found) is kind
-    assert re.search(text, found.reason if isinstance(found, Lost) else str(found))
+    if kind is Lost:
+        assert re.search(text, _loss_among(said).reason)
+        return
+    with pytest.raises(kind, match=text):
+        _loss_among(said)
 
 
 def test_here_jobs_are_done_one_by_one_and_tell_how_far_they_are():

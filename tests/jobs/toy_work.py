@@ -94,15 +94,15 @@ class Walk:
         return self.folder, self.at
 
 
-def walk(job, seat):
+def walk(job, where):
     folder, at = job
     while at < 5:
-        if (seat.rank, at) == (1, 3) and not log(folder).exists():
+        if (where["rank"], at) == (1, 3) and not log(folder).exists():
             note(folder, "died")
             os.kill(os.getpid(), signal.SIGKILL)
         at += 1
         if (yield at) == "enough":
             return at
-    if seat.rank == 1:
+    if where["rank"] == 1:
         time.sleep(0.1)
-    return f"{seat.size} walked to {at}"
+    return f"{where['world_size']} walked to {at}"

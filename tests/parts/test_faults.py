@@ -9,7 +9,7 @@ import torch
 
 import memohop
 from memohop import Member
-from memohop.jobs.executor import Lost, NotStarted
+from memohop.jobs.executor import Lost
 from memohop.jobs.processes import Processes
 from memohop.jobs.train import run_on
 from memohop.parts.checkpoints import Checkpoints
@@ -148,8 +148,8 @@ class Unlucky:
     ("end", "epoch", "text"),
     [
         (Lost("out of RAM"), 40, r"^a worker was lost 3 times at epoch 40 \(out of RAM\), and"),
-        (NotStarted("it is full; add machines"), 0, "^it is full; add machines$"),
-        (NotStarted("it is full"), 12, "lost at epoch 12 and cannot be replaced: it is full$"),
+        (Lost("it is full; add machines", late=True), 0, "^it is full; add machines$"),
+        (Lost("it is full", late=True), 12, "lost at epoch 12 and cannot be replaced: it is full$"),
     ],
 )
 def test_a_worker_that_cannot_be_replaced_ends_the_run(data, end, epoch, text):

@@ -6,6 +6,7 @@ products fetch what they need from the workers that hold the other blocks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from memohop.parts.worker import inputs_of
 
 if TYPE_CHECKING:
     from memohop.fit.estimator import GraphEstimator
-    from memohop.jobs.executor import Pool, Seat
+    from memohop.jobs.executor import Pool
 
 
 def outputs_of_prepared(
@@ -102,9 +103,8 @@ class Prediction:
         return self
 
 
-def predict_share(task: Prediction, seat: Seat) -> list[Outputs]:
+def predict_share(task: Prediction, where: Mapping[str, Any]) -> list[Outputs]:
     """What a process does: it predicts its block; the first one returns the outputs of all."""
-    where = {"init_method": seat.meeting, "rank": seat.rank, "world_size": seat.size}
     group = Group.join("cpu", **where)
     outputs = group.gather(predict_block(task, group))
     group.leave()

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -24,7 +25,7 @@ from memohop.errors import MemohopError
 
 JobT = TypeVar("JobT")
 AnswerT = TypeVar("AnswerT")
-Progress = Callable[[float], None]
+ShareDone = Callable[[float], None]
 """Called with the share of a job that is done, by executors that can tell."""
 
 _TRIES = 3
@@ -35,36 +36,21 @@ _MOMENT = 0.5  # seconds between two looks at the clock
 
 @dataclass(frozen=True)
 class Lost:
-    """Instead of an answer: why the processes that had the job were lost."""
+    """Instead of an answer: why the processes that had the job were lost.
+
+    Attributes:
+        reason: In words.
+        late: Whether they were ended, as they took too long to start or to answer.
+    """
 
     reason: str
+    late: bool = False
 
 
-class NotStarted(Lost):
-    """There was no place for the processes of a job."""
-
-
-@dataclass(frozen=True)
-class Told:
+class Told(NamedTuple):
     """What a job that goes in steps says after one of them."""
 
     value: Any
-
-
-class Seat(NamedTuple):
-    """The place of a process among those that do a job together.
-
-    Attributes:
-        rank: Its number.
-        size: How many there are.
-        meeting: The address where they meet, for ``torch.distributed``.
-        beside: How many of them are on its machine.
-    """
-
-    rank: int
-    size: int
-    meeting: str
-    beside: int
 
 
 class Executor(Protocol):
@@ -72,7 +58,7 @@ class Executor(Protocol):
 
     def __call__(
         self,
-        work: Callable[[JobT, Progress], AnswerT],
+        work: Callable[[JobT, ShareDone], AnswerT],
         jobs: Iterator[JobT],
         progress: Callable[[JobT, float], None],
     ) -> Iterator[tuple[JobT, AnswerT | Lost]]:
@@ -88,17 +74,13 @@ class Executor(Protocol):
 
 
 def here(
-    work: Callable[[JobT, Progress], AnswerT],
+    work: Callable[[JobT, ShareDone], AnswerT],
     jobs: Iterator[JobT],
     progress: Callable[[JobT, float], None],
 ) -> Iterator[tuple[JobT, AnswerT | Lost]]:
     """The executor that does one job after the other in this process."""
     for job in jobs:
-
-        def of_job(share: float, job: JobT = job) -> None:
-            progress(job, share)
-
-        yield job, work(job, of_job)
+        yield job, work(job, partial(progress, job))
 
 
 class Doer:
@@ -108,9 +90,15 @@ class Doer:
         self._work = work
         self._steps: Generator[Any, Any, Any] | None = None
 
-    def begin(self, job: Any, seat: Seat | None) -> Any:
-        """The answer to a job; of one that goes in steps, what it tells first."""
-        answer = self._work(job, (lambda share: None) if seat is None else seat)
+    def begin(self, job: Any, where: Any = None, beside: int = 1) -> Any:
+        """The answer to a job; of one that goes in steps, what it tells first.
+
+        Args:
+            job: The job, or the share of it that this process has.
+            where: How it joins the others that have the job, if it is done together.
+            beside: How many of them are on this machine.
+        """
+        answer = self._work(job, where or (lambda share: None))
         if not isinstance(answer, Generator):
             return answer
         self._steps = answer
@@ -171,7 +159,7 @@ class Pool(ABC):
 
     def __call__(
         self,
-        work: Callable[[JobT, Progress], AnswerT],
+        work: Callable[[JobT, ShareDone], AnswerT],
         jobs: Iterator[JobT],
         progress: Callable[[JobT, float], None],
     ) -> Iterator[tuple[JobT, AnswerT | Lost]]:
@@ -186,7 +174,8 @@ class Pool(ABC):
         Args:
             work: Called with a job; what a generator yields is told, and it is sent the reply.
             together: How many processes take each job together. The one of each rank is given
-                ``job.share(rank)`` and its :class:`Seat`. By default, each takes a job alone.
+                ``job.share(rank)`` and how to join the others: arguments of
+                ``torch.distributed.init_process_group``. By default, each takes a job alone.
         """
         with self.opened():
             staff = Staff(self, work, together)
@@ -196,70 +185,12 @@ class Pool(ABC):
                 staff.end()
 
 
-@dataclass(eq=False)
-class _Team:
-    """The processes that have a job."""
-
-    members: list[Process]
-    together: bool
-    job: Any
-    losses: int = 0  # of teams with this job since it has told something
-    since: float = field(default_factory=time.monotonic)  # it was started, or was given the job
-    begun: bool = False
-    said: dict[Process, Any] = field(default_factory=dict)
-    failed: float = math.inf  # when the first of them failed
-
-    def begin(self) -> None:
-        """Give them the job, if all have started."""
-        places = [member.address for member in self.members]
-        if self.begun or None in places:
-            return
-        self.begun, self.since, size = True, time.monotonic(), len(self.members)
-        if not self.together:
-            self.members[0].ask("begin", self.job, None)
-            return
-        addresses = [place for place in places if place is not None]
-        (host, port), hosts = addresses[0], [host for host, _ in addresses]
-        for rank, member in enumerate(self.members):
-            seat = Seat(rank, size, f"tcp://{host}:{port}", hosts.count(hosts[rank]))
-            member.ask("begin", self.job.share(rank), seat)
-
-    def hear(self, member: Process) -> None:
-        """Take what a member says."""
-        said = member.take()
-        if member.address is None and not isinstance(said, Lost | Exception):
-            member.address = said
-            self.begin()
-            return
-        self.said[member] = said
-        if isinstance(said, Lost | Exception):
-            self.failed = min(self.failed, time.monotonic())
-
-    def outcome(self, seconds: float) -> Any:
-        """What they say together, or why they end; None as long as they are at work."""
-        now, silent = time.monotonic(), len(self.members) - len(self.said)
-        if self.failed < math.inf and (not silent or now > self.failed + _LAST_WORDS):
-            return _to_blame(list(self.said.values()))
-        if not silent:
-            return self.said[self.members[0]]
-        if not self.begun and now > self.since + _START:
-            late = sum(member.address is None for member in self.members)
-            return NotStarted(
-                f"{late} of {len(self.members)} workers could not be started within {_START} s, as "
-                "the Ray cluster has no place for them; add machines, or give fewer workers"
-            )
-        if self.begun and now > self.since + seconds:
-            return Lost("it took more than its time")
-        return None
-
-
 class Staff:
     """The processes of a pool that do some work; they stay from one call to the next."""
 
     def __init__(self, pool: Pool, work: Callable[..., Any], together: int | None = None) -> None:
         self._pool, self._work, self._together = pool, work, together
         self._idle: list[Process] = []
-        self._teams: list[_Team] = []
 
     def __call__(
         self,
@@ -274,91 +205,157 @@ class Staff:
         Args:
             jobs: Asked for the next one whenever a process is free, also after it had none left.
             told: Called with a job and what it has told; what it returns is the reply.
-            seconds: The time of a job, after which it is ended and answered by :class:`Lost`.
+            seconds: The time of a job, or of each step of one, after which it is ended and
+                answered by :class:`Lost`.
             look: Called every now and then.
         """
         more, lost = iter(jobs), deque[_Team]()
-        most = self._pool.size // (self._together or 1)
+        teams: list[_Team] = []
+        size = self._together or 1
+
+        def begin(job: JobT, losses: int = 0) -> None:
+            idle = [self._idle.pop() for _ in range(min(size, len(self._idle)))]
+            new = [self._pool.start(self._work) for _ in range(size - len(idle))]
+            team = _Team(idle + new, job, losses)
+            teams.append(team)
+            team.course = team.answer(self._together is not None, told, seconds(job))
+            team.silent = next(team.course)
+
         try:
             while True:
-                for job in islice(more, most - len(self._teams)):
-                    self._begin(job)
-                if lost and not self._teams:
+                for job in islice(more, self._pool.size // size - len(teams)):
+                    begin(job)
+                if lost and not teams:
                     again = lost.popleft()
-                    self._begin(again.job, again.losses)
-                if not self._teams:
+                    begin(again.job, again.losses)
+                if not teams:
                     return
                 look()
-                self._hear()
-                for team in [*self._teams]:
-                    said = team.outcome(seconds(team.job))
-                    if isinstance(said, Exception):
-                        raise said
-                    if isinstance(said, Told):
-                        team.losses, team.said = 0, {}
-                        reply = told(team.job, said.value)
-                        for member in team.members:
-                            member.ask("go_on", reply)
-                    elif isinstance(said, Lost):
-                        has_failed = team.failed < math.inf
-                        self._end(team)
-                        team.losses += 1
-                        if has_failed and team.losses < _TRIES:
-                            lost.append(team)
-                        else:
-                            yield team.job, said
-                    elif len(team.said) == len(team.members):
-                        self._teams.remove(team)
+                silent = [process for team in teams for process in team.silent]
+                speaking = self._pool.wait(silent, _MOMENT)
+                for team in [*teams]:
+                    speakers: Sequence[Process | None]
+                    speakers = [process for process in team.silent if process in speaking]
+                    try:
+                        for speaker in speakers or [None]:
+                            team.silent = team.course.send(speaker)
+                        continue
+                    except StopIteration as end:
+                        answer = end.value
+                    teams.remove(team)
+                    if not isinstance(answer, Lost):
                         self._idle += team.members
-                        yield team.job, said
+                        yield team.job, answer
+                        continue
+                    _end(team.members)
+                    team.losses += 1
+                    if answer.late or team.losses == _TRIES:
+                        yield team.job, answer
+                    else:
+                        lost.append(team)
         finally:
-            for team in [*self._teams]:
-                self._end(team)
-
-    def _begin(self, job: Any, losses: int = 0) -> None:
-        members = [
-            self._idle.pop() if self._idle else self._pool.start(self._work)
-            for _ in range(self._together or 1)
-        ]
-        self._teams.append(_Team(members, self._together is not None, job, losses))
-        self._teams[-1].begin()
-
-    def _hear(self) -> None:
-        teams = {
-            member: team
-            for team in self._teams
-            for member in team.members
-            if member not in team.said and (team.begun or member.address is None)
-        }
-        for member in self._pool.wait([*teams], _MOMENT):
-            teams[member].hear(member)
-
-    def _end(self, team: _Team) -> None:
-        self._teams.remove(team)
-        for member in team.members:
-            member.end()
+            for team in teams:
+                _end(team.members)
 
     def end(self) -> None:
         """End all processes."""
-        while self._idle:
-            self._idle.pop().end()
+        _end(self._idle)
+        self._idle = []
 
 
-def _to_blame(said: Sequence[Any]) -> Any:
+_Course = Generator[list[Process], Process | None, Any]
+"""Tells which processes are to say something, and is sent one that does, or None after a while."""
+
+
+@dataclass(eq=False)
+class _Team:
+    """The processes that have a job."""
+
+    members: list[Process]
+    job: Any
+    losses: int  # of teams with this job since it has told something
+    course: _Course = field(init=False)
+    silent: list[Process] = field(init=False)  # those that have yet to say something
+
+    def answer(self, together: bool, told: Callable[[Any, Any], Any], seconds: float) -> _Course:
+        """The answer to the job, or how its processes are lost."""
+        new = [member for member in self.members if member.address is None]
+        said = yield from _hear(new, _START)
+        if isinstance(said, Lost):
+            return said
+        if late := len(new) - len(said):
+            return Lost(
+                f"{late} of {len(self.members)} workers could not be started within {_START} s, as "
+                "the Ray cluster has no place for them; add machines, or give fewer workers",
+                late=True,
+            )
+        for member in new:
+            member.address = said[member]
+        if together:
+            hosts, ports = zip(*(member.address or () for member in self.members), strict=True)
+            group = {"init_method": f"tcp://{hosts[0]}:{ports[0]}", "world_size": len(hosts)}
+            for rank, member in enumerate(self.members):
+                where = {**group, "rank": rank}
+                member.ask("begin", self.job.share(rank), where, hosts.count(hosts[rank]))
+        else:
+            self.members[0].ask("begin", self.job)
+        while True:
+            said = yield from _hear(self.members, seconds)
+            if isinstance(said, Lost):
+                return said
+            if len(said) < len(self.members):
+                return Lost("it took more than its time", late=True)
+            answer = said[self.members[0]]
+            if not isinstance(answer, Told):
+                return answer
+            self.losses = 0
+            reply = told(self.job, answer.value)
+            for member in self.members:
+                member.ask("go_on", reply)
+
+
+def _hear(processes: Sequence[Process], seconds: float) -> _Course:
+    """What each of the processes says within a time, or that they are lost.
+
+    When one has failed, the others have a few seconds to say what is the matter.
+    """
+    said: dict[Process, Any] = {}
+    end = time.monotonic() + seconds
+    while silent := [process for process in processes if process not in said]:
+        process = yield silent
+        if process is not None:
+            said[process] = process.take()
+            if isinstance(said[process], Lost | Exception):
+                end = min(end, time.monotonic() + _LAST_WORDS)
+        elif time.monotonic() > end:
+            break
+    return _loss_among([*said.values()]) or said
+
+
+def _loss_among(said: Sequence[Any]) -> Lost | None:
     """What counts of all that went wrong: a mistake of the user, a loss, or the first error.
 
     The others fail too when the connection to a lost one breaks; if its whole machine is lost, that
     is noticed only later.
     """
-    failures = [one for one in said if isinstance(one, Lost | Exception)]
-    for kind in (MemohopError, Lost):
-        for failure in failures:
-            if isinstance(failure, kind):
-                return failure
-    if len(said) > 1:
+    errors = [words for words in said if isinstance(words, Exception)]
+    for mistake in errors:
+        if isinstance(mistake, MemohopError):
+            raise mistake
+    for words in said:
+        if isinstance(words, Lost):
+            return words
+    if errors and len(said) > 1:
         from torch.distributed import DistError
 
-        for failure in failures:
-            if isinstance(failure, DistError) or "gloo" in str(failure):
-                return Lost(str(failure).strip().partition("\n")[0])
-    return failures[0]
+        for error in errors:
+            if isinstance(error, DistError) or "gloo" in str(error):
+                return Lost(str(error).strip().partition("\n")[0])
+    if errors:
+        raise errors[0]
+    return None
+
+
+def _end(processes: Iterable[Process]) -> None:
+    for process in processes:
+        process.end()

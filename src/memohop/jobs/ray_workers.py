@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from memohop.errors import DataError, UsageError
-from memohop.jobs.executor import Doer, Lost, Pool, Process, Seat
+from memohop.jobs.executor import Doer, Lost, Pool, Process
 
 _ANSWER = 5  # seconds that a cluster has to answer at its address
 
@@ -109,13 +109,13 @@ class RayWorker(Doer):
 
         return ray.util.get_node_ip_address(), free_port()
 
-    def begin(self, job: Any, seat: Seat | None) -> Any:
-        """See ``Doer``; the workers of a machine share its cores."""
-        if seat is not None:
+    def begin(self, job: Any, where: Any = None, beside: int = 1) -> Any:
+        """See ``Doer``; those that share a job share the cores of their machine."""
+        if where is not None:
             import torch
 
-            torch.set_num_threads(max(1, (os.cpu_count() or 1) // seat.beside))
-        return super().begin(job, seat)
+            torch.set_num_threads(max(1, (os.cpu_count() or 1) // beside))
+        return super().begin(job, where, beside)
 
 
 def import_ray(asked: str = "engine=ray", instead: str = "leave out --engine ray") -> Any:

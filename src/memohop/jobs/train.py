@@ -23,8 +23,7 @@ from memohop.training.trainer import Progress
 from memohop.training.trainer import train as train_here
 
 if TYPE_CHECKING:
-    from memohop.jobs.executor import Executor, Pool
-    from memohop.jobs.executor import Progress as ShareProgress
+    from memohop.jobs.executor import Executor, Pool, ShareDone
     from memohop.parts.group import Group
     from memohop.parts.partition import Partition
     from memohop.parts.run import PartsRun
@@ -189,13 +188,13 @@ def _cluster(address: str | None, device: str, count: int, workers: int) -> Pool
 
 def run_on(pool: Pool, run: PartsRun) -> list[Result]:
     """Train on a graph in blocks with the processes of a pool."""
-    from memohop.jobs.executor import Lost, NotStarted
+    from memohop.jobs.executor import Lost
     from memohop.parts.run import train_share
 
     with pool.ready(train_share, together=len(run.cut)) as staff:
         ((_, results),) = staff([run], told=lambda run, step: run.keep(step))
     epoch = run.checkpoints.done
-    if isinstance(results, NotStarted):
+    if isinstance(results, Lost) and results.late:
         lost = f"a worker was lost at epoch {epoch} and cannot be replaced: " if epoch else ""
         raise DataError(f"{lost}{results.reason}")
     if isinstance(results, Lost):
@@ -251,7 +250,7 @@ def _deal_in_group(
     return [found[member] for member in sorted(found)]
 
 
-def _train_share(share: range, progress: ShareProgress, *, job: Job) -> list[Result]:
+def _train_share(share: range, progress: ShareDone, *, job: Job) -> list[Result]:
     return train_here(_part(job, share))
 
 

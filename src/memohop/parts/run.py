@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,22 +31,6 @@ from memohop.training.task import in_default_type
 from memohop.training.trainer import Progress, check_splits, warn_of_diverged
 
 EVERY = 10  # epochs of a step
-
-
-class Seat(Protocol):
-    """The place of a process among those of a run; see :class:`memohop.jobs.executor.Seat`."""
-
-    @property
-    def rank(self) -> int:
-        """Its number."""
-
-    @property
-    def size(self) -> int:
-        """How many there are."""
-
-    @property
-    def meeting(self) -> str:
-        """Where they meet."""
 
 
 class Share(NamedTuple):
@@ -85,10 +69,14 @@ Steps = Generator[Step, bool, list[Result]]
 """Tells every step, hears whether it was enough, and returns the results."""
 
 
-def train_share(share: Share, seat: Seat) -> Steps:
-    """What a process does that was started for it; the first one returns the results."""
+def train_share(share: Share, where: Mapping[str, Any]) -> Steps:
+    """What a process does that was started for it; the first one returns the results.
+
+    Args:
+        share: What it is given.
+        where: How it joins the others, see :meth:`Group.join`.
+    """
     torch.set_default_dtype(share.dtype)
-    where = {"init_method": seat.meeting, "rank": seat.rank, "world_size": seat.size}
     group = Group.join(str(share.job.device), **where)
     results = yield from train_block(share, group)
     group.leave()
