@@ -60,7 +60,7 @@ oldest newest: %: .%/.ready  # older versions of Ray forget processes that they 
 	.oldest/bin/python -c 'import tomllib; \
 		project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 		extras = project["optional-dependencies"]; \
-		wanted = sum((extras[name] for name in ("large", "metis", "ray")), project["dependencies"]); \
+		wanted = sum((extras[name] for name in ("metis", "ray")), project["dependencies"]); \
 		print(*(one.replace(">=", "==") for one in wanted if not one.startswith("torch>")), \
 			"torch==$(TORCH)", "pytest", "hypothesis", sep="\n")' > .oldest/wanted.txt
 	.oldest/bin/python -m pip install --quiet --disable-pip-version-check --requirement .oldest/wanted.txt --editable .
@@ -69,7 +69,7 @@ oldest newest: %: .%/.ready  # older versions of Ray forget processes that they 
 .newest/.ready: pyproject.toml
 	$(PYTHON) -m venv .newest
 	.newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade torch==$(TORCH) \
-		pytest hypothesis --editable '.[large,metis,ray]'
+		pytest hypothesis --editable '.[metis,ray]'
 	@touch $@
 
 package: .venv/.ready  # the wheel and the source archive, each extra in an environment of its own

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import torch
 
-from memohop.data.prepared import Rows
+from memohop.data.prepared import Neighbours
 from memohop.jobs import processes
 from memohop.jobs.processes import Processes, free_port
 from memohop.parts.group import Group
@@ -65,14 +65,14 @@ def train_in_all(share, where, count=None):
 
 def train_and_count(share, where):
     """As ``train_share``; and how many arcs each process has read from a prepared graph."""
-    read, matrix = [], Rows.matrix
+    read, matrix = [], Neighbours.matrix
 
     def counted(rows, nodes, unit=1.0):
         found = matrix(rows, nodes, unit)
         read.append(found.nnz)
         return found
 
-    Rows.matrix = counted
+    Neighbours.matrix = counted
     return (yield from train_in_all(share, where, lambda: sum(read)))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memohop.data.prepared.folder import check_target as of_a_prepared_graph
+from memohop.data.prepared._folder import check_target as of_a_prepared_graph
 from memohop.errors import DataError, UsageError
 from memohop.fit._keep import check_target as of_a_model
 from memohop.outputs import check_output, check_writable, whole_file, write_whole

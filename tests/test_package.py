@@ -22,17 +22,7 @@ from packaging.requirements import Requirement
 from memohop.version import __version__
 
 ROOT = Path(__file__).parent.parent
-TABLES = """
-from pathlib import Path
-Path("nodes.csv").write_text("id,size,kind\\n1,2,a\\n2,3,b\\n3,5,a\\n")
-Path("edges.csv").write_text("source,target\\n1,2\\n2,3\\n")
-"""
 EXTRAS = {  # what each brings, and a use that would print something or fail without it
-    "large": (
-        "duckdb",
-        f"{TABLES}\nimport memohop\n"
-        "memohop.prepare('nodes.csv', 'edges.csv', 'graph', label='kind')",
-    ),
     "metis": (
         "pymetis",
         "import torch; from memohop.parts.partition import partition\n"
@@ -43,7 +33,6 @@ EXTRAS = {  # what each brings, and a use that would print something or fail wit
 WITHOUT = {  # a command that names each extra where it is missing, and its exit code
     "ray": ("train csbm --model gcn --splits 0 --workers 2", 2),
     "metis": ("train csbm --model gcn --splits 0 --workers 2 --cut metis", 2),
-    "large": ("prepare nodes.csv edges.csv --label kind -o another", 2),
 }
 
 
@@ -138,7 +127,7 @@ def test_commands_work_without_extras_and_without_warnings(environment):
 
 
 def test_the_command_line_says_what_an_extra_would_add(environment):
-    program = f"{TABLES}\nfrom memohop.cli import main"
+    program = "from memohop.cli import main"
     for words, status in WITHOUT.values():
         program += f"\nassert main({words.split()}) == {status}"
     _, err = run([environment / "bin" / "python", "-c", program], cwd=environment)

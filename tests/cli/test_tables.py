@@ -39,7 +39,6 @@ LETTERS = "nodes.csv is not in UTF-8, and is read as Windows-1252"
 
 
 def test_fit_and_audit_and_prepare_tell_the_same(tables, tmp_path, capsys):
-    pytest.importorskip("duckdb")
     common = [*at(tables), "--label", "kind"]
     files = [str(tables / "nodes.csv"), str(tables / "edges.csv"), "--label", "kind"]
     commands = [

@@ -9,8 +9,6 @@ from memohop.jobs.folder import in_ram
 from memohop.jobs.named import NamedGraph
 from memohop.jobs.train import train_job
 
-pytest.importorskip("duckdb")
-
 NODES = 60
 
 

@@ -33,8 +33,6 @@ from memohop.parts.folder import matrix_rows, starts_of
 from memohop.parts.group import Group
 from own_processes import quick_processes
 
-pytest.importorskip("duckdb")
-
 NODES, WORKERS = 90, 3
 KINDS = ("lightgbm", "linear+neighbours", "linear+rows", "mlp", "gcn+mmp", "gcn-res", "linkx")
 

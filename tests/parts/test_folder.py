@@ -16,8 +16,6 @@ from memohop.training import Job
 from numerics import in_float64, seeded
 from own_processes import quick_processes, train_and_count
 
-pytest.importorskip("duckdb")
-
 NODES, WORKERS = 70, 3
 
 

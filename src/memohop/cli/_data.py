@@ -177,7 +177,7 @@ def audit(
     if nodes is not None and edges is not None:
         name, graph = str(nodes), reading.read(nodes, edges)
     elif is_folder:
-        from memohop.data.prepared.sample import sample
+        from memohop.data.prepared import sample
 
         name = str(dataset)
         graph, said = sample(memohop.open_prepared(name))

@@ -142,7 +142,6 @@ class TestIdsInTwoSpellings:
         ],
     )
     def test_are_suggested_in_ram_and_prepared(self, ids, ends, pair, tmp_path):
-        pytest.importorskip("duckdb")
         files = self.files(tmp_path, ids, ends)
         for options in ({}, {"drop_unknown": True}):
             with pytest.raises(DataError, match="2 of 2 edges name a node") as caught:

@@ -48,7 +48,6 @@ def test_is_told_from_the_bytes_and_the_graph_is_the_same(encoding, compressed, 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
 def test_prepared_graphs_are_the_same(encoding, tmp_path):
-    pytest.importorskip("duckdb")
     expected = read_graph(*write(tmp_path, "utf-8"), label="kind")
     files = write(tmp_path, encoding)
     graph = memohop.prepare(*files, tmp_path / "graph", label="kind")

@@ -79,7 +79,6 @@ class TestAFewWordsAmongNumbers:
         np.testing.assert_array_equal(numbers, words)
 
     def test_prepared_tables_are_read_and_told_alike(self, tmp_path):
-        pytest.importorskip("duckdb")
         cells = with_words(np.arange(ROWS) / 8, WORDS)
         files = table_of(tmp_path, v=cells, price=[f"{n},5" for n in range(ROWS)])
         graph = read_graph(*files, label="kind")

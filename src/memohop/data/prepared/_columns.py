@@ -6,7 +6,7 @@ the node table must therefore fit in RAM, but never all of them, nor the feature
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from memohop.data.prepared.arrays import ArrayFile, map_array
+from memohop.data.prepared._arrays import ArrayFile, map_array
 from memohop.data.tables.cells import column_kind
 from memohop.data.tables.column import FEW, Reading, is_mostly_zero
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
@@ -25,8 +25,8 @@ _CHUNK = 1 << 18  # rows of a dense chunk
 _VALUES = 1 << 25  # values of a chunk, if rows are wide
 
 
-class Fitted(NamedTuple):
-    """An encoder, the type that each column has in all files, and what may be unexpected."""
+class Encoding(NamedTuple):
+    """How columns become features, the type of each in all files, and what may be unexpected."""
 
     encoder: ColumnEncoder
     types: dict[str, pa.DataType]
@@ -37,65 +37,68 @@ def fit_in_passes(
     table: UnreadTable,
     names: list[str],
     readings: Mapping[str, Reading],
+    encoder: ColumnEncoder | None,
     *,
     rows: int,
     memory: int,
-) -> Fitted:
+) -> Encoding:
     """Fit columns, as many at a time as RAM allows.
 
     Args:
         table: The node table.
         names: The columns that become features.
         readings: How to read columns, if the guess is wrong.
+        encoder: That of an earlier table, of which only the types are not known; it decides on
+            columns and readings.
         rows: The number of nodes.
         memory: The most bytes that the columns of one pass may take.
     """
-    at_once = max(1, memory // (_BYTES * rows))
     spelled = {name for name, reading in readings.items() if reading in ("categorical", "text")}
+    if encoder is not None:
+        names = [column.name for column in encoder.columns if column.name in table.columns]
+        spelled = set(encoder.text_names)
+    at_once = max(1, memory // (_BYTES * rows))
     types: dict[str, pa.DataType] = {}
 
     def columns() -> Iterator[tuple[str, pa.ChunkedArray]]:
-        for name, column in _passes(table, names, spelled, at_once):
-            types[name] = _without_dictionary(column.type)
-            yield name, column
+        for start in range(0, len(names), at_once):
+            some = names[start : start + at_once]
+            read = table.read(some, text=[name for name in some if name in spelled])
+            for name in some:
+                types[name] = _without_dictionary(read[name].type)
+                yield name, read[name]
 
+    if encoder is not None:
+        for _ in columns():
+            pass
+        return Encoding(encoder, types, [])
     encoder, warnings = fit_columns(columns(), readings)
-    types |= dict.fromkeys(encoder.text_names, pa.string())
-    return Fitted(encoder, types, warnings)
+    return Encoding(encoder, types | dict.fromkeys(encoder.text_names, pa.string()), warnings)
 
 
-def known_types(table: UnreadTable, encoder: ColumnEncoder, *, rows: int, memory: int) -> Fitted:
-    """The types of the columns that an encoder of an earlier table needs."""
-    names = [column.name for column in encoder.columns if column.name in table.columns]
-    at_once = max(1, memory // (_BYTES * rows))
-    types = {
-        name: _without_dictionary(column.type)
-        for name, column in _passes(table, names, set(encoder.text_names), at_once)
-    }
-    return Fitted(encoder, types, [])
-
-
-def write_features(table: UnreadTable, fitted: Fitted, folder: Path) -> tuple[bool, list[str]]:
+def write_features(
+    table: UnreadTable, encoding: Encoding, folder: Path
+) -> tuple[int | None, list[str]]:
     """Encode all rows, some at a time.
 
     Args:
         table: The node table.
-        fitted: How columns become features.
+        encoding: How columns become features.
         folder: Where to write ``features.npy``, or else, if they are mostly zeros, the three arrays
             of a sparse matrix: ``features-indptr.npy``, ``features-indices.npy`` and
             ``features-data.npy``.
 
     Returns:
-        Whether the features are sparse, and notes on values that did not fit.
+        How many values are stored of a sparse matrix, and notes on values that did not fit.
     """
-    width = len(fitted.encoder.feature_names)
+    width = len(encoding.encoder.feature_names)
     notes: dict[str, str] = {}
-    chunks = _encoded(table, fitted, notes)
+    chunks = _encoded(table, encoding, notes)
     if width <= FEW:
         with ArrayFile(folder / "features.npy", np.float32, width) as file:
             for x in chunks:
                 file.append(x)
-        return False, list(notes.values())
+        return None, list(notes.values())
     paths = [folder / f"features-{part}.npy" for part in ("indptr", "indices", "data")]
     with (
         ArrayFile(paths[0], np.int64) as indptr,
@@ -109,21 +112,21 @@ def write_features(table: UnreadTable, fitted: Fitted, folder: Path) -> tuple[bo
             indices.append(part.indices)
             data.append(part.data)
     if is_mostly_zero(data.rows, (indptr.rows - 1, width)):
-        return True, list(notes.values())
+        return data.rows, list(notes.values())
     _write_dense(folder / "features.npy", paths, width)
     for path in paths:
         path.unlink()
-    return False, list(notes.values())
+    return None, list(notes.values())
 
 
 def _encoded(
-    table: UnreadTable, fitted: Fitted, notes: dict[str, str]
+    table: UnreadTable, encoding: Encoding, notes: dict[str, str]
 ) -> Iterator[np.ndarray | sparse.csr_array]:
     """The features of some rows at a time; the first note on each column is kept."""
     assert table.batches is not None
-    encoder = fitted.encoder
+    encoder = encoding.encoder
     names = [column.name for column in encoder.columns] or table.columns[:1]
-    schema = pa.schema({name: fitted.types.get(name, pa.string()) for name in names})
+    schema = pa.schema({name: encoding.types.get(name, pa.string()) for name in names})
     most = max(1, min(_CHUNK, _VALUES // len(encoder.feature_names)))
     start = 0
     for batch in table.batches(schema):
@@ -148,17 +151,6 @@ def _write_dense(path: Path, parts: list[Path], width: int) -> None:
             rows = (data[inside], indices[inside], bounds - bounds[0])
             shape = (len(bounds) - 1, width)
             file.append(sparse.csr_array(rows, shape=shape).toarray())
-
-
-def _passes(
-    table: UnreadTable, names: list[str], spelled: Collection[str], at_once: int
-) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """Whole columns, read a few at a time."""
-    for start in range(0, len(names), at_once):
-        some = names[start : start + at_once]
-        read = table.read(some, text=[name for name in some if name in spelled])
-        for name in some:
-            yield name, read[name]
 
 
 def _without_dictionary(kind: pa.DataType) -> pa.DataType:

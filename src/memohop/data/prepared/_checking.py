@@ -7,53 +7,55 @@ checked before it is used, with a few megabytes of an array in RAM at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
-from memohop.data.prepared.arrays import is_array, map_array, values_in
-from memohop.data.prepared.folder import (
-    MANIFEST,
-    Manifest,
-    check_files,
-    file_name,
-    refused,
-)
-from memohop.data.prepared.rows import MOST_NODES
+from memohop.data.prepared._arrays import is_array, map_array
+from memohop.data.prepared._folder import MANIFEST, Description, damaged, file_name, refused
+from memohop.data.prepared._links import MOST_NODES
 from memohop.data.tables._number_columns import CLIP
-from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import UsageError
+from memohop.folders import sha256_of
 
 _CHUNK = 1 << 22  # values that are looked at together
 _WHOLE = 2**63  # class names that are numbers are below this
 
 
-def check_prepared(folder: Path, manifest: Manifest, *, contents: bool) -> None:
+def check_prepared(folder: Path, description: Description, *, contents: bool) -> None:
     """Refuse a folder that is damaged, or is not as :func:`memohop.prepare` writes one.
 
     Args:
         folder: The folder.
-        manifest: Its description.
+        description: Its description.
         contents: Whether to read all files, or to compare their sizes and types alone.
     """
+    expected = _arrays_of(description)
     with refused(folder / MANIFEST):
-        _check_manifest(manifest)
-    check_files(folder, manifest, digests=contents)
-    paths = {name: folder / info.file for name, info in manifest.files.items()}
-    for name, kind, shape, check in _expected(manifest, lambda name: map_array(paths[name])):
+        _check_description(description)
+        if description.files.keys() != expected.keys() | {"ids"}:
+            raise UsageError(f"it lists {', '.join(sorted(description.files))}")
+    paths = {}
+    for name, digest in description.files.items():
+        path = paths[name] = folder / file_name(name, digest)
+        if not path.is_file() or (contents and sha256_of(path) != digest):
+            raise damaged(path)
+    arrays = {}
+    for name, (kind, shape) in expected.items():
         with refused(paths[name]):
             if not is_array(paths[name], kind, shape):
                 raise UsageError(f"it is no array of type {np.dtype(kind)} and shape {list(shape)}")
-            if contents:
-                check(map_array(paths[name]))
+            arrays[name] = map_array(paths[name])
+    for name in arrays if contents else ():
+        with refused(paths[name]):
+            _check_array(name, arrays, description)
     with refused(paths["ids"]):
-        _check_ids(paths["ids"], manifest.nodes, contents=contents)
+        _check_ids(paths["ids"], description.nodes, contents=contents)
 
 
 class _Reading(msgspec.Struct):
@@ -65,80 +67,66 @@ class _Reading(msgspec.Struct):
     weight: str | None = None
 
 
-def _check_manifest(manifest: Manifest) -> None:
-    """Refuse counts, names and files that contradict each other."""
-    if not 1 <= manifest.nodes <= MOST_NODES or manifest.arcs < 0:
-        raise UsageError(f"it counts {manifest.nodes} nodes and {manifest.arcs} arcs")
-    encoder = msgspec.convert(manifest.encoder, ColumnEncoder)
-    if manifest.features != len(encoder.feature_names):
-        raise UsageError(f"its columns do not make {manifest.features} features")
-    classes = manifest.classes
-    is_one_kind = len({type(name) for name in classes}) <= (manifest.task == "classes")
+def _check_description(description: Description) -> None:
+    """Refuse counts and names that contradict each other."""
+    nodes, arcs, classes = description.nodes, description.arcs, description.classes
+    if not 1 <= nodes <= MOST_NODES or arcs < 0:
+        raise UsageError(f"it counts {nodes} nodes and {arcs} arcs")
+    if description.features != len(description.encoder.feature_names):
+        raise UsageError(f"its columns do not make {description.features} features")
+    is_one_kind = len({type(name) for name in classes}) <= (description.task == "classes")
     are_whole = all(isinstance(name, str) or abs(name) < _WHOLE for name in classes)
     if not is_one_kind or not are_whole or len(set(classes)) < len(classes):
-        raise UsageError(f"it has classes={classes[:9]} and task={manifest.task!r}")
-    msgspec.convert(manifest.options, _Reading)
-    files = manifest.files
-    ways = ["out", "in"] if manifest.directed else ["out"]
-    of_arcs = ["indptr", "indices", *(["weights"] if "out-weights" in files else [])]
-    of_features = ["-indptr", "-indices", "-data"] if manifest.sparse else [""]
-    expected = {f"{way}-{part}" for way in ways for part in of_arcs}
-    expected |= {"labels", "ids", *(f"features{part}" for part in of_features)}
-    if files.keys() - {"sets", "groups"} != expected:
-        raise UsageError(f"it lists {', '.join(sorted(files))}")
-    for name, info in files.items():
-        if info.file != file_name(name, info.sha256):
-            raise UsageError(f"it lists {info.file!r} as {name}")
+        raise UsageError(f"it has classes={classes[:9]} and task={description.task!r}")
+    msgspec.convert(description.options, _Reading)
 
 
-class _Expected(NamedTuple):
-    """An array of the folder, and the check of its content."""
-
-    name: str
-    kind: DTypeLike
-    shape: tuple[int, ...]
-    check: Callable[[NDArray[Any]], None]
-
-
-def _expected(manifest: Manifest, read: Callable[[str], NDArray[Any]]) -> Iterator[_Expected]:
-    """The arrays that belong to a description; the bounds of rows come before what is in them."""
-    nodes, files = manifest.nodes, manifest.files
-    encoded = partial(_check_values, -CLIP, CLIP)
-
-    def rows(name: str, stored: int, width: int) -> Iterator[_Expected]:
-        bounds = f"{name}-indptr"
-        yield _Expected(bounds, np.int64, (nodes + 1,), partial(_check_bounds, stored))
-        yield _Expected(
-            f"{name}-indices",
-            np.int32,
-            (stored,),
-            lambda places: _check_places(read(bounds), width, places),
-        )
-
-    for way in ("out", "in") if manifest.directed else ("out",):
-        yield from rows(way, manifest.arcs, nodes)
-        if f"{way}-weights" in files:
-            finite = partial(_check_values, 0, float(np.finfo(np.float32).max))
-            yield _Expected(f"{way}-weights", np.float32, (manifest.arcs,), finite)
-    if manifest.sparse:
-        stored = values_in(files["features-data"].size, np.float32)
-        yield from rows("features", stored, manifest.features)
-        yield _Expected("features-data", np.float32, (stored,), encoded)
-    else:
-        yield _Expected("features", np.float32, (nodes, manifest.features), encoded)
-    if manifest.task == "numbers":
-        most = float(np.finfo(np.float64).max)
-        finite = partial(_check_values, -most, most, optional=True)
-        yield _Expected("labels", np.float64, (nodes,), finite)
-    else:
-        of_classes = partial(_check_values, -1, len(manifest.classes) - 1)
-        yield _Expected("labels", np.int64, (nodes,), of_classes)
+def _arrays_of(description: Description) -> dict[str, tuple[DTypeLike, tuple[int, ...]]]:
+    """Type and shape of each array; the bounds of rows come before what is in them."""
+    nodes, files, stored = description.nodes, description.files, description.stored
+    rows = {"out": description.arcs, **({"in": description.arcs} if description.directed else {})}
+    if stored is not None:
+        rows["features"] = stored
+    arrays: dict[str, tuple[DTypeLike, tuple[int, ...]]] = {}
+    for name, entries in rows.items():
+        arrays[f"{name}-indptr"] = np.int64, (nodes + 1,)
+        arrays[f"{name}-indices"] = np.int32, (entries,)
+        if name == "features":
+            arrays["features-data"] = np.float32, (entries,)
+        elif "out-weights" in files:
+            arrays[f"{name}-weights"] = np.float32, (entries,)
+    if stored is None:
+        arrays["features"] = np.float32, (nodes, description.features)
+    arrays["labels"] = np.float64 if description.task == "numbers" else np.int64, (nodes,)
     if "groups" in files:
-        yield _Expected("groups", np.int64, (nodes,), partial(_check_values, 0, nodes - 1))
+        arrays["groups"] = np.int64, (nodes,)
     if "sets" in files:
-        yield _Expected(
-            "sets", np.bool_, (nodes, 3), lambda sets: _check_sets(sets, read("labels"))
-        )
+        arrays["sets"] = np.bool_, (nodes, 3)
+    return arrays
+
+
+def _check_array(name: str, arrays: Mapping[str, NDArray[Any]], description: Description) -> None:
+    """Refuse what is in an array, if those before it have been checked."""
+    array, nodes = arrays[name], description.nodes
+    match name.split("-"):
+        case [rows, "indptr"]:
+            _check_bounds(len(arrays[f"{rows}-indices"]), array)
+        case [rows, "indices"]:
+            width = description.features if rows == "features" else nodes
+            _check_places(arrays[f"{rows}-indptr"], width, array)
+        case [_, "weights"]:
+            _check_values(0, float(np.finfo(np.float32).max), array)
+        case ["features", *_]:
+            _check_values(-CLIP, CLIP, array)
+        case ["labels"] if description.task == "numbers":
+            most = float(np.finfo(np.float64).max)
+            _check_values(-most, most, array, optional=True)
+        case ["labels"]:
+            _check_values(-1, len(description.classes) - 1, array)
+        case ["groups"]:
+            _check_values(0, nodes - 1, array)
+        case ["sets"]:
+            _check_sets(array, arrays["labels"])
 
 
 def _check_values(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from memohop.data.prepared.reading import Prepared, Rows
+from memohop.data.prepared._reading import Neighbours, Prepared
 from memohop.data.tables.labels import Labels
 from memohop.data.tables.links import Links
 from memohop.data.tables.read import Described, OwnGraph, own_graph
@@ -30,40 +30,28 @@ def sample(graph: Prepared) -> tuple[OwnGraph, str | None]:
     labelled = np.flatnonzero(graph.y >= 0 if graph.task == "classes" else np.isfinite(graph.y))
     among = labelled if len(labelled) >= _CENTRES else np.arange(graph.nodes)
     centres = generator.choice(among, min(_CENTRES, len(among)), replace=False)
-    near = [_some_neighbours(way, node, generator) for node in centres for way in _ways(graph)]
+    ways = [graph.out, graph.into] if graph.directed else [graph.out]
+    near = [_some_neighbours(way, node, generator) for node in centres for way in ways]
     kept = np.unique(np.concatenate([centres, *near]))
-    arcs = _arcs_between(graph.out, kept)
+    arcs = np.stack(graph.out.matrix(kept, unit=None)[:, kept].nonzero()).astype(np.int64)
     labels = Labels(np.array(graph.y[kept]), graph.classes, [], [], graph.task)
-    ids = np.asarray(graph.ids.take(kept).to_numpy(zero_copy_only=False))
-    x = graph.x[kept] if graph.manifest.sparse else np.array(graph.x[kept])
-    found = own_graph(
-        Described(x, labels, graph.encoder), Links(arcs, directed=graph.directed), ids
+    drawn = own_graph(
+        Described(graph.x[kept], labels, graph.encoder),
+        Links(arcs, directed=graph.directed),
+        np.asarray(graph.ids.take(kept).to_numpy(zero_copy_only=False)),
     )
-    return found, (
+    return drawn, (
         f"the graph has {graph.nodes} nodes and {graph.arcs} arcs; these figures are those of a "
         f"sample, {len(centres)} random nodes with up to {_NEIGHBOURS} neighbours each: "
         f"{len(kept)} nodes and {arcs.shape[1]} arcs. Nodes have fewer neighbours there"
     )
 
 
-def _ways(graph: Prepared) -> list[Rows]:
-    return [graph.out, graph.into] if graph.directed else [graph.out]
-
-
-def _some_neighbours(rows: Rows, node: int, generator: np.random.Generator) -> NDArray[np.int32]:
-    start, end = rows.indptr[node], rows.indptr[node + 1]
+def _some_neighbours(
+    rows: Neighbours, node: int, generator: np.random.Generator
+) -> NDArray[np.int32]:
+    start, end = rows.indptr[node : node + 2]
     if end - start <= _NEIGHBOURS:
         return np.array(rows.indices[start:end])
     drawn = generator.choice(end - start, _NEIGHBOURS, replace=False)
     return np.array(rows.indices[start + drawn])
-
-
-def _arcs_between(rows: Rows, kept: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The arcs between some nodes, in ascending order, numbered among these."""
-    found = []
-    for number, node in enumerate(kept):
-        targets = np.array(rows.indices[rows.indptr[node] : rows.indptr[node + 1]])
-        index = np.minimum(np.searchsorted(kept, targets), len(kept) - 1)
-        inside = index[kept[index] == targets]
-        found.append(np.stack([np.full(len(inside), number), inside]))
-    return np.concatenate(found, axis=1).astype(np.int64)

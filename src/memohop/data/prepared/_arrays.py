@@ -63,11 +63,6 @@ def header(kind: DTypeLike, shape: tuple[int, ...]) -> bytes:
     return start + described.encode().ljust(_HEADER - 11) + b"\n"
 
 
-def values_in(size: int, kind: DTypeLike) -> int:
-    """How many numbers a file of this many bytes holds."""
-    return (size - _HEADER) // np.dtype(kind).itemsize
-
-
 def is_array(path: Path, kind: DTypeLike, shape: tuple[int, ...]) -> bool:
     """Whether a file is an array of this type and shape, and was written by :class:`ArrayFile`."""
     size = np.dtype(kind).itemsize * math.prod(shape)
@@ -84,4 +79,4 @@ def write_array(path: Path, values: NDArray[Any]) -> None:
 
 def map_array(path: Path) -> NDArray[Any]:
     """An array that is read from the disk where it is used, read-only."""
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import psutil
 import pyarrow as pa
@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.arcs import in_unit
-from memohop.data.prepared.arrays import map_array
-from memohop.data.prepared.checking import check_prepared
-from memohop.data.prepared.folder import MANIFEST, Manifest, read_manifest
+from memohop.data.prepared._arrays import map_array
+from memohop.data.prepared._checking import check_prepared
+from memohop.data.prepared._folder import Description, file_name, read_description
 from memohop.data.splits import OwnSplit
 from memohop.data.tables.column import Matrix
-from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.labels import Class, Labels, Task
+from memohop.data.tables.labels import Labels
 from memohop.data.tables.links import Links
 from memohop.data.tables.options import read_alike
 from memohop.data.tables.read import Described, OwnGraph, own_graph
@@ -34,8 +33,8 @@ _FREE_SOME = "free some, or use a machine with more"
 _OF_FREE = 0.8  # share of the free RAM that a graph may take
 
 
-class Rows(NamedTuple):
-    """The neighbours of node ``u`` are ``indices[indptr[u]:indptr[u + 1]]``, in ascending order.
+class Neighbours(NamedTuple):
+    """Those of node ``u`` are ``indices[indptr[u]:indptr[u + 1]]``, in ascending order.
 
     Attributes:
         indptr: ``int64``, ``[nodes + 1]``.
@@ -71,89 +70,37 @@ class Rows(NamedTuple):
         return sparse.csr_array((values, indices, (bounds - bounds[0]).astype(np.int32)), shape)
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
+class Prepared(Description, frozen=True, kw_only=True, eq=False, dict=True):
     """A graph in a folder that :func:`prepare` wrote; its arrays are mapped and read-only.
 
     Attributes:
         folder: The folder.
-        manifest: The content of its ``prepared.json``.
     """
 
     folder: Path
-    manifest: Manifest
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes."""
-        return self.manifest.nodes
-
-    @property
-    def arcs(self) -> int:
-        """The number of arcs, of which an edge without a direction has two."""
-        return self.manifest.arcs
-
-    @property
-    def directed(self) -> bool:
-        """Whether an edge is one arc, or one each way."""
-        return self.manifest.directed
-
-    @property
-    def features(self) -> int:
-        """The number of features."""
-        return self.manifest.features
-
-    @property
-    def task(self) -> Task:
-        """Whether the labels are classes or numbers."""
-        return self.manifest.task
-
-    @property
-    def classes(self) -> list[Class]:
-        """What each class number stands for; empty if numbers are to be predicted."""
-        return self.manifest.classes
-
-    @property
-    def notes(self) -> list[str]:
-        """What was done to the tables, in plain words."""
-        return [*self.manifest.notes, *self.manifest.warnings]
-
-    @property
-    def warnings(self) -> list[str]:
-        """The notes on likely mistakes and on anything left out."""
-        return self.manifest.warnings
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the manifest, and so of the whole graph."""
-        return self.manifest.sha256
+        """What identifies the whole graph."""
+        return self.sha256
 
     @cached_property
-    def encoder(self) -> ColumnEncoder:
-        """How columns became features."""
-        return ColumnEncoder.from_json(self.manifest.encoder)
-
-    @cached_property
-    def out(self) -> Rows:
+    def out(self) -> Neighbours:
         """The nodes that each node points to."""
-        return self._rows("out")
+        return self._neighbours("out")
 
     @cached_property
-    def into(self) -> Rows:
+    def into(self) -> Neighbours:
         """The nodes that point to each node; the same as :attr:`out` if there is no direction."""
-        if not self.directed:
-            return self.out
-        return self._rows("in")
+        return self._neighbours("in") if self.directed else self.out
 
     @cached_property
     def x(self) -> Matrix:
         """The features, ``float32``: a mapped array, or a ``csr_array`` of mapped arrays."""
-        if not self.manifest.sparse:
+        if self.stored is None:
             return self._array("features")
-        data, indices, indptr = (
-            self._array(f"features-{part}") for part in ("data", "indices", "indptr")
-        )
-        return _sparse_rows(data, indices, indptr, self.features)
+        parts = tuple(self._array(f"features-{part}") for part in ("data", "indices", "indptr"))
+        return sparse.csr_array(parts, shape=(self.nodes, self.features))
 
     @cached_property
     def y(self) -> NDArray[Any]:
@@ -163,35 +110,25 @@ class Prepared:
     @cached_property
     def masks(self) -> OwnSplit | None:
         """The user's own training, validation and test nodes, or None."""
-        if "sets" not in self.manifest.files:
-            return None
-        return OwnSplit(*(np.array(mask) for mask in self._array("sets").T))
+        return OwnSplit(*np.array(self._array("sets")).T) if "sets" in self.files else None
 
     @cached_property
     def groups(self) -> NDArray[np.int64] | None:
         """The number of each node's group, or None."""
-        return np.array(self._array("groups")) if "groups" in self.manifest.files else None
+        return np.array(self._array("groups")) if "groups" in self.files else None
 
     @cached_property
     def ids(self) -> pa.ChunkedArray:
         """The id of each node, whole numbers or strings."""
-        path = self.folder / self.manifest.files["ids"].file
-        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()["id"]
+        return pa.ipc.open_file(pa.memory_map(str(self._path("ids")))).read_all()["id"]
 
     def features_of(self, nodes: slice) -> Matrix:
         """The features of some nodes, in RAM, dense or sparse."""
-        if not self.manifest.sparse:
-            return np.array(self.x[nodes])
-        bounds = np.array(self._array("features-indptr")[nodes.start : nodes.stop + 1])
-        inside = slice(bounds[0], bounds[-1])
-        data, indices = (
-            np.array(self._array(f"features-{part}")[inside]) for part in ("data", "indices")
-        )
-        return _sparse_rows(data, indices, bounds - bounds[0], self.features)
+        return self.x[nodes].copy()
 
     def check_labelled(self) -> None:
         """Refuse a graph that nothing can be learned from."""
-        if self.manifest.label is None:
+        if self.label is None:
             raise UsageError(f"{self.folder} was prepared without labels; prepare it with --label")
 
     def in_ram(self, remedy: str = _FREE_SOME) -> OwnGraph:
@@ -202,7 +139,8 @@ class Prepared:
         Args:
             remedy: What to do then.
         """
-        needed = 28 * self.arcs + self._bytes("features") + 32 * self.nodes
+        values = self.nodes * self.features if self.stored is None else 2 * self.stored
+        needed = 28 * self.arcs + 4 * values + 32 * self.nodes
         free = psutil.virtual_memory().available
         if needed > _OF_FREE * free:
             raise DataError(
@@ -213,29 +151,31 @@ class Prepared:
         arcs = np.empty((2, self.arcs), dtype=np.int64)
         arcs[0], arcs[1] = np.repeat(np.arange(self.nodes), np.diff(indptr)), indices
         labels = Labels(np.array(self.y), self.classes, [], [], self.task)
-        x = self.features_of(slice(0, self.nodes))
-        ids = np.asarray(self.ids.to_numpy(zero_copy_only=False))
-        found = Described(x, labels, self.encoder, masks=self.masks, groups=self.groups)
         return own_graph(
-            found,
+            Described(
+                self.features_of(slice(0, self.nodes)),
+                labels,
+                self.encoder,
+                masks=self.masks,
+                groups=self.groups,
+            ),
             Links(arcs, None if weights is None else np.array(weights), self.directed),
-            ids,
-            notes=self.manifest.notes,
+            np.asarray(self.ids.to_numpy(zero_copy_only=False)),
+            notes=[note for note in self.notes if note not in self.warnings],
             warnings=self.warnings,
-            reading=read_alike(self.manifest.options),
+            reading=read_alike(self.options),
         )
 
-    def _rows(self, way: str) -> Rows:
-        weighted = f"{way}-weights" in self.manifest.files
+    def _neighbours(self, way: str) -> Neighbours:
+        weighted = "out-weights" in self.files
         parts = ("indptr", "indices", *(["weights"] if weighted else []))
-        return Rows(*(self._array(f"{way}-{part}") for part in parts))
+        return Neighbours(*(self._array(f"{way}-{part}") for part in parts))
 
     def _array(self, name: str) -> NDArray[Any]:
-        return map_array(self.folder / self.manifest.files[name].file)
+        return map_array(self._path(name))
 
-    def _bytes(self, kind: str) -> int:
-        files = self.manifest.files.items()
-        return sum(info.size for name, info in files if name.split("-")[0] == kind)
+    def _path(self, name: str) -> Path:
+        return self.folder / file_name(name, self.files[name])
 
     def __repr__(self) -> str:
         how = "directed" if self.directed else "undirected"
@@ -268,27 +208,6 @@ def open_prepared(folder: str | os.PathLike[str], *, check: bool = True) -> Prep
         (3, 4, [1, 0, 2, 1])
     """
     path = Path(folder).expanduser()
-    manifest = read_manifest(path)
-    check_prepared(path, manifest, contents=check)
-    return Prepared(path, manifest)
-
-
-def is_prepared(folder: Path) -> bool:
-    """Whether this is a folder with a prepared graph."""
-    return (folder / MANIFEST).is_file()
-
-
-def _sparse_rows(
-    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], features: int
-) -> sparse.csr_array:
-    """A sparse matrix that shares its arrays; the constructor would check and copy them.
-
-    Only ``indptr``, a number for each row, is copied: SciPy expects it in the type of the indices.
-    """
-    if len(data) < 2**31:
-        indptr = indptr.astype(np.int32)
-    else:
-        indices = indices.astype(np.int64)
-    matrix = sparse.csr_array((len(indptr) - 1, features), dtype=np.float32)
-    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
-    return matrix
+    description = read_description(path)
+    check_prepared(path, description, contents=check)
+    return Prepared(folder=path, **msgspec.structs.asdict(description))

@@ -1,8 +1,8 @@
 """The folder of a prepared graph: plain arrays, and a description with their digests.
 
 ========================  ======================================================================
-``prepared.json``         what the graph is, from which files it was made, name, size and SHA-256
-                          of each other file, and its own SHA-256
+``prepared.json``         what the graph is, from which files it was made, the SHA-256 of each
+                          other file, and its own
 ``out-indptr-*.npy``      rows of the adjacency matrix: node ``u`` points to
 ``out-indices-*.npy``     ``indices[indptr[u]:indptr[u + 1]]``, in ascending order
 ``out-weights-*.npy``     the weights of these arcs, ``float32``, if edges have weights
@@ -15,7 +15,7 @@
 ========================  ======================================================================
 
 The star stands for the beginning of the file's SHA-256. How the folder is written, and what in it
-may be replaced or removed, is in :mod:`memohop.folders`; how it is checked, in :mod:`checking`.
+may be replaced or removed, is in :mod:`memohop.folders`; how it is checked, in :mod:`_checking`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
 
 import memohop.folders as folders
+from memohop.data.tables.columns import ColumnEncoder
+from memohop.data.tables.labels import Class, Task
 from memohop.errors import DataError, UsageError
 
 MANIFEST = "prepared.json"
-FORMAT = 1
+FORMAT = 2
 _FILES = re.compile(
     r"(out|in|features|labels|sets|groups|ids)(-[a-z]+)?-(?P<digest>[0-9a-f]{16})\.(npy|arrow)"
 )
@@ -55,16 +57,28 @@ class InputFile(msgspec.Struct, frozen=True):
     sha256_of_ends: str
 
 
-class ArrayInfo(msgspec.Struct, frozen=True):
-    """A file of the folder."""
+class Description(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
+    """The content of ``prepared.json``.
 
-    file: str
-    size: int
-    sha256: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of ``prepared.json``; most attributes are those of ``Prepared``."""
+    Attributes:
+        format: How the folder is laid out.
+        sha256: That of this description, and so of the whole graph.
+        memohop: The version that wrote it.
+        nodes: The number of nodes.
+        arcs: The number of arcs, of which an edge without a direction has two.
+        directed: Whether an edge is one arc, or one each way.
+        features: The number of features.
+        stored: How many of their values are stored, if they are mostly zeros; otherwise None.
+        task: Whether the labels are classes or numbers.
+        classes: What each class number stands for; empty if numbers are to be predicted.
+        label: The column of the labels, or None.
+        encoder: How columns became features.
+        notes: What was done to the tables, in plain words.
+        warnings: The notes on likely mistakes and on anything left out.
+        options: How the tables were read.
+        inputs: The files of the tables.
+        files: The SHA-256 of each file of the folder, by name.
+    """
 
     format: int
     sha256: str
@@ -73,16 +87,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     arcs: int
     directed: bool
     features: int
-    sparse: bool
-    task: Literal["classes", "numbers"]
-    classes: list[str | int]
+    stored: int | None
+    task: Task
+    classes: list[Class]
     label: str | None
-    encoder: dict[str, Any]
+    encoder: ColumnEncoder
     notes: list[str]
     warnings: list[str]
     options: dict[str, Any]
     inputs: list[InputFile]
-    files: dict[str, ArrayInfo]
+    files: dict[str, Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]]
 
 
 def known_input(path: Path) -> InputFile:
@@ -126,25 +140,22 @@ def keep(folder: Path, work: Path, files: Sequence[Path], described: dict[str, A
         folder: The folder of the prepared graph.
         work: Its working folder.
         files: The files, named as they are known.
-        described: The rest of the manifest.
+        described: The rest of the description.
     """
-    known = {}
+    digests = {path.stem: folders.sha256_of(path) for path in files}
     for path in files:
-        sha256 = folders.sha256_of(path)
-        name = file_name(path.stem, sha256)
-        known[path.stem] = ArrayInfo(name, path.stat().st_size, sha256)
-        path.rename(work / name)
-    manifest = Manifest(format=FORMAT, sha256=folders.NO_DIGEST, files=known, **described)
-    text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        path.rename(work / file_name(path.stem, digests[path.stem]))
+    description = Description(format=FORMAT, sha256=folders.NO_DIGEST, files=digests, **described)
+    text = msgspec.json.format(msgspec.json.encode(description), indent=1)
     (work / MANIFEST).write_bytes(folders.sealed(text.decode()))
-    names = {info.file for info in known.values()}
+    names = {file_name(name, digest) for name, digest in digests.items()}
     folders.publish(work, folder, names, MANIFEST)
     for path in folder.iterdir():  # of an older preparation, or of one that was killed
         if path.name not in names and folders.is_named_so(path, _FILES):
             path.unlink()
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_description(folder: Path) -> Description:
     """The description of a prepared graph; one that was changed is a :class:`DataError`."""
     path = folder / MANIFEST
     if not path.is_file():
@@ -157,9 +168,9 @@ def read_manifest(folder: Path) -> Manifest:
             f"version reads format {FORMAT}; prepare it again"
         )
     if head is None or not folders.is_sealed(content, head.sha256):
-        raise _damaged(path)
+        raise damaged(path)
     with refused(path):
-        return msgspec.json.decode(content, type=Manifest)
+        return msgspec.json.decode(content, type=Description)
 
 
 @contextmanager
@@ -173,24 +184,8 @@ def refused(path: Path) -> Iterator[None]:
         ) from error
 
 
-def check_files(folder: Path, manifest: Manifest, *, digests: bool) -> None:
-    """Refuse a folder of which a file is missing or was changed.
-
-    Args:
-        folder: The folder.
-        manifest: Its description.
-        digests: Whether to read all files and compare their SHA-256, or their sizes alone.
-    """
-    for info in manifest.files.values():
-        path = folder / info.file
-        if not path.is_file() or path.stat().st_size != info.size:
-            raise _damaged(path)
-        if digests and folders.sha256_of(path) != info.sha256:
-            raise _damaged(path)
-
-
 class _Head(msgspec.Struct):
-    """The part of the manifest that every version has."""
+    """The part of the description that every version has."""
 
     format: int
     memohop: str
@@ -198,7 +193,7 @@ class _Head(msgspec.Struct):
 
 
 def _head(content: bytes) -> _Head | None:
-    """The head of a manifest of any version; None if it is none."""
+    """The head of a description of any version; None if it is none."""
     try:
         return msgspec.json.decode(content, type=_Head)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -214,7 +209,8 @@ def _is_ours(path: Path) -> bool:
     return folders.is_working_folder(path) or folders.is_named_so(path, _FILES)
 
 
-def _damaged(path: Path) -> DataError:
+def damaged(path: Path) -> DataError:
+    """The error for a file that is missing or was changed."""
     return DataError(
         f"{path} is missing, damaged or was changed after it was prepared: its SHA-256 is not the "
         "one that was recorded; prepare the graph again"

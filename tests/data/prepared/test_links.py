@@ -1,17 +1,19 @@
-"""Arcs sorted in files are those sorted in RAM."""
+"""Arcs sorted by a database are those sorted in RAM."""
 
 import tempfile
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memohop.data.prepared import rows
-from memohop.data.prepared.arrays import ArrayFile, map_array
+from memohop.data.prepared._arrays import ArrayFile, map_array
+from memohop.data.prepared._links import LinkDatabase
 from memohop.data.tables.links import Listed, join
+from memohop.data.tables.sources import UnreadTable
 
 EDGES = st.integers(1, 9).flatmap(
     lambda nodes: st.tuples(
@@ -23,25 +25,39 @@ EDGES = st.integers(1, 9).flatmap(
 )
 
 
+def table(**columns):
+    """A table that is read two rows at a time."""
+    whole = pa.table(columns)
+
+    def batches(schema):
+        return iter(whole.select(schema.names).cast(schema).to_batches(max_chunksize=2))
+
+    return UnreadTable(
+        "", whole.column_names, lambda *_: whole, batches=batches, stored=whole.schema
+    )
+
+
+@settings(max_examples=40)
 @given(
     EDGES,
     st.sampled_from([None, True, False]),
-    st.sampled_from([1, 2, 4, 256]),
     st.sampled_from(["no", "any", "the same both ways"]),
 )
-def test_as_in_ram(edges, directed, ranges, weights):
+def test_as_in_ram(edges, directed, weights):
     nodes, pairs = edges
     if weights == "the same both ways":
         pairs = [*pairs, *((end, begin, weight) for begin, end, weight in pairs)]
-    begin, end, weight = np.array(pairs, dtype=np.int32).T
+    begin, end, weight = np.array(pairs, dtype=np.int64).T
     weight = None if weights == "no" else weight.astype(np.float64)
-    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "_RANGES", ranges)
+    columns = {"source": begin, "target": end, **({} if weight is None else {"w": weight})}
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with closing(rows.ArcFiles(folder, nodes, weighted=weight is not None)) as files:
-            for part in np.array_split(np.arange(len(pairs)), 3):
-                files.add(begin[part], end[part], None if weight is None else weight[part])
-        found = files.write(folder, directed=directed)
+        links = LinkDatabase(folder, 2**28, whole=True, weighted=weight is not None)
+        with closing(links):
+            links.add_nodes(table(id=np.arange(nodes)), "id", folder / "ids.arrow")
+            named = None if weight is None else "w"
+            links.add_edges(table(**columns), ["source", "target"], named, drop_unknown=False)
+            found = links.write(folder, nodes, directed=directed)
         ways = {"out": 1, "in": -1} if found.directed else {"out": 1}
         arcs = {}
         for way, order in ways.items():
@@ -52,8 +68,7 @@ def test_as_in_ram(edges, directed, ranges, weights):
             arcs[way] = np.stack([np.repeat(np.arange(nodes), np.diff(indptr)), indices])[::order]
         if weight is not None:
             of_arcs = np.array(map_array(folder / "out-weights.npy"))
-    listed = Listed(begin.astype(np.int64), end.astype(np.int64), weight, [])
-    expected = join([listed], nodes=nodes, directed=directed, origin="")
+    expected = join([Listed(begin, end, weight, [])], nodes=nodes, directed=directed, origin="")
     assert found.directed == expected.directed
     assert found.notes == expected.notes
     assert found.arcs == expected.arcs.shape[1]

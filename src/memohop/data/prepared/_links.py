@@ -1,0 +1,357 @@
+"""From ids to sorted arcs, by a database on the disk: neither nodes nor edges need fit in RAM.
+
+Nodes are numbered in the order of their rows, and both ends of every edge are looked up. Then edges
+become pairs of nodes, each pair once, with the sums of the weights there and back. A pair is listed
+both ways or not, which decides on directions; and what is read from the pairs in order are the rows
+of the adjacency matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from memohop.data.prepared._arrays import ArrayFile, write_array
+from memohop.data.tables.cells import spelled_whole, whole_as_text
+from memohop.data.tables.links import (
+    EXTRAS,
+    check_header,
+    direction_of,
+    edge_weights,
+    spelled_otherwise,
+    tell_unknown,
+)
+from memohop.data.tables.sources import UnreadTable
+from memohop.errors import DataError
+
+MOST_NODES = 2**31 - 1
+"""Nodes are numbered with 32 bits."""
+
+_ROWS = 1 << 18  # arcs that are read at a time
+_SHOWN = 5  # ids that an error names
+_TRIED = 1000  # unknown ids that may be spelled in another way
+
+_NUMBERED = """
+    CREATE TABLE edges AS
+    SELECT begins.number AS begin, ends.number AS end, given.weight,
+        CASE WHEN begins.number IS NULL OR ends.number IS NULL THEN given.row END AS unknown_row,
+        CASE WHEN begins.number IS NULL THEN given.begin END AS unknown_begin,
+        CASE WHEN ends.number IS NULL THEN given.end END AS unknown_end
+    FROM given
+    LEFT JOIN nodes AS begins ON begins.id = given.begin
+    LEFT JOIN nodes AS ends ON ends.id = given.end
+"""
+_UNKNOWN = """
+    SELECT id, min(place) // 2 AS row FROM (
+        SELECT unknown_begin AS id, 2 * unknown_row AS place FROM edges WHERE begin IS NULL
+        UNION ALL
+        SELECT unknown_end, 2 * unknown_row + 1 FROM edges WHERE "end" IS NULL
+    )
+    GROUP BY id ORDER BY min(place) LIMIT ?
+"""
+_PAIRS = """
+    CREATE TABLE pairs AS
+    SELECT least(begin, "end") AS low, greatest(begin, "end") AS high,
+        bool_or(begin <= "end") AS there, bool_or(begin > "end") AS back,
+        coalesce(sum(weight) FILTER (begin <= "end"), 0) AS weight_there,
+        coalesce(sum(weight) FILTER (begin > "end"), 0) AS weight_back
+    FROM edges WHERE begin IS NOT NULL AND "end" IS NOT NULL
+    GROUP BY low, high
+"""
+_COUNTS = """
+    SELECT count(*) FILTER (low = high), count(*) FILTER (low < high),
+        count(*) FILTER (there AND low < high) + count(*) FILTER (back),
+        coalesce(bool_and(weight_there = weight_back) FILTER (low < high), true)
+    FROM pairs
+"""
+_LISTED = """
+    CREATE VIEW arcs AS
+    SELECT low AS begin, high AS "end", weight_there AS weight FROM pairs WHERE there
+    UNION ALL
+    SELECT high, low, weight_back FROM pairs WHERE back
+"""
+_EITHER = """
+    CREATE VIEW arcs AS
+    SELECT low AS begin, high AS "end", {weight} AS weight FROM pairs
+    UNION ALL
+    SELECT high, low, {weight} FROM pairs WHERE low < high
+"""
+
+
+class Sorted(NamedTuple):
+    """What became of the edges.
+
+    Attributes:
+        arcs: The number of arcs.
+        directed: Whether an edge is one arc, or one each way.
+        notes: What was done.
+    """
+
+    arcs: int
+    directed: bool
+    notes: list[str]
+
+
+class LinkDatabase:
+    """Numbers nodes, looks up both ends of edges, and sorts the arcs.
+
+    Args:
+        folder: A folder for the database and what it cannot hold in RAM.
+        memory: The most bytes that it may hold in RAM.
+        whole: Whether ids are compared as whole numbers, which is quicker, or as strings.
+        weighted: Whether edges have weights. One thread adds them up, always in the same order.
+    """
+
+    def __init__(self, folder: Path, memory: int, *, whole: bool, weighted: bool) -> None:
+        self._kind, self._weighted = pa.int64() if whole else pa.string(), weighted
+        settings: dict[str, Any] = {
+            "memory_limit": f"{memory // 2**20}MiB",
+            "temp_directory": str(folder / "spilled"),
+            "preserve_insertion_order": False,
+            **({"threads": 1} if weighted else {}),
+        }
+        self._database = duckdb.connect(str(folder / "links.duckdb"), config=settings)
+        # The size of a stream is not known beforehand: the nodes are what is looked up in any case.
+        self._database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+
+    def close(self) -> None:
+        """Close the database, whose files may be removed then."""
+        self._database.close()
+
+    def add_nodes(self, table: UnreadTable, column: str, output: Path) -> int:
+        """Number all nodes, and write their ids to a file of Arrow.
+
+        Args:
+            table: The node table.
+            column: Its column of ids.
+            output: The file; its ids are whole numbers if all are, and strings otherwise.
+
+        Returns:
+            The number of nodes.
+        """
+        count, all_whole = 0, True
+
+        def numbered() -> Iterator[pa.RecordBatch]:
+            nonlocal count, all_whole
+            for (ids,) in self._columns(table, [column]):
+                _check_present(ids, column, table.name, before=count)
+                all_whole = all_whole and spelled_whole(ids.cast(pa.string()))
+                numbers = np.arange(count, count + len(ids), dtype=np.int32)
+                count += len(ids)
+                yield pa.record_batch([ids, pa.array(numbers)], names=["id", "number"])
+
+        schema = pa.schema({"id": self._kind, "number": pa.int32()})
+        self._create("CREATE TABLE nodes AS SELECT id, number FROM given", schema, numbered())
+        if not count:
+            raise _no_rows(table)
+        if count > MOST_NODES:
+            raise DataError(f"{table.name} has {count} nodes; the most is {MOST_NODES}")
+        self._check_distinct(column, table.name)
+        kind = "BIGINT" if all_whole else "VARCHAR"
+        ordered = self._database.sql(f"SELECT id::{kind} AS id FROM nodes ORDER BY number")
+        reader = ordered.to_arrow_reader(_ROWS)
+        with (
+            pa.OSFile(str(output), "wb") as file,
+            pa.ipc.new_file(file, reader.schema) as writer,
+        ):
+            for batch in reader:
+                writer.write_batch(batch)
+        return count
+
+    def add_edges(
+        self, table: UnreadTable, ends: list[str], weight: str | None, *, drop_unknown: bool
+    ) -> list[str]:
+        """Look up both ends of all edges.
+
+        Args:
+            table: The edge table.
+            ends: Its columns of ids.
+            weight: Its column of weights, if there is one.
+            drop_unknown: Leave out edges that name an unknown id, instead of a :class:`DataError`.
+
+        Returns:
+            Warnings.
+        """
+        with_nodes = "SELECT id::VARCHAR FROM nodes WHERE id::VARCHAR IN (?, ?)"
+        names = [name for (name,) in self._database.execute(with_nodes, ends).fetchall()]
+        check_header(ends, pa.array(names, pa.string()), table.name)
+        schema = pa.schema(
+            {"begin": self._kind, "end": self._kind, "weight": pa.float64(), "row": pa.int64()}
+        )
+
+        def given() -> Iterator[pa.RecordBatch]:
+            before = 0
+            for begin, end, *more in self._columns(table, ends, [weight] if weight else []):
+                weights = pa.nulls(len(begin), pa.float64())
+                if weight is not None:
+                    column = pa.chunked_array(more)
+                    weights = pa.array(edge_weights(column, weight, table.name, before=before))
+                rows = pa.array(np.arange(before + 1, before + len(begin) + 1))
+                before += len(begin)
+                yield pa.record_batch([begin, end, weights, rows], schema=schema)
+
+        self._create(_NUMBERED, schema, given())
+        edges, unknown = self._row("SELECT count(*), count(unknown_row) FROM edges")
+        if not edges:
+            raise _no_rows(table)
+        if not unknown:
+            return []
+        lost = self._database.execute(_UNKNOWN, [_TRIED]).fetchall()
+        named = ", ".join(f"{name!r} (row {row})" for name, row in lost[:_SHOWN])
+        if self._kind == pa.string():
+            named += self._spelled_otherwise(pa.array([name for name, _ in lost], pa.string()))
+        return tell_unknown(table.name, unknown, edges, named, drop_unknown=drop_unknown)
+
+    def write(self, folder: Path, nodes: int, *, directed: bool | None) -> Sorted:
+        """Write the rows of the adjacency matrix, both ways if these differ.
+
+        Weights add up as :func:`~memohop.data.tables.links.Links.of` says.
+
+        Args:
+            folder: Where to write ``out-indptr.npy``, ``out-indices.npy`` and, if edges have some,
+                ``out-weights.npy``; of a directed graph also ``in-indptr.npy`` and so on.
+            nodes: The number of nodes.
+            directed: Whether an edge is one arc, or one each way; None to have the edges decide.
+        """
+        self._database.execute(_PAIRS)
+        loops, pairs, listed, are_alike = self._row(_COUNTS)
+        given, least, most = self._row(
+            "SELECT count(*), min(weight), max(weight) FROM edges WHERE unknown_row IS NULL"
+        )
+        notes = []
+        if directed is None:
+            directed, note = direction_of(listed, 2 * pairs)
+            notes.append(note)
+        edges = loops + (listed if directed else pairs)
+        if self._weighted:
+            notes.append(f"weights of edges from {least:g} to {most:g}")
+        if repeated := given - edges:
+            again = "" if directed else ", the other way round included"
+            effect = "their weights add up" if self._weighted else "each counts once"
+            notes.append(f"{repeated} edge(s) come again{again}; {effect}")
+        if loops:
+            notes.append(f"{loops} edge(s) from a node to itself, kept")
+        notes.append(f"{edges} edges, {'one arc for each' if directed else 'one arc each way'}")
+        weight = "weight_there" if are_alike else "weight_there + weight_back"
+        self._database.execute(_LISTED if directed else _EITHER.format(weight=weight))
+        self._write_rows(folder / "out", nodes, 'begin, "end"')
+        if directed:
+            self._write_rows(folder / "in", nodes, '"end", begin')
+        return Sorted(edges if directed else loops + 2 * pairs, directed, notes)
+
+    def _write_rows(self, path: Path, nodes: int, order: str) -> None:
+        degrees = np.zeros(nodes + 1, dtype=np.int64)
+        query = f"SELECT {order}, weight FROM arcs ORDER BY {order}"
+        with ExitStack() as files:
+            indices = files.enter_context(ArrayFile(Path(f"{path}-indices.npy"), np.int32))
+            if self._weighted:
+                weights = files.enter_context(ArrayFile(Path(f"{path}-weights.npy"), np.float32))
+            for batch in self._database.sql(query).to_arrow_reader(_ROWS):
+                row, column, weight = (part.to_numpy() for part in batch.columns)
+                degrees[row[0] + 1 : row[-1] + 2] += np.bincount(row - row[0])
+                indices.append(column)
+                if self._weighted:
+                    weights.append(weight)
+        write_array(Path(f"{path}-indptr.npy"), degrees.cumsum())
+
+    def _spelled_otherwise(self, unknown: pa.Array) -> str:
+        bare = "trim(id, ' \t\r\n')"
+        for pattern, kept in EXTRAS:
+            bare = f"regexp_replace({bare}, '{pattern}', '{kept}')"
+        self._database.register("looked_up", pa.table({"id": unknown}))
+        alike = f"SELECT id FROM nodes WHERE {bare} IN (SELECT {bare} FROM looked_up)"
+        nodes = [name for (name,) in self._database.execute(alike).fetchall()]
+        return spelled_otherwise(unknown, pa.array(nodes, pa.string()))
+
+    def _columns(
+        self, table: UnreadTable, names: list[str], beside: Sequence[str] = ()
+    ) -> Iterator[list[pa.Array]]:
+        """Columns of ids, some rows at a time, in the type in which they are compared.
+
+        Other columns beside them are as they are stored.
+        """
+        assert table.batches is not None
+        kinds = dict.fromkeys(names, self._kind)
+        for name in names:
+            if pa.types.is_floating(_stored(table, name)):  # 2.0 is the id 2
+                kinds[name] = pa.float64()
+        kinds |= {name: _stored(table, name) for name in beside}
+        wrong = f"{table.name}: ids must be strings or whole numbers"
+        for batch in table.batches(pa.schema(kinds)):
+            columns = batch.columns
+            for index, ids in enumerate(columns[: len(names)]):
+                if self._kind == pa.string():
+                    text = whole_as_text(pa.chunked_array([ids]), wrong, "correct them")
+                    columns[index] = text.combine_chunks()
+            yield columns
+
+    def _check_distinct(self, column: str, name: str) -> None:
+        often = "SELECT id, min(number) AS first FROM nodes GROUP BY id HAVING count(*) > 1"
+        (count,) = self._row(f"SELECT count(*) FROM ({often})")
+        if count:
+            first = self._database.execute(
+                f"SELECT id::VARCHAR FROM ({often}) ORDER BY first LIMIT {_SHOWN}"
+            ).fetchall()
+            shown = ", ".join(repr(repeated) for (repeated,) in first)
+            raise DataError(
+                f"{name}: {count} id(s) in column {column!r} come more than once, such as {shown}; "
+                "keep one row for each node, or name another column as the id"
+            )
+
+    def _row(self, query: str) -> tuple[Any, ...]:
+        """The only row that a query gives."""
+        (row,) = self._database.execute(query).fetchall()
+        return tuple(row)
+
+    def _create(self, query: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        """Make a table of batches, ``given``; their own errors come through as they are."""
+        failed: list[Exception] = []
+
+        def watched() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from batches
+            except Exception as error:
+                failed.append(error)
+                raise
+
+        reader = pa.RecordBatchReader.from_batches(schema, watched())
+        self._database.register("given", reader)
+        try:
+            self._database.execute(query)
+        except Exception as error:
+            raise (failed[0] if failed else error) from None
+        finally:
+            self._database.unregister("given")
+
+
+def are_whole(table: UnreadTable, names: list[str]) -> bool:
+    """Whether columns are stored as whole numbers, as in Parquet; those of text files are not."""
+    kinds = [_stored(table, name) for name in names]
+    return all(pa.types.is_integer(kind) and kind != pa.uint64() for kind in kinds)
+
+
+def _stored(table: UnreadTable, name: str) -> pa.DataType:
+    return pa.string() if table.stored is None else table.stored.field(name).type
+
+
+def _check_present(ids: pa.Array, column: str, table: str, *, before: int) -> None:
+    absent = ids.is_null()
+    if pa.types.is_string(ids.type):
+        absent = pc.fill_null(pc.equal(ids, ""), True)
+    rows = np.flatnonzero(absent.to_numpy(zero_copy_only=False))
+    if rows.size:
+        raise DataError(
+            f"{table}: column {column!r} has no id in row {before + rows[0] + 1}; give every node "
+            "an id, or name another column as the id"
+        )
+
+
+def _no_rows(table: UnreadTable) -> DataError:
+    return DataError(f"{table.name} has column names and no rows; give at least one row")

@@ -1,0 +1,183 @@
+"""From tables of any size to a folder of arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+import numpy as np
+
+from memohop.data.prepared._arrays import write_array
+from memohop.data.prepared._columns import fit_in_passes, write_features
+from memohop.data.prepared._folder import (
+    MANIFEST,
+    check_target,
+    keep,
+    known_input,
+    working_folder,
+)
+from memohop.data.prepared._links import LinkDatabase, are_whole
+from memohop.data.prepared._many_files import Files, find_files, open_files
+from memohop.data.prepared._reading import Prepared, open_prepared
+from memohop.data.tables.labels import read_labels
+from memohop.data.tables.links import unused
+from memohop.data.tables.options import ReadOptions, Roles, find_roles
+from memohop.data.tables.read import no_labels, read_sets
+from memohop.errors import DataError, whole_number
+from memohop.folders import disk_errors
+from memohop.outputs import listed
+from memohop.version import __version__
+
+_RAM = 4 * 2**30
+_LEAST_RAM = 512 * 2**20
+
+
+def prepare(
+    nodes: Files,
+    edges: Files,
+    folder: str | os.PathLike[str],
+    *,
+    memory: int = _RAM,
+    progress: Callable[[str], None] = lambda doing: None,
+    **how: Any,
+) -> Prepared:
+    r"""Turn tables that need not fit in RAM into a folder of arrays, as ``read_graph`` would.
+
+    Files are streamed: DuckDB numbers the ids and sorts the arcs, and features are encoded some
+    rows at a time. A few columns of the node table, whole, must fit in RAM. A folder that was made
+    from the same files with the same options is used again; files are known by path, size, time of
+    change and the SHA-256 of their first and last mebibyte.
+
+    Args:
+        nodes: The node table: a CSV, TSV or Parquet file, a folder of such files, a pattern such as
+            ``nodes/*.csv``, or a list of these. Nodes are numbered in the order of files and rows.
+        edges: The edge table, likewise.
+        folder: Where to write; made if needed.
+        memory: The most bytes that the process should hold, roughly.
+        progress: Called with what is done next.
+        **how: The arguments of :class:`~memohop.data.tables.ReadOptions`: ``label``, None if there
+            are no labels, which column is for what, and how columns are read.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import memohop
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     here = Path(folder)
+        ...     _ = (here / "nodes.csv").write_text("id,size,kind\n1,3,a\n2,5,b\n3,4,a\n")
+        ...     _ = (here / "edges.csv").write_text("source,target\n1,2\n2,3\n")
+        ...     graph = memohop.prepare(here / "nodes.csv", here / "edges.csv", here / "graph")
+        ...     graph.nodes, graph.arcs, graph.out.indices.tolist()
+        (3, 4, [1, 0, 2, 1])
+    """
+    options = ReadOptions(**how)
+    plain = msgspec.json.decode(msgspec.json.encode(options))
+    whole_number("memory", memory, least=_LEAST_RAM)
+    home = check_target(folder)
+    node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
+    inputs = [known_input(path) for path in (*node_files, *edge_files)]
+    if (home / MANIFEST).is_file():
+        try:
+            older = open_prepared(home)
+        except DataError:  # it was damaged, or made by another version
+            pass
+        else:
+            if (older.inputs, older.options) == (inputs, plain):
+                progress(f"{home} was made from these files, and is used again")
+                return older
+    opened = [open_files(paths, options.encoding) for paths in (node_files, edge_files)]
+    roles = find_roles(opened[0], opened[1], options)
+    with disk_errors(home, "graph", MANIFEST, duckdb.Error), working_folder(home) as work:
+        described = _write(work, roles, options, memory, progress)
+        progress("computing the digests")
+        files = sorted([*work.glob("*.npy"), *work.glob("*.arrow")])
+        described |= {"memohop": __version__, "options": plain, "inputs": inputs}
+        keep(home, work, files, described)
+    return open_prepared(home, check=False)
+
+
+def _write(
+    work: Path,
+    roles: Roles,
+    options: ReadOptions,
+    memory: int,
+    progress: Callable[[str], None],
+) -> dict[str, Any]:
+    """Write all arrays into the working folder, and describe them."""
+    table, edges, weight = roles.nodes, roles.edges, roles.weight
+    whole = are_whole(table, [roles.id]) and are_whole(edges, roles.ends)
+    scratch = work / "scratch"
+    scratch.mkdir()
+    links = LinkDatabase(scratch, memory // 2, whole=whole, weighted=weight is not None)
+    with closing(links):
+        progress("numbering the nodes")
+        count = links.add_nodes(table, roles.id, work / "ids.arrow")
+        progress(f"reading labels and columns of {count} nodes")
+        if roles.label is None:
+            labels = no_labels(count, options.classes, options.task)
+        else:
+            column = table.read([roles.label], text=[roles.label])[roles.label]
+            labels = read_labels(column, roles.label, options.task, options.classes)
+        write_array(work / "labels.npy", labels.y)
+        of_sets: list[str] = []
+        if roles.sets:
+            words = [name for role, name in roles.sets.items() if role != "time_column"]
+            of_roles = table.read([*roles.sets.values()], text=words)
+            masks, groups, of_sets = read_sets(of_roles, roles.sets, labels)
+            if masks is not None:
+                write_array(work / "sets.npy", np.stack(masks, axis=1))
+            if groups is not None:
+                write_array(work / "groups.npy", groups)
+        encoding = fit_in_passes(
+            table,
+            roles.columns,
+            roles.readings,
+            options.encoder,
+            rows=count,
+            memory=memory // 4,
+        )
+        stored, of_values = write_features(table, encoding, work)
+        progress("numbering and sorting the edges")
+        lost = links.add_edges(edges, roles.ends, weight, drop_unknown=options.drop_unknown)
+        arcs = links.write(work, count, directed=options.directed)
+    of_columns = []
+    if options.encoder is None:
+        of_columns += [f"dropped as asked: {listed(roles.dropped)}"] if roles.dropped else []
+        of_columns += encoding.encoder.describe()
+    more = [name for name in edges.columns if name not in (*roles.ends, weight)]
+    warnings = [
+        *table.warnings,
+        *edges.warnings,
+        *lost,
+        *unused(more, "column", f"{edges.name}: ", weighted=weight is not None),
+        *labels.warnings,
+        *encoding.warnings,
+    ]
+    return {
+        "nodes": count,
+        "arcs": arcs.arcs,
+        "directed": arcs.directed,
+        "features": len(encoding.encoder.feature_names),
+        "stored": stored,
+        "task": labels.task,
+        "classes": labels.classes,
+        "label": roles.label,
+        "encoder": encoding.encoder,
+        "notes": [
+            *table.notes,
+            *edges.notes,
+            f"{count} nodes, column {roles.id!r} is their id",
+            *arcs.notes,
+            *labels.notes,
+            *of_sets,
+            *of_columns,
+            *of_values,
+            *warnings,
+        ],
+        "warnings": warnings,
+    }
