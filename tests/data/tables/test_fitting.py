@@ -15,14 +15,18 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from memohop.data.tables import column, read_graph, sources
-from memohop.data.tables.columns import ColumnEncoder
+from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.errors import DataError, UsageError
+
+
+def fitted(table, readings=None):
+    return fit_columns(zip(table.column_names, table.columns, strict=True), readings)[0]
 
 
 def encoded(readings=None, **columns):
     table = pa.table(columns)
-    encoder = ColumnEncoder.fit(table, readings)
-    return encoder, encoder.transform(table).x
+    encoder = fitted(table, readings)
+    return encoder, encoder.transform(table)[0]
 
 
 def kind(values, name="v", readings=None):
@@ -87,7 +91,7 @@ class TestSparseColumns:
         data[np.arange(width), (np.arange(width) * 7 + 1) % rows] = 3
         table = pa.table({f"w{n}": column for n, column in enumerate(data)})
         tracemalloc.start()
-        x = ColumnEncoder.fit(table).transform(table).x
+        x = fitted(table).transform(table)[0]
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert x.nnz == 2 * width
@@ -176,8 +180,8 @@ class TestCodes:
             "dorm is missing",
         ]
         assert x[:, 1:].argmax(axis=1).tolist() == [1, 3, 1, 0, 0, 2]
-        later = encoder.transform(pa.table({"dorm": [92, 1000]}))
-        assert later.x[:, 1:].tolist() == [[0, 1, 0, 0], [0, 0, 1, 0]]
+        later, _ = encoder.transform(pa.table({"dorm": [92, 1000]}))
+        assert later[:, 1:].tolist() == [[0, 1, 0, 0], [0, 0, 1, 0]]
         assert "dorm=86" not in encoder.describe()[0]
         assert encoder.describe() == [
             "column 'dorm': one feature for the number, standardised, and one feature for each of "
@@ -194,7 +198,7 @@ class TestWordsForTrueAndFalse:
         assert x.tolist() == [[1, 0], [0, 0], [1, 0], [0, 1]]
         again = ColumnEncoder.from_json(json.loads(json.dumps(encoder.to_json())))
         assert again.text_names == ["v"]
-        assert again.transform(pa.table({"v": ["1", None]})).x.tolist() == [[1, 0], [0, 1]]
+        assert again.transform(pa.table({"v": ["1", None]}))[0].tolist() == [[1, 0], [0, 1]]
         with pytest.raises(DataError, match=r"'v' held true or false .* such as 'maybe'"):
             again.transform(pa.table({"v": ["maybe"]}))
 
@@ -302,12 +306,12 @@ READINGS = st.dictionaries(
 @pytest.mark.fuzz
 @given(random_tables(), READINGS)
 def test_sparse_and_dense_features_are_the_same_and_survive_json(table, readings):
-    encoder = ColumnEncoder.fit(table, readings)
-    x = encoder.transform(table).x
+    encoder = fitted(table, readings)
+    x = encoder.transform(table)[0]
     again = ColumnEncoder.from_json(json.loads(json.dumps(encoder.to_json())))
     assert again == encoder
     with mock.patch.multiple(column, FEW=0, MOSTLY_ZERO=2):
-        other = again.transform(table).x
+        other = again.transform(table)[0]
     assert other.shape == (table.num_rows, len(encoder.feature_names))
     if encoder.columns:
         assert isinstance(other, sparse.csr_array)
@@ -316,4 +320,4 @@ def test_sparse_and_dense_features_are_the_same_and_survive_json(table, readings
     np.testing.assert_array_equal(other, x)
     assert np.isfinite(x).all()
     assert np.abs(x).max() <= 10
-    np.testing.assert_array_equal(encoder.transform(table.slice(0, 1)).x, x[:1])
+    np.testing.assert_array_equal(encoder.transform(table.slice(0, 1))[0], x[:1])

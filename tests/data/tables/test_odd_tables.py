@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from memohop.data.tables import from_arrays, from_networkx, read_graph, sources
-from memohop.data.tables.columns import ColumnEncoder
+from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.links import id_array
 from memohop.errors import DataError, UsageError
 
@@ -156,7 +156,8 @@ class TestManyColumns:
                 return self.table.column_names
 
         table = pa.table({f"v{n}": [n, n + 1] for n in range(200)})
-        x, _ = ColumnEncoder.fit(table).transform(Table(table))
+        encoder, _ = fit_columns(zip(table.column_names, table.columns, strict=True))
+        x, _ = encoder.transform(Table(table))
         assert x.shape == (2, 200)
         assert Table.asked == 1
 

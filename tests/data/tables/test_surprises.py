@@ -74,8 +74,8 @@ class TestAFewWordsAmongNumbers:
         assert encoder == graph.encoder
         files = tmp_path / "n.csv", tmp_path / "e.csv"
         np.testing.assert_array_equal(read_graph(*files, label=None, encoder=encoder).x, graph.x)
-        numbers = encoder.transform(pa.table({"dorm": [1, 2, None]})).x
-        words = encoder.transform(pa.table({"dorm": ["1", "2", "what"]})).x
+        numbers = encoder.transform(pa.table({"dorm": [1, 2, None]}))[0]
+        words = encoder.transform(pa.table({"dorm": ["1", "2", "what"]}))[0]
         np.testing.assert_array_equal(numbers, words)
 
     def test_prepared_tables_are_read_and_told_alike(self, tmp_path):
@@ -173,5 +173,6 @@ def test_whether_a_column_is_text_does_not_depend_on_its_first_rows(monkeypatch)
             "few": sentences[:100] + words * 9,
         }
     )
-    kinds = [type(column).__name__ for column in ColumnEncoder.fit(table).columns]
+    encoder, _ = fit_columns(zip(table.column_names, table.columns, strict=True))
+    kinds = [type(column).__name__ for column in encoder.columns]
     assert kinds == ["Words", "Words", "Category"]

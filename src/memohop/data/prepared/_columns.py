@@ -15,8 +15,8 @@ import pyarrow as pa
 from scipy import sparse
 
 from memohop.data.prepared._arrays import ArrayFile, map_array
-from memohop.data.tables.cells import column_kind
-from memohop.data.tables.column import FEW, Reading, is_mostly_zero
+from memohop.data.tables.cells import Reading, column_kind
+from memohop.data.tables.column import FEW, is_mostly_zero
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.sources import UnreadTable
 

@@ -9,29 +9,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Meta
-from msgspec.structs import replace
 from numpy.typing import NDArray
 from scipy import stats
 
 from memohop.data.tables._text_columns import Category
 from memohop.data.tables.cells import (
-    as_text,
-    column_kind,
-    has_separators,
-    numbers,
-    other_kind,
-    spelled_numbers,
-)
-from memohop.data.tables.column import (
-    MOSTLY_ZERO,
-    Absent,
     Cells,
-    Column,
-    FeatureMatrix,
     Reading,
     RejectColumn,
     SaysNothing,
+    as_text,
+    column_kind,
+    have_separators,
+    numbers,
+    other_kind,
+    without_words,
 )
+from memohop.data.tables.column import MOSTLY_ZERO, Absent, Column, FeatureMatrix
 from memohop.outputs import count
 
 CLIP = 10.0
@@ -39,7 +33,7 @@ CLIP = 10.0
 SKEWED = 2.0
 """Numbers from 0 on with a greater skewness have a long tail."""
 _FEWEST = 30  # numbers whose skewness means something
-_FLAGS = {"true": "false", "yes": "no", "t": "f", "y": "n"}
+_TRUE, _FALSE = ("true", "yes", "t", "y", "1"), ("false", "no", "f", "n", "0")
 _FEW_CODES = 20  # so many different whole numbers may be codes if each is frequent
 _ROWS_OF_A_CODE = 5  # on average
 _CODES = re.compile(
@@ -66,37 +60,32 @@ class Flag(Column, frozen=True, tag="flag"):
             return cls(cells.name, cells.column.null_count > 0, verbatim=False)
         if cells.stored == "text":
             words = pc.utf8_lower(pc.utf8_trim_whitespace(cells.text.drop_null())).unique()
-            if cells.reading is None and set(words.to_pylist()) in map(set, _FLAGS.items()):
+            pairs = map(set, zip(_TRUE[:-1], _FALSE[:-1], strict=True))  # 1 and 0 may be codes
+            if cells.reading is None and set(words.to_pylist()) in pairs:
                 return cls(cells.name, cells.text.null_count > 0, verbatim=True)
         elif cells.present.min() == 0 and (cells.present[cells.present != 0] == 1).all():
             return cls(cells.name, bool(np.isnan(cells.numbers).any()), verbatim=False)
         raise RejectColumn("its values are not just true and false, or 1 and 0")
 
-    def own_text(self) -> str:
+    def describe(self) -> str:
         """One feature."""
         return "one feature, 1 for true and 0 for false"
 
-    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Numbers are flags too: 0 is false."""
         try:
             if column_kind(column.type) == "text":
-                column = _spelled_flags(as_text(column))
+                words = pc.utf8_lower(pc.utf8_trim_whitespace(as_text(column)))
+                position = pc.index_in(words, value_set=pa.array(_TRUE + _FALSE))
+                if position.null_count > words.null_count:
+                    raise pa.ArrowInvalid("not true or false")
+                column = pc.less(position, len(_TRUE)).cast(pa.int8())
             values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
         except pa.ArrowException as error:
             raise other_kind(self.name, "true or false", column) from error
         absent = np.isnan(values)
         matrix.put(np.flatnonzero((values != 0) & ~absent), 0, 1)
         return absent, []
-
-
-def _spelled_flags(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Strings such as Yes and no as 1 and 0; others are a :class:`pyarrow.ArrowInvalid`."""
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(text))
-    values = pa.array([*_FLAGS, "1", *_FLAGS.values(), "0"])
-    index = pc.index_in(words, value_set=values)
-    if index.null_count > text.null_count:
-        raise pa.ArrowInvalid("not true or false")
-    return pc.less(index, len(values) // 2).cast(pa.int8())
 
 
 class _Numeric(Column, frozen=True):
@@ -107,16 +96,15 @@ class _Numeric(Column, frozen=True):
     def values(self, column: pa.ChunkedArray) -> tuple[NDArray[np.float64], list[str]]:
         """The column as numbers, NaN where missing, and a note on strings that are no numbers."""
         notes = []
-        if self.verbatim and column_kind(column.type) == "text":
-            text = as_text(column)
-            column = spelled_numbers(text)
-            words = text.filter(pc.and_(text.is_valid(), column.is_null()))
-            if len(words) and not pc.any(column.is_valid()).as_py():
-                raise other_kind(self.name, "numbers", words)
-            if len(words):
+        if self.verbatim:
+            given = column
+            column, rows = without_words(given)
+            if rows.size and column.null_count == len(column):
+                raise other_kind(self.name, "numbers", given.take(rows))
+            if rows.size:
                 notes.append(
-                    f"column {self.name!r}: {count(len(words), 'value')} that are not numbers, "
-                    f"such as {words[0].as_py()!r}, count as missing"
+                    f"column {self.name!r}: {count(rows.size, 'value')} that are not numbers, "
+                    f"such as {given[int(rows[0])].as_py()!r}, count as missing"
                 )
         return numbers(self.name, column), notes
 
@@ -159,11 +147,11 @@ class Amount(_Numeric, frozen=True, tag="amount"):
         missing = present.size < cells.numbers.size
         return cls(cells.name, missing, cells.stored == "text", float(np.median(others)))
 
-    def own_text(self) -> str:
+    def describe(self) -> str:
         """One feature."""
         return "one feature, the number, mostly 0, on a logarithmic scale"
 
-    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Cut off as :class:`Number` is."""
         values, notes = self.values(column)
         absent = np.isnan(values)
@@ -205,7 +193,7 @@ class Number(_Numeric, frozen=True, tag="number"):
         spelled = cells.stored == "text"
         return cls(cells.name, missing, spelled, mean, std, scale, cells.are_times)
 
-    def own_text(self) -> str:
+    def describe(self) -> str:
         """One feature."""
         what = "the time" if self.time else "the number"
         if self.verbatim and not self.time:
@@ -214,14 +202,15 @@ class Number(_Numeric, frozen=True, tag="number"):
             what += ", on a logarithmic scale for its long tail"
         return f"one feature, {what}, standardised"
 
-    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """The mean becomes 0, and a missing value is 0 too."""
         values, notes = self.values(column)
         if self.log_scale is not None:
             values = _logarithm(values, self.log_scale)
         values = (values - self.mean) / self.std
         absent = np.isnan(values)
-        matrix.put_all(0, np.clip(np.where(absent, 0, values), -CLIP, CLIP))
+        rows = np.flatnonzero((values != 0) & ~absent)
+        matrix.put(rows, 0, np.clip(values[rows], -CLIP, CLIP))
         if beyond := int((np.abs(values) > CLIP).sum()):
             notes.append(
                 f"column {self.name!r}: {count(beyond, 'value')} more than {CLIP:g} standard "
@@ -246,24 +235,22 @@ class Code(_Numeric, frozen=True, tag="code"):
             raise RejectColumn("its numbers measure something")
         number = Number.fit(cells)
         category = Category.of(cells.name, _spelled_codes(cells.numbers))
-        # Both parts leave missing values to the column.
-        parts = replace(number, missing=False), replace(category, missing=False)
-        return cls(cells.name, number.missing, number.verbatim, *parts)
+        return cls(cells.name, number.missing, number.verbatim, number, category)
 
-    def own_names(self) -> list[str]:
+    def names(self) -> list[str]:
         """The number, then the features of the category."""
-        return self.number.own_names() + self.category.own_names()
+        return self.number.names() + self.category.names()
 
-    def own_text(self) -> str:
+    def describe(self) -> str:
         """Both readings."""
-        return f"one feature for the number, standardised, and {self.category.own_text()}"
+        return f"one feature for the number, standardised, and {self.category.describe()}"
 
-    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Both readings; a code without a feature is not told, since the number says it."""
-        absent, notes = self.number.own_fill(column, matrix)
-        matrix.offset += len(self.number.own_names())
-        self.category.own_fill(_spelled_codes(self.values(column)[0]), matrix)
-        matrix.offset -= len(self.number.own_names())
+        absent, notes = self.number.fill(column, matrix)
+        matrix.offset += len(self.number.names())
+        self.category.fill(_spelled_codes(self.values(column)[0]), matrix)
+        matrix.offset -= len(self.number.names())
         return absent, notes
 
 
@@ -300,7 +287,7 @@ def _may_be_codes(cells: Cells) -> bool:
     present = cells.present
     if cells.reading is not None or cells.are_times:
         return False
-    if cells.stored == "text" and has_separators(cells.text):
+    if cells.stored == "text" and have_separators(cells.text):
         return False
     if (present != np.floor(present)).any() or np.abs(present).max() > 2**53:
         return False

@@ -8,11 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.arcs import LARGEST_WEIGHT
-from memohop.data.tables.column import as_features
+from memohop.data.sparse_features import as_matrix
+from memohop.data.tables.column import Matrix, is_mostly_zero
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import Class, Task, read_labels
 from memohop.data.tables.links import Links, id_array, unused
@@ -146,7 +148,7 @@ def from_arrays(
     if not weighted and np.unique(matrix.data).size > 1:
         warnings = ["the weights of the edges are not used; weighted=True uses them"]
     return own_graph(
-        Described(as_features(x), of_nodes),
+        Described(_as_features(x), of_nodes),
         Links.of(
             matrix.row.astype(np.int64),
             matrix.col.astype(np.int64),
@@ -158,6 +160,13 @@ def from_arrays(
         np.arange(nodes) if ids is None else id_array(ids),
         warnings=warnings,
     )
+
+
+def _as_features(x: Any) -> Matrix:
+    """A matrix of numbers, dense or of SciPy, as a dense array or a ``csr_array``."""
+    if sparse.issparse(x) and is_mostly_zero(x.nnz, x.shape):
+        return as_matrix(x, torch.float32)
+    return np.ascontiguousarray(x.toarray() if sparse.issparse(x) else x, dtype=np.float32)
 
 
 def _checked_weights(listed: Any, where: str) -> NDArray[np.float64]:

@@ -13,16 +13,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from memohop.data.arcs import distinct
-from memohop.data.tables.cells import as_text
-from memohop.data.tables.column import (
-    Absent,
-    Cells,
-    Column,
-    FeatureMatrix,
-    Reading,
-    RejectColumn,
-    SaysNothing,
-)
+from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing, as_text
+from memohop.data.tables.column import Absent, Column, FeatureMatrix
 from memohop.outputs import count
 
 CATEGORIES = 10_000
@@ -74,15 +66,15 @@ class Words(Column, frozen=True, tag="words"):
         kept = max(int(np.searchsorted(np.cumsum(self.texts), most, side="right")), 1)
         return replace(self, vocabulary=self.vocabulary[:kept], texts=self.texts[:kept])
 
-    def own_names(self) -> list[str]:
+    def names(self) -> list[str]:
         """One feature for each word."""
         return [f"{self.name}: {word}" for word in self.vocabulary]
 
-    def own_text(self) -> str:
+    def describe(self) -> str:
         """How many words have a feature."""
         return f"one feature for each of {count(len(self.vocabulary), 'word')}"
 
-    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Words outside the vocabulary leave no trace."""
         column = as_text(column)
         for rows, words in _cut(column):
@@ -124,16 +116,16 @@ class Category(Column, frozen=True, tag="category"):
             raise RejectColumn("all values are different, or all are the same")
         return cls(name, column.null_count > 0, True, kept, len(kept) < len(frequency))
 
-    def own_names(self) -> list[str]:
+    def names(self) -> list[str]:
         """One feature for each value, then the one for the others."""
         return [f"{self.name}={value}" for value in (*self.values, *["other"] * self.other)]
 
-    def own_text(self) -> str:
+    def describe(self) -> str:
         """How many values have a feature."""
         tail = " and one for all other values" if self.other else ""
         return f"one feature for each of {count(len(self.values), 'value')}{tail}"
 
-    def own_fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Set at most one feature in each row."""
         column = as_text(column)
         absent = column.is_null().to_numpy()

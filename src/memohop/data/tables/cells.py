@@ -9,7 +9,8 @@ Values such as ? or unknown say nothing of the kind of a column: they are not co
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +19,14 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from memohop.errors import DataError
+from memohop.outputs import count
 
 HUGE = 1e30
 """Numbers beyond this, positive or negative, are refused as mistakes."""
 
 Kind: TypeAlias = Literal["empty", "flag", "text", "number"]
+Reading: TypeAlias = Literal["categorical", "numeric", "text"]
+"""How a user wants a column to be read."""
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null")
 """Strings that mean a missing value in a text file, in every column except ids."""
@@ -47,6 +51,17 @@ def column_kind(kind: pa.DataType) -> Kind | None:
     return None
 
 
+def checked_kind(column: str, kind: pa.DataType, prefix: str = "") -> Kind:
+    """What the column of this name and type holds; a :class:`DataError` for other types."""
+    known = column_kind(kind)
+    if known is None:
+        raise DataError(
+            f"{prefix}column {column!r} is of type {kind}, which is not a number, flag or string; "
+            "convert it to columns of these types or leave it out"
+        )
+    return known
+
+
 def is_time(kind: pa.DataType) -> bool:
     """Whether it is the type of a date or time."""
     return types.is_date(kind) or types.is_timestamp(kind) or types.is_time(kind)
@@ -58,10 +73,7 @@ def plain_table(table: pa.Table, name: str) -> pa.Table:
     Numbers and flags that are stored as a dictionary are decoded. Errors call the table ``name``.
     """
     for index, field in enumerate(table.schema):
-        kind = column_kind(field.type)
-        if kind is None:
-            raise no_kind(field.name, field.type, f"{name}: ")
-        if kind == "text":
+        if checked_kind(field.name, field.type, f"{name}: ") == "text":
             try:
                 table.column(index).validate(full=True)
             except pa.ArrowException as error:
@@ -103,14 +115,6 @@ def whole_as_text(column: pa.ChunkedArray, wrong: str, remedy: str) -> pa.Chunke
 def spelled_whole(text: pa.ChunkedArray | pa.Array) -> bool:
     """Whether all strings are whole numbers, each spelled in the one usual way."""
     return bool(pc.all(pc.match_substring_regex(text, _WHOLE)).as_py())
-
-
-def no_kind(column: str, kind: pa.DataType, prefix: str = "") -> DataError:
-    """The error for a column of a type that :func:`column_kind` does not know."""
-    return DataError(
-        f"{prefix}column {column!r} is of type {kind}, which is not a number, flag or string; "
-        "convert it to columns of these types or leave it out"
-    )
 
 
 _OBVIOUS = pa.array(
@@ -167,20 +171,8 @@ _OTHER_DATE = (
 _FLAG = r"(?i)^(?:true|false|yes|no)$"
 
 
-class Look(NamedTuple):
-    """What most values of a column look like to a person, and whether each of them does.
-
-    Attributes:
-        noun: The values, in the plural.
-        remedy: When they are read as that; nothing if it is enough to ask for it.
-        fits: Whether each value looks so.
-    """
-
-    noun: str
-    remedy: str
-    fits: pa.ChunkedArray
-
-
+# What most values may look like to a person: a noun; when they are read as that, if asking for it
+# is not enough; the share of them that must look so; and how.
 _LOOKS = (
     ("numbers", "", _MOST, _NUMBER),
     ("times", "", _MOST, _TIME),
@@ -191,52 +183,18 @@ _LOOKS = (
 )
 
 
-def look_of(text: pa.ChunkedArray) -> Look | None:
-    """What most strings, of which none is null, look like; None if they are words."""
-    text = pc.utf8_trim_whitespace(text)
-    for noun, remedy, share, pattern in _LOOKS:
-        fits = pc.match_substring_regex(text, pattern)
-        if (pc.sum(fits).as_py() or 0) > share * len(text):
-            return Look(noun, remedy, fits)
-    return None
-
-
-def spelled_as_numbers(text: pa.ChunkedArray) -> bool:
-    """Whether nearly all strings are times, or numbers that Arrow does not take for numbers.
-
-    Some of the numbers must have separators or a plus sign, or all of them a per cent sign, or
-    there must be a few words among them. Plain numbers alone that are stored as strings are no
-    numbers: somebody decided so, and they may be codes.
-    """
-    if spelled_as_times(text):
-        return True
-    said = _without_placeholders(text)
-    is_number = pc.match_substring_regex(said, _NUMBER)
-    numbers, others = said.filter(is_number), said.filter(pc.invert(is_number))
-    if not len(numbers) or len(numbers) < NEARLY_ALL * len(said):
-        return False
-    if pc.any(pc.match_substring_regex(others, _COMMA)).as_py():
-        return False
-    if per_cent := pc.sum(pc.ends_with(numbers, "%")).as_py():
-        return bool(per_cent == len(numbers))
-    return has_separators(numbers) or len(numbers) < len(text) - text.null_count
-
-
-def has_separators(text: pa.ChunkedArray) -> bool:
+def have_separators(text: pa.ChunkedArray) -> bool:
     """Whether some numbers have a thousands separator, a plus or a per cent sign."""
-    return bool(pc.any(pc.match_substring_regex(text, rf"^(?:\+|{_GROUPED})|%$")).as_py())
+    return _number_of(text, rf"^(?:\+|{_GROUPED})|%$") > 0
 
 
-def spelled_as_times(text: pa.ChunkedArray) -> bool:
-    """Whether nearly all strings, and at least one, are dates or times in the form of ISO 8601."""
-    said = _without_placeholders(text)
-    times = pc.sum(pc.match_substring_regex(said, _TIME)).as_py() or 0
-    return times > 0 and times >= NEARLY_ALL * len(said)
-
-
-def _without_placeholders(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    there = pc.utf8_trim_whitespace(text.drop_null())
-    return there.filter(pc.invert(are_placeholders(there)))
+def without_words(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, NDArray[np.int64]]:
+    """The column with numbers for strings that spell them, and the rows of the other strings."""
+    if column_kind(column.type) != "text":
+        return column, np.empty(0, dtype=np.int64)
+    text = as_text(column)
+    spelled = spelled_numbers(text)
+    return spelled, np.flatnonzero(pc.and_(text.is_valid(), spelled.is_null()).to_numpy())
 
 
 def spelled_numbers(text: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -299,3 +257,113 @@ def other_kind(name: str, kind: str, column: pa.ChunkedArray) -> DataError:
         f"column {name!r} held {kind} when it was fitted and now has type {column.type}, with "
         f"values such as {example!r}; give a table with columns of the same meaning"
     )
+
+
+class RejectColumn(Exception):  # noqa: N818
+    """A kind of column does not read this one; the next in the list may."""
+
+
+class SaysNothing(Exception):  # noqa: N818
+    """A kind reads this column, and it tells no two nodes apart: it is left out."""
+
+
+class Cells:
+    """The cells of a column as kinds look at them; each look is taken once.
+
+    Args:
+        name: The name of the column.
+        column: Its cells.
+        reading: How the user wants it to be read; None to guess.
+    """
+
+    def __init__(self, name: str, column: pa.ChunkedArray, reading: Reading | None = None) -> None:
+        self.name, self.column, self.reading = name, column, reading
+        self.stored = checked_kind(name, column.type)
+
+    @cached_property
+    def text(self) -> pa.ChunkedArray:
+        """The cells as strings, null where they are missing."""
+        return as_text(self.column)
+
+    @cached_property
+    def _said(self) -> pa.ChunkedArray:
+        """The strings without spaces around them, except those that stand for nothing."""
+        there = pc.utf8_trim_whitespace(self.text.drop_null())
+        return there.filter(pc.invert(are_placeholders(there)))
+
+    @cached_property
+    def are_times(self) -> bool:
+        """Whether they are dates or times; nearly all strings, and one, are so by ISO 8601."""
+        if self.stored != "text":
+            return is_time(self.column.type)
+        times = _number_of(self._said, _TIME)
+        return times > 0 and times >= NEARLY_ALL * len(self._said)
+
+    @cached_property
+    def are_spelled(self) -> bool:
+        """Whether nearly all strings are times, or numbers that Arrow does not take for numbers.
+
+        Some of the numbers must have separators or a plus sign, or all of them a per cent sign, or
+        there must be a few words among them. Plain numbers alone that are stored as strings are no
+        numbers: somebody decided so, and they may be codes.
+        """
+        if self.are_times:
+            return True
+        is_number = pc.match_substring_regex(self._said, _NUMBER)
+        numbers, others = self._said.filter(is_number), self._said.filter(pc.invert(is_number))
+        if not len(numbers) or len(numbers) < NEARLY_ALL * len(self._said):
+            return False
+        if _number_of(others, _COMMA):
+            return False
+        if per_cent := _number_of(numbers, "%$"):
+            return per_cent == len(numbers)
+        return have_separators(numbers) or len(numbers) < len(self.text) - self.text.null_count
+
+    @cached_property
+    def spelled(self) -> pa.ChunkedArray:
+        """The numbers that strings spell, null where they spell none."""
+        return spelled_numbers(self.text)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """The cells as numbers, NaN where they are missing; times in seconds."""
+        if self.stored != "text":
+            return numbers(self.name, self.column)
+        if self.reading is None and not self.are_spelled:
+            raise RejectColumn("its strings are not spelled as numbers")
+        if self.spelled.null_count == len(self.spelled) > self.text.null_count:
+            raise DataError(
+                f"column {self.name!r} is to be numeric and holds no number, but strings such as "
+                f"{self.text.drop_null()[0].as_py()!r}; leave it out of the numeric columns"
+            )
+        return numbers(self.name, self.spelled)
+
+    @cached_property
+    def present(self) -> NDArray[np.float64]:
+        """The numbers that are not missing; not all are equal."""
+        present = self.numbers[~np.isnan(self.numbers)]
+        if not present.size or present.min() == present.max():
+            raise SaysNothing
+        return present
+
+    def looks_otherwise(self, read: str) -> str | None:
+        """A line on strings if most look like something that they are not read as."""
+        there = self.text.drop_null()
+        trimmed = pc.utf8_trim_whitespace(there)
+        for noun, remedy, share, pattern in _LOOKS:
+            fits = pc.match_substring_regex(trimmed, pattern)
+            if (pc.sum(fits).as_py() or 0) <= share * len(there):
+                continue
+            alike, others = there.filter(fits), there.filter(pc.invert(fits))
+            but = f", but not {others[0].as_py()!r}" if len(others) else ""
+            remedy = remedy or f"numeric=[{self.name!r}], --numeric {self.name} reads them as such"
+            return (
+                f"column {self.name!r} is {read}: {len(alike)} of {count(len(there), 'value')} "
+                f"look like {noun}, such as {alike[0].as_py()!r}{but} ({remedy})"
+            )
+        return None
+
+
+def _number_of(text: pa.ChunkedArray, pattern: str) -> int:
+    """How many strings have this pattern."""
+    return pc.sum(pc.match_substring_regex(text, pattern)).as_py() or 0

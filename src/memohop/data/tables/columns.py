@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -13,18 +13,10 @@ import pyarrow as pa
 
 from memohop.data.tables._number_columns import Amount, Code, Flag, Number
 from memohop.data.tables._text_columns import Category, Words
-from memohop.data.tables.column import (
-    Cells,
-    Column,
-    FeatureMatrix,
-    Matrix,
-    Reading,
-    RejectColumn,
-    SaysNothing,
-    looks_otherwise,
-)
+from memohop.data.tables.cells import Cells, Reading, RejectColumn, SaysNothing
+from memohop.data.tables.column import Column, FeatureMatrix, Matrix
 from memohop.errors import DataError, UsageError
-from memohop.outputs import listed
+from memohop.outputs import count, listed
 
 KINDS: tuple[type[Column], ...] = (Flag, Amount, Code, Number, Words, Category)
 """All kinds of columns, in the order in which they try a column; the first that takes it has it."""
@@ -36,17 +28,6 @@ if TYPE_CHECKING:
     AnyKind: TypeAlias = Column
 else:
     AnyKind = reduce(or_, KINDS)  # so that a saved column is read as its own kind
-
-
-class Encoded(NamedTuple):
-    """Features, one row for each row of the table, and notes on values that did not fit.
-
-    The features are a ``csr_array`` if there are more than 50 and fewer than a fifth of their
-    values are not 0, and a dense array otherwise.
-    """
-
-    x: Matrix
-    notes: tuple[str, ...]
 
 
 class ColumnEncoder(msgspec.Struct, frozen=True):
@@ -92,27 +73,30 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     columns: tuple[AnyKind, ...]
     left_out: tuple[str, ...] = ()
 
-    @classmethod
-    def fit(cls, table: pa.Table, readings: Mapping[str, Reading] | None = None) -> ColumnEncoder:
-        """Fit every column of a table.
+    def transform(self, table: pa.Table) -> tuple[Matrix, list[str]]:
+        """The features of a table with these columns, and notes on values that did not fit.
 
-        Args:
-            table: One row for each node.
-            readings: How to read columns, by name, if the guess is wrong.
+        The features have a row for each row of the table. They are a ``csr_array`` if there are
+        more than 50 and fewer than a fifth of their values are not 0, and a dense array otherwise.
         """
-        return fit_columns(zip(table.column_names, table.columns, strict=True), readings)[0]
-
-    def transform(self, table: pa.Table) -> Encoded:
-        """The features of a table with these columns; a missing one is a :class:`UsageError`."""
         self.check_columns(table.column_names, "the table")
         if not self.columns:
-            return Encoded(np.ones((table.num_rows, 1), dtype=np.float32), ())
+            return np.ones((table.num_rows, 1), dtype=np.float32), []
         matrix = FeatureMatrix(table.num_rows, len(self.feature_names))
         notes = []
         for column in self.columns:
-            notes += column.fill(table[column.name], matrix)
+            absent, told = column.fill(table[column.name], matrix)
+            notes += told
             matrix.offset += len(column.names())
-        return Encoded(matrix.finish(), tuple(notes))
+            if column.missing:
+                matrix.put(np.flatnonzero(absent), 0, 1)
+                matrix.offset += 1
+            elif absent.any():
+                number = count(int(absent.sum()), "value")
+                notes.append(
+                    f"column {column.name!r}: {number} missing, but none was when it was fitted"
+                )
+        return matrix.finish(), notes
 
     def check_columns(self, names: Collection[str], table: str) -> None:
         """Refuse a table, of which errors speak as ``table``, that lacks a column it needs."""
@@ -127,7 +111,10 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     @property
     def feature_names(self) -> list[str]:
         """The names: ``age``, ``age is missing``, ``city=Rome``, ``about: word``."""
-        return [name for column in self.columns for name in column.names()] or ["constant"]
+        names = []
+        for column in self.columns:
+            names += [*column.names(), *[f"{column.name} is missing"] * column.missing]
+        return names or ["constant"]
 
     @property
     def text_names(self) -> list[str]:
@@ -138,7 +125,8 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
         """How columns become features, in plain words; columns treated alike share a line."""
         alike: dict[str, list[str]] = {}
         for column in self.columns:
-            alike.setdefault(column.describe(), []).append(column.name)
+            how = column.describe() + ", and one that says where it is missing" * column.missing
+            alike.setdefault(how, []).append(column.name)
         notes = [f"{listed(names)}: {text}" for text, names in alike.items()]
         if self.left_out:
             names = listed(self.left_out)
@@ -174,28 +162,29 @@ def fit_columns(
         the names of the others.
     """
     kept: list[Column] = []
-    left_out, told = [], {}
+    left_out, surprises = [], {}
     for name, column in columns:
         cells = Cells(name, column, (readings or {}).get(name))
-        fitted = fit_column(cells)
+        fitted = _fit_column(cells)
         if fitted is None:
             left_out.append(name)
+            surprise = cells.looks_otherwise("left out") if cells.stored == "text" else None
         else:
             kept.append(fitted)
-        if line := _surprise(cells, fitted):
-            told[name] = line
+            surprise = fitted.surprise(cells) if cells.stored == "text" else None
+        if surprise and cells.reading in (None, "numeric"):  # the user did not say how to read it
+            surprises[name] = surprise
     texts = sum(isinstance(column, Words) for column in kept)
     kept = [
         column.within(ENTRIES // texts) if isinstance(column, Words) else column for column in kept
     ]
-    more = [*told][_SURPRISES:]
-    lines = [*told.values()][:_SURPRISES]
-    if more:
+    lines = [*surprises.values()][:_SURPRISES]
+    if more := [*surprises][_SURPRISES:]:
         lines.append(f"so are the values of {len(more)} more: {listed(more)}")
     return ColumnEncoder(tuple(kept), tuple(left_out)), lines
 
 
-def fit_column(cells: Cells) -> Column | None:
+def _fit_column(cells: Cells) -> Column | None:
     """The column as the first kind that takes it, or None if it carries no information."""
     for kind in KINDS:
         if cells.reading in (None, kind.asked_for):
@@ -206,10 +195,3 @@ def fit_column(cells: Cells) -> Column | None:
             except SaysNothing:
                 return None
     return None
-
-
-def _surprise(cells: Cells, fitted: Column | None) -> str | None:
-    """A line on strings that look like something else, unless the user said how to read them."""
-    if cells.stored != "text" or cells.reading not in (None, "numeric"):
-        return None
-    return looks_otherwise(cells, "left out") if fitted is None else fitted.surprise(cells)

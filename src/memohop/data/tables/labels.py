@@ -15,9 +15,9 @@ from memohop.data.tables.cells import (
     are_obvious,
     are_placeholders,
     as_text,
+    checked_kind,
     column_kind,
     is_time,
-    no_kind,
     numbers,
     spelled_numbers,
     spelled_whole,
@@ -74,8 +74,7 @@ def read_labels(
         task: What they are, if the guess is wrong.
         classes: The classes of an earlier table; empty if numbers were to be predicted.
     """
-    if column_kind(column.type) is None:
-        raise no_kind(name, column.type, "the label ")
+    checked_kind(name, column.type, "the label ")
     numbers_wanted = not classes and (task == "numbers" or (task == "auto" and _are_real(column)))
     column, told = _without_placeholders(column, name, classes or (), numbers=numbers_wanted)
     try:

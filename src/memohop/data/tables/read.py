@@ -20,7 +20,8 @@ from memohop.data.tables._node_sets import (
     sets_by_time,
     sets_by_word,
 )
-from memohop.data.tables.column import Matrix, Reading
+from memohop.data.tables.cells import Reading
+from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.labels import Class, Labels, Task, read_labels
 from memohop.data.tables.links import (
