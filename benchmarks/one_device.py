@@ -201,7 +201,8 @@ def make_graph(nodes: int, edges: int, device: torch.device) -> Graph:
 
 def bytes_of(graph: Graph) -> int:
     """Of the graph's tensors: pointers and columns, and values of both directions."""
-    tensors = (*graph.pattern.csr_indices, graph.matrix.values, graph.matrix.transpose.values)
+    pattern, matrix = graph.pattern, graph.matrix
+    tensors = (pattern.pointers, pattern.col, matrix.values, matrix.transpose.values)
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 

@@ -16,7 +16,6 @@ from memohop.explain._pyg import PyGClassifier
 from memohop.explain.gates import gate_readout
 from memohop.explain.node import index_of
 from memohop.fit._ensemble import Ensemble
-from memohop.networks.passing import AllNodes, Onlooker
 from numerics import assert_rounded, in_float64, seeded, with_parameters
 
 NODES = 60
@@ -136,15 +135,13 @@ class TestShares:
         shares = torch.stack(
             [torch.from_numpy(memory_shares(network, x, arcs, node, c, None)) for c in range(3)]
         )
-        nodes, gates = AllNodes(x, arcs, network.backbone.beside), []
-        watch = Onlooker()
-        watch.see_gates = lambda rows, seen: gates.append(seen)
-        network.pass_messages(nodes, watch)
+        pairs = [*network.pass_messages(x, arcs)]
+        gates = [each.gates for each in pairs[1:]]
 
         def logits(silent, silent_round):
-            states = [nodes.pairs[0][0]]
+            states = [pairs[0].hidden]
             for number, mmp in enumerate(network.rounds):
-                sent = nodes.pairs[number][1].clone()
+                sent = pairs[number].memory.clone()
                 if number == silent_round:
                     sent[silent] = 0
                 conv = getattr(mmp.conv, "conv", None)
@@ -152,7 +149,7 @@ class TestShares:
                     message = mmp.conv(sent, arcs)
                 else:
                     norm, message = mmp.conv.norm, conv(sent, arcs)
-                    whole = conv(nodes.pairs[number][1], arcs)
+                    whole = conv(pairs[number].memory, arcs)
                     held = (whole.var(dim=1, correction=0, keepdim=True) + norm.eps).sqrt()
                     message = (message - message.mean(dim=1, keepdim=True)) / held
                     message = message * norm.weight + norm.bias

@@ -87,7 +87,7 @@ def test_drop_edge_trains_on_a_smaller_graph_and_evaluates_on_the_whole(name):
     between = graph.pattern.row != graph.pattern.col
     kept = (mask > 0) & between
     assert 0 < int(kept.sum()) < int(between.sum())
-    smaller = torch.stack([graph.pattern.row[kept], graph.pattern.col[kept]])
+    smaller = torch.stack([graph.pattern.row[kept], graph.pattern.col[kept]]).long()
     plain = build(name.removesuffix("+de"), FEATURES, CLASSES, direction="out")
     plain.load_state_dict(network.state_dict(), strict=False)
     torch.testing.assert_close(dropped, plain.eval()(x, plain.prepare(smaller, NODES)))

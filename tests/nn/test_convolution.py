@@ -1,17 +1,13 @@
 """The convolutions against PyG's and against loops."""
 
-import math
-
 import pytest
 import torch
 from torch import nn
-from torch.func import vmap
-from torch_geometric.nn import DirGNNConv, GATConv, GCN2Conv, GCNConv, GINConv, SAGEConv
+from torch_geometric.nn import DirGNNConv, GCN2Conv, GCNConv, GINConv, SAGEConv
 
 from memohop import Graph, UsageError
 from memohop.nn import (
     DirectedConv,
-    GraphAttention,
     GraphConv,
     InitialResidualConv,
     IsomorphismConv,
@@ -20,8 +16,6 @@ from memohop.nn import (
     epoch_key,
     randomness,
 )
-from memohop.nn._ops.attention import attend
-from memohop.nn._ops.pattern import Pattern
 from memohop.nn._randomness import next_draw
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -121,79 +115,6 @@ def test_several_maps_of_the_features_see_one_mask(layer):
         assert next_draw().place == 2  # one was taken
     sparse = conv.eval()(SparseFeatures(x), graph(norm="row"))
     torch.testing.assert_close(sparse, conv(x, graph(norm="row")))
-
-
-@pytest.mark.parametrize("concat", [True, False])
-def test_attention_equals_pyg(concat):
-    conv = GraphAttention(3, 6, heads=2, concat=concat)
-    pyg = GATConv(3, conv.width, heads=2, concat=concat)
-    with torch.no_grad():
-        pyg.lin.weight.copy_(conv.linear.weight)
-        pyg.att_src.copy_(conv.send[None])
-        pyg.att_dst.copy_(conv.receive[None])
-        pyg.bias.copy_(conv.bias.normal_())
-    hidden = torch.randn(NODES, 3)
-    torch.testing.assert_close(conv(hidden, graph()), pyg(hidden, ARCS))
-
-
-def test_attention_weights_equal_a_loop_over_rows():
-    row, col = torch.tensor([0, 0, 1, 3]), torch.tensor([1, 2, 0, 3])
-    receive, send = torch.randn(2, 4), torch.randn(2, 4)
-    keep = torch.tensor([1.0, 1.0, 0.0, 1.0])
-    found = attend(receive, send, Pattern(row, col, (4, 4)), negative_slope=0.2, keep=keep)
-    for head in range(2):
-        scores = [float(receive[head, i] + send[head, j]) for i, j in ((0, 1), (0, 2))]
-        powers = [math.exp(s if s > 0 else 0.2 * s) for s in scores]
-        expected = [power / sum(powers) for power in powers] + [0.0, 1.0]
-        assert found[head].tolist() == pytest.approx(expected, rel=1e-12)
-
-
-def test_attention_survives_scores_of_any_size():
-    row, col = torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1])
-    send = torch.tensor([[1e4, -1e4]], dtype=torch.float32)
-    found = attend(torch.zeros_like(send), send, Pattern(row, col, (2, 2)), negative_slope=0.2)
-    assert found.tolist() == [[1.0, 0.0, 1.0]]
-
-
-def test_attention_gradients():
-    pattern = Pattern(torch.tensor([0, 0, 1, 3]), torch.tensor([1, 2, 0, 3]), (4, 4))
-    receive = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
-    send = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(
-        lambda r, s: attend(r, s, pattern, negative_slope=0.2), (receive, send)
-    )
-    conv = GraphAttention(3, 4, heads=2).double()
-    hidden = torch.randn(NODES, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda h: conv(h, graph().to(dtype=torch.float64)), (hidden,))
-
-
-def test_a_row_on_one_side_of_the_kink_has_exactly_no_gradient_in_its_receiver():
-    pattern = Pattern(torch.tensor([0, 0, 0, 1, 1]), torch.tensor([0, 1, 2, 1, 2]), (3, 3))
-    receive = torch.tensor([[5, -5, 0]], dtype=torch.float32, requires_grad=True)
-    send = torch.tensor([[0.3, -0.7, 0.11]], dtype=torch.float32, requires_grad=True)
-    weights = attend(receive, send, pattern, negative_slope=0.2)
-    of_receive, of_send = torch.autograd.grad(
-        (weights * torch.tensor([0.7, 0.1, -0.3, 0.9, 0.2])).sum(), (receive, send)
-    )
-    assert torch.equal(of_receive, torch.zeros_like(receive))
-    assert (of_send != 0).all()
-
-
-def test_attention_of_a_population_equals_its_members():
-    pattern = Pattern(torch.tensor([0, 0, 1, 3]), torch.tensor([1, 2, 0, 3]), (4, 4))
-    receive, send = torch.randn(5, 2, 4), torch.randn(5, 2, 4)
-
-    def weights(r, s):
-        return attend(r, s, pattern, negative_slope=0.2)
-
-    together = vmap(weights)(receive, send)
-    alone = torch.stack([weights(r, s) for r, s in zip(receive, send, strict=True)])
-    torch.testing.assert_close(together, alone)
-
-
-def test_heads_must_divide_the_width():
-    with pytest.raises(UsageError, match="heads=3 must divide the width 64"):
-        GraphAttention(8, 64, heads=3)
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,7 @@ from torch import Tensor
 
 from memohop.fit import Feature, Inputs, Linear, Matrix, Network, Trees
 from memohop.networks.memory import MemoryNetwork, Normalised
-from memohop.networks.passing import AllNodes, Onlooker
-from memohop.nn import MMP, FeatureLinear, Gates, keep_and_absorb
+from memohop.nn import MMP, FeatureLinear, keep_and_absorb
 from memohop.training.task import make_inputs
 
 Numbers: TypeAlias = NDArray[np.float64]
@@ -305,31 +304,22 @@ def memory_shares(
         first: The class that a positive share supports.
         second: The class that it opposes; None for a number.
     """
-    seen, nodes = _GatesSeen(), AllNodes(x, graph, network.backbone.beside)
     with torch.no_grad():
-        network.pass_messages(nodes, seen)
-    memories = [memory.detach().requires_grad_() for _, memory in nodes.pairs[:-1]]
-    states = [nodes.pairs[0][0]]
+        begun, *rounds = network.pass_messages(x, graph)
+    sent = [begun.memory, *(each.memory for each in rounds[:-1])]
+    memories = [memory.detach().requires_grad_() for memory in sent]
+    states = [begun.hidden]
     with torch.enable_grad():
-        for mmp, gates, memory in zip(network.rounds, seen.gates, memories, strict=True):
+        for mmp, (_, _, gates), memory in zip(network.rounds, rounds, memories, strict=True):
             assert isinstance(mmp, MMP)
+            assert gates is not None
             message = _message(mmp.conv, memory, graph)
             states.append(keep_and_absorb(gates, states[-1], message))
         margin = _margin(network.classify(states)[index], first, second)
     slopes = torch.autograd.grad(margin, memories)
-    rounds = zip(slopes, memories, strict=True)
-    shares = torch.stack([(slope * memory.detach()).sum(dim=1) for slope, memory in rounds])
+    both = zip(slopes, memories, strict=True)
+    shares = torch.stack([(slope * memory.detach()).sum(dim=1) for slope, memory in both])
     return shares.sum(dim=0).numpy()
-
-
-class _GatesSeen(Onlooker):
-    """Keeps the gates of each round."""
-
-    def __init__(self) -> None:
-        self.gates: list[Gates] = []
-
-    def see_gates(self, rows: slice, gates: Gates) -> None:
-        self.gates.append(gates)
 
 
 def _message(conv: Any, memory: Tensor, graph: Any) -> Tensor:

@@ -40,7 +40,7 @@ class PyGClassifier(nn.Module):
         policies = networks[0].policies_in_force
         graph = Graph(data.edge_index, data.num_nodes, weights=None, **{**policies, "norm": "none"})
         times = graph.weight.long()  # an arc that counts twice comes twice
-        ends = torch.stack([graph.pattern.col, graph.pattern.row])
+        ends = torch.stack([graph.pattern.col, graph.pattern.row]).long()
         self.arcs = ends.repeat_interleave(times, dim=1)
         self.x = make_inputs(data, networks[0], torch.device("cpu"), "dense")[0]
         self.networks = nn.ModuleList(networks)

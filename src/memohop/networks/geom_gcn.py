@@ -200,7 +200,7 @@ def divide(graph: Graph, latent: LatentNeighbours) -> Divisions:
     source, target = latent.arcs.to(device)
     division = latent.division.to(device)
     arcs = target * count + source
-    in_graph = graph.pattern.row * count + graph.pattern.col
+    in_graph = graph.pattern.row.long() * count + graph.pattern.col
     unknown = ~torch.isin(in_graph, arcs)
     if unknown.any():
         to, start = divmod(int(in_graph[unknown][0]), count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import cycle
 from typing import Any, ClassVar, NamedTuple
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from memohop.errors import UsageError, check_choice
 from memohop.networks._released import start_as_released
 from memohop.networks.base import Backbone, Features, GraphModel
-from memohop.networks.passing import Address, AllNodes, MeanGates, Onlooker
+from memohop.networks.linkx import AdjacencyLinear
 from memohop.nn import (
     FORMS,
     MMP,
@@ -34,6 +34,14 @@ class MemoryOutput(NamedTuple):
 
     logits: Tensor
     penalty: Tensor | None
+
+
+class Round(NamedTuple):
+    """What nodes have after a round, and its gates; before the first round there are none."""
+
+    hidden: Tensor
+    memory: Tensor
+    gates: Gates | None
 
 
 class MemoryNetwork(GraphModel):
@@ -150,8 +158,6 @@ class MemoryNetwork(GraphModel):
                 f"label_rate must be above 0 and below 1, not {label_rate}: a network learns from "
                 "the training labels that are not put in"
             )
-        if address == "rows" and num_nodes is None:
-            raise UsageError("address='rows' needs weights for each node: pass num_nodes")
         self.backbone, self.readout, self.decoupling = backbone, readout, decoupling
         self.penalty_is_summed = decoupling == "paper"
         self.input = FeatureLinear(in_channels, hidden_channels, dropout=input_dropout)
@@ -180,7 +186,9 @@ class MemoryNetwork(GraphModel):
             self.label_map = nn.Linear(out_channels, hidden_channels, bias=False)
             nn.init.xavier_uniform_(self.label_map.weight)
             self.register_buffer("known", torch.empty(0, out_channels), persistent=False)
-        if address == "rows" and num_nodes is not None:
+        if address == "rows":
+            if num_nodes is None:
+                raise UsageError("address='rows' needs weights for each node: pass num_nodes")
             self.address = Address(num_nodes, hidden_channels)
             self.per_node = ("address.weight",)
 
@@ -233,45 +241,48 @@ class MemoryNetwork(GraphModel):
 
     def forward(self, x: Features, graph: Graph) -> MemoryOutput:
         """Logits ``[N, out_channels]`` and the decoupling loss."""
-        nodes = AllNodes(x, graph, self.backbone.beside)
-        self.pass_messages(nodes)
-        logits = self.classify([hidden for hidden, _ in nodes.pairs])
+        pairs = [(hidden, memory) for hidden, memory, _ in self.pass_messages(x, graph)]
+        logits = self.classify([hidden for hidden, _ in pairs])
         if not self._has_penalty():
             return MemoryOutput(logits, None)
-        return MemoryOutput(logits, network_decoupling_loss(nodes.pairs, form=self.decoupling))
+        return MemoryOutput(logits, network_decoupling_loss(pairs, form=self.decoupling))
 
     def gates(self, x: Features, graph: Graph) -> Tensor:
         """The gates ``[rounds, N, 3]``: kept, absorbed, passed on (means over channels)."""
-        gates = MeanGates(self.classifier.weight.new_empty(len(self.rounds), x.shape[0], 3))
-        self.pass_messages(AllNodes(x, graph, self.backbone.beside), gates)
-        return gates.means
+        means = [
+            torch.stack([gate.mean(-1) for gate in gates], dim=-1)
+            for _, _, gates in self.pass_messages(x, graph)
+            if gates is not None
+        ]
+        return torch.stack(means)
 
-    def pass_messages(self, nodes: AllNodes, watch: Onlooker | None = None) -> None:
-        """The forward pass from the features up to the classifier, Eqs. (6)-(10) in each round.
+    def pass_messages(self, x: Features, graph: Graph) -> Iterator[Round]:
+        """The rounds of a forward pass, Eqs. (6)-(10), after what the input layer makes of ``x``.
 
-        Args:
-            nodes: hidden state and memory.
-            watch: receives each round and its gates.
+        Each is computed when it is asked for.
         """
-        watch = Onlooker() if watch is None else watch
-        self._check_nodes(nodes.num_nodes)
-        nodes.start(self._kept_short(self._begin), self.address)
+        self._check_nodes(x.shape[0])
+        collected = None if self.address is None else self.address(graph)
+        hidden, memory = self._compute(self._begin, x, collected)
+        yield Round(hidden, memory, None)
+        beside = self.backbone.beside(hidden)
         for number, mmp in enumerate(self.rounds, start=1):
             assert isinstance(mmp, MMP)
             wanted = number < len(self.rounds) or self._has_penalty()
-            watch.before_round(mmp)
-            nodes.step(self._kept_short(partial(self._round, mmp, wanted)), watch)
+            update = partial(self._round, mmp, wanted)
+            hidden, memory, gates = self._compute(update, hidden, memory, graph, *beside)
+            yield Round(hidden, memory, gates)
 
     def classify(self, hidden: Sequence[Tensor]) -> Tensor:
         """From the hidden states of all rounds to logits; ``"last"`` needs only the last one."""
         read = torch.cat([*hidden], dim=-1) if self.readout == "jumping" else hidden[-1]
         return self.classifier(self.dropout(read))
 
-    def _kept_short(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """A method whose results are computed again in the backward pass, if that is asked for."""
-        if not (self.recomputes and torch.is_grad_enabled()):
-            return method
-        return partial(recomputed, self, method)
+    def _compute(self, method: Callable[..., Any], *inputs: Any) -> Any:
+        """``method(*inputs)``, computed again in the backward pass if that is asked for."""
+        if self.recomputes and torch.is_grad_enabled():
+            return recomputed(self, method, *inputs)
+        return method(*inputs)
 
     def _round(
         self, mmp: MMP, wants_memory: bool, hidden: Tensor, memory: Tensor, *conv_args: Any
@@ -279,19 +290,13 @@ class MemoryNetwork(GraphModel):
         sent = self.memory_dropout(memory)
         return mmp.step(hidden, sent, *conv_args, wants_memory=wants_memory)
 
-    def _begin(self, x: Features, rows: slice, collected: Tensor | None) -> tuple[Tensor, Tensor]:
-        r""":math:`\mathbf{H}^0` and :math:`\mathbf{C}^0` of some rows.
-
-        Args:
-            x: their features.
-            rows: which they are.
-            collected: their rows of :math:`\mathbf{A}\mathbf{R}`.
-        """
+    def _begin(self, x: Features, collected: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The first hidden state and memory, from features and what the address collects."""
         embedded = self.input(x)
         hidden = F.relu(embedded if collected is None else embedded + collected)
         if self.label_map is None or not self._knows_labels():
             return hidden, hidden
-        return hidden, hidden + self.label_map(self.known[rows].to(hidden.dtype))
+        return hidden, hidden + self.label_map(self.known.to(hidden.dtype))
 
     def _knows_labels(self) -> bool:
         return self.label_map is not None and len(self.known) > 0
@@ -312,6 +317,17 @@ class MemoryNetwork(GraphModel):
 
     def _has_penalty(self) -> bool:
         return self.training and self.penalised
+
+
+class Address(AdjacencyLinear):
+    r"""Learned rows of the adjacency matrix: :math:`\mathbf{A}\mathbf{R}`, not normalised."""
+
+    def __init__(self, num_nodes: int, channels: int) -> None:
+        super().__init__(num_nodes, channels, bias=False)
+
+    def forward(self, graph: Graph) -> Tensor:
+        """What each node collects, ``[N, channels]``."""
+        return super().forward(graph.counts)
 
 
 class Normalised(nn.Module):

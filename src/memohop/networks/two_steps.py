@@ -77,7 +77,7 @@ class TwoSteps:
 
     def _take_detour(self, near: Pattern, surplus: sp.csr_array) -> _Detour:
         weight, pattern = self.graph.weight, self.pattern
-        rows, columns = (_scale(pattern, weight) for pattern in (pattern, pattern.transpose))
+        rows, columns = (_scale(way, weight.dtype) for way in (pattern, pattern.transpose))
         more, count = Pattern.of(surplus, weight.device), torch.from_numpy(surplus.data).to(weight)
         return _Detour(
             FixedMatrix(near, rows[near.row]),
@@ -86,7 +86,7 @@ class TwoSteps:
         )
 
 
-def _scale(pattern: Pattern, ones: Tensor) -> Tensor:
+def _scale(pattern: Pattern, dtype: torch.dtype) -> Tensor:
     """One over the root of each row's degree, or 0 so that differences there are exactly 0."""
-    degree = pattern.row_sums(ones[None])[0]
+    degree = pattern.pointers.diff().to(dtype)
     return torch.where(degree > 0, degree.clamp(min=1).rsqrt(), 0)

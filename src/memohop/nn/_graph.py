@@ -11,7 +11,8 @@ from memohop.data.adjacency import DIRECTIONS, NORMS, REVERSED, SELF_LOOPS, adja
 from memohop.data.arcs import check_arcs
 from memohop.errors import check_choice
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
-from memohop.nn._ops.pattern import Pattern, weighted_product
+from memohop.nn._ops.pattern import Pattern
+from memohop.nn._ops.products import row_sums, weighted_product
 
 
 class Graph:
@@ -91,7 +92,7 @@ class Graph:
             return
         self.weight = weight[:1].expand(len(pattern))  # takes no space
         rows, columns = (
-            way.csr_indices[0].diff().to(weight.dtype) for way in (pattern, pattern.transpose)
+            way.pointers.diff().to(weight.dtype) for way in (pattern, pattern.transpose)
         )
         turned = pattern.transpose
         values = normalised(
@@ -149,17 +150,17 @@ class Graph:
 
     def _normalise(self, weight: Tensor) -> Tensor:
         """Weights ``[1, entries]``, divided according to ``norm``."""
-        pattern, ones = self.pattern, weight.new_ones(1, self.num_nodes, 1)
+        pattern = self.pattern
+        return normalised(
+            weight,
+            self.norm,
+            lambda: row_sums(weight, pattern).index_select(-1, pattern.row),
+            lambda: self._column_sums(weight).index_select(-1, pattern.col),
+        )
 
-        def of_rows() -> Tensor:
-            return weighted_product(weight, ones, pattern)[..., 0].index_select(-1, pattern.row32)
-
-        def of_columns() -> Tensor:
-            turned = weight.index_select(-1, pattern.order32)
-            sums = weighted_product(turned, ones, pattern.transpose)[..., 0]
-            return sums.index_select(-1, pattern.csr_indices[1])
-
-        return normalised(weight, self.norm, of_rows, of_columns)
+    def _column_sums(self, weight: Tensor) -> Tensor:
+        turned = weight.index_select(-1, self.pattern.order)
+        return row_sums(turned, self.pattern.transpose)
 
     def to(
         self, device: torch.device | str | None = None, dtype: torch.dtype | None = None

@@ -13,7 +13,7 @@ from memohop.nn._dropout import Dropout
 from memohop.nn._features import linear_map
 from memohop.nn._graph import ReweightedGraph
 from memohop.nn._ops.attention import attend, attend_dynamically
-from memohop.nn._ops.pattern import weighted_product
+from memohop.nn._ops.products import weighted_product
 
 
 class _AttentionLayer(nn.Module):

@@ -8,8 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from memohop.data.adjacency import normalised
-from memohop.nn import FixedMatrix, Graph, Pattern, row_sums
+from memohop.nn import FixedMatrix, Graph, Pattern
 from memohop.parts.group import Group
 from memohop.parts.halo import BothWays, Halo
 
@@ -74,20 +73,9 @@ class GraphPart(Graph):
         self.pattern, self.weight = pattern, weight
         self.matrix = FixedMatrix(pattern, self._normalise(weight[None])[0])
 
-    def _normalise(self, weight: Tensor) -> Tensor:
-        """Weights ``[1, entries]``, divided by the sums of rows and columns of the whole graph."""
-        pattern = self.pattern
-
-        def of_rows() -> Tensor:
-            return row_sums(weight, pattern).index_select(-1, pattern.row32)
-
-        def of_columns() -> Tensor:
-            turned = weight.index_select(-1, pattern.order32)
-            here = row_sums(turned, pattern.transpose)[..., None]
-            sums = self.halo(self.halo.return_sums(here))[..., 0]
-            return sums.index_select(-1, pattern.csr_indices[1])
-
-        return normalised(weight, self.norm, of_rows, of_columns)
+    def _column_sums(self, weight: Tensor) -> Tensor:
+        here = super()._column_sums(weight)[..., None]
+        return self.halo(self.halo.return_sums(here))[..., 0]
 
     def _are_loops(self) -> Tensor:
         return self.pattern.row + self.halo.before == self.pattern.col
@@ -152,7 +140,7 @@ class Turning:
         counts = torch.tensor(self._give, device=sent.device)
         self._take = self.group.swap(counts, one_each, one_each).tolist()
         row = self._swap(sent) - first
-        col = self._swap((pattern.row + first).index_select(0, pattern.order))
+        col = self._swap((pattern.row.long() + first).index_select(0, pattern.order))
         self._sorted = torch.argsort(row * starts[-1] + col)
         self.row, self.col = row[self._sorted], col[self._sorted]
 

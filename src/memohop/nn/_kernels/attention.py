@@ -119,7 +119,7 @@ def dynamic_scores(
     block_d = triton.next_power_of_2(width)
     block_e = max(16, _SCORES // block_d)
     _scores_kernel[(triton.cdiv(entries, block_e), count)](
-        pattern.row32, pattern.csr_indices[1], receive, send, score, out,
+        pattern.row, pattern.col, receive, send, score, out,
         entries, width, rows, send.shape[1], negative_slope, BLOCK_E=block_e, BLOCK_D=block_d,
     )  # fmt: skip
     return out
@@ -141,16 +141,17 @@ def dynamic_scores_backward(
     of_rows = receive.new_empty(receive.shape)
     block_d = triton.next_power_of_2(width)
     block_k = max(1, min(triton.next_power_of_2(count), _TILE // block_d))
+    turned = pattern.transpose
     tensors, blocks = (grad, receive, send, score), triton.cdiv(count, block_k)
     sizes = len(pattern), width, negative_slope
     shape = {"UNROLL": _UNROLL, "BLOCK_K": block_k, "BLOCK_D": block_d}
     warps = _WARPS if block_k * block_d >= _TILE else 1
     _receivers_kernel[(rows, blocks)](
-        *pattern.csr_indices, *tensors, of_receive, of_rows, count, rows, columns, *sizes,
+        pattern.pointers, pattern.col, *tensors, of_receive, of_rows, count, rows, columns, *sizes,
         **shape, num_warps=warps,
     )  # fmt: skip
     _senders_kernel[(columns, blocks)](
-        *pattern.transpose.csr_indices, pattern.order32, *tensors, of_send,
+        turned.pointers, turned.col, pattern.order, *tensors, of_send,
         count, columns, rows, *sizes, **shape, num_warps=warps,
     )  # fmt: skip
     ones = of_rows.new_ones(1, 1, 1).expand(count, 1, rows)

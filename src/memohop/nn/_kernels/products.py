@@ -128,8 +128,8 @@ def dropped_product(
         transposed: whether to multiply with the transposes.
     """
     matrix = pattern.transpose if transposed else pattern
-    entries = pattern.order32 if transposed else None
-    (pointers, columns), pieces = matrix.csr_indices, matrix.pieces
+    entries = pattern.order if transposed else None
+    pointers, columns, pieces = matrix.pointers, matrix.col, matrix.pieces
     if pieces is None:
         return _product(values, entries, dense, bias, pointers, columns, drop, dense.dtype)
     starts, of_rows = pieces
@@ -190,7 +190,7 @@ def _inner_kernel(
 
 def inner(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
     """The inner product of two rows for each entry: ``[K, entries]``."""
-    row, column = pattern.row32, pattern.csr_indices[1]
+    row, column = pattern.row, pattern.col
     left = left if left.stride(-1) == 1 else left.contiguous()
     right = right if right.stride(-1) == 1 else right.contiguous()
     count, _, width = left.shape
@@ -236,7 +236,7 @@ def _softmax_kernel(
 
 def row_softmax(scores: Tensor, pattern: Pattern) -> Tensor:
     """Softmax of ``[K, entries]`` within rows; rows with only -inf give 0."""
-    scores, pointers = scores.contiguous(), pattern.csr_indices[0]
+    scores, pointers = scores.contiguous(), pattern.pointers
     out, (count, entries), rows = torch.empty_like(scores), scores.shape, len(pointers) - 1
     block_k, block_e = _row_shape(count, entries, rows)
     _softmax_kernel[(rows, triton.cdiv(count, block_k))](
@@ -263,7 +263,7 @@ def _row_sum_kernel(
 
 def row_sums(values: Tensor, pattern: Pattern) -> Tensor:
     """Sums of ``[K, entries]`` within rows."""
-    values, pointers, rows = values.contiguous(), pattern.csr_indices[0], pattern.shape[0]
+    values, pointers, rows = values.contiguous(), pattern.pointers, pattern.shape[0]
     count, stored = values.shape
     out = values.new_empty(count, rows)
     block_k, block_e = _row_shape(count, stored, rows)

@@ -1,7 +1,7 @@
 r"""The softmax of attention over the entries of each row, with its own backward pass.
 
 Only one number per entry and head is ever held: the collected vectors go through
-:func:`~memohop.nn._ops.pattern.weighted_product`. In GATv2 scores come from whole vectors of both
+:func:`~memohop.nn._ops.products.weighted_product`. In GATv2 scores come from whole vectors of both
 ends of an arc. Those exist only inside the operation, forwards and again backwards, for as many
 heads and members at a time as stay within a bound, and for at least one head of one member. The GPU
 kernel for large graphs never writes them down.
@@ -18,7 +18,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from memohop.nn._operation import Operation, gradients, in_plain_backward, in_single, kernels_for
-from memohop.nn._ops.pattern import Pattern, weighted_product
+from memohop.nn._ops.pattern import Pattern
+from memohop.nn._ops.products import (
+    RowSoftmax,
+    row_softmax,
+    row_sums,
+    softmax_backward,
+    weighted_product,
+)
 
 AT_ONCE = {"cpu": 1 << 16, "cuda": 1 << 26}
 """How many numbers an operation holds at a time: on a CPU as many as fit into its cache."""
@@ -68,7 +75,7 @@ class _Attention(Operation):
         scores = F.leaky_relu(scores, negative_slope, inplace=True)
         if keep is not None:
             scores.masked_fill_(keep == 0, -torch.inf)
-        return pattern.row_softmax(scores), negative
+        return RowSoftmax.forward(scores, pattern), negative
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -80,66 +87,15 @@ class _Attention(Operation):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         weights, negative = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
-        of_scores = _softmax_backward(weights, grads[0], pattern)
+        of_scores = softmax_backward(weights, grads[0], pattern)
         slope = torch.where(negative, weights.new_full((), ctx.negative_slope), 1.0)
         of_send = (slope * of_scores).index_select(-1, pattern.order)
         # Within a row these gradients add up to 0, so any constant may be subtracted from the
         # slopes. Subtracting the slope of the row's first entry makes the gradient of a row that
         # lies on one side of the kink exactly 0, not a rounding error that Adam would magnify.
         first = slope.index_select(-1, pattern.row_start)
-        of_receive = _RowSums.apply((slope - first) * of_scores, pattern)
-        return of_receive, _RowSums.apply(of_send, pattern.transpose), None, None, None
-
-
-def row_softmax(scores: Tensor, pattern: Pattern) -> Tensor:
-    """Softmax of scores ``[heads, entries]`` within rows; rows with only -inf give 0."""
-    return in_single(_RowSoftmax.apply, scores, pattern)
-
-
-class _RowSoftmax(Operation):
-    tensors = 1
-
-    @staticmethod
-    def forward(scores: Tensor, pattern: Pattern) -> Tensor:
-        return pattern.row_softmax(scores)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.pattern = inputs[1]
-        ctx.save_for_backward(output)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (weights,) = ctx.saved_tensors
-        return _softmax_backward(weights, grads[0], ctx.pattern), None
-
-
-def _softmax_backward(weights: Tensor, grad: Tensor, pattern: Pattern) -> Tensor:
-    """The gradient in the scores, from the gradient in the weights."""
-    weighted = weights * grad
-    sums = _RowSums.apply(weighted, pattern).index_select(-1, pattern.row)
-    return weighted - weights * sums
-
-
-def row_sums(values: Tensor, pattern: Pattern) -> Tensor:
-    """Sums of values ``[heads, entries]`` within rows, ``[heads, rows]``."""
-    return _RowSums.apply(values, pattern)
-
-
-class _RowSums(Operation):
-    tensors = 1
-
-    @staticmethod
-    def forward(values: Tensor, pattern: Pattern) -> Tensor:
-        return pattern.row_sums(values)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.pattern = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return grads[0].index_select(-1, ctx.pattern.row), None
+        of_receive = row_sums((slope - first) * of_scores, pattern)
+        return of_receive, row_sums(of_send, pattern.transpose), None, None, None
 
 
 def attend_dynamically(
@@ -235,7 +191,7 @@ class _ScoresBackward(Operation):
             of_send[part] = weighted_product(swapped[part], positive.to(grad.dtype), by_column)
             rectified = F.leaky_relu_(arcs, negative_slope)
             torch.matmul(grad[part, None], rectified, out=of_score[part, None])
-        sums = pattern.transpose.row_sums(swapped)[..., None]
+        sums = row_sums(swapped, pattern.transpose)[..., None]
         steep, flat = (1 - negative_slope) * score[:, None], negative_slope * score[:, None]
         return of_receive.mul_(steep), of_send.mul_(steep).addcmul_(sums, flat), of_score
 

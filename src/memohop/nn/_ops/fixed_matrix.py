@@ -2,30 +2,24 @@ r"""Matrices with constant values, and the product with them: :math:`\mathbf{A}\
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from memohop.nn._operation import Operation, in_single, kernels_for
-from memohop.nn._ops.pattern import Pattern, multiply
+from memohop.nn._ops.pattern import Pattern, made_once
+from memohop.nn._ops.products import multiply
 
 _SIDE_BY_SIDE = 64  # up to this many columns, narrow matrices are multiplied as one
-
-
-class _Stored:
-    """What a :class:`FixedMatrix` holds of one matrix: of itself or of its transpose."""
-
-    def __init__(self, pattern: Pattern, values: Tensor) -> None:
-        self.pattern, self.values = pattern, values.contiguous()
-        self.csr = pattern.csr(self.values)
 
 
 class FixedMatrix:
     """A pattern with constant values, and its transpose.
 
-    It is an object, not a tuple: ``vmap`` looks into tuples and cannot handle sparse tensors. The
-    transpose is made on each request, as that of a :class:`Pattern`.
+    It is an object, not a tuple: ``vmap`` looks into tuples and cannot handle sparse tensors. Like
+    a :class:`Pattern` it holds its transpose, but not the other way round.
 
     Args:
         pattern: the positions of the values.
@@ -34,31 +28,18 @@ class FixedMatrix:
     """
 
     def __init__(self, pattern: Pattern, values: Tensor, turned: Tensor | None = None) -> None:
-        if turned is None:
-            turned = values.index_select(0, pattern.order32)
-        self._own, self._turned = _Stored(pattern, values), _Stored(pattern.transpose, turned)
+        self.pattern, self.values = pattern, values.contiguous()
+        self._turned = values.index_select(0, pattern.order) if turned is None else turned
 
-    @property
+    @cached_property
     def transpose(self) -> FixedMatrix:
         """The transposed matrix."""
-        matrix = FixedMatrix.__new__(FixedMatrix)
-        matrix._own, matrix._turned = self._turned, self._own
-        return matrix
+        return FixedMatrix(self.pattern.transpose, self._turned, self.values)
 
-    @property
-    def pattern(self) -> Pattern:
-        """The positions of the values."""
-        return self._own.pattern
-
-    @property
-    def values(self) -> Tensor:
-        """The values, ``[entries]``."""
-        return self._own.values
-
-    @property
+    @made_once
     def csr(self) -> Tensor:
         """A sparse tensor of the same arrays."""
-        return self._own.csr
+        return self.pattern.csr(self.values)
 
 
 def fixed_product(dense: Tensor, matrix: FixedMatrix, bias: Tensor | None = None) -> Tensor:
