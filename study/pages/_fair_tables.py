@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, get_args
 
-from study.pages.tables import HtmlCell, HtmlTable, duration, mean_and_std, number, points
-from study.runs.results import Measured
+from study.pages.tables import Table, TableCell, duration, mean_and_std, number, points
+from study.runs.results import Measured, as_texts
 from study.runs.tuned import TunedCell
 from study.statistics.best_published import PUBLISHED
 from study.statistics.comparison import ALPHA
@@ -21,29 +20,20 @@ LABELS = "\N{DAGGER}"
 SIDES: tuple[Side, ...] = get_args(Side)
 
 
-@dataclass(frozen=True)
-class BoardTable:
-    """The leaderboard as HTML: a table, and the kind of each row and of each column."""
-
-    table: HtmlTable
-    kinds: tuple[str, ...]
-    families: tuple[str, ...]
-
-
 def name_of(cell: TunedCell) -> str:
     """The name of the model, marked if it takes labels."""
     return f"{cell.row} {LABELS}" if cell.takes_labels else cell.row
 
 
-def board_table(board: Leaderboard) -> BoardTable:
+def board_table(board: Leaderboard) -> Table:
     """A row for each model: rank and mean (if there are ranks), cost, and score on each dataset."""
     ranks = ("average rank", "mean") if board.ranks else ()
     head = ("model", "kind", *ranks, "networks", "time", *board.columns)
-    kinds = tuple(kind_of(board.of_row[row].model) for row in board.rows)
+    kinds = tuple(kind_of(cell.model) for cell in map(board.of_row.__getitem__, board.rows))
     rows = tuple(
         (
-            HtmlCell(name_of(board.of_row[row])),
-            HtmlCell(kind),
+            TableCell(name_of(board.of_row[row])),
+            TableCell(kind),
             *((number(board.ranks.get(row)), number(board.mean(row))) if ranks else ()),
             number(board.networks(row), ","),
             duration(board.seconds(row)),
@@ -51,27 +41,27 @@ def board_table(board: Leaderboard) -> BoardTable:
         )
         for row, kind in zip(board.rows, kinds, strict=True)
     )
-    families = [""] * (len(head) - len(board.columns))
-    families += [family_of(board.of_column[column].dataset) for column in board.columns]
-    name = "fair-flawed" if board.flawed else "fair-board"
-    return BoardTable(HtmlTable(head, rows, name), kinds, tuple(families))
+    families = {column: family_of(cell.dataset) for column, cell in board.of_column.items()}
+    return Table(head, rows, "fair-flawed" if board.flawed else "fair-board", kinds, families)
 
 
-def score_cell(board: Leaderboard, row: str, column: str) -> HtmlCell:
+def score_cell(board: Leaderboard, row: str, column: str) -> TableCell:
     """A score, bold if it is the best and grey if it is not among the best."""
     measured = board.measured.get((row, column))
     if measured is None:
-        return HtmlCell()
+        return TableCell()
     soft = not board.among_the_best(row, column)
     return mean_and_std(measured, strong=board.is_best(row, column), soft=soft)
 
 
-def effects_table(effects: Sequence[Effect]) -> HtmlTable:
+def effects_table(effects: Sequence[Effect]) -> Table:
     """Wins, ties and losses of each plug-in on each backbone, and how likely a real gain is."""
     rows = tuple(
         (
-            HtmlCell(effect.base),
-            HtmlCell(effect.plug_in.strip() + (f" {LABELS}" if "labels" in effect.plug_in else "")),
+            TableCell(effect.base),
+            TableCell(
+                effect.plug_in.strip() + (f" {LABELS}" if "labels" in effect.plug_in else "")
+            ),
             *(
                 number(effect.count(verdict) if effect.gains else None, "")
                 for verdict in (1, 0, -1)
@@ -86,10 +76,10 @@ def effects_table(effects: Sequence[Effect]) -> HtmlTable:
     )
     counts = ("wins", "ties", "losses")
     head = ("model", "plug-in", *counts, "mean gain", "p better", "p same", "p worse")
-    return HtmlTable(head, rows, "fair-effects")
+    return Table(head, rows, "fair-effects")
 
 
-def published_table(board: Leaderboard) -> HtmlTable:
+def published_table(board: Leaderboard) -> Table:
     """The best models of each side, by validation, beside what was published."""
     rows = []
     for column in board.columns:
@@ -97,17 +87,17 @@ def published_table(board: Leaderboard) -> HtmlTable:
         known = published and number(published.points, ".1f", notes=(published.method,))
         ahead = published and with_memory and points(with_memory.mean - published.points)
         best = (_best(board, board.best(column, side)) for side in SIDES)
-        rows.append((HtmlCell(column), *best, known or HtmlCell(), ahead or HtmlCell()))
+        rows.append((TableCell(column), *best, known or TableCell(), ahead or TableCell()))
     head = ("dataset", *SIDES, "published", "with memory less published")
-    return HtmlTable(head, tuple(rows), "fair-published")
+    return Table(head, tuple(rows), "fair-published")
 
 
-def _best(board: Leaderboard, measured: Measured | None) -> HtmlCell:
+def _best(board: Leaderboard, measured: Measured | None) -> TableCell:
     notes = (name_of(board.of_row[measured.model]),) if measured else ()
     return mean_and_std(measured, notes=notes)
 
 
-def cell_tables(board: Leaderboard) -> list[tuple[str, HtmlTable]]:
+def cell_tables(board: Leaderboard) -> list[tuple[str, Table]]:
     """For each dataset what was chosen for each model, what was tried, and the command."""
     head = ("model", "test", "validation", "tried", "networks", "time", "chosen setting")
     tables = []
@@ -116,37 +106,35 @@ def cell_tables(board: Leaderboard) -> list[tuple[str, HtmlTable]]:
             _cell_row(board, row, column) for row in board.rows if (row, column) in board.cells
         )
         name = f"fair-{'flawed' if board.flawed else 'cells'}-{place}"
-        tables.append((column, HtmlTable(head, rows, name)))
+        tables.append((column, Table(head, rows, name)))
     return tables
 
 
-def _cell_row(board: Leaderboard, row: str, column: str) -> tuple[HtmlCell, ...]:
+def _cell_row(board: Leaderboard, row: str, column: str) -> tuple[TableCell, ...]:
     cell, measured = board.cells[row, column], board.measured[row, column]
     sound = [100 * score for score in cell.rungs[0].val if score >= 0]
     spread = f"{min(sound):.1f} to {max(sound):.1f}, median {median(sound):.1f}"
     lost = len(cell.rungs[0].val) - len(sound)
     tried = (f"{len(cell.rungs[0].val)} settings", *((f"{lost} diverged",) if lost else ()))
     return (
-        HtmlCell(name_of(cell)),
+        TableCell(name_of(cell)),
         mean_and_std(measured),
         number(measured.val),
-        HtmlCell(spread, tried),
+        TableCell(spread, tried),
         number(cell.networks, ""),
         duration(cell.seconds),
-        HtmlCell(_in_words(dict(measured.setting)), (_command(cell, board.tuned.experiment),)),
+        TableCell(_in_words(measured.setting), (_command(cell, board.tuned.experiment),)),
     )
 
 
 def _command(cell: TunedCell, experiment: str) -> str:
     """The command that makes a cell."""
-    only = {"dataset": cell.dataset, "model": cell.model} | cell.axes
-    words = (f"--only {k}={f'{v:g}' if isinstance(v, float) else v}" for k, v in only.items())
+    only = as_texts({"dataset": cell.dataset, "model": cell.model} | cell.axes)
+    words = (f"--only {name}={text}" for name, text in only.items())
     return " ".join((f"python -m study run {experiment}", *words))
 
 
-def _in_words(setting: dict[str, Any]) -> str:
+def _in_words(setting: Mapping[str, Any]) -> str:
     """A setting as options on the command line have it."""
-    return ", ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}".lower()
-        for name, value in setting.items()
-    )
+    texts = as_texts(setting).items()
+    return ", ".join(f"{name} {text.lower()}" for name, text in texts)

@@ -12,7 +12,7 @@ from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
 from memohop.report.environment import render
 from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, marker_of
 from study.pages.table1 import lead_cell
-from study.pages.tables import HtmlCell, HtmlTable, mean_and_std, score
+from study.pages.tables import Table, TableCell, mean_and_std, score
 from study.paper.curves import Curve, curves
 from study.paper.gates import GateCurve
 from study.runs.results import Results, measured, with_setting
@@ -107,20 +107,20 @@ def figure_svg(name: str, results: Results) -> str:
     return figure + "\n"
 
 
-def noise_table(panel: Panel) -> HtmlTable:
+def noise_table(panel: Panel) -> Table:
     """The numbers of a noise panel, a row for each line of the figure."""
     levels = sorted({point.x for line in panel.lines for point in line.curve.points})
     rows = []
     for line in panel.lines:
         points = {point.x: point for point in line.curve.points}
         rows.append(
-            (HtmlCell(line.label), *(mean_and_std(points.get(level), ".1f") for level in levels))
+            (TableCell(line.label), *(mean_and_std(points.get(level), ".1f") for level in levels))
         )
     head = (panel.title, *(f"+{level:g} %" for level in levels))
-    return HtmlTable(head, tuple(rows), "noise-" + re.sub(r"\W+", "-", panel.title))
+    return Table(head, tuple(rows), "noise-" + re.sub(r"\W+", "-", panel.title))
 
 
-def lambda_table(panels: Sequence[Panel]) -> HtmlTable:
+def lambda_table(panels: Sequence[Panel]) -> Table:
     """What each lambda changes against the smallest one, a row for each dataset and model."""
     lines = [(panel.title, line) for panel in panels for line in panel.lines]
     levels = sorted({point.x for _, line in lines for point in line.curve.points})
@@ -129,9 +129,9 @@ def lambda_table(panels: Sequence[Panel]) -> HtmlTable:
         first, changes = line.curve.points[0], line.curve.against(levels[0])
         least = mean_and_std(first if first.x == levels[0] else None, ".1f")
         cells = (lead_cell(changes.get(level)) for level in levels[1:])
-        rows.append((HtmlCell(dataset, (line.label,)), least, *cells))
+        rows.append((TableCell(dataset, (line.label,)), least, *cells))
     head = ("dataset", *(f"λ {level:g}" for level in levels))
-    return HtmlTable(head, tuple(rows), "lambda-changes")
+    return Table(head, tuple(rows), "lambda-changes")
 
 
 def gates_chart(curve: GateCurve) -> str:

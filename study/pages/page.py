@@ -20,9 +20,9 @@ from study.pages._fair_charts import cost_chart, gain_chart
 from study.pages._ranks import rank_diagram
 from study.pages.figures import FIGURES, gates_chart, lambda_table, noise_table
 from study.pages.table1 import lead_table, legend, ranks_table, scores_table
-from study.pages.tables import HtmlCell, HtmlTable, duration, number
+from study.pages.tables import Table, TableCell, duration, number
 from study.paper.gates import Gates
-from study.paper.table1 import Table1, difference, printed_comparison, table1
+from study.paper.table1 import Table1, difference, printed_comparison, tables_of
 from study.runs.results import Results, measured
 from study.runs.tuned import Tuned
 from study.statistics.comparison import ALPHA, Comparison
@@ -84,7 +84,7 @@ class Findings:
 
 def report_page(findings: Findings) -> str:
     """The whole page as text."""
-    tables = table1(measured(findings.table1)) if findings.table1 else []
+    tables = tables_of(measured(findings.table1)) if findings.table1 else []
     printed = printed_comparison()
     return render(
         "report.html",
@@ -125,7 +125,7 @@ def _from_the_start(experiment: str, command: str, protocol: str = "") -> list[s
 
 
 def _table1_part(table: Table1) -> dict[str, Any]:
-    there = [model for model in _REFERENCES if model in table.models]
+    there = [model for model in _REFERENCES if model in table.rows]
     return {
         "table": table,
         "scores": scores_table(table),
@@ -220,7 +220,7 @@ def _fair_part(tuned: Tuned) -> dict[str, Any]:
     }
 
 
-def timing_table(results: Iterable[Results]) -> HtmlTable:
+def timing_table(results: Iterable[Results]) -> Table:
     """How long the training took, a row for each experiment, protocol, dataset and device."""
     sums: dict[tuple[str, str, str, str], list[float]] = {}
     for of_experiment in results:
@@ -233,19 +233,19 @@ def timing_table(results: Iterable[Results]) -> HtmlTable:
             total[2] += row.seconds
     rows = tuple(
         (
-            *map(HtmlCell, key),
+            *map(TableCell, key),
             number(networks, ",.0f"),
             number(epochs, ",.0f"),
             duration(seconds),
-            HtmlCell(f"{1000 * seconds / epochs:.3f}", value=seconds / epochs),
+            TableCell(f"{1000 * seconds / epochs:.3f}", value=seconds / epochs),
         )
         for key, (networks, epochs, seconds) in sums.items()
     )
     head = ("experiment", "protocol", "dataset", "device", "networks", "epochs", "time", "ms each")
-    return HtmlTable(head, rows, "timing-list")
+    return Table(head, rows, "timing-list")
 
 
-def data_table(results: Iterable[Results | Tuned]) -> HtmlTable:
+def data_table(results: Iterable[Results | Tuned]) -> Table:
     """Which version of each dataset was used, by the digest of its files."""
     digests: dict[tuple[str, str], None] = {}
     for of_experiment in results:
@@ -257,16 +257,16 @@ def data_table(results: Iterable[Results | Tuned]) -> HtmlTable:
         info = describe(dataset)
         rows.append(
             (
-                HtmlCell(dataset),
-                HtmlCell(digest[:12] or "not recorded"),
+                TableCell(dataset),
+                TableCell(digest[:12] or "not recorded"),
                 number(info.nodes, ","),
                 number(info.arcs, ","),
                 number(info.homophily),
-                HtmlCell(info.source, (info.note,) if info.note else ()),
+                TableCell(info.source, (info.note,) if info.note else ()),
             )
         )
     head = ("dataset", "digest", "nodes", "arcs", "homophily", "source")
-    return HtmlTable(head, tuple(rows), "data-versions")
+    return Table(head, tuple(rows), "data-versions")
 
 
 def pairs_in_words(pairs: Sequence[tuple[str, str]]) -> str:

@@ -23,7 +23,7 @@ class Table1(Board):
 
     @cached_property
     def models(self) -> list[str]:
-        """The rows, in the order of the paper, others after them."""
+        """The models, in the order of the paper, others after them."""
         return _in_order(table1_models(), (model for model, _ in self.measured))
 
     @cached_property
@@ -40,29 +40,8 @@ class Table1(Board):
             if all((model, dataset) in self.measured for model in self.models)
         ]
 
-    @cached_property
-    def comparison(self) -> Comparison | None:
-        """Of the models over those; None with fewer than three models or two datasets."""
-        if len(self.models) < 3 or len(self.ranked) < 2:
-            return None
-        return compare(
-            {
-                model: [self.measured[model, dataset].mean for dataset in self.ranked]
-                for model in self.models
-            }
-        )
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Flat objects for JSON and CSV, model by model."""
-        return [
-            self._row(self.measured[model, dataset])
-            for model in self.models
-            for dataset in self.columns
-            if (model, dataset) in self.measured
-        ]
-
-    def _row(self, cell: Measured) -> dict[str, Any]:
-        key = cell.model, cell.dataset
+    def _flat(self, row: str, column: str) -> dict[str, Any]:
+        key, cell = (row, column), self.measured[row, column]
         printed, (points, stds) = printed_table1().get(key), difference(cell)
         numbers: dict[str, float | None] = {
             "mean": cell.mean,
@@ -93,7 +72,7 @@ class Table1(Board):
         }
 
 
-def table1(cells: Iterable[Measured], *, protocol: str | None = None) -> list[Table1]:
+def tables_of(cells: Iterable[Measured], *, protocol: str | None = None) -> list[Table1]:
     """One table for each protocol of the cells, or for the given one alone."""
     groups: dict[str, list[Measured]] = {}
     for cell in cells:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import product
+from typing import Any
 
 from memohop.data.datasets.registry import describe
 from study.runs.results import Measured
-from study.statistics.comparison import ALPHA, Comparison, against, against_the_best
+from study.statistics.comparison import ALPHA, Comparison, against, against_the_best, compare
+
+EQUAL = 4
+"""Digits of a mean score in percent: what differs beyond them was rounded differently."""
 
 
 class Board:
@@ -17,14 +22,34 @@ class Board:
     """The scores, by the names of model and dataset."""
 
     @cached_property
-    def comparison(self) -> Comparison | None:
-        """Of the models over the datasets that they share, if there are enough of both."""
+    def ranked(self) -> Sequence[str]:
+        """The datasets that ranks are over."""
         raise NotImplementedError
+
+    @cached_property
+    def models(self) -> list[str]:
+        """The names of the models."""
+        return list(dict.fromkeys(row for row, _ in self.measured))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the datasets."""
         return tuple(dict.fromkeys(column for _, column in self.measured))
+
+    @property
+    def rows(self) -> Sequence[str]:
+        """The names of the models, in the order of the table."""
+        return self.models
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """Of the models with a score on all these; None without three models and two datasets."""
+        means = {
+            model: [round(self.measured[model, column].mean, EQUAL) for column in self.ranked]
+            for model in self.models
+            if all((model, column) in self.measured for column in self.ranked)
+        }
+        return compare(means) if len(means) >= 3 and len(self.ranked) >= 2 else None
 
     @cached_property
     def ranks(self) -> dict[str, float]:
@@ -78,6 +103,14 @@ class Board:
             for row, p in against(scores, reference, test_to_train=self._ratio(column)).items()
             if row != reference
         }
+
+    def flat(self) -> list[dict[str, Any]]:
+        """Flat objects for JSON and CSV, model by model."""
+        keys = product(self.rows, self.columns)
+        return [self._flat(*key) for key in keys if key in self.measured]
+
+    def _flat(self, row: str, column: str) -> dict[str, Any]:
+        raise NotImplementedError
 
     def _ratio(self, column: str) -> float:
         return describe(column.split()[0]).test_to_train

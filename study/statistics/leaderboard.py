@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import Any, Literal
 
 from memohop.data.datasets.registry import describe
 from study.runs.results import Measured
 from study.runs.tuned import Tuned
-from study.statistics.board import Board
-from study.statistics.comparison import Comparison, compare
+from study.statistics.board import EQUAL, Board
 
 Kind = Literal["no graph", "backbone", "plug-in", "memory", "rival"]
 KINDS: tuple[Kind, ...] = ("no graph", "backbone", "plug-in", "memory", "rival")
 """The kinds of models: ``memory`` is every ``+mmp`` model."""
 
 BACKBONES = ("gcn", "gat", "sage", "gin", "gatv2", "dir-gcn", "gcnii")
-_EQUAL = 4  # digits of a mean score in percent: what differs beyond them was rounded differently
 _ENOUGH = 0.9  # of the models must have a score on a dataset for it to count in ranks
 
 Side = Literal["plain memory", "with memory", "without"]
@@ -75,31 +74,15 @@ class Leaderboard(Board):
 
     @cached_property
     def ranked(self) -> tuple[str, ...]:
-        """The datasets on which nine tenths of the models have a score; ranks are over these."""
-        count = len(self.of_row)
-        return tuple(
-            column
-            for column in self.columns
-            if sum((row, column) in self.cells for row in self.of_row) >= _ENOUGH * count
-        )
+        """The datasets on which nine tenths of the models have a score; none on flawed data.
 
-    @cached_property
-    def comparison(self) -> Comparison | None:
-        """Of the models with a score on all those; None without three models or two datasets.
-
-        Nor is there one on data with a flaw: it would say nothing.
+        Ranks on these would say nothing.
         """
-        complete = [
-            row for row in self.of_row if all((row, column) in self.cells for column in self.ranked)
-        ]
-        if self.flawed or len(complete) < 3 or len(self.ranked) < 2:
-            return None
-        return compare(
-            {
-                row: [round(self.measured[row, column].mean, _EQUAL) for column in self.ranked]
-                for row in complete
-            }
-        )
+        if self.flawed:
+            return ()
+        with_score = Counter(column for _, column in self.cells)
+        least = _ENOUGH * len(self.models)
+        return tuple(column for column in self.columns if with_score[column] >= least)
 
     def is_best(self, row: str, column: str) -> bool:
         """Whether all other models are significantly worse on a dataset."""
@@ -120,7 +103,7 @@ class Leaderboard(Board):
             return None
         return sum(self.measured[row, column].mean for column in self.ranked) / len(self.ranked)
 
-    def models(self, side: Side) -> list[str]:
+    def of_side(self, side: Side) -> list[str]:
         """The models with memory, with memory alone, or without."""
         return [
             row
@@ -131,17 +114,8 @@ class Leaderboard(Board):
 
     def best(self, column: str, side: Side) -> Measured | None:
         """Of those models, the first one with the best validation score on a dataset."""
-        cells = (self.measured.get((row, column)) for row in self.models(side))
-        return max(filter(None, cells), key=lambda cell: round(cell.val, _EQUAL), default=None)
-
-    def flat(self) -> list[dict[str, Any]]:
-        """Flat objects for JSON and CSV, model by model."""
-        return [
-            self._flat(row, column)
-            for row in self.rows
-            for column in self.columns
-            if (row, column) in self.cells
-        ]
+        cells = (self.measured.get((row, column)) for row in self.of_side(side))
+        return max(filter(None, cells), key=lambda cell: round(cell.val, EQUAL), default=None)
 
     def _flat(self, row: str, column: str) -> dict[str, Any]:
         cell, measured = self.cells[row, column], self.measured[row, column]
