@@ -16,7 +16,7 @@ from study import RESULTS
 from study.cli.app import app, check_counts, processes_of
 
 if TYPE_CHECKING:
-    from study.runs.verify import PublishedRuns, StoredRuns
+    from study.runs.verify import Record
 
 _SHOW_EXAMPLES = """Examples:
   python -m study store show memohop-runs.sqlite
@@ -190,19 +190,16 @@ def store_verify(
 
 
 @contextmanager
-def _record(path: Path) -> Iterator[StoredRuns | PublishedRuns]:
+def _record(path: Path) -> Iterator[Record]:
     """The runs of a store, or those behind the results of the fair table."""
-    from study.runs.verify import PublishedRuns, StoredRuns
+    from study.runs.experiment import Experiment
+    from study.runs.store import Store
+    from study.runs.tuned import Tuned
+    from study.runs.verify import published_runs, stored_runs
 
     if str(path) == "fair" or path.suffix == ".json":
-        from study.runs.experiment import Experiment
-        from study.runs.tuned import Tuned
-
         tuned = Tuned.load(str(path))
-        yield PublishedRuns(tuned, Experiment(tuned.experiment))
+        yield published_runs(tuned, Experiment(tuned.experiment))
         return
-
-    from study.runs.store import Store
-
     with closing(Store(path, read_only=True)) as store:
-        yield StoredRuns(store)
+        yield stored_runs(store)
