@@ -12,8 +12,7 @@ from memohop.networks.registry import entry
 from study import RESULTS
 from study.paper.curves import curves
 from study.paper.gates import Gates
-from study.paper.printed import printed_table1
-from study.paper.table1 import difference, tables_of
+from study.paper.table1 import difference, printed_table1, tables_of
 from study.runs.results import Results, measured
 from study.statistics.comparison import ALPHA
 

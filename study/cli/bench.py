@@ -80,8 +80,7 @@ def bench_speed(
     from memohop.training.device import find_device
     from study.pages.tables import on_terminal
     from study.pages.terminal import speed_table
-    from study.speed.measure import measure
-    from study.speed.stock import twin_options
+    from study.speed import measure, twin_options
 
     names, ids = _dataset_ids(datasets), models.split(",")
     check_distinct("--models", ids)

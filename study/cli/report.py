@@ -13,7 +13,7 @@ from memohop.outputs import check_output, write_whole
 from study.cli.app import ResultsFile, app
 
 if TYPE_CHECKING:
-    from study.statistics.board import Board
+    from study.statistics.leaderboard import Board
 
 _FORMATS = {
     "table1": ("md", "latex", "csv", "json"),

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Literal
 
 from memohop.data.datasets.registry import describe
-from study.pages._fair_tables import (
+from study.pages.fair import (
     LABELS,
     SIDES,
     effects_table,

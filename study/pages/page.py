@@ -15,10 +15,8 @@ from memohop.data.datasets.registry import describe
 from memohop.report.environment import both_widths, on_page, render
 from memohop.version import __version__
 from study import RESULTS, ROOT
-from study.pages import _fair_tables, fair_text
-from study.pages._fair_charts import cost_chart, gain_chart
-from study.pages._ranks import rank_diagram
-from study.pages.figures import FIGURES, gates_chart, lambda_table, noise_table
+from study.pages import fair, fair_text
+from study.pages.figures import FIGURES, gates_chart, lambda_table, noise_table, rank_diagram
 from study.pages.table1 import lead_table, legend, ranks_table, scores_table
 from study.pages.tables import Table, TableCell, duration, number
 from study.paper.gates import Gates
@@ -58,18 +56,19 @@ class Findings:
     @classmethod
     def load(cls, folder: Path | None = None) -> Findings:
         """Read the files of a folder, by default those of the study."""
-        folder = folder or RESULTS
-        table1, noise, lambda_, gates, fair = (
-            path if (path := folder / f"{name}.json").is_file() else None
-            for name in ("table1", "noise", "lambda", "gates", "fair")
-        )
-        return cls(
-            Results.load(table1) if table1 else None,
-            Results.load(noise) if noise else None,
-            Results.load(lambda_) if lambda_ else None,
-            Gates.load(gates) if gates else None,
-            Tuned.load(fair) if fair else None,
-        )
+        kinds: dict[str, type[Any]] = {
+            "table1": Results,
+            "noise": Results,
+            "lambda": Results,
+            "gates": Gates,
+            "fair": Tuned,
+        }
+        paths = {name: (folder or RESULTS) / f"{name}.json" for name in kinds}
+        loaded: list[Any] = [
+            kind.load(paths[name]) if paths[name].is_file() else None
+            for name, kind in kinds.items()
+        ]
+        return cls(*loaded)
 
     @property
     def results(self) -> list[Results]:
@@ -107,7 +106,7 @@ def report_page(findings: Findings) -> str:
         noise=_figure_part("noise", findings.noise),
         lambda_=_figure_part("lambda", findings.lambda_),
         gates=_gates_part(findings.gates),
-        fair=_fair_part(findings.fair) if findings.fair else None,
+        fair=_fair_part(findings.fair),
         timings=timing_table(findings.results) if findings.results else None,
         data=data_table(findings.everything) if findings.everything else None,
         sources=_sources(findings.everything),
@@ -184,8 +183,10 @@ def _gates_part(gates: Gates | None) -> dict[str, Any] | None:
     return {"charts": charts, "command": gates.command}
 
 
-def _fair_part(tuned: Tuned) -> dict[str, Any]:
+def _fair_part(tuned: Tuned | None) -> dict[str, Any] | None:
     """Everything on the fair table."""
+    if tuned is None:
+        return None
     board = Leaderboard(tuned)
     boards = [each for each in (board, Leaderboard(tuned, flawed=True)) if each.cells]
     of_all = effects(board) if board.cells else []
@@ -193,16 +194,16 @@ def _fair_part(tuned: Tuned) -> dict[str, Any]:
     families = {family_of(cell.dataset) for each in boards for cell in each.of_column.values()}
     cost = gains = None
     if board.comparison and any(cell.seconds for cell in board.cells.values()):
-        cost = both_widths(partial(cost_chart, board), wide=420, narrow=400)
+        cost = both_widths(partial(fair.cost_chart, board), wide=420, narrow=400)
     if of_memory:
-        gains = both_widths(partial(gain_chart, of_memory), wide=460, narrow=420)
+        gains = both_widths(partial(fair.gain_chart, of_memory), wide=460, narrow=420)
     return {
         "boards": [
             {
                 "flawed": each.flawed,
-                "board": _fair_tables.board_table(each),
+                "board": fair.board_table(each),
                 "legend": fair_text.legend(each, marks="Not grey"),
-                "cells": _fair_tables.cell_tables(each),
+                "cells": fair.cell_tables(each),
             }
             for each in boards
         ],
@@ -213,9 +214,9 @@ def _fair_part(tuned: Tuned) -> dict[str, Any]:
         "cost": cost,
         "gains": gains,
         "answers": fair_text.answers(board, of_all),
-        "effects": _fair_tables.effects_table(of_all) if of_all else None,
+        "effects": fair.effects_table(of_all) if of_all else None,
         "effects_legend": fair_text.effects_legend(),
-        "published": _fair_tables.published_table(board) if board.cells else None,
+        "published": fair.published_table(board) if board.cells else None,
         "published_legend": fair_text.published_legend(board),
     }
 

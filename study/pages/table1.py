@@ -17,8 +17,7 @@ from study.pages.tables import (
     signed,
 )
 from study.paper import homophilous
-from study.paper.printed import printed_ranks, printed_table1
-from study.paper.table1 import Table1, difference, printed_comparison
+from study.paper.table1 import Table1, difference, printed_comparison, printed_ranks, printed_table1
 from study.statistics.comparison import ALPHA
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from study.paper.printed import Printed
+from study.paper.table1 import Printed
 from study.runs.results import MeanAndStd
 
 if TYPE_CHECKING:

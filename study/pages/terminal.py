@@ -8,12 +8,12 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from study.pages.tables import Table, TableCell, number
-from study.runs.halving import RUNG, RungCell
+from study.runs.cell import RUNG, RungCell
 
 if TYPE_CHECKING:
     from study.runs.cell import Cell
     from study.runs.stored import StoredCell
-    from study.speed.measure import Speed
+    from study.speed import Speed
 
 
 def store_rows(cells: Iterable[StoredCell]) -> list[dict[str, Any]]:

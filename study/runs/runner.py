@@ -19,12 +19,10 @@ from memohop.jobs.search import AskTell, drive
 from memohop.ram import OutOfMemoryError
 from memohop.training import Job, Result
 from memohop.training.trainer import DivergedWarning
-from study.runs._claims import Claims
-from study.runs.cell import Cell, cost
-from study.runs.halving import RungCell
+from study.runs.cell import Cell, RungCell, cost
 from study.runs.provenance import source
 from study.runs.results import Source
-from study.runs.store import Store
+from study.runs.store import Claims, Store
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ from memohop.jobs.executor import Executor, Lost, here
 from memohop.jobs.named import Settings, populations
 from memohop.training import NUMBERS, Job, Result
 from memohop.training.job import digest
+from study.runs.cell import RUNG, RungCell
 from study.runs.experiment import Experiment
 from study.runs.export import name_of
-from study.runs.halving import RUNG, RungCell
 from study.runs.provenance import source
 from study.runs.results import Source
 from study.runs.runner import Batch, Resources, attempt

@@ -7,8 +7,7 @@ import pytest
 
 from study.pages.page import Findings, report_page
 from study.paper.gates import GateBin, GateCurve, Gates
-from study.paper.printed import printed_table1, table1_datasets, table1_models
-from study.paper.table1 import tables_of
+from study.paper.table1 import printed_table1, table1_datasets, table1_models, tables_of
 from study.runs.results import Results, Row, Source, measured
 
 SOURCE = Source(

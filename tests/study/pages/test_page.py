@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from study.pages.page import Findings, report_page
-from study.paper.printed import printed_ranks, printed_table1
+from study.paper.table1 import printed_ranks, printed_table1
 from study.runs.results import Results
 
 ROOT = Path(__file__).parents[3]

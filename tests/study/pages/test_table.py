@@ -8,8 +8,7 @@ import re
 
 from study.pages.table1 import distance, latex, lines, markdown
 from study.pages.tables import comma_separated, score
-from study.paper.printed import Printed
-from study.paper.table1 import difference, tables_of
+from study.paper.table1 import Printed, difference, tables_of
 from study.runs.results import Results, measured
 
 
@@ -47,7 +46,7 @@ def test_bold_is_what_is_not_significantly_worse_than_the_best(tables):
     (table, _) = tables
     bold = {
         (model, dataset)
-        for model, _, *texts, _ in lines(table, lambda text: f"bold {text}")
+        for model, _, *texts, _ in lines(table, "bold {}")
         for dataset, text in zip(table.columns, texts, strict=True)
         if text.startswith("bold")
     }

@@ -7,8 +7,7 @@ import pytest
 
 from memohop.errors import DataError, UsageError
 from study.paper.curves import curves
-from study.paper.printed import printed_table1, table1_datasets
-from study.paper.table1 import difference, tables_of
+from study.paper.table1 import difference, printed_table1, table1_datasets, tables_of
 from study.runs.results import Results, Row, Source, measured, with_setting
 
 SOURCE = Source(versions={}, device="none")
