@@ -41,7 +41,7 @@ from torch import Tensor
 
 import memohop.folders as folders
 from memohop.errors import DataError, MemohopError, UsageError, check_choice
-from memohop.fit._candidate import Part, Setting
+from memohop.fit._candidate import FittedModel, Setting
 from memohop.fit._described import (
     DescribedComponent,
     DescribedModel,
@@ -96,7 +96,7 @@ def save(estimator: GraphEstimator, path: str | os.PathLike[str]) -> None:
         files[name] = content
         return name
 
-    def described(model: Part, name: str) -> DescribedPart:
+    def described(model: FittedModel, name: str) -> DescribedPart:
         kind: Any = next(kind for kind, cls in _PARTS.items() if type(model) is cls)
         saved, view, file = model.saved(), getattr(model, "view", None), None
         if view is not None and view not in views:
@@ -358,7 +358,7 @@ def _read_ensemble(
         start = f"{prefix}."
         return {name[len(start) :]: weights[name] for name in weights if name.startswith(start)}
 
-    def read(part: DescribedPart, tensors: Mapping[str, Tensor]) -> Part:
+    def read(part: DescribedPart, tensors: Mapping[str, Tensor]) -> FittedModel:
         kind, view, text = part.kind, None, None
         if (part.view is None) != (kind == "network") or (part.view or 0) >= max(len(views), 1):
             raise UsageError(f"a {kind} model has view={part.view}")
@@ -369,7 +369,7 @@ def _read_ensemble(
             text = saved.text(saved.folder / part.file)
         if part.view is not None:
             view = views[part.view]
-        made: Part = _PARTS[kind].from_saved(Saved(part.about, tensors, text), view, sizes)
+        made: FittedModel = _PARTS[kind].from_saved(Saved(part.about, tensors, text), view, sizes)
         return made
 
     views = [

@@ -12,7 +12,7 @@ from typing import ClassVar
 import torch
 from scipy import sparse
 
-from memohop.fit._candidate import Cost, Fits, Fitted, Look, Setting, kept_bytes
+from memohop.fit._candidate import Cost, Fit, Fits, Look, Setting, kept_bytes
 from memohop.fit._neighbourhood import EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._saved import Saved
@@ -48,7 +48,7 @@ class ViewModel(ABC):
 
     @abstractmethod
     def saved(self) -> Saved:
-        """See :class:`~memohop.fit._candidate.Part`."""
+        """See :class:`~memohop.fit._candidate.FittedModel`."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class ViewFamily(ABC):
                 if any(fits):
                     ask()
                 part, say = self.learn(problem, features, setting, split, ask)
-                of_setting[split] = Fitted(say(features[val]), say(features[test]), part)
+                of_setting[split] = Fit(say(features[val]), say(features[test]), part)
 
         with ThreadPoolExecutor(splits_at_once(problem)) as pool:
             try:
