@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memohop.fit._ensemble import Component, Ensemble
+from memohop.fit._model import Component, Ensemble
 from memohop.folders import sha256
 from tiny_problem import tiny_problem
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from memohop.cli import Device, Folder, Json, print_json, remark, show
+from memohop.cli import Device, Folder, Json, print_json, remark
 from memohop.errors import MemohopError, UsageError
 from memohop.outputs import check_output
 from study import RESULTS
-from study.cli.app import app, check_counts, processes_of
+from study.cli.app import app, check_counts
 
 if TYPE_CHECKING:
-    from study.runs.verify import Record
+    from study.runs.verify import PublishedRuns, StoredRuns
 
 _SHOW_EXAMPLES = """Examples:
   python -m study store show memohop-runs.sqlite
@@ -48,15 +48,19 @@ def store_show(path: Path, *, failures: bool = False, json: Json = False) -> Non
         path: The store.
         failures: Show the tracebacks of failed cells.
     """
-    from study.pages.tables import on_terminal
+    from memohop.report.terminal import output_console
     from study.pages.terminal import failure_text, store_rows, store_table
     from study.runs.store import Store
 
     with closing(Store(path, read_only=True)) as store:
         cells = list(store.cells().values())
-    rows = store_rows(cells)
-    failed = [failure_text(cell, whole=failures) for cell in cells if cell.failure is not None]
-    show(rows, on_terminal(store_table(rows)), *failed, as_json=json)
+    if json:
+        print_json(store_rows(cells))
+        return
+    output_console().print(store_table(store_rows(cells)))
+    for cell in cells:
+        if cell.failure is not None:
+            output_console().print("\n" + failure_text(cell, whole=failures), markup=False)
 
 
 @store_app.command(name="merge", help_epilogue=_MERGE_EXAMPLES)
@@ -71,8 +75,10 @@ def store_merge(into: Path, *others: Path) -> None:
 
     if not others:
         raise UsageError("name two stores at least: one to copy into, and one to copy from")
-    for other in others:  # a file that is no store is refused before one is made
-        Store(other, read_only=True).close()
+    for other in others:
+        Store(
+            other, read_only=True
+        ).close()  # a file that is no store is refused before one is made
     with closing(Store(into)) as store:
         for other in others:
             runs, cells = store.merge(other)
@@ -153,6 +159,8 @@ def store_verify(
     """
     check_counts(sample=sample, jobs=jobs)
 
+    from memohop.jobs.executor import here
+    from memohop.jobs.processes import Processes
     from memohop.report.terminal import progress_bar
     from memohop.training.device import find_device
     from study.runs.runner import Resources
@@ -165,7 +173,7 @@ def store_verify(
             sample,
             seed=seed,
             resources=Resources(data and data.absolute(), device),
-            executor=processes_of(jobs),
+            executor=Processes(jobs) if jobs > 1 else here,
             watcher=progress,
         )
     for key, why in (verdict.different | verdict.lost).items():
@@ -190,16 +198,19 @@ def store_verify(
 
 
 @contextmanager
-def _record(path: Path) -> Iterator[Record]:
+def _record(path: Path) -> Iterator[StoredRuns | PublishedRuns]:
     """The runs of a store, or those behind the results of the fair table."""
-    from study.runs.experiment import Experiment
-    from study.runs.store import Store
-    from study.runs.tuned import Tuned
-    from study.runs.verify import published_runs, stored_runs
+    from study.runs.verify import PublishedRuns, StoredRuns
 
     if str(path) == "fair" or path.suffix == ".json":
+        from study.runs.experiment import Experiment
+        from study.runs.tuned import Tuned
+
         tuned = Tuned.load(str(path))
-        yield published_runs(tuned, Experiment(tuned.experiment))
+        yield PublishedRuns(tuned, Experiment(tuned.experiment))
         return
+
+    from study.runs.store import Store
+
     with closing(Store(path, read_only=True)) as store:
-        yield stored_runs(store)
+        yield StoredRuns(store)

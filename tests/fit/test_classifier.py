@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from memohop import GraphRegressor, UsageError
 from memohop.fit import estimator
 from memohop.fit._candidate import Search
-from memohop.fit._described import record_card
+from memohop.fit._card import record_card
 from memohop.fit.estimators import GraphClassifier
 from tiny_problem import ring, tiny_problem
 

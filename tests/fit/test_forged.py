@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import memohop
 from memohop import DataError, GraphClassifier, MemohopError
+from memohop.explain import explain_fit
 from memohop.folders import sha256, sha256_of
 from saved_models import FAST, changed, everything, tables, write_json
 
@@ -50,9 +51,10 @@ FORGERIES = [
     (("components", 0, "weight"), 0.9, "do not sum to 1"),
     (("components",), [], "length >= 1"),
     ((*LINEAR, "kind"), "oracle", "Invalid enum value"),
-    ((*LINEAR, "view"), 9, "view=9"),
-    ((*LINEAR, "view"), None, "view=None"),
-    ((*TREES, "file"), "../secret.txt", "file must be one of"),
+    ((*LINEAR, "view"), 9, "view must be one of"),
+    ((*LINEAR, "view"), None, "view must be one of"),
+    ((*TREES, "kind"), "linear", "weight that is absent"),
+    ((*LINEAR, "kind"), "network", "view must be one of"),
     ((*LINKX, "about", "model"), "gat", "model must be one of"),
     ((*LINKX, "about", "options"), {"wings": 2}, "options must be one"),
     ((*LINKX, "about", "options"), {"hidden_channels": 10**9}, "large"),
@@ -69,35 +71,34 @@ FORGERIES = [
     ((*OPTIONS, "readout"), "none", "are not those|readout"),
     ((*OPTIONS, "dropout"), 1.5, "dropout rate"),
     (("views", 0, "sees"), "stars", "sees must be one of"),
-    (("features",), 4, "a part has|do not make"),
-    (("features",), 10**12, "a part has|do not make"),
-    (("features",), "3", "Expected `int`"),
-    (("directed",), True, "which its view does not make"),
-    (("classes",), ["ham"], "different names"),
-    (("classes",), ["ham", "ham"], "different names"),
-    (("classes",), ["ham", 1], "different names"),
-    (("classes",), ["ham", "spam", "egg"], "overall"),
-    (("classes",), [1, 2**70], "classes"),
-    (("overall",), [0.5], "overall"),
-    (("mean_weight",), -1.0, "Expected `float` > 0"),
-    (("encoder", "columns"), [], "do not make"),
-    (("encoder", "columns", 0, "kind"), "picture", "Invalid value"),
-    (("encoder", "columns", 0, "std"), 0.0, "Expected `float` > 0"),
-    (("reading", "label"), False, "label=False"),
-    (("reading", "colour"), "red", "reading must be one of"),
-    (("reading",), {}, "no label"),
+    (("n_features_in_",), 4, "a part has"),
+    (("n_features_in_",), 10**12, "a part has"),
+    (("n_features_in_",), "3", "Expected `int`"),
+    (("directed_",), True, "which its view does not make"),
+    (("classes_",), ["ham"], "different names"),
+    (("classes_",), ["ham", "ham"], "different names"),
+    (("classes_",), ["ham", 1], "different names"),
+    (("classes_",), ["ham", "spam", "egg"], "overall"),
+    (("classes_",), [1, 2**70], "classes"),
+    (("overall_",), [0.5], "overall"),
+    (("mean_weight_",), -1.0, "Expected `float` > 0"),
+    (("encoder_", "columns", 0, "kind"), "picture", "Invalid value"),
+    (("encoder_", "columns", 0, "std"), 0.0, "Expected `float` > 0"),
+    (("reading_", "label"), False, "label=False"),
+    (("reading_", "colour"), "red", "reading must be one of"),
+    (("reading_",), {}, "no label"),
     (("parameters", "metric"), "luck", "metric"),
     (("parameters", "wings"), 2, "parameters: .*unexpected keyword"),
     (("parameters", "trials"), 0, "trials"),
-    (("report", "metric"), "r2", "metric must be one of"),
-    (("report", "calibration", "temperature"), 0, "temperature=0.0"),
-    (("report", "calibration", "shifts"), [0.1], "a number for each class"),
-    (("report", "residual"), 1.0, "residual"),
-    (("report", "class_sizes"), {"a": 1, "b": 2}, "other classes"),
-    (("report", "nodes"), -1, "too small"),
-    (("report", "nodes"), 13, "13 nodes|shape"),
-    (("report", "stopped"), "bored", "Invalid enum value"),
-    (("report", "interval"), {"mean": "much"}, "Expected `float`"),
+    (("report_", "metric"), "r2", "a GraphClassifier has metric='r2'"),
+    (("report_", "calibration", "temperature"), 0, "temperature=0.0"),
+    (("report_", "calibration", "shifts"), [0.1], "a number for each class"),
+    (("report_", "residual"), 1.0, "residual"),
+    (("report_", "class_sizes"), {"a": 1, "b": 2}, "other classes"),
+    (("report_", "nodes"), -1, "too small"),
+    (("report_", "nodes"), 13, "13 nodes|shape"),
+    (("report_", "stopped"), "bored", "Invalid enum value"),
+    (("report_", "interval"), {"mean": "much"}, "Expected `float`"),
     (("sha256",), {}, "damaged"),
     (("sha256",), {"model.json": "", "../weights-0123456789abcdef.safetensors": ""}, "its files"),
 ]
@@ -108,6 +109,17 @@ def test_wrong_content_is_refused(model, keys, value, words):
     changed(model, *keys, value=value)
     with pytest.raises(DataError, match=words):
         memohop.load_model(model)
+
+
+def test_columns_that_make_other_features_are_refused_where_they_are_used(model):
+    columns = json.loads((model / "model.json").read_text())["encoder_"]["columns"]
+    changed(model, "encoder_", "columns", value=columns[:1])
+    loaded = memohop.load_model(model)
+    for use_them in (lambda: loaded.predict(*tables()), lambda: explain_fit(loaded)):
+        with pytest.raises(
+            DataError, match=r"columns of this model make 1 feature\(s\), and it has"
+        ):
+            use_them()
 
 
 def no_number(tensors):

@@ -22,7 +22,7 @@ from memohop import (
 from memohop.fit import _keep as keep
 from memohop.fit import _views as views
 from memohop.fit._candidate import Setting
-from memohop.fit._ensemble import Component, Ensemble
+from memohop.fit._model import Component, Ensemble
 from memohop.fit._saved import checked_options
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.fit.candidates.spaces import SPACES
@@ -85,8 +85,7 @@ def test_the_files_are_plain_and_the_card_says_what_matters(classifier, tmp_path
     monkeypatch.setattr("memohop.data.audit._examine.probe", None)
     classifier.save(tmp_path)
     names = {re.sub("-[0-9a-f]{16}", "", file.name) for file in tmp_path.iterdir()}
-    expected = {"README.md", "model.json", "weights.safetensors", "graph.safetensors", "trees.txt"}
-    assert names == expected
+    assert names == {"README.md", "model.json", "weights.safetensors", "graph.safetensors"}
     card = (tmp_path / "README.md").read_text()
     words = ("ham, spam", classifier.report_.verdict(), "linear", "lightgbm: 4")
     for one in (*words, "## Audit", "adjusted homophily", "Each was fitted 2 times"):
@@ -131,7 +130,7 @@ def test_without_its_graph_a_model_still_predicts_others(classifier, model):
             call()
 
 
-@pytest.mark.parametrize("kind", ["model.json", "weights-*", "graph-*", "trees-*"])
+@pytest.mark.parametrize("kind", ["model.json", "weights-*", "graph-*"])
 def test_a_changed_byte_or_a_file_that_is_gone_is_refused(model, kind):
     path = sorted(model.glob(kind))[0]
     whole = path.read_bytes()
@@ -152,7 +151,7 @@ def test_a_changed_byte_or_a_file_that_is_gone_is_refused(model, kind):
 
 @pytest.mark.parametrize(
     ("number", "remedy"),
-    [(1, "alone; fit"), (3, "alone; fit"), (5, "alone; update memohop, or fit")],
+    [(1, "alone; fit"), (4, "alone; fit"), (6, "alone; update memohop, or fit")],
 )
 def test_another_format_is_refused_with_the_remedy_and_may_be_replaced(
     classifier, model, number, remedy

@@ -16,7 +16,7 @@ import memohop
 from memohop import DataError, GraphClassifier, GraphRegressor, UsageError
 from memohop.cli import main
 from memohop.data.adjacency import DIRECTIONS, SELF_LOOPS, adjacency
-from memohop.fit._ensemble import Component, Ensemble
+from memohop.fit._model import Component, Ensemble
 from memohop.fit._problem import Inputs
 from memohop.fit._views import View
 from memohop.fit.candidates import _network as network

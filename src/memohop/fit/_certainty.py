@@ -66,9 +66,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 
 from memohop.data.splits import Mask
+from memohop.fit._model import Calibration, log_probabilities
 from memohop.fit._problem import Outputs, Problem
 from memohop.training import Enough
 from memohop.training.metrics import Interval
@@ -82,7 +83,6 @@ _WITHIN = 0.9  # share of numbers in their interval
 _ROUNDING = 1e-12
 _SHARPNESS = (-2.0, 2.0)  # natural logarithms of the least and the greatest 1 / T
 _BINS = 10  # of probabilities, in the reliability plot
-_TINY = 1e-12  # the least probability to take a logarithm of
 
 
 def paired_interval(problem: Problem, mask: Mask, one: Outputs, other: Outputs) -> Interval:
@@ -254,31 +254,6 @@ def reach(distances: NDArray[np.float64], groups: NDArray[Any] | None = None) ->
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """How probabilities are corrected.
-
-    Attributes:
-        temperature: Above 1 if models were too sure.
-        shifts: Of the logit of each class; none if classes stay as they are.
-    """
-
-    temperature: float = 1.0
-    shifts: tuple[float, ...] = ()
-
-    def of(self, outputs: Outputs) -> Outputs:
-        """Calibrated probabilities; numbers ``[rows, 1]`` stay as they are."""
-        if outputs.shape[1] == 1 or self == UNCHANGED:
-            return outputs.astype(np.float32)
-        logits = _logarithms(outputs) / self.temperature + np.array(self.shifts or 0.0)
-        calibrated: Outputs = softmax(logits, axis=1).astype(np.float32)
-        return calibrated
-
-
-UNCHANGED = Calibration()
-"""Probabilities as they are."""
-
-
-@dataclass(frozen=True)
 class Reliability:
     """Validation nodes with a similar probability of their most probable class.
 
@@ -308,7 +283,7 @@ def fit_calibration(
         shifted: Whether classes may be shifted.
         look: Called at each step; if it raises ``Enough``, the calibration so far counts.
     """
-    logarithms, rows = _logarithms(probabilities), np.arange(len(y))
+    logarithms, rows = log_probabilities(probabilities), np.arange(len(y))
     classes = probabilities.shape[1]
     # Of a class that is not validated nothing is known, except that none of these nodes is in it.
     validated = np.bincount(y, minlength=classes) > 0
@@ -340,10 +315,6 @@ def reliability(probabilities: Outputs, y: NDArray[np.int64]) -> list[Reliabilit
         for inside in (bins == number for number in range(_BINS))
         if inside.any()
     ]
-
-
-def _logarithms(probabilities: Outputs) -> NDArray[np.float64]:
-    return np.log(probabilities.astype(np.float64).clip(_TINY))
 
 
 def stopping(look: Callable[[], None]) -> Callable[[Any], None]:

@@ -28,16 +28,14 @@ from numpy.typing import NDArray
 from memohop.fit._candidate import (
     Candidate,
     Family,
-    Fit,
-    FittedModel,
+    Fitted,
     Progress,
     Search,
-    Setting,
     best_few,
 )
-from memohop.fit._certainty import UNCHANGED, Calibration, fit_calibration, paired_interval
-from memohop.fit._neighbourhood import EVERY, Rows
-from memohop.fit._problem import Inputs, Outputs, Problem
+from memohop.fit._certainty import fit_calibration, paired_interval
+from memohop.fit._model import UNCHANGED, Calibration, Component, Ensemble
+from memohop.fit._problem import Outputs, Problem
 from memohop.fit._workers import Execute, FitJob, Workers, executing
 from memohop.interrupts import interrupts_raised
 from memohop.jobs.executor import Lost
@@ -50,37 +48,6 @@ _BAGS = 8  # random halves of the candidates, ...
 _MANY = 6  # ... if there are at least this many
 _TINY = 1e-12  # the least probability to take a logarithm of
 _LEAST = 0.05  # least weight of a component: a lighter one hardly matters but costs as much
-
-
-@dataclass(frozen=True, eq=False)
-class Component:
-    """One part of an ensemble: a setting, its weight, and the models that it averages."""
-
-    setting: Setting
-    weight: float
-    models: tuple[FittedModel, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Ensemble:
-    """The model that a fit keeps.
-
-    Attributes:
-        components: Parts with weights that sum to 1; often there is only one.
-        calibration: Of the probabilities.
-    """
-
-    components: tuple[Component, ...]
-    calibration: Calibration = UNCHANGED
-
-    def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
-        """Probabilities of the classes, or the number, for some nodes of a graph, or for all."""
-        said = sum(
-            component.weight
-            * np.mean([model.outputs(inputs, rows) for model in component.models], axis=0)
-            for component in self.components
-        )
-        return self.calibration.of(np.asarray(said))
 
 
 def choose_weights(
@@ -96,7 +63,7 @@ def choose_weights(
     by_score = not problem.classes or problem.classes_count_alike
     rows = [problem.masks.val[:, split] for split in splits]
 
-    def needed(fit: Fit, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def needed(fit: Fitted, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
         """All outputs, or the probability of the true class alone, which is all of the loss."""
         val = fit.val if by_score else fit.val[np.arange(len(fit.val)), problem.y[mask]]
         return val.astype(np.float64)
@@ -277,7 +244,7 @@ def fit_to_all(
                 FitJob(doing, [tried.setting], splits[first : first + each], left)
                 for first in range(0, count, each)
             ]
-            fits: dict[int, Fit] = {}
+            fits: dict[int, Fitted] = {}
             for _, answer in execute(iter(jobs)):
                 if not isinstance(answer, Lost):
                     fits |= answer[0][0]
@@ -298,7 +265,7 @@ def fit_to_all(
 
 
 def _is_as_good(
-    problem: Problem, candidate: Candidate, ending: Problem, fits: Mapping[int, Fit]
+    problem: Problem, candidate: Candidate, ending: Problem, fits: Mapping[int, Fitted]
 ) -> bool:
     """Whether models that learned from more labels are not worse than those of the search.
 
@@ -322,7 +289,7 @@ def _is_as_good(
     return not paired_interval(problem, both, before, after).above_zero
 
 
-def _of_validation(problem: Problem, fits: Mapping[int, Fit]) -> Outputs:
+def _of_validation(problem: Problem, fits: Mapping[int, Fitted]) -> Outputs:
     """What each node was said to be when it validated, ``[nodes, outputs]``; NaN if it did not."""
     width = next(iter(fits.values())).val.shape[1]
     said = np.full((problem.nodes, width), np.nan, dtype=np.float32)

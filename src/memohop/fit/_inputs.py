@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Number
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,15 +27,11 @@ from memohop.data.arcs import check_arcs, check_weights, in_unit
 from memohop.data.check import check_one_kind
 from memohop.data.folds import own_split
 from memohop.data.splits import OwnSplit
-from memohop.data.tables import (
-    ColumnEncoder,
-    OwnGraph,
-    find_column,
-    from_networkx,
-    open_table,
-    read_graph,
-)
-from memohop.errors import UsageError
+from memohop.data.tables.columns import ColumnEncoder
+from memohop.data.tables.options import find_column
+from memohop.data.tables.read import OwnGraph, read_graph
+from memohop.data.tables.sources import open_table
+from memohop.errors import DataError, UsageError
 from memohop.fit._problem import Inputs
 from memohop.pyg import Data
 
@@ -43,13 +39,6 @@ if TYPE_CHECKING:
     from memohop.fit.estimator import GraphEstimator
 
 _WEIGHT = "weight"  # the attribute of edges that NetworkX itself takes for their weight
-
-
-class How(TypedDict, total=False):
-    """How a graph is predicted; see :meth:`GraphEstimator.outputs`."""
-
-    append: bool
-    as_another_graph: bool
 
 
 class GivenLabels(NamedTuple):
@@ -63,9 +52,9 @@ class GivenLabels(NamedTuple):
 class Given(NamedTuple):
     """A graph as the user gave it; None for each part that was not given."""
 
-    x: Any  # features, anything with a row for each node
-    labels: GivenLabels | None
-    edge_index: Tensor | None
+    x: Any = None  # features, anything with a row for each node
+    labels: GivenLabels | None = None
+    edge_index: Tensor | None = None
     ids: NDArray[Any] | None = None
     encoder: ColumnEncoder | None = None  # how the columns of tables became features
     notes: tuple[str, ...] = ()  # how tables were read, in plain words
@@ -82,54 +71,56 @@ class Given(NamedTuple):
         return self.edge_index.cpu().numpy()
 
 
-def read_given(
-    x: Any,
-    y: Any,
-    edges: Any,
-    model: GraphEstimator | None = None,
-    *,
-    append: bool = False,
-    groups: Any = None,
-    split: int | None = None,
-) -> Given:
-    """A graph in any form; tables and a NetworkX graph are read.
+def given_to_fit(x: Any, y: Any, edges: Any, groups: Any = None, split: int | None = None) -> Given:
+    """A graph in any form but tables.
 
     Args:
-        x: The graph, or its features, or its table of nodes.
-        y: The targets, or the name of the column or attribute that holds them.
-        edges: Arcs or tables of edges, if ``x`` is not the whole graph.
-        model: A fitted model, to read tables and attributes as it remembers; None for ``fit``.
-        append: Whether they are new nodes in the graph of ``fit``.
+        x: The graph, or its features.
+        y: The targets, or the name of the attribute that holds them.
+        edges: Arcs, if ``x`` is features.
         groups: The group of each node; None for those of the graph.
         split: The column of the masks to use, if ``x`` is a ``Data`` with several.
     """
     if split is not None and not isinstance(x, Data):
         raise UsageError(f"split={split}, but X is not a Data with masks; leave it out")
-    if model is not None and (_is_networkx(x) or _are_tables(edges)):
-        label = {"label": y} if isinstance(y, str) else {}
-        x, edges = read_alike(model, x, edges, append=append, **label), None
-        y = None if label else y
-    elif _is_networkx(x):
+    if _are_tables(edges):
+        raise UsageError(
+            "edges is a table; read it together with that of the nodes, and give the result: "
+            "fit(memohop.read_graph(nodes, edges, label=...))"
+        )
+    if _is_networkx(x):
         if not isinstance(y, str):
             raise UsageError(
                 f"y={y!r}: X is a NetworkX graph; give the name of the node attribute with the "
                 "labels, such as y='club'"
             )
+        from memohop.data.tables import from_networkx
+
         weighted = any(_WEIGHT in edge for *_, edge in x.edges(data=True))
         x, y = from_networkx(x, label=y, weight=_WEIGHT if weighted else None), None
-    elif _are_tables(edges):
-        raise UsageError(
-            "edges is a table; read it together with that of the nodes, and give the result: "
-            "fit(memohop.read_graph(nodes, edges, label=...))"
-        )
     given = _as_given(x, y, edges)
-    if model is not None:
-        return given
-    own = own_split(x, split) if isinstance(x, Data) else None
-    if isinstance(x, OwnGraph):
-        own = x.masks
-    groups = given.groups if groups is None else number_groups(groups)
-    return given._replace(own=own, groups=groups)
+    if isinstance(x, Data):
+        given = given._replace(own=own_split(x, split))
+    return given if groups is None else given._replace(groups=number_groups(groups))
+
+
+def given_to_predict(
+    model: GraphEstimator, x: Any, y: Any = None, edges: Any = None, *, append: bool = False
+) -> Given:
+    """A graph in any form; tables and NetworkX are read as those of ``fit``.
+
+    Args:
+        model: The fitted model.
+        x: The graph, its features, or its table of nodes.
+        y: The targets, or the name of the column or attribute that holds them.
+        edges: Arcs or tables of edges, if ``x`` is not the whole graph.
+        append: Whether they are new nodes in the graph of ``fit``.
+    """
+    if _is_networkx(x) or _are_tables(edges):
+        label = {"label": y} if isinstance(y, str) else {}
+        x, edges = read_alike(model, x, edges, append=append, **label), None
+        y = None if label else y
+    return _as_given(x, y, edges)
 
 
 def read_alike(
@@ -149,6 +140,8 @@ def read_alike(
         return _read_new_nodes(model, nodes, edges, **changes)
     how = how_to_read(model) | changes
     if _is_networkx(nodes):
+        from memohop.data.tables import from_networkx
+
         of_networkx = ("label", "weight", "task", "encoder", "classes")
         return from_networkx(nodes, **{name: how[name] for name in of_networkx if name in how})
     return read_graph(nodes, edges, **how)
@@ -156,57 +149,50 @@ def read_alike(
 
 def how_to_read(model: GraphEstimator) -> dict[str, Any]:
     """The arguments of :func:`~memohop.read_graph` that read tables as those of ``fit``."""
-    if model.encoder_ is None or model.reading_ is None:
+    encoder = model.encoder_
+    if encoder is None or model.reading_ is None:
         raise UsageError(
             "this model was fitted on arrays, not on tables; predict from Python, with features "
             "and edges as arrays"
         )
-    classes = getattr(model, "classes_", np.empty(0)).tolist()
-    return {**model.reading_, "encoder": model.encoder_, "classes": classes}
+    if (made := len(encoder.feature_names)) != model.n_features_in_:
+        raise DataError(
+            f"the columns of this model make {made} feature(s), and it has {model.n_features_in_}; "
+            "copy the model again, or fit it again"
+        )
+    return {**model.reading_, "encoder": encoder, "classes": model._classes()}
 
 
-def graph_to_predict(model: GraphEstimator, given: Given, as_another_graph: bool = False) -> Inputs:
-    """The graph of ``fit`` with its labels, or another one without any.
+def inputs_of(
+    model: GraphEstimator, given: Given, *, append: bool = False, as_another_graph: bool = False
+) -> Inputs:
+    """The graph of ``fit`` with its labels and perhaps new nodes, or another one without labels.
 
-    The graph of ``fit`` is known by its columns, arcs, weights and ids, if there are ids.
+    The graph of ``fit`` is known by its columns, arcs, weights and ids, if there are ids. New nodes
+    come last, and arcs may name nodes of both.
     """
     if given.x is None:
         own = model.own_graph()
         if not as_another_graph:
             return own
         x, arcs, weights = own.x, own.arcs, own.weights
+    elif given.edge_index is None and model.has_arcs_:
+        raise UsageError(
+            "edges is None, but the model was fitted on a graph with arcs; give edges "
+            "(edges=[] for nodes without any), or leave out X for the graph of fit"
+        )
     else:
-        x, arcs, weights = _as_in_fit(model, given)
+        x, weights = checked_features(model, given), in_unit(given.weights, model.mean_weight_)
+        arcs = given.arcs(x.shape[0] + (model.own_graph().nodes if append else 0))
     unknown, overall = unknown_targets(model, x.shape[0]), model.overall_
+    if append:
+        return model.own_graph().with_new_nodes(x, arcs, unknown, weights)
     graph = Inputs(x, arcs, unknown, directed=model.directed_, overall=overall, weights=weights)
     known = getattr(model, "graph_", None)
     if as_another_graph or known is None or not graph.is_same_graph(known):
         return graph
     ids = model.ids_ if given.ids is None else given.ids
     return known if all(map(operator.eq, map(str, ids), map(str, model.ids_))) else graph
-
-
-def with_new_nodes(model: GraphEstimator, given: Given) -> Inputs:
-    """The graph of ``fit`` with new nodes, which come last."""
-    own = model.own_graph()
-    x, arcs, weights = _as_in_fit(model, given, before=own.nodes)
-    return own.with_new_nodes(x, arcs, unknown_targets(model, x.shape[0]), weights)
-
-
-def _as_in_fit(
-    model: GraphEstimator, given: Given, before: int = 0
-) -> tuple[Any, NDArray[np.int64], NDArray[np.float32] | None]:
-    """Features, arcs and weights; there must be arcs if ``fit`` had some.
-
-    Arcs may name as many nodes ``before`` those that are given.
-    """
-    if given.edge_index is None and model.has_arcs_:
-        raise UsageError(
-            "edges is None, but the model was fitted on a graph with arcs; give edges "
-            "(edges=[] for nodes without any), or leave out X for the graph of fit"
-        )
-    x, weights = checked_features(model, given), in_unit(given.weights, model.mean_weight_)
-    return x, given.arcs(before + x.shape[0]), weights
 
 
 def unknown_targets(model: GraphEstimator, nodes: int) -> NDArray[Any]:
@@ -270,38 +256,54 @@ def _are_tables(edges: Any) -> bool:
 
 
 def _as_given(x: Any, y: Any, edges: Any) -> Given:
-    """Take an ``OwnGraph`` or a ``Data`` apart; put separate arrays together."""
+    """The parts of an ``OwnGraph``, of a ``Data``, or of separate arrays."""
     labels = None if y is None else _labels(y)
-    check_one_kind(x, "X")
-    if not isinstance(x, OwnGraph | Data):
-        x = x.cpu().numpy() if isinstance(x, Tensor) else x
-        return Given(x, labels, None if edges is None else _arcs(edges))
-    if edges is not None:
-        raise UsageError(
-            f"edges is given although X is a {type(x).__name__}, which has its own; leave it out"
-        )
-    if isinstance(x, OwnGraph):
-        data = x.data
-        if labels is None:
-            labels = labels_of(data.y.numpy(), x.classes)._replace(kind=x.task)
-        weights = data.edge_weight.numpy() if "edge_weight" in data else None
-        rest = (x.ids, x.encoder, x.notes, x.reading, weights, x.groups)
-        return Given(x.x, labels, data.edge_index, *rest)
-    if not isinstance(x.x, Tensor) or not isinstance(x.edge_index, Tensor):
-        raise UsageError("X is a Data without x or without edge_index; give it both")
-    if labels is None and isinstance(x.y, Tensor) and x.y.numel():
-        if x.y.dim() != 1:
+    if isinstance(x, OwnGraph | Data):
+        if edges is not None:
             raise UsageError(
-                f"X is a Data; its y has shape {list(x.y.shape)} and type {x.y.dtype}; give one "
-                "whole number for each node, its class, negative where it is not known; or one "
-                "number to predict, NaN where it is not known"
+                f"edges is given although X is a {type(x).__name__}, which has its own; leave it "
+                "out"
             )
-        labels = labels_of(x.y.cpu().numpy(), range(int(x.y.nan_to_num().max()) + 1))
-    weights = None
-    if "edge_weight" in x:
-        check_weights(x.edge_weight, x.edge_index.shape[1])
-        weights = x.edge_weight.to("cpu", torch.float64).numpy()
-    return Given(x.x.cpu().numpy(), labels, x.edge_index, weights=weights)
+        given = _of_own(x) if isinstance(x, OwnGraph) else _of_data(x, labels is None)
+        return given if labels is None else given._replace(labels=labels)
+    if x is not None:
+        check_one_kind(x, "X")
+    x = x.cpu().numpy() if isinstance(x, Tensor) else x
+    return Given(x, labels, None if edges is None else _arcs(edges))
+
+
+def _of_own(graph: OwnGraph) -> Given:
+    data = graph.data
+    return Given(
+        graph.x,
+        labels_of(data.y.numpy(), graph.classes)._replace(kind=graph.task),
+        data.edge_index,
+        graph.ids,
+        graph.encoder,
+        graph.notes,
+        graph.reading,
+        data.edge_weight.numpy() if "edge_weight" in data else None,
+        graph.groups,
+        graph.masks,
+    )
+
+
+def _of_data(data: Data, wants_labels: bool) -> Given:
+    if not isinstance(data.x, Tensor) or not isinstance(data.edge_index, Tensor):
+        raise UsageError("X is a Data without x or without edge_index; give it both")
+    labels = weights = None
+    if wants_labels and isinstance(data.y, Tensor) and data.y.numel():
+        if data.y.dim() != 1:
+            raise UsageError(
+                f"X is a Data; its y has shape {list(data.y.shape)} and type {data.y.dtype}; give "
+                "one whole number for each node, its class, negative where it is not known; or "
+                "one number to predict, NaN where it is not known"
+            )
+        labels = labels_of(data.y.cpu().numpy(), range(int(data.y.nan_to_num().max()) + 1))
+    if "edge_weight" in data:
+        check_weights(data.edge_weight, data.edge_index.shape[1])
+        weights = data.edge_weight.to("cpu", torch.float64).numpy()
+    return Given(data.x.cpu().numpy(), labels, data.edge_index, weights=weights)
 
 
 def number_groups(groups: Any) -> NDArray[np.int64]:

@@ -43,12 +43,10 @@ class Saved:
     Attributes:
         about: Names and numbers, for JSON.
         tensors: For safetensors.
-        text: For a text file of its own; None if it has none.
     """
 
     about: Mapping[str, Any]
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
-    text: str | None = None
 
     def value(self, name: str, kind: type) -> Any:
         """An item of ``about``; a ``UsageError`` if it is absent or of another type."""
@@ -59,20 +57,35 @@ class Saved:
 
     def array(self, name: str, shape: Sequence[int]) -> NDArray[np.float32]:
         """One of the tensors; a ``UsageError`` if it is absent, of another shape or not finite."""
-        tensor = self.tensors.get(name, torch.empty(0))
-        if tensor.dtype != torch.float32 or list(tensor.shape) != list(shape):
-            raise UsageError(
-                f"a part has {name} of shape {list(tensor.shape)} and type {tensor.dtype} instead "
-                f"of {list(shape)}"
-            )
+        tensor = self._tensor(name, torch.float32)
+        if list(tensor.shape) != list(shape):
+            raise UsageError(f"a part has {name} of shape {list(tensor.shape)} instead of {shape}")
         if not tensor.isfinite().all():
             raise UsageError(f"a part has {name} that is not finite")
         return tensor.numpy()
 
+    def text(self, name: str) -> str:
+        """The text of which one of the tensors holds the bytes."""
+        return self._tensor(name, torch.uint8).numpy().tobytes().decode()
 
-def as_tensors(**arrays: NDArray[np.float32]) -> dict[str, Tensor]:
-    """Arrays in the form that safetensors takes: copies, since it refuses shared ones."""
-    return {name: torch.from_numpy(np.array(array, order="C")) for name, array in arrays.items()}
+    def _tensor(self, name: str, kind: torch.dtype) -> Tensor:
+        tensor = self.tensors.get(name)
+        if tensor is None or tensor.dtype != kind:
+            type_of = "absent" if tensor is None else f"of type {tensor.dtype}"
+            raise UsageError(f"a part has {name} that is {type_of}, and not of type {kind}")
+        return tensor
+
+
+def as_tensors(**content: NDArray[Any] | str) -> dict[str, Tensor]:
+    """Arrays and texts in the form that safetensors takes: copies, since it refuses shared ones."""
+    return {
+        name: torch.from_numpy(
+            np.frombuffer(value.encode(), np.uint8).copy()
+            if isinstance(value, str)
+            else np.array(value, order="C")
+        )
+        for name, value in content.items()
+    }
 
 
 def checked_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ graph there is one for the targets of a node's arcs and one for the sources.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -29,7 +30,7 @@ from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.fit._saved import Saved, Sizes, as_tensors
 
 if TYPE_CHECKING:
-    from memohop.fit._problem import Inputs
+    from memohop.fit._problem import Inputs, Outputs
 
 Sees = Literal["columns", "neighbours", "rows", "positions"]
 """Columns alone; also the neighbours' features; also the neighbours, in one of two ways."""
@@ -188,6 +189,29 @@ class View:
             rows = saved.tensors["components"].numel() // sizes.features
             view = replace(view, components=saved.array("components", (rows, sizes.features)))
         return view
+
+
+@dataclass(frozen=True, eq=False)
+class ViewModel(ABC):
+    """A fitted model of the features of a view.
+
+    Attributes:
+        view: How its features are made.
+    """
+
+    view: View
+
+    def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
+        """Probabilities of the classes, or the number."""
+        return self.of_features(self.view.features(inputs, inputs.y)[rows])
+
+    @abstractmethod
+    def of_features(self, features: Matrix) -> Outputs:
+        """The same from features that are already made."""
+
+    @abstractmethod
+    def saved(self) -> Saved:
+        """See :class:`~memohop.fit._candidate.Part`."""
 
 
 def rarely_zero(x: Matrix) -> NDArray[np.int64]:

@@ -20,16 +20,17 @@ from memohop.data.folds import make_masks
 from memohop.errors import UsageError, check_choice, real_number, whole_number
 from memohop.fit import _keep as keep
 from memohop.fit._candidate import Family, Progress
-from memohop.fit._ensemble import Ensemble, choose, fit_to_all
+from memohop.fit._ensemble import choose, fit_to_all
 from memohop.fit._inputs import (
     Given,
     GivenLabels,
     checked_features,
-    graph_to_predict,
+    given_to_fit,
+    given_to_predict,
+    inputs_of,
     labels_of,
-    read_given,
-    with_new_nodes,
 )
+from memohop.fit._model import Ensemble
 from memohop.fit._portfolio import search
 from memohop.fit._problem import Inputs, Outputs, Problem, check_scorable
 from memohop.fit._verdict import make_record
@@ -101,7 +102,7 @@ class GraphEstimator(_Fitted):
 
     Attributes:
         report_: Scores, comparisons and verdict, a :class:`~memohop.fit.FitRecord`.
-        model_: The kept model, an :class:`~memohop.fit._ensemble.Ensemble`.
+        model_: The kept model, an :class:`~memohop.fit._model.Ensemble`.
         graph_: The graph of ``fit``.
         ids_: The names of its nodes; their numbers if they have no names.
         mean_weight_: The mean weight of its arcs, by which models divide all weights, so that their
@@ -163,7 +164,7 @@ class GraphEstimator(_Fitted):
         self._check_arguments()
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
         with interrupts_raised():  # there is nothing to keep yet
-            given = read_given(X, y, edges, groups=groups, split=split)
+            given = given_to_fit(X, y, edges, groups, split)
             self.mean_weight_ = None if given.weights is None else mean_weight(given.weights)
             problem = self._problem(given, seed)
             families = self._families(seed)
@@ -253,10 +254,10 @@ class GraphEstimator(_Fitted):
         if append and (X is None or as_another_graph):
             what = "X is None" if X is None else "as_another_graph=True"
             raise UsageError(f"append=True, but {what}; give the new nodes of the graph of fit")
-        given = read_given(X, None, edges, self, append=append)
-        if append:
-            return self.model_.outputs(with_new_nodes(self, given))[self.graph_.nodes :]
-        return self.model_.outputs(graph_to_predict(self, given, as_another_graph))
+        given = given_to_predict(self, X, None, edges, append=append)
+        inputs = inputs_of(self, given, append=append, as_another_graph=as_another_graph)
+        outputs = self.model_.outputs(inputs)
+        return outputs[self.graph_.nodes :] if append else outputs
 
     def score(
         self,
@@ -278,7 +279,7 @@ class GraphEstimator(_Fitted):
         ``sample_weight`` is the weight of each node.
         """
         check_is_fitted(self)
-        given = read_given(X, y, edges, self)
+        given = given_to_predict(self, X, y, edges)
         labels = given.labels
         if labels is None and X is None:
             labels = labels_of(self.own_graph().y, self._classes())
@@ -287,7 +288,7 @@ class GraphEstimator(_Fitted):
             raise UsageError(
                 f"{lacking}; give y, the true target of each node, None or NaN where unknown"
             )
-        outputs = self.model_.outputs(graph_to_predict(self, given, as_another_graph))
+        outputs = self.model_.outputs(inputs_of(self, given, as_another_graph=as_another_graph))
         check_consistent_length(outputs, labels.known)
         weight = None if sample_weight is None else np.asarray(sample_weight)[labels.known]
         return self._score(labels.names, outputs[labels.known], weight)
@@ -295,8 +296,8 @@ class GraphEstimator(_Fitted):
     def is_graph_of_fit(self, X: Any, edges: Any = None) -> bool:
         """Whether a graph is recognised as that of ``fit``; arguments as for :meth:`outputs`."""
         check_is_fitted(self)
-        given = read_given(X, None, edges, self)
-        return graph_to_predict(self, given) is getattr(self, "graph_", None)
+        given = given_to_predict(self, X, None, edges)
+        return inputs_of(self, given) is getattr(self, "graph_", None)
 
     def own_graph(self) -> Inputs:
         """The graph of ``fit``; a ``UsageError`` if the model was saved without it."""

@@ -6,21 +6,20 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from memohop.data.tables import why_no_classes
+from memohop.data.tables.labels import why_no_classes
 from memohop.errors import UsageError, check_choice, unknown_name, whole_number
 from memohop.fit._candidate import Family
-from memohop.fit._inputs import GivenLabels, How, not_sortable
+from memohop.fit._inputs import GivenLabels, not_sortable
 from memohop.fit._keep import load
 from memohop.fit._problem import Outputs
 from memohop.fit.candidates._network import NetworkFamily
-from memohop.fit.candidates.catalogue import MEMORY
 from memohop.fit.estimator import GraphEstimator
 from memohop.training import Rules
 from memohop.training.metrics import METRICS, of_any_targets
@@ -63,16 +62,14 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     _predicts_numbers = False
     score = GraphEstimator.score  # not scikit-learn's, which has no arcs
 
-    def predict_proba(
-        self, X: Any = None, edges: Any = None, **how: Unpack[How]
-    ) -> NDArray[np.float32]:
+    def predict_proba(self, X: Any = None, edges: Any = None, **how: bool) -> NDArray[np.float32]:
         """The probability of each class, ``[nodes, classes]``, in the order of ``classes_``.
 
         Arguments as for :meth:`outputs`.
         """
         return self.outputs(X, edges, **how)
 
-    def predict(self, X: Any = None, edges: Any = None, **how: Unpack[How]) -> NDArray[Any]:
+    def predict(self, X: Any = None, edges: Any = None, **how: bool) -> NDArray[Any]:
         """The most probable class of each node; arguments as for :meth:`outputs`."""
         probabilities = self.outputs(X, edges, **how)
         return self.classes_[probabilities.argmax(axis=1)]
@@ -144,12 +141,12 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     _predicts_numbers = True
     score = GraphEstimator.score  # not scikit-learn's, which has no arcs
 
-    def predict(self, X: Any = None, edges: Any = None, **how: Unpack[How]) -> NDArray[np.float32]:
+    def predict(self, X: Any = None, edges: Any = None, **how: bool) -> NDArray[np.float32]:
         """The number of each node; arguments as for :meth:`outputs`."""
         return self.outputs(X, edges, **how)[:, 0]
 
     def predict_interval(
-        self, X: Any = None, edges: Any = None, **how: Unpack[How]
+        self, X: Any = None, edges: Any = None, **how: bool
     ) -> NDArray[np.float32]:
         """The lower and the upper end of a 90 % interval, ``[nodes, 2]``.
 
@@ -171,9 +168,9 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
 class MMPClassifier(GraphClassifier):
     """Labels the nodes of a graph by memory-based message passing.
 
-    A :class:`GraphClassifier` that chooses among the kinds of model with memory alone (see
-    :data:`memohop.fit.candidates.catalogue.MEMORY`). To compare them with others, give their names
-    as ``models`` of a :class:`GraphClassifier`.
+    A :class:`GraphClassifier` that chooses among the kinds of model with memory alone, those whose
+    names end in ``+mmp``. To compare them with others, give their names as ``models`` of a
+    :class:`GraphClassifier`.
 
     Args:
         epochs: The most epochs of a network.
@@ -188,7 +185,7 @@ class MMPClassifier(GraphClassifier):
         (60,)
     """
 
-    models: Sequence[str] | None = field(default=MEMORY, init=False)
+    models: Sequence[str] | None = field(default=None, init=False)
     time: float | None = None
     trials: int | None = 16
     metric: str | None = "accuracy"
@@ -205,7 +202,7 @@ class MMPClassifier(GraphClassifier):
         return [
             replace(kind, epochs=self.epochs, patience=self.patience)
             for kind in super()._families(seed)
-            if isinstance(kind, NetworkFamily)
+            if isinstance(kind, NetworkFamily) and kind.has_memory
         ]
 
 

@@ -18,8 +18,8 @@ from scipy import sparse
 
 from memohop.data.prepared import GIVE_WORKERS, Prepared, open_prepared
 from memohop.errors import DataError, UsageError
-from memohop.fit._ensemble import Ensemble
 from memohop.fit._inputs import unknown_targets
+from memohop.fit._model import Ensemble
 from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.fit._problem import Inputs, Outputs
 from memohop.jobs.executor import Lost

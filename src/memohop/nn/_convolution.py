@@ -7,7 +7,6 @@ wider map: the input is read, and dropped out, once.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -21,32 +20,7 @@ Hidden = Tensor | SparseFeatures
 Arcs = Graph | ReweightedGraph
 
 
-class _Convolution(nn.Module):
-    """Linear maps of the input, ``parts`` of them side by side, and a bias."""
-
-    parts: ClassVar[int] = 1
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        bias: bool = True,
-        features: bool = False,
-        input_dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.linear = linear_map(
-            in_channels,
-            out_channels,
-            features=features,
-            dropout=input_dropout,
-            parts=self.parts,
-        )
-        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
-
-
-class GraphConv(_Convolution):
+class GraphConv(nn.Module):
     r"""A convolution without activation: :math:`\mathbf{A}\mathbf{H}\mathbf{W} + \mathbf{b}`.
 
     With a symmetric graph and self-loops this is Kipf and Welling's GCN layer; with a row-wise
@@ -68,12 +42,27 @@ class GraphConv(_Convolution):
         torch.Size([3, 4])
     """
 
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        bias: bool = True,
+        features: bool = False,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.linear = linear_map(
+            in_channels, out_channels, features=features, dropout=input_dropout
+        )
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
         return graph.propagate(self.linear(hidden), self.bias)
 
 
-class SageConv(_Convolution):
+class SageConv(nn.Module):
     r"""GraphSAGE's layer (Hamilton et al., 2017).
 
     .. math::
@@ -92,7 +81,20 @@ class SageConv(_Convolution):
         torch.Size([3, 4])
     """
 
-    parts = 2
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        bias: bool = True,
+        features: bool = False,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.linear = linear_map(
+            in_channels, out_channels, features=features, dropout=input_dropout, parts=2
+        )
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
@@ -148,7 +150,7 @@ class IsomorphismConv(nn.Module):
         return second if self.bias is None else second + self.bias
 
 
-class DirectedConv(_Convolution):
+class DirectedConv(nn.Module):
     r"""Separate maps for out- and in-neighbours: the layer of Dir-GCN (Rossi et al., 2023).
 
     .. math::
@@ -170,8 +172,6 @@ class DirectedConv(_Convolution):
         torch.Size([3, 4])
     """
 
-    parts = 2
-
     def __init__(
         self,
         in_channels: int,
@@ -182,10 +182,12 @@ class DirectedConv(_Convolution):
         features: bool = False,
         input_dropout: float = 0.0,
     ) -> None:
-        super().__init__(
-            in_channels, out_channels, bias=bias, features=features, input_dropout=input_dropout
-        )
+        super().__init__()
         self.alpha = real_number("alpha", alpha, least=0, most=1)
+        self.linear = linear_map(
+            in_channels, out_channels, features=features, dropout=input_dropout, parts=2
+        )
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""

@@ -212,7 +212,7 @@ class MemoryGate(nn.Module):
         plain = self.kind == "linear" and self.per == "node"
         if torch.compiler.is_compiling() or torch.is_autocast_enabled(self.out.weight.device.type):
             return False
-        return plain and (in_stream() or not (self.training and self.dropout.active))
+        return plain and (not (self.training and self.dropout.active) or in_stream())
 
     def update(
         self, hidden: Tensor, message: Tensor, wants_memory: bool = True

@@ -17,7 +17,7 @@ from memohop.data.adjacency import adjacency
 from memohop.data.sparse_features import as_csr
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
-from memohop.networks.h2gcn import TwoSteps
+from memohop.networks.two_steps import TwoSteps
 from memohop.nn import Graph
 from memohop.parts.graph import Rows
 from memohop.parts.group import Group

@@ -76,8 +76,7 @@ def load(
         if without_digest(info.files):
             _check_counts(data, info, folder)
         if split in SPLITS:
-            sets = make_splits(split, data.y.numpy(), **options)
-            data.train_mask, data.val_mask, data.test_mask = map(torch.from_numpy, sets)
+            data.train_mask, data.val_mask, data.test_mask = make_splits(split, data.y, **options)
     if features == "row":
         total = data.x.abs().sum(dim=1, keepdim=True)
         data.x = data.x / total.masked_fill(total == 0, 1)

@@ -32,8 +32,8 @@ from memohop.fit._certainty import stopping
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
 from memohop.fit._saved import Saved, Sizes, as_tensors
-from memohop.fit._views import View
-from memohop.fit.candidates._view_family import ViewFamily, ViewModel
+from memohop.fit._views import View, ViewModel
+from memohop.fit.candidates._view_family import ViewFamily
 from memohop.jobs.space import Range
 
 _ABSENT = 30.0  # logits by which a class without training nodes is below all others
@@ -70,7 +70,7 @@ class Linear(ViewModel):
     @classmethod
     def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Linear:
         """The model that was saved."""
-        features = saved.tensors.get("weight", torch.empty(0)).shape[0]
+        features = saved.tensors.get("weight", torch.empty(0)).numel() // sizes.outputs
         weight = saved.array("weight", (features, sizes.outputs))
         check_width(view, features, sizes)
         return cls(view, weight, saved.array("bias", (sizes.outputs,)))
@@ -79,7 +79,13 @@ class Linear(ViewModel):
 class LinearFamily(ViewFamily):
     """``linear``, ``linear+neighbours`` and ``linear+rows``: penalties of very different sizes."""
 
-    starts = tuple({"freedom": freedom} for freedom in (1.0, 0.1, 10.0, 0.01, 100.0))
+    starts = (
+        {"freedom": 1.0},
+        {"freedom": 0.1},
+        {"freedom": 10.0},
+        {"freedom": 0.01},
+        {"freedom": 100.0},
+    )
     numbers = {"freedom": Range(1e-4, 1e4)}  # noqa: RUF012
 
     def learning_bytes(self, width: int, outputs: int) -> int:

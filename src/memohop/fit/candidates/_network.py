@@ -15,7 +15,7 @@ from torch import Tensor
 
 from memohop.data.arcs import mean_weight
 from memohop.errors import UsageError, check_choice
-from memohop.fit._candidate import Cost, Fit, Fits, Look, Setting, room_in_ram
+from memohop.fit._candidate import Cost, Fits, Fitted, Look, Setting, room_in_ram
 from memohop.fit._neighbourhood import EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._saved import Saved, Sizes, check_state, checked_options
@@ -25,8 +25,9 @@ from memohop.jobs.space import Space
 from memohop.jobs.train import train
 from memohop.networks import MemoryNetwork, NodeModel, build
 from memohop.pyg import Data
-from memohop.training import DEFAULT_RULES, Enough, Member, Result, Rules, Scale, standardised
+from memohop.training import DEFAULT_RULES, Enough, Member, Result, Rules
 from memohop.training.device import TooLittleError, find_device, traits_of
+from memohop.training.objective import Scale, standardised
 from memohop.training.task import make_inputs
 
 DEGREE = 3.0
@@ -232,7 +233,7 @@ class NetworkFamily:
             val = said[problem.masks.val[:, split]]
             if crossed is not None:
                 val = _in_unit(crossed, standard)
-            fits[i // len(splits)][split] = Fit(val, said[problem.masks.test], part)
+            fits[i // len(splits)][split] = Fitted(val, said[problem.masks.test], part)
         return fits
 
     def _trained(

@@ -26,9 +26,9 @@ from memohop.errors import UsageError
 from memohop.fit._candidate import Setting
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
-from memohop.fit._saved import Saved, Sizes
-from memohop.fit._views import View
-from memohop.fit.candidates._view_family import SMALL, ViewFamily, ViewModel
+from memohop.fit._saved import Saved, Sizes, as_tensors
+from memohop.fit._views import View, ViewModel
+from memohop.fit.candidates._view_family import SMALL, ViewFamily
 from memohop.jobs.space import Range
 from memohop.training import Enough
 
@@ -98,12 +98,12 @@ class Trees(ViewModel):
 
     def saved(self) -> Saved:
         """The trees alone, without the importances and parameters at the end of LightGBM's text."""
-        return Saved({}, text=self.text.partition(END)[0] + END)
+        return Saved({}, as_tensors(text=self.text.partition(END)[0] + END))
 
     @classmethod
     def from_saved(cls, saved: Saved, view: View, sizes: Sizes) -> Trees:
         """The model that was saved."""
-        text, features = safe_trees(saved.text or "", _goal(sizes.classes))
+        text, features = safe_trees(saved.text("text"), _goal(sizes.classes))
         check_width(view, features, sizes)
         return cls(view, text)
 

@@ -12,11 +12,10 @@ from typing import ClassVar
 import torch
 from scipy import sparse
 
-from memohop.fit._candidate import Cost, Fit, Fits, Look, Setting, kept_bytes
-from memohop.fit._neighbourhood import EVERY, Matrix, Rows
-from memohop.fit._problem import Inputs, Outputs, Problem
-from memohop.fit._saved import Saved
-from memohop.fit._views import Sees, View
+from memohop.fit._candidate import Cost, Fits, Fitted, Look, Setting, kept_bytes
+from memohop.fit._neighbourhood import Matrix
+from memohop.fit._problem import Outputs, Problem
+from memohop.fit._views import Sees, View, ViewModel
 from memohop.jobs.space import Space
 from memohop.training import Enough
 
@@ -26,29 +25,6 @@ SMALL = 10_000
 # Bytes of RAM, beside the features.
 _PER_LINK = 150  # of the matrices of neighbours, and again of a model's files
 _PER_LOGIT = 32
-
-
-@dataclass(frozen=True, eq=False)
-class ViewModel(ABC):
-    """A fitted model.
-
-    Attributes:
-        view: How its features are made.
-    """
-
-    view: View
-
-    def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
-        """Probabilities of the classes, or the number."""
-        return self.of_features(self.view.features(inputs, inputs.y)[rows])
-
-    @abstractmethod
-    def of_features(self, features: Matrix) -> Outputs:
-        """The same from features that are already made."""
-
-    @abstractmethod
-    def saved(self) -> Saved:
-        """See :class:`~memohop.fit._candidate.FittedModel`."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +128,7 @@ class ViewFamily(ABC):
                 if any(fits):
                     ask()
                 part, say = self.learn(problem, features, setting, split, ask)
-                of_setting[split] = Fit(say(features[val]), say(features[test]), part)
+                of_setting[split] = Fitted(say(features[val]), say(features[test]), part)
 
         with ThreadPoolExecutor(splits_at_once(problem)) as pool:
             try:

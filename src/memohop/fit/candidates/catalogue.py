@@ -24,8 +24,6 @@ _VIEWS: dict[str, LinearFamily | TreeFamily] = {
     "lightgbm+neighbours": TreeFamily("lightgbm+neighbours", "neighbours"),
     "lightgbm+positions": TreeFamily("lightgbm+positions", "positions"),
 }
-MEMORY = tuple(name for name in SPACES if name.endswith("+mmp"))
-"""The kinds with memory-based message passing."""
 NAMES = (*_VIEWS, *SPACES)
 """All kinds."""
 

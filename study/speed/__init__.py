@@ -1,0 +1,1 @@
+"""Speed beside stock layers of PyTorch Geometric."""
