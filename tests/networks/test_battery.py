@@ -10,13 +10,11 @@ from torch import nn
 import memohop
 from memohop import Member, UsageError, build, models, train
 from memohop.networks.registry import entry
-from memohop.nn import SparseFeatures
-from numerics import generator, seeded
+from memohop.nn import SparseFeatures, epoch_key, randomness
+from numerics import assert_rounded, in_float64, seeded, with_parameters
+from six_nodes import ARCS, CLASSES, FEATURES, NODES, features, logits_of
 
-pytestmark = pytest.mark.usefixtures("float64")
-
-ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])  # directed; 4 and 5 are isolated
-NODES, FEATURES, CLASSES = 6, 5, 3
+float64 = pytest.mark.usefixtures("float64")
 SMALL = {"hidden_channels": 16, "num_layers": 2, "heads": 2}
 
 every_model = pytest.mark.parametrize("name", models())
@@ -26,15 +24,6 @@ def small(name, in_channels=FEATURES, out_channels=CLASSES, num_nodes=NODES, **o
     """A small network, by options that the model has."""
     known = {key: value for key, value in SMALL.items() if key in entry(name).options()}
     return build(name, in_channels, out_channels, num_nodes=num_nodes, **known | options)
-
-
-def features(nodes=NODES):
-    return torch.rand(nodes, FEATURES, generator=generator())
-
-
-def logits_of(network, x, arcs=ARCS):
-    output = network(x, network.prepare(arcs, x.shape[0]))
-    return output[0] if isinstance(output, tuple) else output
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +36,7 @@ def graph():
     return data
 
 
+@float64
 @every_model
 def test_sparse_features_give_what_dense_ones_give(name):
     network, x = small(name).eval(), features().round()
@@ -57,6 +47,7 @@ def test_sparse_features_give_what_dense_ones_give(name):
 
 
 # The latent space of geom-gcn is found up to mirroring; its own tests permute a given one.
+@float64
 @pytest.mark.parametrize("name", [name for name in models() if name != "geom-gcn"])
 def test_the_order_of_the_nodes_does_not_matter(name):
     network, x = small(name).eval(), features()
@@ -69,6 +60,7 @@ def test_the_order_of_the_nodes_does_not_matter(name):
     torch.testing.assert_close(logits_of(network, x[order], order.argsort()[ARCS]), found[order])
 
 
+@float64
 @every_model
 @pytest.mark.parametrize(
     ("arcs", "nodes"),
@@ -101,6 +93,7 @@ def steepest(network):
     return max(1e4, 10 * math.prod(norms[1:]))
 
 
+@float64
 @every_model
 def test_a_member_alone_equals_the_member_in_company_and_learns(name, graph):
     members = [
@@ -124,6 +117,7 @@ def test_a_member_alone_equals_the_member_in_company_and_learns(name, graph):
     assert all(result.loss_curve[-1] < result.loss_curve[0] for result in together)
 
 
+@float64
 @every_model
 def test_what_a_model_does_not_have_is_refused(name):
     with pytest.raises(UsageError, match=f"{name.replace('+', '[+]')} has no option 'nonsense'"):
@@ -149,3 +143,24 @@ def test_what_a_model_does_not_have_is_refused(name):
         if option in options:
             with pytest.raises(UsageError, match=f"{option} must be one of"):
                 small(name, **{option: "up"}).prepare(ARCS, NODES)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@every_model
+def test_float32_gives_what_float64_gives(name, training):
+    """With kernels where there are some."""
+    wide = {"hidden_channels": 64} if "hidden_channels" in entry(name).options() else {}
+    network, x = small(name, **wide).train(training), features() + 0.1
+
+    def logits(network, x):
+        with randomness(epoch_key(torch.tensor(4), torch.tensor(2))):
+            return logits_of(network, SparseFeatures(x))
+
+    def exact(x, *parameters):
+        with in_float64():
+            return logits(*with_parameters([network], parameters), x)
+
+    # Features, then up to eleven steps of neighbours and of two states.
+    length = FEATURES + 11 * (NODES + 2 * 64)
+    with torch.no_grad():
+        assert_rounded(logits(network, x), exact, x, *network.parameters(), length=length)

@@ -10,8 +10,8 @@ from memohop.data.datasets.fetch import known_digests, published_file
 from memohop.data.datasets.latent import LatentNeighbours, computed
 from memohop.data.noise import add_noise
 from memohop.jobs.named import Settings, execute
-from memohop.nn import SparseFeatures, epoch_key, randomness
-from numerics import assert_same_sums, generator
+from memohop.nn import SparseFeatures
+from numerics import generator
 
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 2], [1, 0, 2, 0, 2, 1, 2]])  # with a self-loop
 NODES, FEATURES, CLASSES = 6, 5, 3
@@ -59,29 +59,6 @@ def test_geom_gcn_equals_loops_over_the_arcs(num_layers, features):
         torch.autograd.grad((found * slope).sum(), weights),
         torch.autograd.grad((expected * slope).sum(), weights),
     )
-
-
-def test_what_is_dropped_does_not_depend_on_the_company():
-    network = build("geom-gcn", FEATURES, CLASSES, hidden_channels=20).train()
-    x = torch.rand(NODES, FEATURES)
-    graph, sparse = network.prepare(ARCS, NODES, latent()), SparseFeatures(x)
-    state = {name: torch.stack([one, 2 * one]) for name, one in network.state_dict().items()}
-    state["dropout.rate"], state["convs.0.linear.dropout.rate"] = torch.tensor([[0.5, 0.2]] * 2)
-    keys = epoch_key(torch.tensor([3, 4]), torch.tensor(5))
-
-    def logits(state, key):
-        with randomness(key):
-            return torch.func.functional_call(network, state, (sparse, graph))
-
-    together = torch.func.vmap(logits)(state, keys)
-    alone = [
-        logits({name: value[index] for name, value in state.items()}, keys[index])
-        for index in (0, 1)
-    ]
-    length = FEATURES + NODES + 9 * 20  # of features, of neighbours, of all divisions of a state
-    assert_same_sums(together, torch.stack(alone), length=length)
-    network.eval()
-    assert not torch.allclose(together, torch.func.vmap(logits)(state, keys))
 
 
 @in_float64

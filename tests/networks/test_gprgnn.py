@@ -7,12 +7,9 @@ from torch_geometric.nn import APPNP
 from memohop import UsageError, build
 from memohop.nn import epoch_key, randomness
 from numerics import seeded
+from six_nodes import ARCS, CLASSES, FEATURES, NODES, UNDIRECTED, dense
 
 pytestmark = pytest.mark.usefixtures("float64")
-
-ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
-UNDIRECTED = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
-NODES, FEATURES, CLASSES = 6, 5, 3
 
 
 def network_and_decision(**options):
@@ -26,10 +23,7 @@ def network_and_decision(**options):
 
 def test_gprgnn_equals_a_sum_of_powers_of_a_dense_matrix():
     network, x, decision = network_and_decision(hops=4)
-    adjacency = torch.eye(NODES)
-    adjacency[UNDIRECTED[0], UNDIRECTED[1]] = 1
-    degree = adjacency.sum(1)
-    adjacency /= (degree[:, None] * degree[None]).sqrt()
+    adjacency = dense(loops=True, norm="symmetric")
     with torch.no_grad():
         network.coefficients.normal_()
     expected = sum(

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from memohop import UsageError, build
+from memohop import UsageError, build, models
 from numerics import generator
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 ARCS = torch.tensor([[0, 1, 1, 2, 0, 3, 4], [1, 0, 2, 0, 2, 1, 4]])  # 5 is alone, 4 has a loop
 NODES, FEATURES, CLASSES, WIDTH = 6, 5, 3, 8
 KNOWN = torch.tensor([2, -1, 0, 0, -1, 1])
-BACKBONES = ["gcn+mmp", "gat+mmp", "sage+mmp", "dir-gcn+mmp"]
+BACKBONES = [name for name in models() if name.endswith("+mmp")]
 
 
 def network_of(name="gcn+mmp", labels="memory", address="rows", **options):
@@ -45,8 +45,8 @@ def matrix_of(name):
 
 @torch.no_grad()
 @pytest.mark.parametrize("name", BACKBONES)
-@pytest.mark.parametrize(("labels", "address"), [("memory", "none"), ("none", "rows"),
-                                                 ("memory", "rows")])  # fmt: skip
+@pytest.mark.parametrize("labels", ["none", "memory"])
+@pytest.mark.parametrize("address", ["none", "rows"])
 def test_the_equations_node_by_node(name, labels, address):
     network, x = network_of(name, labels, address), features()
     if labels == "memory":
@@ -64,8 +64,9 @@ def test_the_equations_node_by_node(name, labels, address):
         if labels == "memory" and KNOWN[i] >= 0:
             memory[i] += network.label_map.weight[:, KNOWN[i]]
     graph = network.prepare(ARCS, NODES)
+    beside = (hidden,) if name == "gcnii+mmp" else ()
     for mmp in network.rounds:
-        message = mmp.conv(memory, graph)
+        message = mmp.conv(memory, graph, *beside)
         seen = torch.cat([hidden, message], dim=1)
         gates = (seen @ mmp.gate.out.weight.T + mmp.gate.out.bias).sigmoid()
         hidden = gates[:, :1] * hidden + gates[:, 1:2] * message

@@ -7,12 +7,11 @@ from torch_geometric.nn import LINKX
 import memohop
 from memohop import Member, UsageError, build, train
 from memohop.networks.registry import entry
+from six_nodes import ARCS, CLASSES, FEATURES, NODES, UNDIRECTED, copy
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
-UNDIRECTED = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
-NODES, FEATURES, CLASSES, WIDTH = 6, 5, 3, 8
+WIDTH = 8
 
 
 def pairs_of(layers, pyg_norms, pyg_linears):
@@ -50,9 +49,7 @@ def test_it_equals_pyg(edge_layers, node_layers, num_layers, training):
     ]
     if edge_layers > 1:
         pairs += pairs_of(network.later_neighbours, [pyg.edge_norm], pyg.edge_mlp.lins)
-    with torch.no_grad():
-        for theirs, ours in pairs:
-            theirs.copy_(ours)
+    copy(*pairs)
     x = torch.rand(NODES, FEATURES)
     found = network(x, network.prepare(ARCS, NODES))
     torch.testing.assert_close(found, pyg(x, UNDIRECTED))

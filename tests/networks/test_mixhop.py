@@ -7,24 +7,9 @@ from torch_geometric.nn import MixHopConv
 from memohop import UsageError, build
 from memohop.networks.mixhop import UnitFeatureLinear
 from memohop.nn import SparseFeatures, epoch_key, randomness
-from numerics import generator
+from six_nodes import ARCS, CLASSES, FEATURES, NODES, UNDIRECTED, copy, dense, features
 
 pytestmark = pytest.mark.usefixtures("float64")
-
-ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
-UNDIRECTED = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
-NODES, FEATURES, CLASSES = 6, 5, 3
-
-
-def features():
-    return torch.rand(NODES, FEATURES, generator=generator())
-
-
-def dense_graph():
-    adjacency = torch.eye(NODES)
-    adjacency[UNDIRECTED[0], UNDIRECTED[1]] = 1
-    degree = adjacency.sum(1)
-    return adjacency / (degree[:, None] * degree[None]).sqrt()
 
 
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
@@ -34,7 +19,9 @@ def test_mixhop_equals_powers_of_a_dense_matrix(num_layers, unit_features):
         "mixhop", FEATURES, CLASSES, hidden_channels=8, num_layers=num_layers,
         dropout=0.0, input_dropout=0.0, unit_features=unit_features,
     )  # fmt: skip
-    powers = [torch.linalg.matrix_power(dense_graph(), power) for power in range(3)]
+    powers = [
+        torch.linalg.matrix_power(dense(loops=True, norm="symmetric"), power) for power in range(3)
+    ]
     with torch.no_grad():
         network.scores.normal_()
         for norm in network.norms:
@@ -67,11 +54,8 @@ def test_a_layer_equals_that_of_pyg_where_the_parts_are_equally_wide():
     network = build("mixhop", FEATURES, CLASSES, num_layers=1, unit_features=False).eval()
     x = features()
     layer = MixHopConv(FEATURES, CLASSES, powers=[0, 1, 2], bias=False)
-    with torch.no_grad():
-        for ours, theirs in zip(
-            network.linears[0].weight.split(CLASSES, 1), layer.lins, strict=True
-        ):
-            theirs.weight.copy_(ours.t())
+    maps = network.linears[0].weight.t().split(CLASSES)
+    copy(*zip((linear.weight for linear in layer.lins), maps, strict=True))
     expected = layer(x, UNDIRECTED).view(NODES, 3, CLASSES).mean(1)  # the scores start equal
     torch.testing.assert_close(network(x, network.prepare(ARCS, NODES)), expected)
 

@@ -3,26 +3,12 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from torch_geometric.nn import GATConv, GCNConv
 
 from memohop import UsageError, build, models
 from memohop.nn import epoch_key, randomness
-from numerics import generator
+from six_nodes import ARCS, CLASSES, FEATURES, NODES, features, logits_of, made
 
 pytestmark = pytest.mark.usefixtures("float64")
-
-ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
-UNDIRECTED = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1)
-NODES, FEATURES, CLASSES = 6, 5, 3
-
-
-def features():
-    return torch.rand(NODES, FEATURES, generator=generator())
-
-
-def logits_of(network, x, arcs=ARCS):
-    output = network(x, network.prepare(arcs, NODES))
-    return output[0] if isinstance(output, tuple) else output
 
 
 def test_the_registry_lists_the_rows_of_the_table_first():
@@ -32,40 +18,29 @@ def test_the_registry_lists_the_rows_of_the_table_first():
     assert set(models()[9:14]) == others
 
 
-def test_mlp_equals_two_linear_maps():
-    network, x = build("mlp", FEATURES, CLASSES).eval(), features()
-    hidden = F.relu(x @ network.first.weight + network.first.bias)
-    torch.testing.assert_close(logits_of(network, x), network.later[0](hidden))
-
-
-def test_gcn_equals_pyg():
-    network, x = build("gcn", FEATURES, CLASSES).eval(), features()
-    first, second = GCNConv(FEATURES, 64), GCNConv(64, CLASSES)
-    with torch.no_grad():
-        first.lin.weight.copy_(network.convs[0].linear.weight.t())
-        second.lin.weight.copy_(network.convs[1].linear.weight)
-        first.bias.copy_(network.convs[0].bias.normal_())
-        second.bias.copy_(network.convs[1].bias.normal_())
-    expected = second(first(x, UNDIRECTED).relu(), UNDIRECTED)
+@pytest.mark.parametrize("options", [{}, {"relu": False, "bias": False}])
+def test_a_perceptron_is_two_linear_maps(options):
+    network, x = made("mlp", **options), features()
+    assert any("bias" in name for name, _ in network.named_parameters()) == (not options)
+    hidden = x @ network.first.weight + (0 if options else network.first.bias)
+    expected = network.later[0](hidden if options else F.relu(hidden))
     torch.testing.assert_close(logits_of(network, x), expected)
 
 
-def test_gat_equals_pyg():
-    network, x = build("gat", FEATURES, CLASSES).eval(), features()
-    first, second = GATConv(FEATURES, 8, heads=8), GATConv(64, CLASSES, heads=1)
-    with torch.no_grad():
-        first.lin.weight.copy_(network.convs[0].linear.weight.t())
-        second.lin.weight.copy_(network.convs[1].linear.weight)
-        for pyg, ours in ((first, network.convs[0]), (second, network.convs[1])):
-            pyg.att_src.copy_(ours.send[None])
-            pyg.att_dst.copy_(ours.receive[None])
-    expected = second(F.elu(first(x, UNDIRECTED)), UNDIRECTED)
-    torch.testing.assert_close(logits_of(network, x), expected)
+@pytest.mark.parametrize("name", ["gcn", "gat", "sage", "gin", "gatv2"])
+def test_a_stack_has_an_activation_between_its_convolutions(name):
+    network, x = made(name, num_layers=3), features()
+    graph, hidden = network.prepare(ARCS, NODES), x
+    activation = F.elu if name.startswith("gat") else F.relu
+    for number, conv in enumerate(network.convs):
+        hidden = conv(activation(hidden) if number else x, graph)
+    assert hidden.shape == (NODES, CLASSES)
+    torch.testing.assert_close(network(x, graph), hidden)
 
 
 @pytest.mark.parametrize("name", [name for name in models() if name.endswith("+jk")])
 def test_jumping_knowledge_has_a_branch_without_the_graph(name):
-    network, x = build(name, FEATURES, CLASSES).eval(), features()
+    network, x = made(name), features()
     graph = network.prepare(ARCS, NODES)
     activation = F.elu if name.startswith("gat") else F.relu
     h0 = F.relu(network.input(x))

@@ -1,77 +1,14 @@
-"""Memory-based message passing round every backbone, against PyG's convolutions."""
+"""Every plug-in round every backbone; ``test_known.py`` has the equations of the memory."""
 
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import nn
-from torch_geometric.nn import DirGNNConv, GATv2Conv, GCN2Conv, GINConv, SAGEConv
 
-from memohop import MMP, UsageError, build, models
+from memohop import UsageError, build, models
 from memohop.networks.base import GCN
 from memohop.networks.memory import MemoryNetwork
+from six_nodes import ARCS, CLASSES, FEATURES, NODES
 
 pytestmark = pytest.mark.usefixtures("float64")
-
-ARCS = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 0, 2, 1]])
-NODES, FEATURES, CLASSES, WIDTH = 6, 5, 3, 8
-
-
-def sage(ours, number):
-    conv = SAGEConv(WIDTH, WIDTH, bias=False)
-    own, neighbours = ours.linear.weight.chunk(2)
-    return conv, [(conv.lin_r.weight, own), (conv.lin_l.weight, neighbours)]
-
-
-def gin(ours, number):
-    maps = nn.Linear(WIDTH, WIDTH, bias=False), nn.Linear(WIDTH, WIDTH, bias=False)
-    conv = GINConv(nn.Sequential(maps[0], nn.ReLU(), maps[1]))
-    return conv, [(maps[0].weight, ours.linear.weight), (maps[1].weight, ours.second.weight)]
-
-
-def gatv2(ours, number):
-    conv = GATv2Conv(WIDTH, WIDTH // 2, heads=2, add_self_loops=False, bias=False)
-    receive, send = ours.linear.weight.chunk(2)
-    pairs = [(conv.lin_r.weight, receive), (conv.lin_l.weight, send)]
-    return conv, [*pairs, (conv.att, ours.score[None])]
-
-
-def directed(ours, number):
-    means = SAGEConv(WIDTH, WIDTH, root_weight=False, bias=False)
-    conv = DirGNNConv(means, alpha=0.5, root_weight=False)
-    out, into = ours.linear.weight.chunk(2)
-    return conv, [(conv.conv_out.lin_l.weight, out), (conv.conv_in.lin_l.weight, into)]
-
-
-def gcnii(ours, number):
-    conv = GCN2Conv(WIDTH, alpha=0.1, theta=0.5, layer=number)
-    return conv, [(conv.weight1, ours.linear.weight.t())]
-
-
-@pytest.mark.parametrize(
-    ("name", "twin", "options", "both_ways"),
-    [
-        ("sage+mmp", sage, {}, True),
-        ("gin+mmp", gin, {}, True),
-        ("gatv2+mmp", gatv2, {"heads": 2}, True),
-        ("dir-gcn+mmp", directed, {"norm": "row"}, False),
-        ("gcnii+mmp", gcnii, {"self_loops": "add", "norm": "symmetric"}, True),
-    ],
-)
-def test_mmp_round_a_backbone_equals_mmp_round_pyg(name, twin, options, both_ways):
-    network = build(name, FEATURES, CLASSES, hidden_channels=WIDTH, **options).eval()
-    x = torch.rand(NODES, FEATURES)
-    arcs = torch.cat([ARCS, ARCS.flip(0)], dim=1).unique(dim=1) if both_ways else ARCS
-    hidden = memory = initial = F.relu(network.input(x))
-    for number, ours in enumerate(network.rounds, start=1):
-        conv, pairs = twin(ours.conv, number)
-        with torch.no_grad():
-            for theirs, own in pairs:
-                theirs.copy_(own)
-        mmp = MMP(conv, WIDTH, gate=network.rounds[0].gate)
-        beside = (initial,) if name == "gcnii+mmp" else ()
-        hidden, memory = mmp(hidden, memory, *beside, arcs)
-    found = network(x, network.prepare(ARCS, NODES)).logits
-    torch.testing.assert_close(found, network.classifier(hidden))
 
 
 def test_every_backbone_has_every_plug_in():

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch.func import functional_call, grad, vmap
 
 from memohop.nn import FeatureLinear, SparseFeatures, epoch_key, randomness
 from numerics import generator
@@ -61,18 +60,3 @@ def test_dropout_on_stored_values_is_dropout_of_those_elements():
         found = layer(sparse)
     torch.testing.assert_close(found, dropped @ layer.weight + layer.bias)
     assert (mask == 0).any()
-
-
-def test_a_population_equals_its_members():
-    sparse = SparseFeatures(bag_of_words())
-    layer = FeatureLinear(9, 4, bias=False, dropout=0.4)
-    weights = torch.randn(5, 9, 4)
-    keys = epoch_key(torch.arange(5), torch.tensor(0))
-
-    def loss(weight, key):
-        with randomness(key):
-            return (functional_call(layer, {"weight": weight}, (sparse,)) ** 3).sum()
-
-    together = vmap(grad(loss))(weights, keys)
-    alone = torch.stack([grad(loss)(w, k) for w, k in zip(weights, keys, strict=True)])
-    torch.testing.assert_close(together, alone)

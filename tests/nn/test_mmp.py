@@ -115,23 +115,6 @@ def test_the_recurrent_gate_equals_a_recurrent_cell():
     torch.testing.assert_close(torch.cat(gate(hidden, message), dim=-1), expected)
 
 
-@pytest.mark.parametrize("kind", ["linear", "gru"])
-@pytest.mark.parametrize("per", ["node", "channel"])
-def test_gradients(kind, per):
-    graph = Graph(ARCS, NODES, direction="out", norm="row").to(dtype=torch.float64)
-    mmp = MMP(lambda c, g: g @ c, WIDTH, gate=kind, per=per).double()
-    hidden = torch.randn(NODES, WIDTH, dtype=torch.float64, requires_grad=True)
-    memory = torch.randn(NODES, WIDTH, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda h, c: mmp(h, c, graph), (hidden, memory))
-
-
-def test_zero_vectors_pass_through():
-    mmp = MMP(lambda c: c, WIDTH)
-    hidden, memory = mmp(torch.zeros(2, WIDTH), torch.zeros(2, WIDTH))
-    assert torch.equal(hidden, torch.zeros(2, WIDTH))
-    assert torch.equal(memory, torch.zeros(2, WIDTH))
-
-
 def test_a_shared_gate_has_one_set_of_weights():
     gate = MemoryGate(WIDTH)
     shared = nn.ModuleList(MMP(nn.Linear(WIDTH, WIDTH), WIDTH, gate=gate) for _ in range(3))

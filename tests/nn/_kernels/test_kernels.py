@@ -13,13 +13,7 @@ from memohop.nn import Graph, SparseFeatures, epoch_key
 from memohop.nn import _kernels as kernels
 from memohop.nn._randomness import Draw, place_words
 
-MEMBERS, NODES, WORDS, WIDTH = 5, 37, 23, 12
-
-
-def features():
-    numbers = generator(1)
-    dense = torch.rand(NODES, WORDS, generator=numbers)
-    return (dense * (dense < 0.3)).cuda()
+MEMBERS, NODES, WIDTH = 5, 37, 12
 
 
 def keys():
@@ -35,19 +29,6 @@ def masks(shape, place):
         for key, rate in zip(keys(), RATES.cuda(), strict=True)
     ]
     return torch.stack(drawn)
-
-
-def test_products_with_dropout_forward_and_backward():
-    dense, sparse = features(), SparseFeatures(features())
-    weight = torch.randn(MEMBERS, WORDS, WIDTH, device="cuda")
-    drop = (keys(), RATES.cuda(), *place_words(4))
-    dropped = dense.double().expand(MEMBERS, -1, -1).clone()
-    dropped[:, dense != 0] *= masks((len(sparse.values),), 4)
-    found = kernels.dropped_product(sparse.values, weight, None, sparse.pattern, drop, False)
-    assert_rounded(found, lambda weight: dropped @ weight, weight, length=WORDS)
-    grad = torch.randn(MEMBERS, NODES, WIDTH, device="cuda")
-    found = kernels.dropped_product(sparse.values, grad, None, sparse.pattern, drop, True)
-    assert_rounded(found, lambda grad: dropped.mT @ grad, grad, length=NODES)
 
 
 @pytest.mark.parametrize("dropout", [False, True])

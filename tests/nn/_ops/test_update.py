@@ -1,43 +1,25 @@
-"""A loss on the gates of `MMP.step` reaches what they are made of, whatever way they are made."""
+"""The gates of `MMP.step` carry gradients, whatever way they are made."""
 
 import pytest
 import torch
-from torch import nn
 from torch.func import functional_call, vmap
 
 from memohop import MMP
 from memohop.nn import epoch_key, randomness
 from memohop.nn._ops import update
-from memohop.nn._randomness import Draw
-from numerics import generator, mask_of
+from numerics import generator
 
 MEMBERS, NODES, WIDTH = 3, 5, 4
-SHAPES = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
 ROUNDINGS = 100  # more than lie between these few numbers and their gradients
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 places = pytest.mark.parametrize(
     ("device", "dtype"),
     [
         ("cpu", torch.float32),
         ("cpu", torch.float64),
-        pytest.param(
-            "cuda",
-            torch.float32,
-            marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here"),
-        ),
+        pytest.param("cuda", torch.float32, marks=GPU),
     ],
 )
-
-
-def numbers(like):
-    """Hidden state, memory, weight and bias of every member."""
-    return [
-        torch.randn(MEMBERS, *shape, generator=generator(seed)).to(like)
-        for seed, shape in enumerate(SHAPES)
-    ]
-
-
-def keys(like):
-    return epoch_key(torch.arange(MEMBERS), torch.tensor(2)).to(like.device)
 
 
 def on_gates(hidden, memory, gates):
@@ -53,50 +35,50 @@ def on_states(hidden, memory, gates):
     return hidden.sin().sum() + memory.cos().sum()
 
 
-class Loss(nn.Module):
-    """Of one round from messages that are the memory itself."""
+class Step(torch.nn.Module):
+    """A round from messages that are the memory itself."""
 
-    def __init__(self, loss, rate=0.0, wants_memory=True):
+    def __init__(self, mmp, wants_memory):
         super().__init__()
-        self.mmp = MMP(lambda memory: memory, WIDTH, dropout=rate)
-        self.loss, self.wants_memory = loss, wants_memory
+        self.mmp, self.wants_memory = mmp, wants_memory
 
     def forward(self, hidden, memory):
-        return self.loss(*self.mmp.step(hidden, memory, wants_memory=self.wants_memory))
+        return self.mmp.step(hidden, memory, wants_memory=self.wants_memory)
 
 
-def gradients(loss, like, keys):
-    """Of all members together, with autograd outside of ``vmap``, as a trainer has it."""
-    leaves = [tensor.requires_grad_() for tensor in numbers(like)]
+def gradients(loss, per, like, *, rate=0.0, wants_memory=True):
+    """Of all members together, with autograd outside of ``vmap``, as a trainer has it.
+
+    A gate per channel is made by PyTorch's own operations; with equal rows of weights it is the
+    gate of the node, and its gradients add up to that one's.
+    """
+    mmp = MMP(lambda memory: memory, WIDTH, per=per, dropout=rate).to(like)
+    shapes = [(NODES, WIDTH), (NODES, WIDTH), (3, 2 * WIDTH), (3,)]
+    leaves = [
+        torch.randn(MEMBERS, *shape, generator=generator(seed)).to(like).requires_grad_()
+        for seed, shape in enumerate(shapes)
+    ]
+    step, times = Step(mmp, wants_memory), 1 if per == "node" else WIDTH
 
     def of_one(key, hidden, memory, weight, bias):
-        given = {"mmp.gate.out.weight": weight, "mmp.gate.out.bias": bias}
+        given = {
+            "mmp.gate.out.weight": weight.repeat_interleave(times, 0),
+            "mmp.gate.out.bias": bias.repeat_interleave(times, 0),
+        }
         with randomness(key):
-            return functional_call(loss, given, (hidden, memory))
+            states = functional_call(step, given, (hidden, memory))
+        return loss(*states[:2], [gate[:, :1] for gate in states[2]])
 
+    keys = epoch_key(torch.arange(MEMBERS), torch.tensor(2)).to(like.device)
     return torch.autograd.grad(vmap(of_one)(keys, *leaves).sum(), leaves)
 
 
-def exact_gradients(loss, rate, like, keys):
-    """By the equations, member by member, in float64."""
-    members = [tensor.double().requires_grad_() for tensor in numbers(like)]
-    total = 0
-    for key, hidden, message, weight, bias in zip(keys, *members, strict=True):
-        seen = [hidden, message]
-        if rate:
-            rates = torch.tensor(rate).to(like)
-            for place in (0, 1):
-                draw = Draw(key, place + 1)
-                mask = mask_of(draw, (NODES, WIDTH), rates, like.dtype)
-                seen[place] = seen[place] * mask
-        gates = (torch.cat(seen, -1) @ weight.mT + bias).sigmoid().split(1, -1)
-        total = total + loss(gates[0] * hidden + gates[1] * message, gates[2] * message, gates)
-    return torch.autograd.grad(total, members)
-
-
-def check(found, expected):
+def check(loss, device, dtype, **options):
+    like = torch.empty(0, device=device, dtype=dtype)
+    found = gradients(loss, "node", like, **options)
+    expected = gradients(loss, "channel", like.double(), **options)
     for one, two in zip(found, expected, strict=True):
-        atol = ROUNDINGS * torch.finfo(one.dtype).eps * max(1.0, float(two.abs().max()))
+        atol = ROUNDINGS * torch.finfo(dtype).eps * max(1.0, float(two.abs().max()))
         torch.testing.assert_close(one.double(), two, rtol=0, atol=atol)
 
 
@@ -104,40 +86,17 @@ def check(found, expected):
 @pytest.mark.parametrize("rate", [0.0, 0.375])
 @pytest.mark.parametrize("loss", [on_gates, on_all])
 def test_a_penalty_on_gates_has_the_gradient_of_the_equations(loss, rate, device, dtype):
-    like = torch.empty(0, device=device, dtype=dtype)
-    module = Loss(loss, rate).to(like)
-    check(gradients(module, like, keys(like)), exact_gradients(loss, rate, like, keys(like)))
+    check(loss, device, dtype, rate=rate)
 
 
 @places
 def test_also_where_nobody_wants_the_memory(device, dtype):
-    like = torch.empty(0, device=device, dtype=dtype)
-    found = gradients(Loss(on_gates, wants_memory=False).to(like), like, keys(like))
-    check(found, exact_gradients(on_gates, 0.0, like, keys(like)))
+    check(on_gates, device, dtype, wants_memory=False)
 
 
-@pytest.mark.parametrize("width", [3, 4])
-@pytest.mark.usefixtures("float64")
-def test_one_round_alone_is_the_same_per_node_and_per_channel(width):
-    """With equal rows of weights, a gate per channel is the gate of the node."""
-    alone, wide = (MMP(lambda memory: memory, width, per=per) for per in ("node", "channel"))
-    with torch.no_grad():
-        for one, other in zip(alone.parameters(), wide.parameters(), strict=True):
-            other.copy_(one.repeat_interleave(width, 0))
-    hidden, memory = torch.eye(5, width), torch.ones(5, width)
-    found, expected = (
-        torch.autograd.grad(mmp.step(hidden, memory)[2][0].mean(), mmp.gate.out.weight)[0]
-        for mmp in (alone, wide)
-    )
-    assert found.any()
-    torch.testing.assert_close(found, expected.unflatten(0, (3, width)).sum(1))
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@GPU
 def test_who_does_not_ask_for_the_gates_gradient_does_not_pay_for_it(monkeypatch):
-    like = torch.empty(0, device="cuda")
-    expected = exact_gradients(on_states, 0.0, like, keys(like))
     monkeypatch.delattr(update, "_backward")  # what serves where the kernels do not
-    check(gradients(Loss(on_states).to(like), like, keys(like)), expected)
+    check(on_states, "cuda", torch.float32)
     with pytest.raises(NameError):
-        gradients(Loss(on_all).to(like), like, keys(like))
+        check(on_all, "cuda", torch.float32)
