@@ -7,9 +7,11 @@ import pytest
 import torch
 from scipy import sparse
 
-from memohop.data.check import MissingClassWarning, as_columns, check, check_graph
+from memohop.data.check import MASKS, MissingClassWarning, as_columns, check, check_graph
 from memohop.data.synthetic import csbm
 from memohop.errors import UsageError
+
+NAN = float("nan")
 
 
 @pytest.fixture
@@ -22,21 +24,28 @@ def in_scipy(x):
     return sparse.csr_array(x.numpy())
 
 
-def test_a_sound_graph_passes(data):
+def in_no_set(data, node):
+    for name in MASKS:
+        data[name][node] = False
+
+
+def test_sound_graphs_pass(data):
     check(data)
     check(data, classes=3)
+    assert as_columns(data)[1] is data.val_mask
+    data.edge_index = torch.zeros(2, 0, dtype=torch.long)
+    check(data)
+    in_no_set(data, 11)
+    data.y[11] = -1  # where no label is needed
+    check(data)
 
 
 def test_flat_masks_are_one_split(data):
-    for name in ("train_mask", "val_mask", "test_mask"):
+    for name in MASKS:
         data[name] = data[name][:, 0]
     check(data)
     assert [mask.shape for mask in as_columns(data)] == [(60, 1)] * 3
     assert torch.equal(as_columns(data)[0][:, 0], data.train_mask)
-
-
-def test_columns_are_left_as_they_are(data):
-    assert as_columns(data)[1] is data.val_mask
 
 
 @pytest.mark.parametrize(
@@ -49,7 +58,7 @@ def test_masks_that_overlap(data, one, other):
         check(data)
 
 
-@pytest.mark.parametrize("name", ["train_mask", "val_mask", "test_mask"])
+@pytest.mark.parametrize("name", MASKS)
 def test_masks_that_are_empty(data, name):
     data[name][:, 1] = False
     with pytest.raises(UsageError, match=rf"{name} is empty in 1 split.*split 1"):
@@ -57,26 +66,36 @@ def test_masks_that_are_empty(data, name):
 
 
 @pytest.mark.parametrize(
-    ("mask", "complaint"),
+    ("name", "value", "complaint"),
     [
-        (torch.zeros(59, 2, dtype=torch.bool), r"val_mask has shape \[59, 2\].*\[60, splits\]"),
-        (torch.zeros(2, 60, dtype=torch.bool), r"val_mask has shape \[2, 60\]"),
-        (torch.zeros(60, 2, 1, dtype=torch.bool), r"val_mask has shape \[60, 2, 1\]"),
-        (torch.zeros((), dtype=torch.bool), r"val_mask has shape \[\]"),
-        (torch.zeros(60, 3, dtype=torch.bool), "2 in train_mask, 3 in val_mask, 2 in test_mask"),
-        (torch.zeros(60, 2), "val_mask has type torch.float32"),
-        (torch.arange(10), "val_mask has type torch.int64"),
-        (None, "val_mask is None"),
+        ("val_mask", torch.zeros(59, 2).bool(), r"val_mask has shape \[59, 2\].*\[60, splits\]"),
+        ("val_mask", torch.zeros(2, 60).bool(), r"val_mask has shape \[2, 60\]"),
+        ("val_mask", torch.zeros(60, 2, 1).bool(), r"val_mask has shape \[60, 2, 1\]"),
+        ("val_mask", torch.zeros(()).bool(), r"val_mask has shape \[\]"),
+        ("val_mask", torch.zeros(60, 3).bool(), "2 in train_mask, 3 in val_mask, 2 in test_mask"),
+        ("val_mask", torch.zeros(60, 2), "val_mask has type torch.float32"),
+        ("val_mask", torch.arange(10), "val_mask has type torch.int64"),
+        ("val_mask", None, "val_mask is None"),
+        ("edge_index", torch.zeros(3, 2).long(), "edge_index"),
+        ("edge_index", torch.zeros(2, 3), "edge_index"),
+        ("edge_index", None, "edge_index"),
+        ("x", torch.zeros(60), r"data\.x"),
+        ("x", torch.zeros(60, 4).long(), r"data\.x"),
+        ("x", None, r"data\.x"),
+        ("y", torch.zeros(60, 1), r"data\.y"),
+        ("y", torch.zeros(59).long(), r"data\.y"),
+        ("y", torch.zeros(60).int(), r"data\.y"),
+        ("y", None, r"data\.y"),
     ],
 )
-def test_masks_of_the_wrong_shape_or_type(data, mask, complaint):
-    data.val_mask = mask
+def test_what_is_of_the_wrong_shape_or_type(data, name, value, complaint):
+    data[name] = value
     with pytest.raises(UsageError, match=complaint):
         check(data)
 
 
 def test_masks_without_a_split(data):
-    for name in ("train_mask", "val_mask", "test_mask"):
+    for name in MASKS:
         data[name] = data[name][:, :0]
     with pytest.raises(UsageError, match="0 in train_mask"):
         check(data)
@@ -91,50 +110,25 @@ def test_arcs_that_leave_the_graph(data, end, row):
         check(data)
 
 
-@pytest.mark.parametrize("arcs", [torch.zeros(3, 2, dtype=torch.long), torch.zeros(2, 3), None])
-def test_arcs_of_the_wrong_shape_or_type(data, arcs):
-    data.edge_index = arcs
-    with pytest.raises(UsageError, match="edge_index"):
-        check(data)
-
-
-def test_a_graph_without_arcs_passes(data):
-    data.edge_index = torch.zeros(2, 0, dtype=torch.long)
-    check(data)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_features_that_are_not_finite(data, value):
-    data.x[5, 2] = data.x[9, 0] = value
-    with pytest.raises(UsageError, match=rf"holds {value} at node 5, column 2 \(2 such"):
-        check(data)
-
-
-@pytest.mark.parametrize("to", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, in_scipy])
-def test_sparse_features_are_looked_over_as_dense_ones_are(data, to):
-    data.x = to(data.x)
+@pytest.mark.parametrize("to", [None, torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, in_scipy])
+@pytest.mark.parametrize("value", [NAN, float("inf"), float("-inf")])
+def test_features_that_are_not_finite(data, value, to):
+    of_kind = to or (lambda x: x)
+    data.x, wrong = of_kind(data.x), torch.zeros(60, 4)
     check(data)
     assert [mask.shape for mask in as_columns(data)] == [(60, 2)] * 3
-    dense = torch.zeros(60, 4)
-    dense[5, 2] = dense[9, 0] = float("nan")
-    data.x = to(dense)
-    with pytest.raises(UsageError, match=r"holds nan at node 5, column 2 \(2 such"):
+    wrong[5, 2] = wrong[9, 0] = value
+    data.x = of_kind(wrong)
+    with pytest.raises(UsageError, match=rf"holds {value} at node 5, column 2 \(2 such"):
         check(data)
 
 
 def test_a_sparse_matrix_with_columns_that_are_not_there(data):
     broken = sparse.csr_array(in_scipy(torch.ones(60, 4)))
     broken.indices[7] = 4
-    broken.data[0] = float("nan")
+    broken.data[0] = NAN
     data.x = broken
     with pytest.raises(UsageError, match=r"not a sound sparse matrix: .*indices"):
-        check(data)
-
-
-@pytest.mark.parametrize("x", [torch.zeros(60), torch.zeros(60, 4, dtype=torch.long), None])
-def test_features_of_the_wrong_shape_or_type(data, x):
-    data.x = x
-    with pytest.raises(UsageError, match=r"data\.x"):
         check(data)
 
 
@@ -146,22 +140,6 @@ def test_labels_out_of_range(data):
     data.y[node] = 3
     with pytest.raises(UsageError, match=rf"data\.y is 3 at node {node}.*below 3"):
         check(data, classes=3)
-
-
-def test_a_node_in_no_set_needs_no_label(data):
-    for name in ("train_mask", "val_mask", "test_mask"):
-        data[name][11] = False
-    data.y[11] = -1
-    check(data)
-
-
-@pytest.mark.parametrize(
-    "y", [torch.zeros(60, 1), torch.zeros(59, dtype=torch.long), torch.zeros(60).int(), None]
-)
-def test_labels_of_the_wrong_shape_or_type(data, y):
-    data.y = y
-    with pytest.raises(UsageError, match=r"data\.y"):
-        check(data)
 
 
 def test_one_warning_for_the_classes_that_cannot_be_learnt(data):
@@ -184,14 +162,13 @@ def test_a_class_without_any_node_is_no_reason_to_warn(data):
 
 def test_numbers_to_predict(data):
     data.y = data.y + 0.5
-    for name in ("train_mask", "val_mask", "test_mask"):
-        data[name][11] = False
-    data.y[11] = float("nan")
+    in_no_set(data, 11)
+    data.y[11] = NAN
     check(data)
     with pytest.raises(UsageError, match=r"type torch.float32; give one int64 class for each"):
         check_graph(data)
     node = int(data.val_mask[:, 1].nonzero()[0])
-    for value in (float("nan"), float("inf"), 1e39):
+    for value in (NAN, float("inf"), 1e39):
         data.y = data.y.double()
         data.y[node] = value
         with pytest.raises(UsageError, match=rf"is {re.escape(str(value))} at node {node}, .*mask"):

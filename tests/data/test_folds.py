@@ -12,41 +12,26 @@ from memohop.data.splits import OwnSplit
 Y = np.array([0] * 20 + [1] * 10 + [-1] * 5)
 
 
-def test_every_labelled_node_has_one_part_in_each_split():
-    masks = make_masks(Y, splits=4, seed=0)
+def test_a_fifth_of_each_class_is_tested_the_rest_validates_once_and_in_the_end_all_is_learned():
+    masks, labelled = make_masks(Y, splits=4, seed=0), Y >= 0
     parts = masks.train.astype(int) + masks.val + masks.test[:, None]
-    assert (parts == (Y >= 0)[:, None]).all()
-
-
-def test_a_fifth_of_each_class_is_tested_and_the_rest_validates_once():
-    masks = make_masks(Y, splits=4, seed=0)
+    assert (parts == labelled[:, None]).all()
     assert np.bincount(Y[masks.test]).tolist() == [4, 2]
-    assert (masks.val.sum(axis=1) == ((Y >= 0) & ~masks.test)).all()
+    assert (masks.val.sum(axis=1) == (labelled & ~masks.test)).all()
+    assert (masks.end_train.sum(axis=1) == 3 * labelled).all()
+    assert (masks.end_val.sum(axis=1) == labelled).all()
 
 
-def test_in_the_end_every_label_is_learned_from():
-    masks = make_masks(Y, splits=4, seed=0)
-    assert (masks.end_train.sum(axis=1) == 3 * (Y >= 0)).all()
-    assert (masks.end_val.sum(axis=1) == (Y >= 0)).all()
-
-
-def test_test_nodes_that_came_with_the_graph_are_never_learned_from():
-    test = np.arange(35) % 3 == 0
-    val = np.arange(35) % 3 == 1
-    masks = make_masks(Y, splits=3, seed=0, own=OwnSplit(~test & ~val, val, test))
-    assert (masks.test == (test & (Y >= 0))).all()
+def test_the_split_of_the_graph_is_kept():
+    """Its test nodes are never learned from; several splits would validate the same nodes again."""
+    (test, val, train), labelled = (np.arange(35) % 3 == np.arange(3)[:, None]), Y >= 0
+    masks = make_masks(Y, splits=3, seed=0, own=OwnSplit(train, val, test))
+    assert (masks.test == (test & labelled)).all()
     assert not (masks.end_train | masks.end_val)[test].any()
-    assert (masks.val == (val & (Y >= 0))[:, None]).all()
-    assert (masks.end_train | masks.end_val)[val & (Y >= 0)].all()
-
-
-def test_a_graph_that_names_its_validation_nodes_is_searched_on_one_split():
-    """Several would be the same nodes again."""
-    order = np.arange(35) % 3
-    masks = make_masks(Y, splits=3, seed=0, own=OwnSplit(order == 2, order == 1, order == 0))
-    assert (masks.train.shape, masks.val.shape) == ((35, 1), (35, 1))
-    assert (masks.train[:, 0] == ((order == 2) & (Y >= 0))).all()
+    assert np.array_equal(masks.val, (val & labelled)[:, None])
+    assert np.array_equal(masks.train, (train & labelled)[:, None])
     assert masks.end_train.shape == masks.end_val.shape == (35, 3)
+    assert (masks.end_train | masks.end_val)[val & labelled].all()
 
 
 def test_a_group_is_never_torn_apart():
@@ -83,7 +68,7 @@ def test_numbers_are_dealt_without_regard_to_their_values():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_seed_decides(seed):
     first, again = (make_masks(Y, splits=3, seed=seed) for _ in range(2))
-    assert all((one == other).all() for one, other in zip(first, again, strict=True))
+    assert all(map(np.array_equal, first, again))
     assert not (first.test == make_masks(Y, splits=3, seed=seed + 7).test).all()
 
 

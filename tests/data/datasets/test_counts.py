@@ -91,19 +91,26 @@ def test_every_difference_is_named(changes, told, folder, small, monkeypatch):
         load("questions", root=folder)
 
 
-def test_other_labels_and_other_sets_with_the_same_counts_are_noticed(folder):
-    write(folder, **ARRAYS | {"node_labels": np.array([1, 0, 0, 1, 0, 1, 1, 0])})
-    with pytest.raises(DataError, match=r"it has homophily 0\.333 and not 0\.83; copy"):
-        load("questions", root=folder)
-    write(folder, **ARRAYS | {"train_masks": PARTS == 1, "val_masks": PARTS == 0})
-    with pytest.raises(DataError, match=r"1\.000 test nodes for each training node of split 0"):
-        load("questions", root=folder)
-
-
-def test_sets_and_arcs_may_be_missing(folder):
-    nothing = {"edges": np.empty((0, 2), dtype=int), "train_masks": np.zeros((2, 8), dtype=bool)}
-    write(folder, **ARRAYS | nothing)
-    with pytest.raises(DataError, match=r"0 arcs and not 12, homophily nan and not .*inf test"):
+@pytest.mark.parametrize(
+    ("arrays", "told"),
+    [
+        (
+            {"node_labels": np.array([1, 0, 0, 1, 0, 1, 1, 0])},
+            r"it has homophily 0\.333 and not 0\.83; copy",
+        ),
+        (
+            {"train_masks": PARTS == 1, "val_masks": PARTS == 0},
+            r"1\.000 test nodes for each training node of split 0",
+        ),
+        (
+            {"edges": np.empty((0, 2), dtype=int), "train_masks": np.zeros((2, 8), dtype=bool)},
+            r"0 arcs and not 12, homophily nan and not .*inf test",
+        ),
+    ],
+)
+def test_other_labels_sets_and_arcs_are_noticed(arrays, told, folder):
+    write(folder, **ARRAYS | arrays)
+    with pytest.raises(DataError, match=told):
         load("questions", root=folder)
 
 
@@ -132,7 +139,7 @@ def test_fetching_all_leaves_out_what_must_be_copied_but_not_what_is_wrong(
     assert "8 nodes and not 9" in capsys.readouterr().err
 
 
-def test_the_list_tells_which_are_not_downloaded(capsys):
+def test_the_list_and_the_sheet_tell_which_are_not_downloaded(folder, capsys):
     assert main(["data", "list"]) == 0
     out = capsys.readouterr().out
     assert (
@@ -143,9 +150,6 @@ def test_the_list_tells_which_are_not_downloaded(capsys):
     assert main(["data", "list", "--json"]) == 0
     rows = {row["dataset"]: row for row in json.loads(capsys.readouterr().out)}
     assert "no SHA-256" in rows["questions"]["note"]
-
-
-def test_a_sheet_has_the_note(folder, capsys):
     assert main(["data", "show", "questions", "--data", str(folder)]) == 0
     out = capsys.readouterr().out
     assert "no SHA-256 of its file is known" in out

@@ -12,9 +12,11 @@ def test_the_environment_names_the_folder(data_root, monkeypatch):
     assert load("texas").num_nodes == 183
 
 
-def test_an_empty_folder(tmp_path):
+def test_folders_that_do_not_have_the_files(tmp_path):
     with pytest.raises(DataError, match=r"geom-gcn/new_data/texas/out1_graph_edges\.txt"):
         load("texas", root=tmp_path)
+    with pytest.raises(UsageError, match="root=3 is no folder"):
+        load("texas", root=3)
 
 
 @pytest.mark.parametrize("name", ["chameleon", "pubmed"])
@@ -33,57 +35,43 @@ def test_rows_with_negative_features_stay_finite():
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_scaled_features_are_divided_by_one_number(seed):
+def test_scaled_features_are_divided_by_one_number(seed, data_root):
     raw, scaled = (load("csbm", features=features, seed=seed).x for features in ("raw", "scaled"))
     ratio = (scaled.double() / raw.double()).flatten()
     assert torch.allclose(ratio, ratio[0].expand_as(ratio), rtol=1e-5)
     assert scaled[scaled != 0].double().square().mean().sqrt() == pytest.approx(1, rel=1e-5)
-
-
-def test_scaling_leaves_zeros_and_words_as_they_are(data_root):
-    raw, scaled = (load("texas", root=data_root, features=f).x for f in ("raw", "scaled"))
-    assert torch.equal(raw, scaled)  # 0 or 1 each
-
-
-def test_unknown_features():
-    with pytest.raises(UsageError, match=r"'rows'.*row"):
-        load("csbm", features="rows")
+    words, same = (load("texas", root=data_root, features=form).x for form in ("raw", "scaled"))
+    assert torch.equal(words, same)  # 0 or 1 each
 
 
 def test_new_splits_of_a_published_graph(data_root):
-    data = load(
-        "texas", root=data_root, split="random", splits=3, fractions=(0.6, 0.2, 0.2), seed=1
-    )
-    assert data.train_mask.shape == (183, 3)
-    assert [int(data[f"{part}_mask"][:, 0].sum()) for part in ("train", "val", "test")] == [
-        110,
-        36,
-        37,
-    ]
-    other = load(
-        "texas", root=data_root, split="random", splits=3, fractions=(0.6, 0.2, 0.2), seed=2
-    )
+    options = {"root": data_root, "split": "random", "splits": 3, "fractions": (0.6, 0.2, 0.2)}
+    data, other = (load("texas", **options, seed=seed) for seed in (1, 2))
+    sizes = [data[f"{part}_mask"].sum(dim=0).tolist() for part in ("train", "val", "test")]
+    assert sizes == [[110] * 3, [36] * 3, [37] * 3]
     assert not torch.equal(data.train_mask, other.train_mask)
     wisconsin = load("wisconsin", root=data_root, split="class-wise")
     for label in range(5):
         assert wisconsin.train_mask[wisconsin.y == label].any(dim=0).all()
 
 
-def test_class_wise_splits_of_texas_are_refused_with_the_remedy(data_root):
-    with pytest.raises(UsageError, match=r"class 1 has 1 node.*split='random'"):
-        load("texas", root=data_root, split="class-wise")
-
-
-def test_the_public_split_is_for_planetoid_alone(data_root):
-    with pytest.raises(UsageError, match=r"public.*cora, citeseer and pubmed, not for texas"):
-        load("texas", root=data_root, split="public")
-    with pytest.raises(UsageError, match=r"'publik'.*public"):
-        load("cora", root=data_root, split="publik")
+@pytest.mark.parametrize(
+    ("name", "split", "complaint"),
+    [
+        ("texas", "class-wise", r"class 1 has 1 node.*split='random'"),
+        ("texas", "public", r"public.*cora, citeseer and pubmed, not for texas"),
+        ("cora", "publik", r"'publik'.*public"),
+    ],
+)
+def test_splits_that_a_graph_cannot_have(name, split, complaint, data_root):
+    with pytest.raises(UsageError, match=complaint):
+        load(name, root=data_root, split=split)
 
 
 @pytest.mark.parametrize(
     ("name", "options", "complaint"),
     [
+        ("csbm", {"features": "rows"}, r"'rows'.*row"),
         ("texas", {"homophily": 0.5}, r"texas .*'homophily'; accepted: none"),
         ("texas", {"seed": 1}, r"'seed'; it goes with split='random' or split='class-wise'"),
         ("texas", {"split": "random", "size": 1}, r"'size'; accepted: splits, fractions, seed"),
@@ -107,11 +95,8 @@ def test_options_reach_the_synthetic_graphs():
     assert data.train_mask.shape == (60, 2)
     assert (data.name, data.metric) == ("csbm", "accuracy")
     assert load("digits", neighbours=2, splits=1).num_edges == 2 * 1797
-
-
-def test_random_splits_rescue_a_synthetic_graph_with_tiny_classes():
-    data = load("csbm", nodes=10, degree=2, split="random", fractions=(0.5, 0.2, 0.3))
-    assert data.train_mask.sum(dim=0).tolist() == [5] * 10
+    tiny = load("csbm", nodes=10, degree=2, split="random", fractions=(0.5, 0.2, 0.3))
+    assert tiny.train_mask.sum(dim=0).tolist() == [5] * 10  # its classes are too small for others
 
 
 @pytest.mark.parametrize(
@@ -142,8 +127,3 @@ def test_odd_values_of_options_are_refused_by_name(option, value):
 def test_a_name_that_is_none(name):
     with pytest.raises(UsageError, match="no dataset named"):
         load(name)
-
-
-def test_a_folder_that_is_none():
-    with pytest.raises(UsageError, match="root=3 is no folder"):
-        load("texas", root=3)
