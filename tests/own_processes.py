@@ -10,6 +10,7 @@ import os
 import pickle
 import signal
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 
@@ -49,8 +50,9 @@ def _serve(*given):
 @contextmanager
 def quick_processes(size, work):
     """Processes that do some work together, for one job after the other."""
-    with quickly(), Processes(size).ready(work, together=size) as staff:
-        yield staff
+    pool = Processes(size)
+    with quickly(), pool.opened():
+        yield partial(pool, work, together=size)
 
 
 def train_in_all(share, where, count=None):

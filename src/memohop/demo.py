@@ -153,7 +153,7 @@ def run_demo(
     total = sum(settings.cost(model) for _, model in tasks)
     done, cells = 0, {}
     executor: Executor = here if processes == 1 else Processes(processes)
-    for task, cell in executor(partial(_measure, settings), iter(tasks), lambda *_: None):
+    for task, cell in executor(partial(_measure, settings), tasks):
         if isinstance(cell, Lost):
             raise DataError(f"the demo has lost a process: {cell.reason}")
         cells[task] = cell

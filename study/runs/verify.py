@@ -87,7 +87,7 @@ def verify(
     seen: set[str] = set()
     jobs = record.jobs(chosen)
     work = partial(attempt, resources=resources)
-    for job, end in (executor or here)(work, jobs, lambda job, share: None):
+    for job, end in (executor or here)(work, jobs):
         wanted = {run.id for run in job.runs} & chosen
         seen |= wanted
         if isinstance(end, Lost) or end.failure:

@@ -18,7 +18,7 @@ import torch
 from memohop.nn import Graph, fixed_product
 from memohop.pyg import Data
 from memohop.training import Job, Member
-from memohop.training.device import captured, peak_bytes, traits_of
+from memohop.training.device import captured, is_gpu, peak_bytes
 from memohop.training.population import Population
 from study.speed.stock import stock_epoch, twin_options
 
@@ -107,7 +107,7 @@ def _floor_ms(population: Population, members: int, device: torch.device) -> flo
 
 
 def _peak(population: Population, device: torch.device) -> float:
-    if traits_of(device).is_separate:
+    if is_gpu(device):
         torch.cuda.reset_peak_memory_stats(device)
         population.step()
         return torch.cuda.max_memory_allocated(device)
@@ -115,5 +115,5 @@ def _peak(population: Population, device: torch.device) -> float:
 
 
 def _wait(device: torch.device) -> None:
-    if traits_of(device).is_separate:
+    if is_gpu(device):
         torch.cuda.synchronize(device)

@@ -44,7 +44,7 @@ def test_results_come_back_in_order(data):
 
 
 def test_a_share_that_is_lost_ends_it(data):
-    def unlucky(work, jobs, progress):
+    def unlucky(work, jobs):
         return ((job, Lost("gone")) for job in jobs)
 
     members = [Member(seed=seed) for seed in range(4)]

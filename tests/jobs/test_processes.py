@@ -30,7 +30,7 @@ def quick_processes(monkeypatch):
 
 
 def answers(executor, work, jobs):
-    return dict(executor(work, iter(jobs), lambda *_: None))
+    return dict(executor(work, jobs))
 
 
 def test_a_lost_process_costs_time_and_nothing_else(tmp_path):
@@ -87,8 +87,9 @@ def test_they_share_the_threads_of_one(monkeypatch):
 def test_processes_stay_and_keep_what_they_hold():
     import toy_work
 
-    with Processes(1).ready(toy_work.Counting()) as staff:
-        found = [answer for jobs in ("ab", "c") for _, answer in staff(jobs)]
+    pool, work = Processes(1), toy_work.Counting()
+    with pool.opened():
+        found = [answer for jobs in ("ab", "c") for _, answer in pool(work, jobs)]
     assert [count for _, count in found] == [1, 2, 3]
     assert len({process for process, _ in found}) == 1
     assert not psutil.pid_exists(found[0][0])
@@ -98,9 +99,9 @@ def test_a_job_that_takes_more_than_its_time_is_ended():
     import toy_work
 
     looks = []
-    with Processes(1).ready(toy_work.Counting()) as staff:
-        times = {"endless": 0.3, "short": 60}
-        found = dict(staff(times, seconds=times.get, look=lambda: looks.append(1)))
+    times = {"endless": 0.3, "short": 60}
+    look = {"seconds": times.get, "look": lambda: looks.append(1)}
+    found = dict(Processes(1)(toy_work.Counting(), times, **look))
     assert found["endless"] == Lost("it took more than its time", late=True)
     assert found["short"][1] == 1  # in a new process
     assert looks
@@ -117,11 +118,12 @@ def test_processes_that_work_together_are_replaced_together(tmp_path):
         return "enough" if len(told) > 9 else None
 
     job = toy_work.Walk(str(tmp_path))
-    with Processes(2).ready(toy_work.walk, together=2) as staff:
-        assert dict(staff([job], told=tell)) == {job: "2 walked to 5"}
+    pool, how = Processes(2), {"together": 2, "told": tell}
+    with pool.opened():
+        assert dict(pool(toy_work.walk, [job], **how)) == {job: "2 walked to 5"}
         assert told == [1, 2, 3, 4, 5]
         job.at, told[5:] = 0, [0] * 5
-        assert dict(staff([job], told=tell)) == {job: 1}
+        assert dict(pool(toy_work.walk, [job], **how)) == {job: 1}
 
 
 @pytest.mark.parametrize(

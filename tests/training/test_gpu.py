@@ -8,7 +8,7 @@ import torch
 
 import memohop
 from memohop import Member, train
-from memohop.training.device import CapturedStep, EagerWarning
+from memohop.training.device import EagerWarning, captured
 from numerics import generator, seeded
 
 if not torch.cuda.is_available():
@@ -87,12 +87,12 @@ def test_a_step_that_cannot_be_captured_runs_eagerly_and_says_why():
         counter.add_(1)
         host.append(float(counter))  # reading back is what a capture does not allow
 
-    captured = CapturedStep(step)
-    captured()  # warming up
+    go = captured(step, torch.device("cuda"))
+    go()  # warming up
     with pytest.warns(EagerWarning, match="could not be captured"):
-        captured()
+        go()
     for _ in range(2):
-        captured()
+        go()
     assert float(counter) == 4
     assert host[-1] == 4
 

@@ -179,14 +179,20 @@ class Workers:
                 for setting in family.first(problem):
                     family.view(problem, setting)
         fitter = _Fitter(problem, families)
-        with self.pool.ready(fitter) as staff:
 
-            def execute(jobs: Iterator[FitJob]) -> Iterator[tuple[FitJob, Any]]:
-                for job, answer in staff(jobs, seconds=lambda job: job.seconds + _LATE, look=look):
-                    lost = isinstance(answer, Lost)
-                    yield job, answer if lost else fitter.received(job, answer)
+        def seconds(job: FitJob) -> float:
+            return job.seconds + _LATE
 
-            yield execute
+        def execute(jobs: Iterator[FitJob]) -> Iterator[tuple[FitJob, Any]]:
+            for job, answer in self.pool(fitter, jobs, seconds=seconds, look=look):
+                lost = isinstance(answer, Lost)
+                yield job, answer if lost else fitter.received(job, answer)
+
+        with self.pool.opened():
+            try:
+                yield execute
+            finally:
+                self.pool.end()  # they have the problem
 
 
 @contextmanager

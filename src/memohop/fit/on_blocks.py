@@ -61,8 +61,7 @@ def outputs_of_prepared(
     if pool is None or workers is None or sizes == (graph.nodes, graph.arcs):
         return model.outputs(graph.in_ram(GIVE_WORKERS))
     task = Prediction.of(model, graph, workers)
-    with pool.ready(predict_share, together=workers) as staff:
-        ((_, outputs),) = staff([task])
+    ((_, outputs),) = pool(predict_share, [task], together=workers)
     if isinstance(outputs, Lost):
         raise DataError(
             f"a worker was lost again and again ({outputs.reason}); see whether its machine has "

@@ -59,8 +59,8 @@ class Executor(Protocol):
     def __call__(
         self,
         work: Callable[[JobT, ShareDone], AnswerT],
-        jobs: Iterator[JobT],
-        progress: Callable[[JobT, float], None],
+        jobs: Iterable[JobT],
+        progress: Callable[[JobT, float], None] = lambda job, share: None,
     ) -> Iterator[tuple[JobT, AnswerT | Lost]]:
         """Answer the jobs, in any order.
 
@@ -75,8 +75,8 @@ class Executor(Protocol):
 
 def here(
     work: Callable[[JobT, ShareDone], AnswerT],
-    jobs: Iterator[JobT],
-    progress: Callable[[JobT, float], None],
+    jobs: Iterable[JobT],
+    progress: Callable[[JobT, float], None] = lambda job, share: None,
 ) -> Iterator[tuple[JobT, AnswerT | Lost]]:
     """The executor that does one job after the other in this process."""
     for job in jobs:
@@ -145,6 +145,11 @@ class Pool(ABC):
 
     size: int
 
+    def __init__(self) -> None:
+        self._is_open = False
+        self._idle: list[Process] = []
+        self._work: Callable[..., Any] | None = None  # of those that are idle
+
     @abstractmethod
     def start(self, work: Callable[..., Any]) -> Process:
         """A new process for some work."""
@@ -153,49 +158,36 @@ class Pool(ABC):
     def wait(self, processes: Sequence[Any], seconds: float) -> Sequence[Any]:
         """Those that have something to say, as soon as there are some."""
 
-    def opened(self) -> AbstractContextManager[Any]:
+    def connected(self) -> AbstractContextManager[Any]:
         """What is needed while there are processes."""
         return nullcontext()
 
-    def __call__(
-        self,
-        work: Callable[[JobT, ShareDone], AnswerT],
-        jobs: Iterator[JobT],
-        progress: Callable[[JobT, float], None],
-    ) -> Iterator[tuple[JobT, AnswerT | Lost]]:
-        """See :class:`Executor`; they do not tell their progress."""
-        with self.ready(work) as staff:
-            yield from staff(jobs)
-
     @contextmanager
-    def ready(self, work: Callable[..., Any], *, together: int | None = None) -> Iterator[Staff]:
-        """Processes for some work, which end with the block, however it ends.
-
-        Args:
-            work: Called with a job; what a generator yields is told, and it is sent the reply.
-            together: How many processes take each job together. The one of each rank is given
-                ``job.share(rank)`` and how to join the others: arguments of
-                ``torch.distributed.init_process_group``. By default, each takes a job alone.
-        """
-        with self.opened():
-            staff = Staff(self, work, together)
+    def opened(self) -> Iterator[None]:
+        """A block in which processes stay from one call to the next, if the work is the same."""
+        if self._is_open:
+            yield
+            return
+        with self.connected():
+            self._is_open = True
             try:
-                yield staff
+                yield
             finally:
-                staff.end()
+                self._is_open = False
+                self.end()
 
-
-class Staff:
-    """The processes of a pool that do some work; they stay from one call to the next."""
-
-    def __init__(self, pool: Pool, work: Callable[..., Any], together: int | None = None) -> None:
-        self._pool, self._work, self._together = pool, work, together
-        self._idle: list[Process] = []
+    def end(self) -> None:
+        """End the processes that have nothing to do."""
+        while self._idle:
+            self._idle.pop().end()
 
     def __call__(
         self,
+        work: Callable[..., Any],
         jobs: Iterable[JobT],
+        progress: Callable[[JobT, float], None] = lambda job, share: None,
         *,
+        together: int | None = None,
         told: Callable[[JobT, Any], Any] = lambda job, value: None,
         seconds: Callable[[JobT], float] = lambda job: math.inf,
         look: Callable[[], None] = lambda: None,
@@ -203,7 +195,12 @@ class Staff:
         """Answer jobs, in any order.
 
         Args:
-            jobs: Asked for the next one whenever a process is free, also after it had none left.
+            work: See :class:`Executor`; what a generator yields is told, and it is sent the reply.
+            jobs: See :class:`Executor`.
+            progress: Never called.
+            together: How many processes take each job together. The one of each rank is given
+                ``job.share(rank)`` and how to join the others: arguments of
+                ``torch.distributed.init_process_group``. By default, each takes a job alone.
             told: Called with a job and what it has told; what it returns is the reply.
             seconds: The time of a job, or of each step of one, after which it is ended and
                 answered by :class:`Lost`.
@@ -211,56 +208,49 @@ class Staff:
         """
         more, lost = iter(jobs), deque[_Team]()
         teams: list[_Team] = []
-        size = self._together or 1
+        size = together or 1
 
         def begin(job: JobT, losses: int = 0) -> None:
             idle = [self._idle.pop() for _ in range(min(size, len(self._idle)))]
-            new = [self._pool.start(self._work) for _ in range(size - len(idle))]
+            new = [self.start(work) for _ in range(size - len(idle))]
             team = _Team(idle + new, job, losses)
             teams.append(team)
-            team.course = team.answer(self._together is not None, told, seconds(job))
+            team.course = team.work(together is not None, told, seconds(job))
             team.silent = next(team.course)
 
-        try:
-            while True:
-                for job in islice(more, self._pool.size // size - len(teams)):
-                    begin(job)
-                if lost and not teams:
-                    again = lost.popleft()
-                    begin(again.job, again.losses)
-                if not teams:
-                    return
-                look()
-                silent = [process for team in teams for process in team.silent]
-                speaking = self._pool.wait(silent, _MOMENT)
-                for team in [*teams]:
-                    speakers: Sequence[Process | None]
-                    speakers = [process for process in team.silent if process in speaking]
-                    try:
-                        for speaker in speakers or [None]:
-                            team.silent = team.course.send(speaker)
-                        continue
-                    except StopIteration as end:
-                        answer = end.value
-                    teams.remove(team)
-                    if not isinstance(answer, Lost):
-                        self._idle += team.members
-                        yield team.job, answer
-                        continue
-                    _end(team.members)
-                    team.losses += 1
-                    if answer.late or team.losses == _TRIES:
-                        yield team.job, answer
-                    else:
-                        lost.append(team)
-        finally:
-            for team in teams:
-                _end(team.members)
-
-    def end(self) -> None:
-        """End all processes."""
-        _end(self._idle)
-        self._idle = []
+        with self.opened():
+            if self._work is not work:
+                self.end()
+                self._work = work
+            try:
+                while True:
+                    for job in islice(more, self.size // size - len(teams)):
+                        begin(job)
+                    if lost and not teams:
+                        again = lost.popleft()
+                        begin(again.job, again.losses)
+                    if not teams:
+                        return
+                    look()
+                    silent = [process for team in teams for process in team.silent]
+                    speaking = self.wait(silent, _MOMENT)
+                    for team in [*teams]:
+                        if not team.has_ended(speaking):
+                            continue
+                        teams.remove(team)
+                        if not isinstance(team.answer, Lost):
+                            self._idle += team.members
+                            yield team.job, team.answer
+                            continue
+                        team.end()
+                        team.losses += 1
+                        if team.answer.late or team.losses == _TRIES:
+                            yield team.job, team.answer
+                        else:
+                            lost.append(team)
+            finally:
+                for team in teams:
+                    team.end()
 
 
 _Course = Generator[list[Process], Process | None, Any]
@@ -276,8 +266,25 @@ class _Team:
     losses: int  # of teams with this job since it has told something
     course: _Course = field(init=False)
     silent: list[Process] = field(init=False)  # those that have yet to say something
+    answer: Any = field(init=False)  # or how its processes were lost
 
-    def answer(self, together: bool, told: Callable[[Any, Any], Any], seconds: float) -> _Course:
+    def has_ended(self, speaking: Sequence[Process]) -> bool:
+        """Go on with what some processes say; whether that was the end."""
+        speakers: list[Process | None] = [each for each in self.silent if each in speaking]
+        try:
+            for process in speakers or [None]:
+                self.silent = self.course.send(process)
+        except StopIteration as end:
+            self.answer = end.value
+            return True
+        return False
+
+    def end(self) -> None:
+        """End its processes."""
+        for member in self.members:
+            member.end()
+
+    def work(self, together: bool, told: Callable[[Any, Any], Any], seconds: float) -> _Course:
         """The answer to the job, or how its processes are lost."""
         new = [member for member in self.members if member.address is None]
         said = yield from _hear(new, _START)
@@ -354,8 +361,3 @@ def _loss_among(said: Sequence[Any]) -> Lost | None:
     if errors:
         raise errors[0]
     return None
-
-
-def _end(processes: Iterable[Process]) -> None:
-    for process in processes:
-        process.end()

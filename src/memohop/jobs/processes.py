@@ -35,6 +35,7 @@ class Processes(Pool):
     """
 
     def __init__(self, count: int) -> None:
+        super().__init__()
         self.size = count
         self._threads = max(1, torch.get_num_threads() // count)
 

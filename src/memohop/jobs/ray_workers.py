@@ -34,12 +34,13 @@ class RayWorkers(Pool):
         *,
         count: int | None = None,
     ) -> None:
+        super().__init__()
         import_ray()
         self._address, self._device, self._remedy, self._count = address, device, remedy, count
         self._packed: tuple[Any, Any] | None = None
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
+    def connected(self) -> Iterator[None]:
         """Connected to the cluster, with room for the workers."""
         with connected(self._address, self._remedy, cores=self._count) as self._ray:
             self.size = check_room(self._ray, self._count, self._device)

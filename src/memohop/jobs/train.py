@@ -189,10 +189,9 @@ def _cluster(address: str | None, device: str, count: int, workers: int) -> Pool
 def run_on(pool: Pool, run: PartsRun) -> list[Result]:
     """Train on a graph in blocks with the processes of a pool."""
     from memohop.jobs.executor import Lost
-    from memohop.parts.run import train_share
+    from memohop.parts.run import PartsRun, train_share
 
-    with pool.ready(train_share, together=len(run.cut)) as staff:
-        ((_, results),) = staff([run], told=lambda run, step: run.keep(step))
+    ((_, results),) = pool(train_share, [run], together=len(run.cut), told=PartsRun.keep)
     epoch = run.checkpoints.done
     if isinstance(results, Lost) and results.late:
         lost = f"a worker was lost at epoch {epoch} and cannot be replaced: " if epoch else ""
@@ -220,7 +219,7 @@ def deal(
 
     work = partial(_train_share, job=job)
     results: dict[int, Result] = {}
-    for done, (share, answer) in enumerate(executor(work, iter(shares), lambda *_: None), 1):
+    for done, (share, answer) in enumerate(executor(work, shares), 1):
         if isinstance(answer, Lost):
             raise DataError(
                 f"a worker was lost again and again ({answer.reason}); see whether its machine "

@@ -28,8 +28,8 @@ from memohop.training.device import (
     available_bytes,
     find_device,
     held_bytes,
+    is_gpu,
     members_at_once,
-    traits_of,
 )
 from memohop.training.population import Population, build_seeded
 from memohop.training.task import Task
@@ -113,7 +113,7 @@ class Worker:
         """Refuse a block that does not fit, before it is built."""
         if self.job.memory is None:
             hosts = self.group.gather(socket.gethostname())
-            sharing = 1 if traits_of(device).is_separate else hosts.count(socket.gethostname())
+            sharing = 1 if is_gpu(device) else hosts.count(socket.gethostname())
             budget = available_bytes(device) // sharing
         else:
             budget = self.job.memory - held_bytes(device)

@@ -11,9 +11,8 @@ import math
 import re
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from operator import le
 from pathlib import Path
@@ -30,64 +29,23 @@ from memohop.nn import kernels_for
 from memohop.ram import in_units, release_freed_ram
 from memohop.training.member import RATES, Member
 
-_WARM_UP = 1  # steps before the capture, in which kernels are compiled and libraries set up
 _SLACK = 1.3  # over the measured growth, for gaps between tensors: 1.0 to 1.2 were seen
 _SLACK_UNSEEN = 4.0  # over the tensors alone, where the system does not report the growth
 _PER_EPOCH = 64  # bytes of a member's keys and curves, while they are made
+_MOST_ON_CPU = 16  # members at once: more only push each other out of the cache
 _PLENTY = 1 << 28  # bytes of a chunk on a CPU: far beyond its cache, more at once gain nothing
 _STEPS = 2  # of a measurement: the second step runs beside the leftovers of the first
 
 
-@dataclass(frozen=True)
-class Traits:
-    """How to train on a kind of device.
-
-    Attributes:
-        is_separate: whether it has RAM and a random generator of its own.
-        captures: whether a step can be captured and replayed.
-        rounds_alike: whether a member goes through ``vmap`` even if it is alone, and through
-            matrix products of ours, so that it rounds alike in any population. On a CPU, a single
-            member is up to twice as fast without.
-        most_members: the most members to train at once; None for no limit.
-        look_every: epochs between two checks for members that have stopped.
-        change: what it takes to continue with fewer members, in nodes of an epoch of a member.
-    """
-
-    is_separate: bool
-    captures: bool
-    rounds_alike: bool
-    most_members: int | None
-    look_every: int
-    change: int
-
-
-_CPU = Traits(
-    is_separate=False,
-    captures=False,
-    rounds_alike=False,
-    most_members=16,  # more members at once only push each other out of the cache
-    look_every=10,
-    change=0,
-)
-_GPU = Traits(
-    is_separate=True,
-    captures=True,
-    rounds_alike=True,
-    most_members=None,
-    look_every=50,  # a check waits for the device
-    change=8_000_000,  # a new capture takes as long as 20 epochs of 20 members on 20,000 nodes
-)
-
-
-def traits_of(device: torch.device) -> Traits:
-    """The traits of the device's kind."""
-    return _GPU if device.type == "cuda" else _CPU
+def is_gpu(device: torch.device) -> bool:
+    """Whether the device is a GPU, which has RAM and a random generator of its own."""
+    return device.type == "cuda"
 
 
 def find_device(name: torch.device | str) -> torch.device:
     """The device of that name, if it exists."""
     device = torch.device(name)
-    if traits_of(device).is_separate and not torch.cuda.is_available():
+    if is_gpu(device) and not torch.cuda.is_available():
         raise UsageError(f"device={name!s}, but PyTorch sees no GPU here: use device='cpu'")
     return device
 
@@ -97,13 +55,47 @@ class EagerWarning(MemohopWarning):
 
 
 def captured(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """The step as a :class:`CapturedStep`, where the device can capture."""
-    return CapturedStep(step) if traits_of(device).captures else step
+    """The step; on a GPU its capture, from the second call on.
+
+    The step must work in place on tensors that are never reallocated, and must not read anything
+    back from the device. If the capture fails, the step continues to run eagerly.
+    """
+    return partial(next, _replayed(step)) if is_gpu(device) else step
+
+
+def _replayed(step: Callable[[], None]) -> Iterator[None]:
+    """Takes a step whenever it is asked."""
+    # In the first, kernels are compiled and libraries set up; not on the default stream, which a
+    # capture requires.
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.current_stream().wait_stream(stream)
+    yield
+    graph = torch.cuda.CUDAGraph()
+    replay = graph.replay
+    try:
+        with torch.cuda.graph(graph):
+            step()
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        replay = step
+        reason = str(error).strip().splitlines()[0]
+        warnings.warn(
+            f"the step could not be captured and runs eagerly ({reason})",
+            EagerWarning,
+            stacklevel=2,
+        )
+    while True:
+        replay()
+        yield
 
 
 def waiter(device: torch.device) -> Callable[[], None]:
     """A function that waits for the device; the core is free for other processes meanwhile."""
-    if not traits_of(device).captures:
+    if not is_gpu(device):
         return lambda: None
     event = torch.cuda.Event(blocking=True)
 
@@ -112,54 +104,6 @@ def waiter(device: torch.device) -> Callable[[], None]:
         event.synchronize()
 
     return wait
-
-
-class CapturedStep:
-    """Calls a step; after the first call, replays its capture instead.
-
-    The step must work in place on tensors that are never reallocated, and must not read anything
-    back from the device. If the capture fails, the step continues to run eagerly.
-
-    Args:
-        step: the function.
-    """
-
-    def __init__(self, step: Callable[[], None]) -> None:
-        self._step, self._calls = step, 0
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._stream = torch.cuda.Stream()
-
-    def __call__(self) -> None:
-        """Run one step."""
-        self._calls += 1
-        if self._calls == _WARM_UP + 1:
-            self._graph = self._capture()
-        if self._graph is not None:
-            self._graph.replay()
-        elif self._calls <= _WARM_UP:  # off the default stream, which a capture requires
-            self._stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(self._stream):
-                self._step()
-            torch.cuda.current_stream().wait_stream(self._stream)
-        else:
-            self._step()
-
-    def _capture(self) -> torch.cuda.CUDAGraph | None:
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph):
-                self._step()
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            reason = str(error).strip().splitlines()[0]
-            warnings.warn(
-                f"the step could not be captured and runs eagerly ({reason})",
-                EagerWarning,
-                stacklevel=3,
-            )
-            return None
-        return graph
 
 
 class _Invariant(TorchDispatchMode):
@@ -267,7 +211,7 @@ def resident_growth(function: Callable[[], object]) -> int | None:
 
 def available_bytes(device: torch.device) -> int:
     """The bytes that may be used: half of a machine's free RAM, four fifths of a GPU's."""
-    if traits_of(device).is_separate:
+    if is_gpu(device):
         return int(torch.cuda.mem_get_info(device)[0] * 0.8)
     import psutil
 
@@ -276,8 +220,7 @@ def available_bytes(device: torch.device) -> int:
 
 def held_bytes(device: torch.device) -> int:
     """The bytes that this process holds on the device; on a CPU, its resident size."""
-    separate = traits_of(device).is_separate
-    return torch.cuda.memory_allocated(device) if separate else resident_bytes()
+    return torch.cuda.memory_allocated(device) if is_gpu(device) else resident_bytes()
 
 
 class TooLittleError(UsageError):
@@ -318,9 +261,9 @@ def members_at_once(
         device: the device to train on.
         most: the most members of a chunk; None for the limit of the device.
     """
-    separate = traits_of(device).is_separate
+    separate = is_gpu(device)
     cost = peak_bytes if memory is None or separate else _growth
-    most = min(most or traits_of(device).most_members or len(members), len(members))
+    most = min(most or (len(members) if separate else _MOST_ON_CPU), len(members))
     budget = available_bytes(device) if memory is None else memory - held_bytes(device)
     if epochs * _PER_EPOCH > budget:
         raise _too_little(memory, device, epochs * _PER_EPOCH, epochs)

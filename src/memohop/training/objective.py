@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -43,8 +43,9 @@ class _Scored:
 
     def scores(self, outputs: Tensor, y: Tensor, masks: Tensor) -> Tensor:
         """The scores ``[B, parts]``, NaN for members whose outputs are not all finite."""
-        found = self.metric.score(outputs, y, masks)
-        return torch.where(finite_members(outputs)[:, None], found, torch.nan)
+        scores = self.metric.score(outputs, y, masks)
+        are_finite = outputs.abs().amax((1, 2)).isfinite()  # amax is NaN if any of them is
+        return torch.where(are_finite[:, None], scores, torch.nan)
 
 
 class Classification(_Scored):
@@ -111,27 +112,19 @@ class Classification(_Scored):
                 f"data.metric is {metric}, which is a score of two classes, but data.y has "
                 f"{classes}; set data.metric to {of_any_targets(self.metric)}"
             )
-        used = sorted(set(splits))
-        there = torch.stack([(masks[used] * (y == label)).any(-1) for label in range(2)], dim=-1)
-        for index, part in enumerate(_PARTS):
-            if part == "test" and not masks[used, index].any():  # nothing is to be tested
-                continue
-            lacking = (~there[:, index]).nonzero().tolist()
-            if not lacking:
-                continue
-            first, label = used[lacking[0][0]], lacking[0][1]
-            fact = f"split {first} has no {part} node of class {label}"
-            if part != "test":
-                raise UsageError(
-                    f"data.metric is {metric}, but {fact}; leave that split out, give it nodes of "
-                    "both classes, or set data.metric to accuracy"
-                )
-            warnings.warn(
-                f"{fact}, so {metric} cannot be computed: the test score is NaN in "
-                f"{len(lacking)} of the {len(used)} split(s)",
-                UndefinedScoreWarning,
-                stacklevel=3,
-            )
+        used, lacking = sorted(set(splits)), []
+        for part, split, labels in _targets_of_parts(y, masks, used):
+            for label in range(2):
+                if (labels == label).any():
+                    continue
+                fact = f"split {split} has no {part} node of class {label}"
+                if part != "test":
+                    raise UsageError(
+                        f"data.metric is {metric}, but {fact}; leave that split out, give it nodes "
+                        "of both classes, or set data.metric to accuracy"
+                    )
+                lacking.append(fact)
+        _warn_of_undefined(lacking, metric, len(used))
 
 
 class Regression(_Scored):
@@ -198,23 +191,16 @@ class Regression(_Scored):
             masks: ``[splits, 3, N]``: train, validation, test.
             splits: the splits in use.
         """
-        used = sorted(set(splits))
-        for index, part in enumerate(_PARTS):
-            if part == "test" and not masks[used, index].any():  # nothing is to be tested
+        used, constant = sorted(set(splits)), []
+        for part, split, targets in _targets_of_parts(y, masks, used):
+            if targets.amax() > targets.amin() or (part != "training" and self.metric.id != "r2"):
                 continue
-            constant = [split for split in used if not _differ(y[masks[split, index] > 0])]
-            if not constant or (part != "training" and self.metric.id != "r2"):
-                continue
-            fact = f"the {part} nodes of split {constant[0]} all have one target value"
+            fact = f"the {part} nodes of split {split} all have one target value"
             if part != "test":
                 remedy = "" if part == "training" else ", or set data.metric to mae or rmse"
                 raise UsageError(f"{fact}; leave that split out or give it other nodes{remedy}")
-            warnings.warn(
-                f"{fact}, so {self.metric.words} cannot be computed: the test score is NaN in "
-                f"{len(constant)} of the {len(used)} split(s)",
-                UndefinedScoreWarning,
-                stacklevel=3,
-            )
+            constant.append(fact)
+        _warn_of_undefined(constant, self.metric.words, len(used))
         for split in used:
             known = y[masks[split, 0] > 0].double()
             mean, spread = float(known.mean()), float(known.std(correction=0))
@@ -254,8 +240,26 @@ def objective_of(data: Data) -> Objective:
     return (Regression if regression else Classification)(METRICS[metric].of_class(positive))
 
 
-def _differ(values: Tensor) -> bool:
-    return bool(values.amax() > values.amin())
+def _targets_of_parts(
+    y: Tensor, masks: Tensor, splits: Sequence[int]
+) -> Iterator[tuple[str, int, Tensor]]:
+    """The name of each part, a split, and the targets of its nodes there."""
+    for index, part in enumerate(_PARTS):
+        if part == "test" and not masks[splits, index].any():  # nothing is to be tested
+            continue
+        for split in splits:
+            yield part, split, y[masks[split, index] > 0]
+
+
+def _warn_of_undefined(facts: Sequence[str], metric: str, splits: int) -> None:
+    """Warn of splits whose test nodes have no score, if there are any."""
+    if facts:
+        warnings.warn(
+            f"{facts[0]}, so {metric} cannot be computed: the test score is NaN in {len(facts)} of "
+            f"the {splits} split(s)",
+            UndefinedScoreWarning,
+            stacklevel=4,
+        )
 
 
 def balanced(labelled: Tensor, y: Tensor) -> Tensor:
@@ -265,11 +269,6 @@ def balanced(labelled: Tensor, y: Tensor) -> Tensor:
     present = (counts > 0).sum(1, keepdim=True)
     per_class = labelled.sum(1, keepdim=True) / (counts * present).clamp(min=1)
     return labelled * (per_class @ members.t())
-
-
-def finite_members(outputs: Tensor) -> Tensor:
-    """Whether all outputs ``[B, N, C]`` of a member are finite, ``[B]``."""
-    return outputs.abs().amax((1, 2)).isfinite()  # amax is NaN if any of them is
 
 
 class Scale(NamedTuple):

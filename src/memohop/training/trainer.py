@@ -17,7 +17,7 @@ from memohop.data.check import check
 from memohop.errors import MemohopWarning, UsageError
 from memohop.networks import NodeModel
 from memohop.ram import is_out_of_memory, release_freed_ram, reporting_out_of_memory
-from memohop.training.device import captured, find_device, members_at_once, traits_of, waiter
+from memohop.training.device import captured, find_device, is_gpu, members_at_once, waiter
 from memohop.training.job import Enough, Job
 from memohop.training.member import Member, Result
 from memohop.training.objective import Objective
@@ -26,6 +26,9 @@ from memohop.training.task import Task, in_default_type, make_task
 
 Progress = Callable[[int, int], None]
 
+_LOOK_EVERY = 10  # epochs between two checks for members that have stopped
+_LOOK_EVERY_ON_GPU = 50  # a check waits for the device
+_CAPTURE = 8_000_000  # what a new capture takes, in nodes of an epoch of a member
 _COMPACT_AT = 0.25  # share of stopped members at which continuing without them may pay off
 _LONG = 0.25  # seconds after which the progress is reported, however few epochs they were
 
@@ -107,7 +110,7 @@ class _Training:
 
     def all(self, network: nn.Module) -> list[Result]:
         """Train all members, chunk by chunk."""
-        members, memory, traits = self.job.members, self.job.memory, traits_of(self.device)
+        members, memory = self.job.members, self.job.memory
         together = isinstance(network, NodeModel) or self._can_be_vectorised(members[0])
         if len(members) > 1:  # a member that is left alone in a chunk computes as the others do
             self.vectorised = together
@@ -124,7 +127,7 @@ class _Training:
             most=1 if alone else self.job.at_once,
         )
         # A GPU tells at the first step whether all fit, which takes less time than measuring one.
-        unplanned = not alone and memory is self.job.at_once is None and traits.is_separate
+        unplanned = not alone and memory is self.job.at_once is None and is_gpu(self.device)
         size = len(members) if unplanned else plan()
         results: list[Result] = []
         while len(results) < len(members):
@@ -147,7 +150,8 @@ class _Training:
         """Train some members to the end."""
         population, epochs = self._population(members), self.job.epochs
         step = self._stepper(population)
-        wait, look_every = waiter(self.device), traits_of(self.device).look_every
+        wait = waiter(self.device)
+        look_every = _LOOK_EVERY_ON_GPU if is_gpu(self.device) else _LOOK_EVERY
         left = list(range(len(members)))  # the position in the chunk of each member that is left
         results: dict[int, Result] = {}
         looked = time.monotonic()
@@ -183,7 +187,8 @@ class _Training:
     def _pays_off(self, stopped: int, members: int, epochs: int) -> bool:
         """Whether to go on without the members that have stopped, for so many epochs at most."""
         saved = stopped * epochs * self.task.y.numel()
-        return stopped >= _COMPACT_AT * members and saved > traits_of(self.device).change
+        least = _CAPTURE if is_gpu(self.device) else 0
+        return stopped >= _COMPACT_AT * members and saved > least
 
     def _report(self) -> None:
         if self.progress is not None and not self.is_enough:

@@ -26,7 +26,7 @@ from memohop.jobs.train import train
 from memohop.networks import MemoryNetwork, NodeModel, build
 from memohop.pyg import Data
 from memohop.training import DEFAULT_RULES, Enough, Member, Result, Rules
-from memohop.training.device import TooLittleError, find_device, traits_of
+from memohop.training.device import TooLittleError, find_device, is_gpu
 from memohop.training.objective import Scale, standardised
 from memohop.training.task import make_inputs
 
@@ -181,7 +181,7 @@ class NetworkFamily:
         """That of a few dozen epochs; the RAM of other devices is measured, and not guessed."""
         if not self._can_train(setting.options):
             return Cost(np.inf, 0.0)
-        if traits_of(find_device(self.device)).is_separate:
+        if is_gpu(find_device(self.device)):
             return Cost(0.0, 0.0)
         cost = network_cost(problem, setting.options, sees_graph=self.sees_graph)
         if self.in_parts:  # the RAM of the workers together, and not that of this process
@@ -197,7 +197,7 @@ class NetworkFamily:
 
     def _one_by_one(self, problem: Problem) -> bool:
         """Whether a network fills the device by itself, so that a population gains nothing."""
-        on_cpu = not traits_of(torch.device(self.device)).is_separate
+        on_cpu = not is_gpu(torch.device(self.device))
         return on_cpu and self.in_parts is None and problem.nodes >= _LARGE
 
     def fit(
