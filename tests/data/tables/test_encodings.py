@@ -62,8 +62,7 @@ def test_prepared_graphs_are_the_same(encoding, tmp_path):
 
 
 def test_a_letter_far_into_the_file_decides(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_SAMPLE", 64)
-    monkeypatch.setattr(sources, "_BLOCK", 7)
+    monkeypatch.setattr(sources, "_SAMPLE", 7)
     rows = "".join(f"n{n},{n},{'xy'[n % 2]}\n" for n in range(400))
     text = f"id,v,kind\n{rows}nä,7,x\n"
     (tmp_path / "e.csv").write_text("s,t\nn0,n1\n")

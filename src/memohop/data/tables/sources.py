@@ -12,7 +12,7 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,21 +29,18 @@ from memohop.errors import DataError, UsageError
 TableLike: TypeAlias = Any
 """A path, a :class:`pyarrow.Table`, a frame of pandas or polars, or a dictionary of columns."""
 
-UTF_8 = "utf-8"
-WINDOWS = "cp1252"
-"""What most text was written in before UTF-8; its letters are those of Latin-1, and a few more."""
-
+_UTF_8 = "utf-8"
+_WINDOWS = "cp1252"  # what most text was in before UTF-8: the letters of Latin-1, and a few more
 _MARKS = {  # the longer ones first: they begin alike
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_BLOCK = 1 << 20
-_CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b"))  # characters that no text has
+_CONTROL = re.compile("[^\\x20-\U0010ffff\t\n\v\f\r\x1a\x1b]")  # characters that no text has
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _INDEX = "__index_level_"  # how pandas stores an index without a name
-_SAMPLE = 1 << 20  # bytes looked at before a file is read
+_SAMPLE = 1 << 20  # characters looked at together before a file is read
 _ROWS = 1 << 18  # of a Parquet file, where rows are read some at a time
 _WIDE = 500  # columns of a table whose numbers are read as small ones where they are
 _SMALL = 255
@@ -54,8 +51,9 @@ _NO_ROWS = "{name} has column names and no rows; give at least one row"
 _NOT_COMPRESSED = (
     "{name} is not compressed as its name says, or is damaged ({error}); rename it or copy it again"
 )
+_NO_TEXT = "invalid UTF8"
 _COMPLAINTS = {  # by words of Arrow's message
-    "invalid UTF8": "{name} is not text in {encoding}; save it as CSV in UTF-8 or as Parquet, or "
+    _NO_TEXT: "{name} is not text in {encoding}; save it as CSV in UTF-8 or as Parquet, or "
     "name the encoding in which it is (encoding=, --encoding); spreadsheets and other binary files "
     "are not read",
     "Empty CSV file": _NO_ROWS,
@@ -115,7 +113,8 @@ def open_table(table: TableLike, argument: str, encoding: str | None = None) -> 
         argument: Its name among the arguments, for the errors.
         encoding: That of a CSV or TSV file; by default :func:`_encoding_of` decides.
     """
-    encoding = None if encoding is None else _named_encoding(encoding)
+    if encoding is not None:
+        encoding = _named_encoding(encoding)
     if isinstance(table, str | os.PathLike):
         path = Path(table).expanduser()
         if path.suffix.lower() in (".parquet", ".pq"):
@@ -135,7 +134,7 @@ def open_table(table: TableLike, argument: str, encoding: str | None = None) -> 
     )
 
 
-def _without_index(names: Iterable[str]) -> list[str]:
+def _without_index(names: list[str]) -> list[str]:
     return [name for name in names if not name.startswith(_INDEX)]
 
 
@@ -163,111 +162,103 @@ def _text(path: Path, encoding: str | None) -> UnreadTable:
     """A CSV file; its separator is the one that cuts the first line into most columns."""
     warnings: tuple[str, ...] = ()
     if encoding is None:
-        with _as_data_errors(path):
-            encoding = _encoding_of(path)
-        if encoding == WINDOWS:
+        encoding = _encoding_of(path)
+        if encoding == _WINDOWS:
             warnings = (
                 f"{path} is not in UTF-8, and is read as Windows-1252 (or Latin-1); if letters "
                 "come out wrong, name its encoding (encoding=, --encoding)",
             )
-    sample = _first_bytes(path, encoding)
+    sample = _first_lines(path, encoding)
     headers = {separator: _header(sample, separator) for separator in _SEPARATORS}
     separator = max(headers, key=lambda name: len(headers[name]))  # the comma if all are equal
     names = headers[separator]
     if not names:
         raise DataError(f"{path} has no first line of column names; add one")
     if any("\0" in name for name in names):  # UTF-16 without its mark, or no text
-        raise _complaint(path, "invalid UTF8", encoding)
+        raise _complaint(path, _NO_TEXT, encoding)
     decimal_comma = separator == ";" and _COMMA.search(sample) and not _POINT.search(sample)
     # A row must fit in a block, and is longer than the names where these are short. Each block
     # becomes a piece of each column, which costs more than small numbers do.
     block = max(_SAMPLE, 256 * sum(map(len, names)))
 
-    def options(columns: list[str], types: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "read_options": pa.csv.ReadOptions(block_size=block, encoding=encoding),
-            "parse_options": pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            "convert_options": pa.csv.ConvertOptions(
-                include_columns=columns,
-                column_types=types,
-                null_values=list(MISSING),
-                decimal_point="," if decimal_comma else ".",
-            ),
-        }
-
-    def parse(reader: Callable[..., Any], columns: list[str], types: dict[str, Any]) -> Any:
+    @contextmanager
+    def reading(
+        read: Callable[..., Any], columns: list[str], types: dict[str, Any]
+    ) -> Iterator[Any]:
         with pa.input_stream(str(path), compression="detect") as stream:
-            return reader(stream, **options(columns, types))
+            yield read(
+                stream,
+                read_options=pa.csv.ReadOptions(block_size=block, encoding=encoding),
+                parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+                convert_options=pa.csv.ConvertOptions(
+                    include_columns=columns,
+                    column_types=types,
+                    null_values=list(MISSING),
+                    decimal_point="," if decimal_comma else ".",
+                ),
+            )
 
     def batches(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         types = dict(zip(schema.names, schema.types, strict=True))
         with (
             _as_data_errors(path, encoding, separator),
-            pa.input_stream(str(path), compression="detect") as stream,
+            reading(pa.csv.open_csv, schema.names, types) as reader,
         ):
-            yield from pa.csv.open_csv(stream, **options(schema.names, types))
+            yield from reader
+
+    def narrow(columns: list[str], types: dict[str, Any]) -> pa.Table:
+        """A wide table in a fraction of the bytes, if it holds what its first rows do.
+
+        Thousands of columns are mostly flags and counts. Those that are small in the first rows
+        are read as small numbers, and rows one block at a time.
+        """
+        small = {pa.int64(): pa.int16(), pa.float64(): pa.float32()}
+        with reading(pa.csv.open_csv, columns, types) as reader:
+            for name, column in zip(columns, reader.read_next_batch().columns, strict=True):
+                if column.type in small:
+                    least, most = pc.min_max(column).as_py().values()
+                    if least is not None and least >= -_SMALL and most <= _SMALL:
+                        types = types | {name: small[column.type]}
+        with reading(pa.csv.open_csv, columns, types) as reader:
+            return reader.read_all()
 
     def load(columns: list[str], text: Collection[str]) -> pa.Table:
-        types = {name: pa.string() for name in text}
+        types = dict.fromkeys(text, pa.string())
+        table = None
         with _as_data_errors(path, encoding, separator):
-            table = _narrow(parse, columns, types) if len(columns) > _WIDE else None
+            if len(columns) > _WIDE:
+                with suppress(pa.ArrowInvalid, StopIteration):
+                    table = narrow(columns, types)
             if table is None:
-                table = parse(pa.csv.read_csv, columns, types)
+                with reading(pa.csv.read_csv, columns, types) as whole:
+                    table = whole
         if any(pa.types.is_binary(field.type) for field in table.schema):  # bytes that are no text
-            raise _complaint(path, "invalid UTF8", encoding)
+            raise _complaint(path, _NO_TEXT, encoding)
         return table
 
     notes: tuple[str, ...] = ()
     if separator != "," and not (separator == "\t" and ".tsv" in path.suffixes):
         comma = ", and the decimal point is a comma" if decimal_comma else ""
         notes = (f"{path}: columns are separated by a {_SEPARATORS[separator]}{comma}",)
-    if encoding not in (UTF_8, WINDOWS):
+    if encoding not in (_UTF_8, _WINDOWS):
         notes += (f"{path}: its encoding is {encoding}",)
     return UnreadTable(str(path), names, load, notes, batches, warnings=warnings)
 
 
-def _narrow(
-    parse: Callable[..., Any], columns: list[str], types: dict[str, pa.DataType]
-) -> pa.Table | None:
-    """A wide table in a fraction of the bytes; None if it does not hold what its first rows do.
-
-    Thousands of columns are mostly flags and counts. Those that are small in the first rows are
-    read as small numbers, and rows one block at a time.
-    """
-
-    def first_rows(*arguments: Any, **options: Any) -> pa.RecordBatch:
-        return pa.csv.open_csv(*arguments, **options).read_next_batch()
-
-    def all_rows(*arguments: Any, **options: Any) -> pa.Table:
-        return pa.csv.open_csv(*arguments, **options).read_all()
-
-    small = {pa.int64(): pa.int16(), pa.float64(): pa.float32()}
-    try:
-        small_types = dict(types)
-        batch = parse(first_rows, columns, types)
-        for field, column in zip(batch.schema, batch.columns, strict=True):
-            if field.type in small:
-                least, most = pc.min_max(column).as_py().values()
-                if least is not None and least >= -_SMALL and most <= _SMALL:
-                    small_types[field.name] = small[field.type]
-        return parse(all_rows, columns, small_types)
-    except (pa.ArrowInvalid, StopIteration):
-        return None
+@contextmanager
+def _letters(path: Path, encoding: str, errors: str = "strict") -> Iterator[io.TextIOWrapper]:
+    """The text of a file, without a byte-order mark."""
+    name = "utf-8-sig" if encoding == _UTF_8 else encoding
+    with pa.input_stream(str(path), compression="detect") as stream:
+        yield io.TextIOWrapper(stream, encoding=name, errors=errors, newline="")
 
 
-def _first_bytes(path: Path, encoding: str) -> str:
-    """The first bytes of the file as text, at least its first line, without a byte-order mark."""
-    decoder = _decoder_of(encoding)
-    with (
-        _as_data_errors(path, encoding),
-        pa.input_stream(str(path), compression="detect") as stream,
-    ):
-        text, more = "", True
-        while more and "\n" not in text.strip():
-            block = stream.read(_SAMPLE)
-            more = len(block) > 0
-            # A letter that the end of the sample cuts in two is left out; at the end it is wrong.
-            text += decoder.decode(block, final=not more)
+def _first_lines(path: Path, encoding: str) -> str:
+    """The beginning of a text file, at least its first line that is not empty."""
+    with _as_data_errors(path, encoding), _letters(path, encoding) as letters:
+        text = ""
+        while "\n" not in text.strip() and (more := letters.read(_SAMPLE)):
+            text += more
     if not text.strip():
         raise DataError(f"{path} is empty; give a table with a first line of column names")
     return text
@@ -284,10 +275,8 @@ def _header(sample: str, separator: str) -> list[str]:
 
 def _uneven_line(path: Path, encoding: str, separator: str) -> int | None:
     """The number of the first line that has more or fewer fields than the line of names."""
-    with pa.input_stream(str(path), compression="detect") as stream, suppress(csv.Error):
-        name = "utf-8-sig" if encoding == UTF_8 else encoding
-        text = io.TextIOWrapper(stream, encoding=name, errors="replace", newline="")
-        rows = csv.reader(text, delimiter=separator)
+    with _letters(path, encoding, "replace") as letters, suppress(csv.Error):
+        rows = csv.reader(letters, delimiter=separator)
         names = next(row for row in rows if row)
         begin = rows.line_num + 1
         for row in rows:
@@ -297,15 +286,15 @@ def _uneven_line(path: Path, encoding: str, separator: str) -> int | None:
     return None
 
 
-def _complaint(path: Path, error: str, encoding: str = UTF_8) -> DataError:
+def _complaint(path: Path, error: str, encoding: str = _UTF_8) -> DataError:
     known = next(words for words in _COMPLAINTS if words in error)
-    shown = "UTF-8" if encoding == UTF_8 else encoding
+    shown = "UTF-8" if encoding == _UTF_8 else encoding
     return DataError(_COMPLAINTS[known].format(name=path, error=error, encoding=shown))
 
 
 @contextmanager
 def _as_data_errors(
-    path: Path, encoding: str = UTF_8, separator: str | None = None
+    path: Path, encoding: str = _UTF_8, separator: str | None = None
 ) -> Iterator[None]:
     """Errors of a file, with the line if a row does not have as many fields as there are names."""
     try:
@@ -313,7 +302,7 @@ def _as_data_errors(
     except FileNotFoundError as error:
         raise DataError(f"there is no file {path}; check the path") from error
     except UnicodeError as error:
-        raise _complaint(path, "invalid UTF8", encoding) from error
+        raise _complaint(path, _NO_TEXT, encoding) from error
     except (OSError, pa.ArrowException) as error:
         if path.is_dir():
             raise DataError(f"{path} is a folder; give the file of a table") from error
@@ -325,29 +314,27 @@ def _as_data_errors(
 
 
 def _encoding_of(path: Path) -> str:
-    """The encoding of a text file, of which every byte is looked at.
+    """The encoding of a text file, which may be compressed; every letter is looked at.
 
     It is that of its byte-order mark, or else UTF-8 if it can be read so, or else Windows-1252 if
-    it can be read so and has no control characters. A file that is none of these is no text, and a
-    :class:`UnicodeError`.
-
-    Args:
-        path: The file, which may be compressed.
+    it can be read so and has no control characters.
     """
-    with pa.input_stream(str(path), compression="detect") as stream:
-        begin = stream.read(4)
-    for mark, name in _MARKS.items():
-        if begin.startswith(mark):
-            return name
-    try:
-        _read_through(path, UTF_8)
-    except UnicodeError as error:
-        try:
-            _read_through(path, WINDOWS)
-        except UnicodeError:
-            raise error from None
-        return WINDOWS
-    return UTF_8
+    with _as_data_errors(path):
+        with pa.input_stream(str(path), compression="detect") as stream:
+            begin = stream.read(4)
+        marked = [name for mark, name in _MARKS.items() if begin.startswith(mark)]
+        if marked:
+            return marked[0]
+        with suppress(UnicodeError), _letters(path, _UTF_8) as letters:
+            while letters.read(_SAMPLE):
+                pass
+            return _UTF_8
+        with suppress(UnicodeError), _letters(path, _WINDOWS) as letters:
+            while text := letters.read(_SAMPLE):
+                if _CONTROL.search(text):
+                    raise _complaint(path, _NO_TEXT)
+            return _WINDOWS
+    raise _complaint(path, _NO_TEXT)
 
 
 def _named_encoding(encoding: str) -> str:
@@ -360,19 +347,3 @@ def _named_encoding(encoding: str) -> str:
             f"encoding={encoding!r} is no encoding of text; give one such as utf-8, cp1252 or "
             "utf-16, or leave it out"
         ) from error
-
-
-def _decoder_of(encoding: str) -> codecs.IncrementalDecoder:
-    """A decoder that leaves out a byte-order mark."""
-    return codecs.getincrementaldecoder("utf-8-sig" if encoding == UTF_8 else encoding)()
-
-
-def _read_through(path: Path, encoding: str) -> None:
-    decoder = _decoder_of(encoding)
-    with pa.input_stream(str(path), compression="detect") as stream:
-        while block := stream.read(_BLOCK):
-            if encoding == WINDOWS and len(block.translate(None, _CONTROL)) < len(block):
-                raise UnicodeError("control characters")
-            if not block.isascii() or decoder.getstate()[0]:
-                decoder.decode(block)
-    decoder.decode(b"", final=True)
