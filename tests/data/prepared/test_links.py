@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memohop.data.prepared._arrays import ArrayFile, map_array
 from memohop.data.prepared._links import LinkDatabase
-from memohop.data.tables.links import Listed, join
+from memohop.data.tables.links import Links
 from memohop.data.tables.sources import UnreadTable
 
 EDGES = st.integers(1, 9).flatmap(
@@ -68,7 +68,7 @@ def test_as_in_ram(edges, directed, weights):
             arcs[way] = np.stack([np.repeat(np.arange(nodes), np.diff(indptr)), indices])[::order]
         if weight is not None:
             of_arcs = np.array(map_array(folder / "out-weights.npy"))
-    expected = join([Listed(begin, end, weight, [])], nodes=nodes, directed=directed, origin="")
+    expected = Links.of(begin, end, weight, nodes=nodes, directed=directed, origin="")
     assert found.directed == expected.directed
     assert found.notes == expected.notes
     assert found.arcs == expected.arcs.shape[1]

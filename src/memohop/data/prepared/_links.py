@@ -23,6 +23,7 @@ from memohop.data.tables.cells import spelled_whole, whole_as_text
 from memohop.data.tables.links import (
     EXTRAS,
     check_header,
+    describe_edges,
     direction_of,
     edge_weights,
     spelled_otherwise,
@@ -230,15 +231,8 @@ class LinkDatabase:
             directed, note = direction_of(listed, 2 * pairs)
             notes.append(note)
         edges = loops + (listed if directed else pairs)
-        if self._weighted:
-            notes.append(f"weights of edges from {least:g} to {most:g}")
-        if repeated := given - edges:
-            again = "" if directed else ", the other way round included"
-            effect = "their weights add up" if self._weighted else "each counts once"
-            notes.append(f"{repeated} edge(s) come again{again}; {effect}")
-        if loops:
-            notes.append(f"{loops} edge(s) from a node to itself, kept")
-        notes.append(f"{edges} edges, {'one arc for each' if directed else 'one arc each way'}")
+        span = (least, most) if self._weighted else None
+        notes += describe_edges(edges, given, loops, span, directed=directed)
         weight = "weight_there" if are_alike else "weight_there + weight_back"
         self._database.execute(_LISTED if directed else _EITHER.format(weight=weight))
         self._write_rows(folder / "out", nodes, 'begin, "end"')

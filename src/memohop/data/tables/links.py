@@ -14,9 +14,9 @@ from memohop.data.arcs import LARGEST_WEIGHT, merge_arcs
 from memohop.data.tables.cells import (
     as_text,
     column_kind,
-    spelled_numbers,
     spelled_whole,
     whole_as_text,
+    without_words,
 )
 from memohop.errors import DataError
 from memohop.outputs import first_few, listed
@@ -25,15 +25,6 @@ _SHOWN = 5  # ids that an error names
 EXTRAS = ((r"^0+([0-9])", r"\1"), (r"^([0-9]+)\.0+$", r"\1"))
 """What a number may have more than another spelling of it, and what is kept."""
 _FEW = 0.05  # share of edges that may be listed both ways, or not, by accident
-
-
-class Listed(NamedTuple):
-    """The edges of one table: positions of both ends, weights, and a warning on dropped ones."""
-
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    weight: NDArray[np.float64] | None
-    warnings: list[str]
 
 
 class Links(NamedTuple):
@@ -59,7 +50,7 @@ class Links(NamedTuple):
         weight: NDArray[np.float64] | None,
         *,
         nodes: int,
-        directed: bool,
+        directed: bool | None,
         origin: str,
     ) -> Links:
         """The arcs of edges; of those that come several times, the weights add up.
@@ -72,12 +63,23 @@ class Links(NamedTuple):
             end: The node at which it ends.
             weight: Its weight, or None if all count alike.
             nodes: The number of nodes.
-            directed: Whether an edge is one arc, or one each way.
+            directed: Whether an edge is one arc, or one each way; None to have the edges decide.
             origin: The table, for errors.
         """
-        arcs = merge_arcs(begin, end, nodes=nodes, both_ways=not directed, origin=origin)
+        ways = [both for both in (False, True) if directed in (None, not both)]
+        merged = [
+            merge_arcs(begin, end, nodes=nodes, both_ways=both, origin=origin) for both in ways
+        ]
+        arcs, notes = merged[-1], []
+        loops = int((arcs[0] == arcs[1]).sum())
+        if directed is None:
+            directed, note = direction_of(*(way.shape[1] - loops for way in merged))
+            arcs, notes = merged[not directed], [note]
+        span = None if weight is None or not weight.size else (weight.min(), weight.max())
+        edges = arcs.shape[1] if directed else (arcs.shape[1] + loops) // 2
+        notes += describe_edges(edges, len(begin), loops, span, directed=directed)
         if weight is None:
-            return cls(arcs, None, directed)
+            return cls(arcs, None, directed, notes)
         keys = arcs[0] * nodes + arcs[1]
 
         def total(keys_of_edges: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -89,12 +91,35 @@ class Links(NamedTuple):
             back = total(end * nodes + begin)
             if not np.array_equal(sums, back):
                 sums += np.where(arcs[0] == arcs[1], 0, back)
-        return cls(arcs, sums.astype(np.float32), directed)
+        return cls(arcs, sums.astype(np.float32), directed, notes)
+
+
+def describe_edges(
+    edges: int, rows: int, loops: int, weights: tuple[float, float] | None, *, directed: bool
+) -> list[str]:
+    """What became of the rows of edge tables.
+
+    Args:
+        edges: The number of different edges.
+        rows: The number of rows, of which several may be the same edge.
+        loops: How many edges are from a node to itself.
+        weights: The least and the largest weight, or None if all edges count alike.
+        directed: Whether an edge is one arc, or one each way.
+    """
+    notes = [] if weights is None else [f"weights of edges from {weights[0]:g} to {weights[1]:g}"]
+    if repeated := rows - edges:
+        again = "" if directed else ", the other way round included"
+        effect = "each counts once" if weights is None else "their weights add up"
+        notes.append(f"{repeated} edge(s) come again{again}; {effect}")
+    if loops:
+        notes.append(f"{loops} edge(s) from a node to itself, kept")
+    return [*notes, f"{edges} edges, {'one arc for each' if directed else 'one arc each way'}"]
 
 
 def node_ids(column: pa.ChunkedArray, name: str, table: str) -> pa.Array:
     """The ids in column ``name`` of a node table as strings, each one there once."""
-    ids = _spelled(column, f"{table}, column {name!r}").combine_chunks()
+    wrong = f"{table}, column {name!r}: ids must be strings or whole numbers"
+    ids = whole_as_text(column, wrong, "correct them").combine_chunks()
     empty = np.flatnonzero(pc.fill_null(pc.equal(ids, ""), True).to_numpy(zero_copy_only=False))
     if empty.size:
         raise DataError(
@@ -131,7 +156,7 @@ def id_array(ids: Iterable[Hashable]) -> NDArray[Any]:
 
 def locate(
     table: pa.Table, ids: pa.Array, *, drop_unknown: bool, weight: str | None, name: str
-) -> Listed:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64] | None, list[str]]:
     """The edges of a table between the positions of the ids.
 
     Args:
@@ -140,20 +165,29 @@ def locate(
         drop_unknown: Leave out edges that name an unknown id, instead of a :class:`DataError`.
         weight: The column with the weights.
         name: What errors call the table.
+
+    Returns:
+        Positions of both ends, weights if there are some, and warnings on dropped edges.
     """
-    ends = [_spelled(column, name) for column in table.columns[:2]]
+    wrong = f"{name}: ids must be strings or whole numbers"
+    ends = [whole_as_text(column, wrong, "correct them") for column in table.columns[:2]]
     positions = [pc.fill_null(pc.index_in(end, value_set=ids), -1).to_numpy() for end in ends]
     known = (positions[0] >= 0) & (positions[1] >= 0)
     warnings = []
     if unknown := len(known) - int(known.sum()):
-        pairs = zip(ends, positions, strict=True)
-        lost = [chunk for end, row in pairs for chunk in end.filter(pa.array(row < 0)).chunks]
-        hint = spelled_otherwise(pa.chunked_array(lost, pa.string()).unique(), ids)
-        named = _unknown(ends, positions) + hint
+        sides = list(zip(ends, positions, strict=True))
+        rows: dict[str, int] = {}  # the first of each unknown id
+        for row in np.flatnonzero(~known)[: 20 * _SHOWN].tolist():
+            for end, position in sides:
+                if position[row] < 0:
+                    rows.setdefault(end[row].as_py(), row + 1)
+        named = ", ".join(f"{value!r} (row {row})" for value, row in [*rows.items()][:_SHOWN])
+        lost = [part for end, row in sides for part in end.filter(pa.array(row < 0)).chunks]
+        named += spelled_otherwise(pa.chunked_array(lost, pa.string()).unique(), ids)
         warnings = tell_unknown(name, unknown, len(known), named, drop_unknown=drop_unknown)
     begin, end = (position[known].astype(np.int64) for position in positions)
     weights = None if weight is None else edge_weights(table[weight], weight, name)[known]
-    return Listed(begin, end, weights, warnings)
+    return begin, end, weights, warnings
 
 
 def check_header(ends: list[str], ids: pa.Array, table: str) -> None:
@@ -223,45 +257,6 @@ def _bare(ids: pa.Array) -> pa.Array:
     return ids
 
 
-def join(parts: Sequence[Listed], *, nodes: int, directed: bool | None, origin: str) -> Links:
-    """All edges as arcs, every arc once, and notes on them.
-
-    If ``directed`` is None, the edges decide: they have a direction if some, but not nearly all,
-    are listed the other way round too.
-
-    Args:
-        parts: The edges of each table.
-        nodes: The number of nodes.
-        directed: Whether an edge is one arc, or one each way.
-        origin: The table, for errors.
-    """
-    begin, end = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
-    weight = None
-    if parts[0].weight is not None:
-        weight = np.concatenate([part.weight for part in parts])
-    notes = []
-    if directed is None:
-        between = begin != end
-        ends = begin[between], end[between]
-        merged = [merge_arcs(*ends, nodes=nodes, both_ways=b, origin=origin) for b in (False, True)]
-        directed, note = direction_of(*(arcs.shape[1] for arcs in merged))
-        notes.append(note)
-    links = Links.of(begin, end, weight, nodes=nodes, directed=directed, origin=origin)
-    loops = int((links.arcs[0] == links.arcs[1]).sum())
-    edges = links.arcs.shape[1] if directed else (links.arcs.shape[1] + loops) // 2
-    if weight is not None:
-        notes.append(f"weights of edges from {weight.min():g} to {weight.max():g}")
-    if repeated := len(begin) - edges:
-        again = "" if directed else ", the other way round included"
-        effect = "each counts once" if weight is None else "their weights add up"
-        notes.append(f"{repeated} edge(s) come again{again}; {effect}")
-    if loops:
-        notes.append(f"{loops} edge(s) from a node to itself, kept")
-    ways = "one arc for each" if directed else "one arc each way"
-    notes.append(f"{edges} edges, {ways}")
-    return links._replace(notes=notes)
-
-
 def direction_of(listed: int, either: int) -> tuple[bool, str]:
     """Whether edges have a direction, and why.
 
@@ -294,18 +289,16 @@ def edge_weights(
         table: That of the table.
         before: How many rows came before, if the column is a part of one.
     """
-    given = column
-    if column_kind(column.type) == "text":
-        column = spelled_numbers(as_text(column))
-    elif column_kind(column.type) != "number":
+    if column_kind(column.type) not in ("text", "number"):
         raise DataError(
             f"{table}: column {name!r} holds no weights, but {column.type}; give numbers"
         )
-    values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+    spelled, _ = without_words(column)
+    values = np.asarray(spelled.cast(pa.float64(), safe=False).to_numpy())
     wrong = np.flatnonzero(~(values >= 0) | (values > LARGEST_WEIGHT))
     if wrong.size:
         row = int(wrong[0])
-        cell = as_text(given)[row].as_py()
+        cell = as_text(column)[row].as_py()
         what = "no weight" if cell is None else f"the weight {cell!r}"
         in_all = f" ({wrong.size} such row(s) in all)" if before is None else ""
         raise DataError(
@@ -313,20 +306,3 @@ def edge_weights(
             f"every edge a number from 0 to {LARGEST_WEIGHT:g}"
         )
     return values
-
-
-def _spelled(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    return whole_as_text(column, f"{where}: ids must be strings or whole numbers", "correct them")
-
-
-def _unknown(ends: list[pa.ChunkedArray], positions: list[NDArray[Any]]) -> str:
-    """The first unknown ids, and their rows."""
-    rows = [
-        (row, end[row].as_py())
-        for end, position in zip(ends, positions, strict=True)
-        for row in np.flatnonzero(position < 0)[: 20 * _SHOWN].tolist()
-    ]
-    first: dict[Any, int] = {}
-    for row, value in sorted(rows, key=lambda item: item[0]):
-        first.setdefault(value, row)
-    return ", ".join(f"{value!r} (row {row + 1})" for value, row in [*first.items()][:_SHOWN])

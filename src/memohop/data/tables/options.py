@@ -87,15 +87,8 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right, whatever the tables are."""
-        if self.directed is not None and not isinstance(self.directed, bool):
-            raise UsageError(
-                f"directed={self.directed!r} is neither True nor False; give one of these, or None "
-                "to have the edges decide"
-            )
-        if not isinstance(self.drop_unknown, bool):
-            raise UsageError(
-                f"drop_unknown={self.drop_unknown!r} is neither True nor False; give one"
-            )
+        check_choice("directed", self.directed, (None, True, False))
+        check_choice("drop_unknown", self.drop_unknown, (True, False))
         check_choice("task", self.task, ("auto", "classes", "numbers"))
         if self.encoder is not None and not hasattr(self.encoder, "transform"):
             raise UsageError(
@@ -166,33 +159,58 @@ class Roles(NamedTuple):
 
 
 def find_roles(nodes: UnreadTable, edges: UnreadTable, options: ReadOptions) -> Roles:
-    """The columns that the options name, or that are named as usual.
+    """The columns that the options name, or that are named as usual; each is for one thing.
 
     A label that is None, or with an encoder not there, is none.
     """
     encoder = options.encoder
-    id, label = find_column(nodes, "id", options.id), options.label
-    if label is not None and (encoder is None or label in nodes.columns):
-        label = find_column(nodes, "label", label)
-    else:
+    taken = {find_column(nodes, "id", options.id): "id"}
+    label = options.label
+    if label is not None and encoder is not None and label not in nodes.columns:
         label = None
-    if label == id:
-        raise UsageError(
-            f"column {label!r} of {nodes.name} cannot be both id and label; name the column with "
-            "the classes as label, or another one as id"
-        )
+    if label is not None:
+        _take(taken, nodes, "label", label)
     sets: dict[str, str] = {}
     readings: dict[str, str] = {}
     if encoder is None:
-        sets = _find_sets(nodes, [id, label], options)
-        readings = _find_readings(nodes, [id, label, *sets.values()], options)
-    taken = {id, label, *sets.values()}
-    taken |= {name for name, reading in readings.items() if reading == "drop"}
-    columns = [name for name in nodes.columns if name not in taken]
+        sets = {name: getattr(options, name) for name in _SETS if getattr(options, name)}
+        if {"split", "time_column"} <= sets.keys():
+            raise UsageError(
+                f"split={sets['split']!r} and time_column={sets['time_column']!r} each say which "
+                "nodes are for testing; give one of them"
+            )
+        for role, name in sets.items():
+            _take(taken, nodes, role, name)
+        readings = {name: how for how in _READINGS for name in getattr(options, how)}
+        for how in _READINGS:
+            for name in getattr(options, how):
+                _take(taken, nodes, how, name)
+    columns = [name for name in nodes.columns if taken.get(name) in (None, *_READINGS[:-1])]
     if encoder is not None:
         encoder.check_columns(columns, nodes.name)
-    ends, weight = _find_ends(edges, options)
-    return Roles(nodes, edges, id, label, ends, weight, sets, columns, readings)
+    if len(edges.columns) == 1:
+        raise DataError(
+            f"{edges.name} has one column, {edges.columns[0]!r}; an edge takes two, separated by "
+            "comma, tab, semicolon or bar"
+        )
+    of_edges = {find_column(edges, "source", options.source): "source"}
+    _take(of_edges, edges, "target", find_column(edges, "target", options.target, default=1))
+    ends = list(of_edges)
+    if options.weight is not None:
+        _take(of_edges, edges, "weight", options.weight)
+    return Roles(
+        nodes, edges, next(iter(taken)), label, ends, options.weight, sets, columns, readings
+    )
+
+
+def _take(taken: dict[str, str], table: UnreadTable, role: str, name: str) -> None:
+    """Note what a column is for; it must be there, and for nothing else."""
+    find_column(table, role, name)
+    if taken.setdefault(name, role) != role:
+        raise UsageError(
+            f"column {name!r} of {table.name} cannot be both {taken[name]} and {role}; name "
+            "another one, or leave it out of one of them"
+        )
 
 
 def find_column(table: UnreadTable, argument: str, name: str | None, default: int = 0) -> str:
@@ -204,70 +222,3 @@ def find_column(table: UnreadTable, argument: str, name: str | None, default: in
     if name not in table.columns:
         raise unknown_name(f"column of {table.name} for {argument}", name, table.columns)
     return name
-
-
-def _find_sets(
-    nodes: UnreadTable, taken: Sequence[str | None], options: ReadOptions
-) -> dict[str, str]:
-    """The columns for ``split``, ``time_column`` and ``group``, by argument."""
-    sets = {
-        argument: find_column(nodes, argument, name)
-        for argument in _SETS
-        if (name := getattr(options, argument)) is not None
-    }
-    if {"split", "time_column"} <= sets.keys():
-        raise UsageError(
-            f"split={sets['split']!r} and time_column={sets['time_column']!r} each say which "
-            "nodes are for testing; give one of them"
-        )
-    for argument, name in sets.items():
-        if name in taken or list(sets.values()).count(name) > 1:
-            raise UsageError(
-                f"{argument}={name!r}: this column of {nodes.name} is already the id, the label or "
-                "another part of the split; name another one"
-            )
-    return sets
-
-
-def _find_readings(
-    nodes: UnreadTable, taken: Sequence[str | None], options: ReadOptions
-) -> dict[str, str]:
-    """By column, the list that names it: ``categorical``, ``numeric``, ``text`` or ``drop``."""
-    readings: dict[str, str] = {}
-    for argument in _READINGS:
-        for name in getattr(options, argument):
-            find_column(nodes, argument, name)
-            if name in taken:
-                raise UsageError(
-                    f"{argument}={name!r}: this column of {nodes.name} is the id, the label or "
-                    "part of the split, and no feature; leave it out of the list"
-                )
-            if readings.setdefault(name, argument) != argument:
-                raise UsageError(
-                    f"column {name!r} of {nodes.name} is in {readings[name]} and in {argument}; "
-                    "name it in one of them"
-                )
-    return readings
-
-
-def _find_ends(edges: UnreadTable, options: ReadOptions) -> tuple[list[str], str | None]:
-    """The columns where an edge begins and ends, and that of its weight."""
-    if len(edges.columns) == 1:
-        raise DataError(
-            f"{edges.name} has one column, {edges.columns[0]!r}; an edge takes two, separated by "
-            "comma, tab, semicolon or bar"
-        )
-    begin = find_column(edges, "source", options.source)
-    end = find_column(edges, "target", options.target, default=1)
-    if begin == end:
-        raise UsageError(
-            f"column {begin!r} of {edges.name} cannot be both ends of an edge; give source= and "
-            "target="
-        )
-    weight = options.weight
-    if weight is not None and find_column(edges, "weight", weight) in (begin, end):
-        raise UsageError(
-            f"column {weight!r} of {edges.name} cannot be both weight and end of an edge; name "
-            "another one as weight"
-        )
-    return [begin, end], weight

@@ -27,7 +27,6 @@ from memohop.data.tables.labels import Class, Labels, Task, read_labels
 from memohop.data.tables.links import (
     Links,
     check_header,
-    join,
     locate,
     node_ids,
     plain_ids,
@@ -150,18 +149,29 @@ def read_graph(
     pa.default_memory_pool().release_unused()
     parts, warnings = [], [*node_table.warnings]
     for edge_table in edge_tables:
-        table = edge_table.read(read, text=roles.ends)
-        name, drop_unknown = edge_table.name, how.drop_unknown
+        table, name = edge_table.read(read, text=roles.ends), edge_table.name
         check_header(roles.ends, ids, name)
-        parts.append(locate(table, ids, drop_unknown=drop_unknown, weight=roles.weight, name=name))
+        *part, dropped = locate(
+            table, ids, drop_unknown=how.drop_unknown, weight=roles.weight, name=name
+        )
+        parts.append(part)
         del table
         more = [column for column in edge_table.columns if column not in read]
         warnings += edge_table.warnings
         warnings += unused(more, "column", f"{name}: ", weighted=roles.weight is not None)
-        warnings += parts[-1].warnings
+        warnings += dropped
+    begin, end, weights = zip(*parts, strict=True)
+    links = Links.of(
+        np.concatenate(begin),
+        np.concatenate(end),
+        None if roles.weight is None else np.concatenate(weights),
+        nodes=len(ids),
+        directed=how.directed,
+        origin=roles.edges.name,
+    )
     return own_graph(
         described,
-        join(parts, nodes=len(ids), directed=how.directed, origin=roles.edges.name),
+        links,
         plain_ids(ids),
         notes=(
             *node_table.notes,
