@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from cyclopts import App, CycloptsError, Parameter, Token, convert
 
-from memohop.data.tables import ReadOptions
+from memohop.data.read_options import ReadOptions
 from memohop.errors import MemohopError, MemohopWarning, UsageError
 from memohop.outputs import printable
 from memohop.ram import keep_freed_ram, reporting_out_of_memory

@@ -77,7 +77,7 @@ class TestWeights:
     def test_mistakes(self):
         with pytest.raises(UsageError, match="no column of edges for weight named 'x'"):
             read(edges(["ab"], 1), weight="x")
-        with pytest.raises(UsageError, match="'source' of edges cannot be both weight and end"):
+        with pytest.raises(UsageError, match="'source' of edges cannot be both source and weight"):
             read(edges(["ab"]), weight="source")
 
 

@@ -259,9 +259,9 @@ class TestAskedFor:
             ),
             ({"drop": "v"}, "drop='v' is no list of columns"),
             ({"text": [3]}, "text=3 is no name of a column"),
-            ({"numeric": ["v"], "text": ["v"]}, "'v' of nodes is in numeric and in text"),
-            ({"drop": ["k"]}, "drop='k': this column of nodes is the id, the label"),
-            ({"group": "v", "numeric": ["v"]}, "numeric='v': this column"),
+            ({"numeric": ["v"], "text": ["v"]}, "'v' of nodes cannot be both numeric and text"),
+            ({"drop": ["k"]}, "'k' of nodes cannot be both label and drop; .* leave it out of one"),
+            ({"group": "v", "numeric": ["v"]}, "'v' of nodes cannot be both group and numeric"),
         ],
     )
     def test_mistakes(self, options, complaint):

@@ -94,8 +94,8 @@ def test_groups_are_numbered_and_a_node_without_one_is_alone():
     ("options", "complaint"),
     [
         ({"split": "prat"}, "no column of nodes for split named 'prat'; did you mean part"),
-        ({"split": "kind"}, "split='kind': this column of nodes is already the id, the label"),
-        ({"split": "part", "group": "part"}, "='part': this column"),
+        ({"split": "kind"}, "'kind' of nodes cannot be both label and split; name another one"),
+        ({"split": "part", "group": "part"}, "'part' of nodes cannot be both split and group"),
         ({"split": "part", "time_column": "v"}, "each say which nodes are for testing"),
     ],
 )

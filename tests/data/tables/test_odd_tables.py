@@ -300,7 +300,7 @@ class TestFilesThatAreNoTables:
         ({"source": {}}, "source={} is no name"),
         ({"target": True}, "target=True is no name"),
         ({"label": "id"}, "column 'id' of nodes cannot be both id and label"),
-        ({"id": "kind"}, "column 'kind' of nodes cannot be both id and label"),
+        ({"id": "kind"}, "column 'kind' of nodes cannot be both id and label; name another one"),
         ({"directed": "no"}, "directed='no' is neither True nor False"),
         ({"drop_unknown": 1}, "drop_unknown=1 is neither"),
         ({"encoder": 3}, "encoder=3 is no ColumnEncoder"),

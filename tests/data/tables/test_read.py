@@ -257,7 +257,7 @@ def test_files_that_are_not_there(files, tmp_path):
         ({"label": "kint"}, r"no column of .*nodes.csv for label named 'kint'; did you mean kind"),
         ({"label": "kind", "id": "idd"}, "for id named 'idd'"),
         ({"label": "kind", "source": "from"}, "for source named 'from'"),
-        ({"label": "kind", "target": "source"}, "'source' of .* cannot be both ends"),
+        ({"label": "kind", "target": "source"}, "'source' of .* cannot be both source and target"),
         ({"label": None}, "label=None"),
     ],
 )

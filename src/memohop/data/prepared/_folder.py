@@ -32,8 +32,8 @@ import msgspec
 import pyarrow as pa
 
 import memohop.folders as folders
+from memohop.data.read_options import Class, Task
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.labels import Class, Task
 from memohop.errors import DataError, UsageError
 
 MANIFEST = "prepared.json"

@@ -18,11 +18,11 @@ from memohop.data.arcs import in_unit
 from memohop.data.prepared._arrays import map_array
 from memohop.data.prepared._checking import check_prepared
 from memohop.data.prepared._folder import Description, file_name, read_description
+from memohop.data.read_options import read_alike
 from memohop.data.splits import OwnSplit
 from memohop.data.tables.column import Matrix
 from memohop.data.tables.labels import Labels
 from memohop.data.tables.links import Links
-from memohop.data.tables.options import read_alike
 from memohop.data.tables.read import Described, OwnGraph, own_graph
 from memohop.errors import DataError, UsageError
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow.types import is_floating
 
+from memohop.data.read_options import Class, Task
 from memohop.data.tables.cells import (
     are_obvious,
     are_placeholders,
@@ -23,8 +24,6 @@ from memohop.data.tables.cells import (
     spelled_whole,
     whole_as_text,
 )
-from memohop.data.tables.options import Class as Class
-from memohop.data.tables.options import Task as Task
 from memohop.errors import DataError
 from memohop.outputs import count, first_few
 

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from memohop.data.check import MASKS, check_graph
+from memohop.data.read_options import Class, ReadOptions, Task, read_alike
 from memohop.data.sparse_features import as_matrix, is_sparse, sharing
 from memohop.data.splits import OwnSplit
 from memohop.data.tables._node_sets import (
@@ -23,7 +24,7 @@ from memohop.data.tables._node_sets import (
 from memohop.data.tables.cells import Reading
 from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
-from memohop.data.tables.labels import Class, Labels, Task, read_labels
+from memohop.data.tables.labels import Labels, read_labels
 from memohop.data.tables.links import (
     Links,
     check_header,
@@ -32,7 +33,7 @@ from memohop.data.tables.links import (
     plain_ids,
     unused,
 )
-from memohop.data.tables.options import ReadOptions, find_roles, read_alike
+from memohop.data.tables.roles import find_roles
 from memohop.data.tables.sources import TableLike, open_table
 from memohop.errors import DataError, UsageError
 from memohop.outputs import listed
