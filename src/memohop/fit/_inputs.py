@@ -28,8 +28,8 @@ from memohop.data.check import check_one_kind
 from memohop.data.folds import own_split
 from memohop.data.splits import OwnSplit
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.options import find_column
 from memohop.data.tables.read import OwnGraph, read_graph
+from memohop.data.tables.roles import find_column
 from memohop.data.tables.sources import open_table
 from memohop.errors import DataError, UsageError
 from memohop.fit._problem import Inputs
