@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from memohop.data.tables.columns import names_of
 from memohop.explain._contributions import sizes
 from memohop.explain.gates import GateReadout, gate_readout
 from memohop.explain.node import (
@@ -149,7 +150,7 @@ def _feature_names(estimator: GraphEstimator, graph: Inputs) -> dict[str, str]:
     """The column of every feature, by the name of the feature."""
     if estimator.encoder_ is not None and estimator.encoder_.columns:
         columns = how_to_read(estimator)["encoder"].columns  # checked
-        return {name: column.name for column in columns for name in column.names()}
+        return {name: column.name for column in columns for name in names_of(column)}
     given = getattr(estimator, "feature_names_in_", None)
     names = given if given is not None else [f"column {i}" for i in range(graph.x.shape[1])]
     return {str(name): str(name) for name in names}

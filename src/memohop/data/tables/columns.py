@@ -111,10 +111,7 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
     @property
     def feature_names(self) -> list[str]:
         """The names: ``age``, ``age is missing``, ``city=Rome``, ``about: word``."""
-        names = []
-        for column in self.columns:
-            names += [*column.names(), *[f"{column.name} is missing"] * column.missing]
-        return names or ["constant"]
+        return [name for column in self.columns for name in names_of(column)] or ["constant"]
 
     @property
     def text_names(self) -> list[str]:
@@ -146,6 +143,11 @@ class ColumnEncoder(msgspec.Struct, frozen=True):
             return msgspec.convert(value, cls)
         except msgspec.ValidationError as error:
             raise DataError(f"this describes no columns: {error}; save the model again") from error
+
+
+def names_of(column: Column) -> list[str]:
+    """The names of the features of a column, with that for missing values."""
+    return [*column.names(), *[f"{column.name} is missing"] * column.missing]
 
 
 def fit_columns(
