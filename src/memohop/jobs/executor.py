@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from memohop.errors import MemohopError
 
@@ -53,32 +53,23 @@ class Told(NamedTuple):
     value: Any
 
 
-class Executor(Protocol):
-    """Does some work on jobs, and gives the answers as they come."""
-
-    def __call__(
-        self,
-        work: Callable[[JobT, ShareDone], AnswerT],
-        jobs: Iterable[JobT],
-        progress: Callable[[JobT, float], None] = lambda job, share: None,
-    ) -> Iterator[tuple[JobT, AnswerT | Lost]]:
-        """Answer the jobs, in any order.
-
-        Args:
-            work: What to do with a job; other processes import it by its name, or have a copy of
-                it, if it is an object, for as long as they live.
-            jobs: Asked for the next one whenever a process is free, also after it had none left.
-            progress: Called with a job and the share of it that is done.
-        """
-        ...
+Executor = Callable[..., Iterator[tuple[Any, Any]]]
+"""Does some work on jobs, and gives the answers as they come; called as :func:`here` is."""
 
 
 def here(
     work: Callable[[JobT, ShareDone], AnswerT],
     jobs: Iterable[JobT],
     progress: Callable[[JobT, float], None] = lambda job, share: None,
-) -> Iterator[tuple[JobT, AnswerT | Lost]]:
-    """The executor that does one job after the other in this process."""
+) -> Iterator[tuple[JobT, AnswerT]]:
+    """The executor that does one job after the other in this process.
+
+    Args:
+        work: What to do with a job; other processes import it by its name, or have a copy of it, if
+            it is an object, for as long as they live.
+        jobs: Asked for the next one whenever a process is free, also after it had none left.
+        progress: Called with a job and the share of it that is done.
+    """
     for job in jobs:
         yield job, work(job, partial(progress, job))
 
@@ -195,8 +186,8 @@ class Pool(ABC):
         """Answer jobs, in any order.
 
         Args:
-            work: See :class:`Executor`; what a generator yields is told, and it is sent the reply.
-            jobs: See :class:`Executor`.
+            work: See :func:`here`; what a generator yields is told, and it is sent the reply.
+            jobs: See :func:`here`.
             progress: Never called.
             together: How many processes take each job together. The one of each rank is given
                 ``job.share(rank)`` and how to join the others: arguments of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
 from itertools import product
@@ -22,9 +22,9 @@ from memohop.jobs.train import train_job
 from memohop.pyg import Data
 from memohop.training import DEFAULT_RULES, Job, Member, Result, Rules
 from memohop.training.member import Numbers
+from memohop.training.trainer import Progress
 
 Scalar = bool | int | float | str
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -216,11 +216,16 @@ def execute(
     results: dict[str, Result] = {}
     total = sum(job.epochs for job in jobs)
     finished = 0
+
+    def of_all(done: int, _: int) -> None:
+        assert progress is not None
+        progress(finished + done, total)
+
     for group in populations(jobs):
         first, start = group[0], time.perf_counter()
         trained = train_job(
             replace(first, data=first.data.load(root), members=[job.member for job in group]),
-            progress=None if progress is None else _shifted(progress, finished, total),
+            progress=progress and of_all,
             **workers,
         )
         finished += first.epochs * len(group)
@@ -242,8 +247,3 @@ def populations(jobs: Sequence[Job]) -> list[list[Job]]:
         key = msgspec.json.encode(shared), job.member.dropout == 0
         groups.setdefault(key, []).append(job)
     return list(groups.values())
-
-
-def _shifted(progress: Progress, before: int, total: int) -> Progress:
-    """Turns the progress of a part into that of the whole."""
-    return lambda done, _: progress(before + done, total)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 # Bytes of an arc as given, which may count both ways: 16 of edge_index, and at the peak of training
 # 46 (gcn+mmp, sage) to 67 (dir-gcn+mmp), measured with 10 M of them on a CPU.
 _PER_ARC = 85
-_COMPARED = 10**7  # arcs up to which the other way to cut is tried, to be compared
 
 
 def train(
@@ -169,7 +168,7 @@ def train_job(
         elif len(shares) == 1:
             why = "there are too few members to deal them out"
         if workers > 1:
-            say(f"the graph is cut for {workers} workers ({why}): {compared(blocks, data)}")
+            say(f"the graph is cut for {workers} workers ({why}): {blocks}")
     elif workers > 1:
         say(f"each of {workers} workers reads a block of {data.folder}")
     run = PartsRun(job, blocks, checkpoints, progress)
@@ -217,18 +216,17 @@ def deal(
     """Train each share of the members as a job of an executor."""
     from memohop.jobs.executor import Lost
 
-    work = partial(_train_share, job=job)
-    results: dict[int, Result] = {}
-    for done, (share, answer) in enumerate(executor(work, shares), 1):
+    answers: dict[range, list[Result]] = {}
+    for done, (share, answer) in enumerate(executor(partial(_train_share, job=job), shares), 1):
         if isinstance(answer, Lost):
             raise DataError(
                 f"a worker was lost again and again ({answer.reason}); see whether its machine "
                 "has RAM enough, and give the command again"
             )
-        results |= zip(share, answer, strict=True)
+        answers[share] = answer
         if progress is not None:
             progress(done, len(shares))
-    return [results[member] for member in sorted(results)]
+    return _in_order(answers)
 
 
 def _deal_in_group(
@@ -242,11 +240,14 @@ def _deal_in_group(
     results: list[Result] = []
     if group.rank < len(shares):
         results = train_here(_part(job, shares[group.rank]), progress)
-    everyone = zip(shares, group.gather(results), strict=False)
-    found = {
-        member: one for share, some in everyone for member, one in zip(share, some, strict=True)
-    }
-    return [found[member] for member in sorted(found)]
+    return _in_order(dict(zip(shares, group.gather(results), strict=False)))
+
+
+def _in_order(answers: Mapping[range, Sequence[Result]]) -> list[Result]:
+    results: dict[int, Result] = {}
+    for share, answer in answers.items():
+        results |= zip(share, answer, strict=True)
+    return [results[member] for member in sorted(results)]
 
 
 def _train_share(share: range, progress: ShareDone, *, job: Job) -> list[Result]:
@@ -279,19 +280,6 @@ def whole_bytes(x: Any, arcs: int) -> int:
 def fits_each(whole: int, workers: int, memory: int | None) -> bool:
     """Whether so many bytes fit each worker; without a limit, workers share this machine's RAM."""
     return whole <= (memory or available_bytes(torch.device("cpu")) // workers)
-
-
-def compared(blocks: Partition, data: Data) -> str:
-    """How many arcs are cut, and how many the other way to cut would, if that is known."""
-    from memohop.parts.partition import METHODS, partition
-
-    if len(blocks) == 1 or blocks.arcs > _COMPARED:
-        return str(blocks)
-    (other,) = (method for method in METHODS if method != blocks.method)
-    try:
-        return f"{blocks}; {partition(data.edge_index, len(data.y), len(blocks), method=other)}"
-    except UsageError:  # METIS is not installed
-        return str(blocks)
 
 
 def _joined(device: str) -> Group:

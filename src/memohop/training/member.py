@@ -48,21 +48,11 @@ class Numbers:
         """The numbers by their names."""
         return {name: getattr(self, name) for name in NUMBERS}
 
-    def check_numbers(self) -> None:
-        """Refuse numbers that cannot be trained with."""
-        for name, value in self.numbers.items():
-            if name not in RATES:
-                real_number(name, value, least=0, most=_LARGEST)
-            elif value is not None and real_number(name, value, least=0, most=1) == 1:
-                raise UsageError(f"{name}={value} would drop everything; give a number below 1")
-        if self.lr == 0:
-            raise UsageError("lr=0 would learn nothing; give a number above 0")
 
-
-NUMBERS = {one.name: one.metadata.get("words", one.name) for one in fields(Numbers)}
+NUMBERS = {number.name: number.metadata.get("words", number.name) for number in fields(Numbers)}
 """The numbers, and the name of each in a table."""
 
-RATES = {one.name: one.metadata["role"] for one in fields(Numbers) if "role" in one.metadata}
+RATES = {rate.name: rate.metadata["role"] for rate in fields(Numbers) if "role" in rate.metadata}
 """The dropout rates, and the role of the layers to which each applies."""
 
 
@@ -91,7 +81,13 @@ class Member(Numbers, _Draw):  # dataclass fields of the last base come first
     def __post_init__(self) -> None:
         whole_number("split", self.split, least=0)
         whole_number("seed", self.seed, least=0, most=LARGEST_SEED)
-        self.check_numbers()
+        for name, value in self.numbers.items():
+            if name not in RATES:
+                real_number(name, value, least=0, most=_LARGEST)
+            elif value is not None and real_number(name, value, least=0, most=1) == 1:
+                raise UsageError(f"{name}={value} would drop everything; give a number below 1")
+        if self.lr == 0:
+            raise UsageError("lr=0 would learn nothing; give a number above 0")
 
     @property
     def setting(self) -> tuple[tuple[str, Any], ...]:
@@ -198,11 +194,6 @@ class Selection:
         """How many of the results diverged."""
         return sum(result.diverged for result in self.results)
 
-    @property
-    def score(self) -> float:
-        """The score that a choice compares: the validation score; NaN if a result diverged."""
-        return math.nan if self.diverged else self.val
-
 
 def select(results: Sequence[Result]) -> Selection:
     """The setting with the best mean validation score, among those of which no result diverged.
@@ -228,18 +219,19 @@ def selections_of(results: Iterable[tuple[Mapping[str, Any], Result]]) -> list[S
 
 def best(selections: Sequence[Selection]) -> Selection:
     """The first of those with the best mean validation score, leaving out diverged ones."""
-    found = first_best(selections, lambda selection: selection.score)
-    if found is None:
+    chosen = first_best(selections, lambda selection: selection.val)
+    if chosen is None:
         first = selections[0]
         raise UsageError(
             f"nothing can be chosen: each of the {len(selections)} setting(s) has a run that "
             f"diverged (the first one, lr={first.setting.get('lr')}, has {first.diverged} of "
             f"{len(first.results)}); give a lower lr, or features of a smaller scale"
         )
-    return found
+    return chosen
 
 
 def _summarise(setting: dict[str, Any], results: Sequence[Result]) -> Selection:
-    val, test = (np.array([getattr(one, name) for one in results]) for name in ("val", "test"))
+    val = np.array([result.val for result in results])
+    test = np.array([result.test for result in results])
     std = float(test.std(ddof=1)) if len(test) > 1 else 0.0
     return Selection(setting, tuple(results), float(val.mean()), float(test.mean()), std)

@@ -150,8 +150,8 @@ class _Training:
         """Train some members to the end."""
         population, epochs = self._population(members), self.job.epochs
         step = self._stepper(population)
-        wait = waiter(self.device)
-        look_every = _LOOK_EVERY_ON_GPU if is_gpu(self.device) else _LOOK_EVERY
+        wait, on_gpu = waiter(self.device), is_gpu(self.device)
+        look_every = _LOOK_EVERY_ON_GPU if on_gpu else _LOOK_EVERY
         left = list(range(len(members)))  # the position in the chunk of each member that is left
         results: dict[int, Result] = {}
         looked = time.monotonic()
@@ -166,10 +166,10 @@ class _Training:
             running = population.watch.running.cpu()
             stopped = (~running).nonzero().flatten().tolist()
             to_come = epochs - epoch - 1
+            saved = len(stopped) * to_come * self.task.y.numel()
+            pays_off = len(stopped) >= _COMPACT_AT * len(left) and saved > _CAPTURE * on_gpu
             # Never by the clock: some networks round differently in other company.
-            if len(stopped) == len(left) or (
-                regular and self._pays_off(len(stopped), len(left), to_come)
-            ):
+            if len(stopped) == len(left) or (regular and pays_off):
                 ended = population.results(stopped)
                 results |= {left[i]: r for i, r in zip(stopped, ended, strict=True)}
                 self.done += len(stopped) * to_come
@@ -183,12 +183,6 @@ class _Training:
                 break
         results |= dict(zip(left, population.results(range(len(left))), strict=True))
         return [results[i] for i in range(len(members))]
-
-    def _pays_off(self, stopped: int, members: int, epochs: int) -> bool:
-        """Whether to go on without the members that have stopped, for so many epochs at most."""
-        saved = stopped * epochs * self.task.y.numel()
-        least = _CAPTURE if is_gpu(self.device) else 0
-        return stopped >= _COMPACT_AT * members and saved > least
 
     def _report(self) -> None:
         if self.progress is not None and not self.is_enough:
@@ -212,30 +206,28 @@ class _Training:
             population.step()
 
     def _can_be_vectorised(self, member: Member) -> bool:
-        reason = self._obstacle(member)
-        if reason is not None:
-            warnings.warn(
-                f"this module cannot be vectorised, so its members are trained one at a time "
-                f"({reason})",
-                AloneWarning,
-                stacklevel=4,
-            )
-        return reason is None
-
-    def _obstacle(self, member: Member) -> str | None:
-        """Why a module that is not ours cannot be trained as a population, found by trying."""
+        """Whether a module that is not ours can be trained as a population, found by trying."""
         population = self._population([member, member])
         before = {name: value.clone() for name, value in population.buffers.items()}
+        obstacle = None
         try:
             population.step()
         except UsageError:
             raise
         except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
-            return str(error).strip().splitlines()[0]
+            obstacle = str(error).strip().splitlines()[0]
         for name, value in population.buffers.items():
-            if not torch.equal(value, before[name]):  # vmap's running variances are not torch's
-                return f"it changes its buffer {name} while training"
-        return None
+            if obstacle is None and not torch.equal(value, before[name]):
+                # vmap's running variances are not torch's
+                obstacle = f"it changes its buffer {name} while training"
+        if obstacle is not None:
+            warnings.warn(
+                f"this module cannot be vectorised, so its members are trained one at a time "
+                f"({obstacle})",
+                AloneWarning,
+                stacklevel=4,
+            )
+        return obstacle is None
 
 
 def _untrained(member: Member) -> Result:
