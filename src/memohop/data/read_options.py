@@ -88,7 +88,9 @@ class ReadOptions:
         """Refuse what cannot be right, whatever the tables are."""
         for argument, kind in {"directed": bool | None, "drop_unknown": bool}.items():
             if not isinstance(value := getattr(self, argument), kind):
-                raise UsageError(f"{argument}={value!r} is neither True nor False; give one")
+                raise UsageError(
+                    f"{argument}={value!r} is neither True nor False; give one, or leave it out"
+                )
         check_choice("task", self.task, ("auto", "classes", "numbers"))
         if self.encoder is not None and not hasattr(self.encoder, "transform"):
             raise UsageError(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memohop.data.tables import read_graph
-from memohop.data.tables._node_sets import sets_by_time
+from memohop.data.tables.node_sets import sets_by_time
 from memohop.errors import DataError, UsageError
 
 KINDS = ["x", "y", "x", "y", "x", "y", None, "x"]

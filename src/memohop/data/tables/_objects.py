@@ -17,9 +17,9 @@ from memohop.data.read_options import Class, ReadOptions, Task
 from memohop.data.sparse_features import as_matrix
 from memohop.data.tables.column import Matrix, is_mostly_zero
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.labels import read_labels
+from memohop.data.tables.labels import no_labels, read_labels
 from memohop.data.tables.links import Links, id_array, unused
-from memohop.data.tables.read import Described, OwnGraph, describe_nodes, no_labels, own_graph
+from memohop.data.tables.read import Described, OwnGraph, describe_nodes, own_graph
 from memohop.errors import DataError, UsageError, unknown_name
 
 

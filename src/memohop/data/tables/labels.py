@@ -20,9 +20,9 @@ from memohop.data.tables.cells import (
     column_kind,
     is_time,
     numbers,
-    spelled_numbers,
     spelled_whole,
     whole_as_text,
+    without_words,
 )
 from memohop.errors import DataError
 from memohop.outputs import count, first_few
@@ -56,6 +56,16 @@ class Labels(NamedTuple):
     task: Task = "classes"
 
 
+def no_labels(
+    nodes: int, classes: Sequence[Class] | None, task: Literal["auto"] | Task = "auto"
+) -> Labels:
+    """Labels of nodes that have none."""
+    note = ["no node has a label"]
+    if task == "numbers":
+        return Labels(np.full(nodes, np.nan), [], note, [], "numbers")
+    return Labels(np.full(nodes, -1), list(classes or []), note, [])
+
+
 def read_labels(
     column: pa.ChunkedArray,
     name: str,
@@ -74,13 +84,17 @@ def read_labels(
         classes: The classes of an earlier table; empty if numbers were to be predicted.
     """
     checked_kind(name, column.type, "the label ")
-    numbers_wanted = not classes and (task == "numbers" or (task == "auto" and _are_real(column)))
-    column, told = _without_placeholders(column, name, classes or (), numbers=numbers_wanted)
+    are_numbers = False
+    if not classes and task != "classes":
+        text, told = _without_placeholders(column, name, (), numbers=True)
+        are_numbers = task == "numbers" or _are_real(text)
+    if not are_numbers:
+        text, told = _without_placeholders(column, name, classes or (), numbers=False)
     try:
-        if numbers_wanted:
-            labels = _number_labels(column, name, checked=classes is None)
+        if are_numbers:
+            labels = _number_labels(text, name, checked=classes is None)
         else:
-            labels = encode_labels(column, name, classes, checked=task == "auto")
+            labels = _class_labels(text, name, classes, checked=task == "auto")
     except DataError as error:
         raise DataError("; ".join([str(error), *told])) from error
     return labels._replace(warnings=[*told, *labels.warnings])
@@ -95,45 +109,40 @@ def _without_placeholders(
         column: The labels.
         name: The name of the column.
         classes: The classes of an earlier table, which are classes whatever their names are.
-        numbers: Whether numbers are predicted: then unknown is no label either.
+        numbers: Whether numbers are predicted: then unknown is no label either, nor are spaces
+            part of one.
     """
     if column_kind(column.type) != "text":
         return column, []
     text = column.cast(pa.string())
-    values = pc.utf8_trim_whitespace(text.unique().drop_null())
-    known = {str(label).strip() for label in classes}
-    signs = {"+", "-"} & set(values.to_pylist())  # both: then - is a class too
-    kept = pa.array([*known, *(signs if len(signs) > 1 else ())], pa.string())
     trimmed = pc.utf8_trim_whitespace(text)
+    kept = {str(label).strip() for label in classes}
+    if not pc.index_in(pa.array(["+", "-"]), value_set=trimmed.unique()).null_count:
+        kept |= {"+", "-"}  # then - is a class too
     stands_for_nothing = are_placeholders(trimmed) if numbers else are_obvious(trimmed)
-    absent = pc.and_not(stands_for_nothing, pc.is_in(trimmed, value_set=kept))
-    if not pc.any(absent).as_py():
-        return column, []
+    kept_cells = pc.is_in(trimmed, value_set=pa.array(sorted(kept), pa.string()))
+    absent = pc.fill_null(pc.and_not(stands_for_nothing, kept_cells), False).combine_chunks()
+    labels = pc.replace_with_mask(trimmed if numbers else text, absent, pa.scalar(None, text.type))
+    if not (number := absent.true_count):
+        return labels, []
     different = trimmed.filter(absent).unique().to_pylist()
-    number, shown = pc.sum(absent).as_py(), first_few([repr(value) for value in different])
+    shown = first_few([repr(value) for value in different])
     spell = f" (if one is a class, spell it as a word, such as {f'class {different[0]}'!r})"
     told = f"label {name!r}: {count(number, 'cell')} with {shown} taken for empty"
-    absent = pc.fill_null(absent, False).combine_chunks()
-    column = pc.replace_with_mask(text, absent, pa.scalar(None, pa.string()))
-    return column, [told + spell * (not numbers)]
+    return labels, [told + spell * (not numbers)]
 
 
 def _are_real(column: pa.ChunkedArray) -> bool:
     """Whether a column holds many different numbers that are not all whole."""
-    kind = column_kind(column.type)
-    if kind == "text":
-        text = as_text(pc.utf8_trim_whitespace(column.cast(pa.string())))
-        column = spelled_numbers(text)
-        placeholders = pc.sum(are_placeholders(text)).as_py() or 0
-        if column.null_count > text.null_count + placeholders:
-            return False
-    elif kind != "number" or is_time(column.type):
+    if column_kind(column.type) not in ("text", "number") or is_time(column.type):
         return False
-    values = column.cast(pa.float64(), safe=False).drop_null().to_numpy()
+    spelled, words = without_words(column)
+    values = spelled.cast(pa.float64(), safe=False).drop_null().to_numpy()
     values = values[np.isfinite(values)]
     different = np.unique(values).size
     return bool(
-        (values != np.floor(values)).any()
+        not words.size
+        and (values != np.floor(values)).any()
         and different >= _FEWEST_NUMBERS
         and different > min(_FEW_CLASSES, values.size / 2)
     )
@@ -141,18 +150,15 @@ def _are_real(column: pa.ChunkedArray) -> bool:
 
 def _number_labels(column: pa.ChunkedArray, name: str, *, checked: bool) -> Labels:
     """The labels as numbers to be predicted; anything else is a :class:`DataError`."""
-    if column_kind(column.type) == "text":
-        text = as_text(pc.utf8_trim_whitespace(column.cast(pa.string())))
-        column = spelled_numbers(text)
-        words = np.flatnonzero(pc.and_(text.is_valid(), column.is_null()).to_numpy())
-        if words.size:
-            row = int(words[0])
-            raise DataError(
-                f"the label column {name!r} holds {text[row].as_py()!r} in row {row + 1}, which is "
-                f"not a number ({words.size} such row(s) in all); correct it, leave it empty, or "
-                "predict classes (task=classes)"
-            )
-    y = numbers(name, column).copy()  # PyTorch takes no read-only arrays
+    spelled, words = without_words(column)
+    if words.size:
+        row = int(words[0])
+        raise DataError(
+            f"the label column {name!r} holds {column[row].as_py()!r} in row {row + 1}, which is "
+            f"not a number ({words.size} such row(s) in all); correct it, leave it empty, or "
+            "predict classes (task=classes)"
+        )
+    y = numbers(name, spelled).copy()  # PyTorch takes no read-only arrays
     known = y[~np.isnan(y)]
     if checked and not known.size:
         raise DataError(_EMPTY.format(name=name))
@@ -169,12 +175,8 @@ def _number_labels(column: pa.ChunkedArray, name: str, *, checked: bool) -> Labe
     return Labels(y, [], [note], [], "numbers")
 
 
-def encode_labels(
-    column: pa.ChunkedArray,
-    name: str,
-    classes: Sequence[Class] | None = None,
-    *,
-    checked: bool = True,
+def _class_labels(
+    column: pa.ChunkedArray, name: str, classes: Sequence[Class] | None, *, checked: bool
 ) -> Labels:
     """Number the classes: whole numbers by size, other labels in alphabetical order.
 
@@ -206,18 +208,28 @@ def encode_labels(
     text = as_text(trimmed)
     known = text.drop_null()
     if classes is None:
-        values = known.unique()
-        classes = sorted((values.cast(pa.int64()) if spelled_whole(values) else values).to_pylist())
-        _check_classes(known, classes, name, checked=checked)
+        names, sizes = pc.value_counts(known).flatten()
+        classes = sorted((names.cast(pa.int64()) if spelled_whole(names) else names).to_pylist())
+        if not classes:
+            raise DataError(_EMPTY.format(name=name))
+        if len(classes) == 1:
+            raise DataError(
+                f"the label column {name!r} has one class, {classes[0]!r}; there is nothing to "
+                "tell apart: give labels of at least two classes"
+            )
+        if checked and (
+            reason := why_no_classes(names.to_numpy(zero_copy_only=False), sizes.to_numpy())
+        ):
+            raise DataError(f"the label column {name!r} {reason}")
         warnings += _spelled_alike(classes, name) + _perhaps_unknown(known, classes, name)
     values = pc.utf8_trim_whitespace(pa.array([str(label) for label in classes], pa.string()))
     y = pc.fill_null(pc.index_in(text, value_set=values), -1).to_numpy().astype(np.int64)
-    sizes = np.bincount(y[y >= 0], minlength=len(classes))
-    labelled = int(sizes.sum())
+    of_classes = np.bincount(y[y >= 0], minlength=len(classes)).tolist()
+    labelled = sum(of_classes)
     if unknown := len(known) - labelled:
         warnings.append(f"{unknown} label(s) of an unknown class count as missing")
-    small = [f"{label!r} ({size})" for label, size in zip(classes, sizes, strict=True) if size < 3]
-    if small:
+    sized = zip(classes, of_classes, strict=True)
+    if small := [f"{label!r} ({size})" for label, size in sized if size < 3]:
         warnings.append(
             "too few labelled nodes to be in training, validation and test at once: class "
             + first_few(small)
@@ -227,24 +239,6 @@ def encode_labels(
         f"{len(y) - labelled} without"
     )
     return Labels(y, list(classes), [note], warnings)
-
-
-def _check_classes(
-    known: pa.ChunkedArray, classes: Sequence[Class], name: str, *, checked: bool
-) -> None:
-    if not classes:
-        raise DataError(_EMPTY.format(name=name))
-    if len(classes) == 1:
-        raise DataError(
-            f"the label column {name!r} has one class, {classes[0]!r}; there is nothing to tell "
-            "apart: give labels of at least two classes"
-        )
-    values, sizes = (
-        part.to_numpy(zero_copy_only=False) for part in pc.value_counts(known).flatten()
-    )
-    reason = why_no_classes(values, sizes) if checked else None
-    if reason:
-        raise DataError(f"the label column {name!r} {reason}")
 
 
 def why_no_classes(values: NDArray[Any], sizes: NDArray[np.int64]) -> str | None:
@@ -260,7 +254,13 @@ def why_no_classes(values: NDArray[Any], sizes: NDArray[np.int64]) -> str | None
         sizes: How many nodes have each.
     """
     labelled = int(sizes.sum())
-    if _are_measured(values, labelled):
+    try:
+        measured = values.astype(np.float64)
+    except (TypeError, ValueError):  # words
+        measured = np.array([np.nan])
+    are_whole = bool((measured == np.floor(measured)).all())
+    are_many = len(values) > max(_FEW_CLASSES, labelled / _NODES_OF_A_CLASS)
+    if np.isfinite(measured).all() and (are_many or not are_whole):
         return (
             f"holds {len(values)} different numbers on {labelled} nodes, such as {values[0]}: are "
             f"they measurements or codes? {_OVERRULE.format(values[0])}"
@@ -271,18 +271,6 @@ def why_no_classes(values: NDArray[Any], sizes: NDArray[np.int64]) -> str | None
             "name the column with the classes, or merge labels"
         )
     return None
-
-
-def _are_measured(values: NDArray[Any], labelled: int) -> bool:
-    try:
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError):  # words
-        return False
-    if not np.isfinite(numbers).all():
-        return False
-    if (numbers != np.floor(numbers)).any():
-        return True
-    return len(values) > max(_FEW_CLASSES, labelled / _NODES_OF_A_CLASS)
 
 
 def _perhaps_unknown(known: pa.ChunkedArray, classes: Sequence[Class], name: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +15,10 @@ from memohop.data.check import MASKS, check_graph
 from memohop.data.read_options import Class, ReadOptions, Task, read_alike
 from memohop.data.sparse_features import as_matrix, is_sparse, sharing
 from memohop.data.splits import OwnSplit
-from memohop.data.tables._node_sets import (
-    describe_sets,
-    group_codes,
-    sets_by_time,
-    sets_by_word,
-)
 from memohop.data.tables.cells import Reading
 from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
-from memohop.data.tables.labels import Labels, read_labels
+from memohop.data.tables.labels import Labels, no_labels, read_labels
 from memohop.data.tables.links import (
     Links,
     check_header,
@@ -33,6 +27,7 @@ from memohop.data.tables.links import (
     plain_ids,
     unused,
 )
+from memohop.data.tables.node_sets import read_sets
 from memohop.data.tables.roles import find_roles
 from memohop.data.tables.sources import TableLike, open_table
 from memohop.errors import DataError, UsageError
@@ -233,40 +228,6 @@ def describe_nodes(
         more = [name for name in table.column_names if name not in used]
         notes += [f"not used: {listed(more)}"] if more else []
     return Described(x, labels, encoder, notes, masks, groups, surprises)
-
-
-def read_sets(
-    table: pa.Table, roles: Mapping[str, str], labels: Labels
-) -> tuple[OwnSplit | None, NDArray[np.int64] | None, list[str]]:
-    """The user's own split and groups, and how many nodes are where.
-
-    Args:
-        table: The node table, or its columns for these.
-        roles: The columns for ``split``, ``time_column`` and ``group``.
-        labels: The labels of the nodes.
-    """
-    labelled = np.isfinite(labels.y) if labels.task == "numbers" else labels.y >= 0
-    masks = groups = None
-    notes = []
-    for role, read in (("split", sets_by_word), ("time_column", sets_by_time)):
-        if role in roles:
-            masks = read(table[roles[role]], roles[role], labelled)
-            notes.append(describe_sets(masks, roles[role], labelled))
-    if "group" in roles:
-        name = roles["group"]
-        groups = group_codes(table[name], name)
-        notes.append(f"column {name!r}: {groups.max() + 1} groups of nodes")
-    return masks, groups, notes
-
-
-def no_labels(
-    nodes: int, classes: Sequence[Class] | None, task: Literal["auto"] | Task = "auto"
-) -> Labels:
-    """Labels of nodes that have none."""
-    note = ["no node has a label"]
-    if task == "numbers":
-        return Labels(np.full(nodes, np.nan), [], note, [], "numbers")
-    return Labels(np.full(nodes, -1), list(classes or []), note, [])
 
 
 def own_graph(

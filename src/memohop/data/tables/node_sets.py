@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memohop.data.splits import Mask, OwnSplit
-from memohop.data.tables.cells import as_text, column_kind, numbers, spelled_numbers
+from memohop.data.tables.cells import as_text, column_kind, numbers, without_words
+from memohop.data.tables.labels import Labels
 from memohop.errors import DataError
 from memohop.outputs import first_few
 
@@ -21,6 +23,34 @@ _WORDS = {
     "unused": ("none", "unused", "other"),
 }
 _LATEST = 0.2  # share of the labelled nodes that is for testing, and that before it for validation
+
+
+def read_sets(
+    table: pa.Table, roles: Mapping[str, str], labels: Labels
+) -> tuple[OwnSplit | None, NDArray[np.int64] | None, list[str]]:
+    """The user's own split and groups, and how many nodes are where.
+
+    Args:
+        table: The node table, or its columns for these.
+        roles: The columns for ``split``, ``time_column`` and ``group``.
+        labels: The labels of the nodes.
+    """
+    labelled = np.isfinite(labels.y) if labels.task == "numbers" else labels.y >= 0
+    split = groups = None
+    notes = []
+    for role, read in (("split", sets_by_word), ("time_column", sets_by_time)):
+        if role in roles:
+            split = read(table[roles[role]], roles[role], labelled)
+            train, val, test = (int(mask.sum()) for mask in split)
+            left = int(labelled.sum()) - train - val - test
+            notes.append(
+                f"column {roles[role]!r}: {train} training, {val} validation and {test} test nodes"
+                + f"; {left} labelled node(s) are in none of them" * (left > 0)
+            )
+    if "group" in roles:
+        groups = _group_codes(table[roles["group"]], roles["group"])
+        notes.append(f"column {roles['group']!r}: {groups.max() + 1} groups of nodes")
+    return split, groups, notes
 
 
 def sets_by_word(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit:
@@ -64,19 +94,16 @@ def sets_by_time(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit
         name: Its name.
         labelled: The nodes with a label.
     """
-    if column_kind(column.type) == "text":
-        text = as_text(column)
-        column = spelled_numbers(text)
-        wrong = np.flatnonzero(pc.and_(text.is_valid(), column.is_null()).to_numpy())
-        if wrong.size:
-            row = int(wrong[0])
-            raise DataError(
-                f"time column {name!r} holds {text[row].as_py()!r} in row {row + 1}, which is "
-                "neither a time such as 2024-05-31 18:30 nor a number; correct it or leave it empty"
-            )
-    elif column_kind(column.type) == "flag":
+    if column_kind(column.type) == "flag":
         raise DataError(f"time column {name!r} holds true and false; name one with times")
-    times = numbers(name, column)
+    spelled, words = without_words(column)
+    if words.size:
+        row = int(words[0])
+        raise DataError(
+            f"time column {name!r} holds {column[row].as_py()!r} in row {row + 1}, which is "
+            "neither a time such as 2024-05-31 18:30 nor a number; correct it or leave it empty"
+        )
+    times = numbers(name, spelled)
     known = labelled & ~np.isnan(times)
     moments, sizes = np.unique(times[known], return_counts=True)
     if len(moments) < 3:
@@ -91,15 +118,7 @@ def sets_by_time(column: pa.ChunkedArray, name: str, labelled: Mask) -> OwnSplit
     return OwnSplit(known & is_train, known & ~is_train & ~is_test, known & is_test)
 
 
-def describe_sets(sets: OwnSplit, name: str, labelled: Mask) -> str:
-    """How many nodes are in each set."""
-    train, val, test = (int(mask.sum()) for mask in sets)
-    left = int(labelled.sum()) - train - val - test
-    rest = f"; {left} labelled node(s) are in none of them" if left else ""
-    return f"column {name!r}: {train} training, {val} validation and {test} test nodes{rest}"
-
-
-def group_codes(column: pa.ChunkedArray, name: str) -> NDArray[np.int64]:
+def _group_codes(column: pa.ChunkedArray, name: str) -> NDArray[np.int64]:
     """The number of each node's group; a node without one is a group of its own."""
     text = as_text(column)
     codes: NDArray[Any] = pc.fill_null(
