@@ -3,7 +3,7 @@
     python -m benchmarks.epoch [--data FOLDER] [--datasets cora,squirrel] [--model gcn+mmp]
 
 Prints the milliseconds per epoch (a training step and an evaluation) of both, and their ratio:
-medians of 20 epochs, in which the two alternate. ``study.speed.stock`` defines stock.
+medians of 20 epochs, in which the two alternate. ``study.speed`` defines stock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import torch
 
 import memohop
-from study.speed.measure import measure
+from study.speed import measure
 
 
 def main() -> None:

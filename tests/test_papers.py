@@ -12,8 +12,7 @@ from memohop.networks.registry import entry
 from study import RESULTS
 from study.paper.curves import curves
 from study.paper.gates import Gates
-from study.paper.printed import printed_table1
-from study.paper.table1 import difference, table1
+from study.paper.table1 import difference, printed_table1, tables_of
 from study.runs.results import Results, measured
 from study.statistics.comparison import ALPHA
 
@@ -72,7 +71,7 @@ def test_the_page_of_models_tells_of_every_model_and_of_no_other():
 
 @pytest.fixture(scope="module")
 def tables():
-    return {table.protocol: table for table in table1(measured(Results.load("table1")))}
+    return {table.protocol: table for table in tables_of(measured(Results.load("table1")))}
 
 
 def test_the_page_of_rows_has_the_figures_of_the_results(tables):

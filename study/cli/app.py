@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from memohop.cli import make_app, run_command
 from memohop.errors import UsageError
+
+if TYPE_CHECKING:
+    from memohop.jobs.executor import Executor
 
 _EXAMPLES = """Examples:
   python -m study run table1 --only dataset=texas
@@ -46,3 +49,11 @@ def check_counts(**counts: int | None) -> None:
     for name, count in counts.items():
         if count is not None and count < 1:
             raise UsageError(f"--{name} {count}: give at least 1")
+
+
+def processes_of(jobs: int) -> Executor:
+    """The executor that trains so many populations at once on this machine."""
+    from memohop.jobs.executor import here
+    from memohop.jobs.processes import Processes
+
+    return Processes(jobs) if jobs > 1 else here

@@ -14,8 +14,8 @@ from memohop.cli import (
     Device,
     Folder,
     Json,
-    print_json,
     remark,
+    show,
     warnings_as_remarks,
 )
 from memohop.data.datasets.registry import describe
@@ -76,11 +76,11 @@ def bench_speed(
         members: Networks in the population; by default 70 on a GPU and 10 on a CPU.
     """
     import memohop
-    from memohop.report.terminal import output_console, progress_bar
+    from memohop.report.terminal import progress_bar
     from memohop.training.device import find_device
+    from study.pages.tables import on_terminal
     from study.pages.terminal import speed_table
-    from study.speed.measure import measure
-    from study.speed.stock import twin_options
+    from study.speed import measure, twin_options
 
     names, ids = _dataset_ids(datasets), models.split(",")
     check_distinct("--models", ids)
@@ -95,11 +95,9 @@ def bench_speed(
                 graph = memohop.load(name, root=data, features="row")
                 speeds.append(measure(graph, model, members=count, device=where))
                 progress(len(speeds), len(ids) * len(names))
-    if json:
-        print_json([asdict(speed) for speed in speeds])
-    else:
-        output_console().print(speed_table(speeds))
-        output_console().print(f"\n{count} member(s) on {device}; ms per model-epoch, medians.")
+    legend = f"\n{count} member(s) on {device}; ms per model-epoch, medians."
+    rows = [asdict(speed) for speed in speeds]
+    show(rows, on_terminal(speed_table(speeds)), legend, as_json=json)
 
 
 @bench_app.command(name="first-settings", help_epilogue=_FIRST_EXAMPLES)

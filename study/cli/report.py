@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from memohop.cli import OUTPUT, print_json, remark
 from memohop.errors import UsageError
@@ -11,9 +13,13 @@ from memohop.outputs import check_output, write_whole
 from study.cli.app import ResultsFile, app
 
 if TYPE_CHECKING:
-    from study.pages.fair_text import Part
-    from study.paper.table1 import Table1
+    from study.statistics.leaderboard import Board
 
+_FORMATS = {
+    "table1": ("md", "latex", "csv", "json"),
+    "claim2": ("md",),
+    "fair": ("md", "csv", "json"),
+}
 _TABLE_EXAMPLES = """Examples:
   python -m study table table1
   python -m study table table1 --protocol paper --format latex
@@ -51,62 +57,37 @@ def table(
     """
     if part and (name != "fair" or format != "md"):
         raise UsageError(f"--part {part[0]} goes with table fair --format md; leave it out")
-    write = _of_fair if name == "fair" else _of_claim2 if name == "claim2" else _of_table1
-    text = write(results, protocol, format, part)
-    if isinstance(text, str):
-        print(text, end="")
-    else:
-        print_json(text)
+    if format not in (formats := _FORMATS[name]):
+        raise UsageError(f"--format {format} is for table1; give {' or '.join(formats)} for {name}")
 
-
-def _of_table1(
-    results: Path | None, protocol: str | None, form: str, parts: object
-) -> str | list[dict[str, Any]]:
-    from study.pages.table1 import latex, markdown
+    from study.pages import fair_text, table1
     from study.pages.tables import comma_separated
-
-    tables = _table1(results, protocol)
-    if form in ("md", "latex"):
-        return (markdown if form == "md" else latex)(tables)
-    rows = [row for table in tables for row in table.rows()]
-    return rows if form == "json" else comma_separated(rows)
-
-
-def _of_claim2(results: Path | None, protocol: str | None, form: str, parts: object) -> str:
-    from study.pages.table1 import claim2
-
-    if form != "md":
-        raise UsageError(f"--format {form} is for table1; give md for claim2")
-    return claim2(_table1(results, protocol))
-
-
-def _table1(results: Path | None, protocol: str | None) -> list[Table1]:
-    from study.paper.table1 import table1
+    from study.paper.table1 import tables_of
     from study.runs.results import Results, measured
-
-    return table1(measured(Results.load(results or "table1")), protocol=protocol)
-
-
-def _of_fair(
-    results: Path | None, protocol: str | None, form: str, parts: list[Part] | None
-) -> str | list[dict[str, Any]]:
-    from study.pages.fair_text import PARTS, markdown
-    from study.pages.tables import comma_separated
     from study.runs.tuned import Tuned
     from study.statistics.leaderboard import Leaderboard
 
-    tuned = Tuned.load(results or "fair")
-    if protocol not in (None, tuned.protocol):
-        raise UsageError(
-            f"--protocol {protocol} has no results; those with results: {tuned.protocol}"
-        )
-    if form == "latex":
-        raise UsageError("--format latex is for table1; give md, csv or json for fair")
-    if form == "md":
-        return markdown(tuned, parts or PARTS)
-    boards = (Leaderboard(tuned), Leaderboard(tuned, flawed=True))
+    boards: Sequence[Board]
+    if name == "fair":
+        tuned = Tuned.load(results or "fair")
+        if protocol not in (None, tuned.protocol):
+            raise UsageError(
+                f"--protocol {protocol} has no results; those with results: {tuned.protocol}"
+            )
+        boards = [Leaderboard(tuned), Leaderboard(tuned, flawed=True)]
+        write = partial(fair_text.markdown, tuned, part or fair_text.PARTS)
+    else:
+        boards = tables_of(measured(Results.load(results or "table1")), protocol=protocol)
+        writers = {"latex": table1.latex, "claim2": table1.claim2}
+        write = partial(writers.get(format, writers.get(name, table1.markdown)), boards)
+    if format in ("md", "latex"):
+        print(write(), end="")
+        return
     rows = [row for board in boards for row in board.flat()]
-    return rows if form == "json" else comma_separated(rows)
+    if format == "json":
+        print_json(rows)
+    else:
+        print(comma_separated(rows), end="")
 
 
 @app.command(help_epilogue=_FIGURE_EXAMPLES)

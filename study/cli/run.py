@@ -7,16 +7,18 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from memohop.cli import Device, Folder, Json, print_json, remark
+from memohop.cli import Device, Folder, Json, print_json, remark, show
 from memohop.cli import app as memohop_app
 from memohop.data.datasets.registry import describe
 from memohop.errors import MemohopError, UsageError, check_distinct, unknown_name
-from study.cli.app import app, check_counts
+from study.cli.app import app, check_counts, processes_of
+from study.runs.results import as_texts
 
 if TYPE_CHECKING:
     from memohop.jobs.executor import Executor
@@ -86,6 +88,8 @@ def run(
 
     from memohop.data.datasets.fetch import locate
     from memohop.training.device import find_device
+    from study.pages.tables import on_terminal
+    from study.pages.terminal import plan_rows, plan_table
     from study.runs.experiment import Experiment
     from study.runs.runner import Resources, run_cells
     from study.runs.store import Store
@@ -93,11 +97,17 @@ def run(
     chosen = Experiment(experiment)
     cells = _wanted(chosen, protocol, _conditions(only))
     if dry_run:
-        _show_plan(cells, json=json)
+        rows = plan_rows(cells)
+        show(rows, on_terminal(plan_table(rows)), as_json=json)
         return
     if engine == "local":
         find_device(device)
-    executor = _executor(engine, ray, jobs, device)
+    executor: Executor = processes_of(jobs)
+    if engine == "ray":
+        from memohop.jobs.ray_workers import RayWorkers
+
+        again = "give the command again: what is done is in the store"
+        executor = RayWorkers(ray, device, again)
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         if files := describe(dataset).files:
             locate(files, root=data, progress=sys.stderr.isatty())
@@ -155,48 +165,17 @@ def _wanted(
     cells = list(chosen.cells(protocols))
     for name, values in only.items():
         check_distinct(f"--only {name}", values)
-        names = {"dataset": None, "model": None}
-        for cell in cells:
-            names |= dict.fromkeys(cell.axes)
-        if name not in names:
+        parts = [
+            as_texts({"dataset": cell.dataset, "model": cell.model} | cell.axes) for cell in cells
+        ]
+        if name not in (names := dict.fromkeys(chain(*parts))):
             raise unknown_name(f"part of a cell of {chosen.id}", name, names)
-        known = {_text(cell, name): None for cell in cells}
+        texts = [part.get(name, "") for part in parts]
         for value in values:
-            if value not in known:
-                raise unknown_name(f"{name} left in {chosen.id}", value, known)
-        cells = [cell for cell in cells if _text(cell, name) in values]
+            if value not in texts:
+                raise unknown_name(f"{name} left in {chosen.id}", value, dict.fromkeys(texts))
+        cells = [cell for cell, text in zip(cells, texts, strict=True) if text in values]
     return cells
-
-
-def _text(cell: Cell, name: str) -> str:
-    """The text that ``--only`` compares with a part of a cell."""
-    if name in ("dataset", "model"):
-        return str(getattr(cell, name))
-    value = cell.axes.get(name, "")
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _show_plan(cells: list[Cell], *, json: bool) -> None:
-    """What a run would train if the store were empty."""
-    from memohop.report.terminal import output_console
-    from study.pages.terminal import plan_rows, plan_table
-
-    rows = plan_rows(cells)
-    if json:
-        print_json(rows)
-    else:
-        output_console().print(plan_table(rows))
-
-
-def _executor(name: str, address: str | None, jobs: int, device: str) -> Executor:
-    if name == "ray":
-        from memohop.jobs.ray_workers import RayWorkers
-
-        return RayWorkers(address, device, "give the command again: what is done is in the store")
-    from memohop.jobs.executor import here
-    from memohop.jobs.processes import Processes
-
-    return Processes(jobs) if jobs > 1 else here
 
 
 @contextmanager

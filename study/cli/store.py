@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from memohop.cli import Device, Folder, Json, print_json, remark
+from memohop.cli import Device, Folder, Json, print_json, remark, show
 from memohop.errors import MemohopError, UsageError
 from memohop.outputs import check_output
 from study import RESULTS
-from study.cli.app import app, check_counts
+from study.cli.app import app, check_counts, processes_of
 
 if TYPE_CHECKING:
-    from study.runs.verify import PublishedRuns, StoredRuns
+    from study.runs.verify import Record
 
 _SHOW_EXAMPLES = """Examples:
   python -m study store show memohop-runs.sqlite
@@ -48,19 +48,15 @@ def store_show(path: Path, *, failures: bool = False, json: Json = False) -> Non
         path: The store.
         failures: Show the tracebacks of failed cells.
     """
-    from memohop.report.terminal import output_console
+    from study.pages.tables import on_terminal
     from study.pages.terminal import failure_text, store_rows, store_table
     from study.runs.store import Store
 
     with closing(Store(path, read_only=True)) as store:
         cells = list(store.cells().values())
-    if json:
-        print_json(store_rows(cells))
-        return
-    output_console().print(store_table(store_rows(cells)))
-    for cell in cells:
-        if cell.failure is not None:
-            output_console().print("\n" + failure_text(cell, whole=failures), markup=False)
+    rows = store_rows(cells)
+    failed = [failure_text(cell, whole=failures) for cell in cells if cell.failure is not None]
+    show(rows, on_terminal(store_table(rows)), *failed, as_json=json)
 
 
 @store_app.command(name="merge", help_epilogue=_MERGE_EXAMPLES)
@@ -75,10 +71,8 @@ def store_merge(into: Path, *others: Path) -> None:
 
     if not others:
         raise UsageError("name two stores at least: one to copy into, and one to copy from")
-    for other in others:
-        Store(
-            other, read_only=True
-        ).close()  # a file that is no store is refused before one is made
+    for other in others:  # a file that is no store is refused before one is made
+        Store(other, read_only=True).close()
     with closing(Store(into)) as store:
         for other in others:
             runs, cells = store.merge(other)
@@ -159,8 +153,6 @@ def store_verify(
     """
     check_counts(sample=sample, jobs=jobs)
 
-    from memohop.jobs.executor import here
-    from memohop.jobs.processes import Processes
     from memohop.report.terminal import progress_bar
     from memohop.training.device import find_device
     from study.runs.runner import Resources
@@ -173,7 +165,7 @@ def store_verify(
             sample,
             seed=seed,
             resources=Resources(data and data.absolute(), device),
-            executor=Processes(jobs) if jobs > 1 else here,
+            executor=processes_of(jobs),
             watcher=progress,
         )
     for key, why in (verdict.different | verdict.lost).items():
@@ -198,19 +190,16 @@ def store_verify(
 
 
 @contextmanager
-def _record(path: Path) -> Iterator[StoredRuns | PublishedRuns]:
+def _record(path: Path) -> Iterator[Record]:
     """The runs of a store, or those behind the results of the fair table."""
-    from study.runs.verify import PublishedRuns, StoredRuns
+    from study.runs.experiment import Experiment
+    from study.runs.store import Store
+    from study.runs.tuned import Tuned
+    from study.runs.verify import published_runs, stored_runs
 
     if str(path) == "fair" or path.suffix == ".json":
-        from study.runs.experiment import Experiment
-        from study.runs.tuned import Tuned
-
         tuned = Tuned.load(str(path))
-        yield PublishedRuns(tuned, Experiment(tuned.experiment))
+        yield published_runs(tuned, Experiment(tuned.experiment))
         return
-
-    from study.runs.store import Store
-
     with closing(Store(path, read_only=True)) as store:
-        yield StoredRuns(store)
+        yield stored_runs(store)

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Literal
 
 from memohop.data.datasets.registry import describe
-from study.pages._fair_tables import (
+from study.pages.fair import (
     LABELS,
     SIDES,
     effects_table,
@@ -150,7 +150,7 @@ def published_legend(board: Leaderboard) -> list[str]:
         side: {column: cell for column in board.columns if (cell := board.best(column, side))}
         for side in SIDES
     }
-    counts = {side: len(board.models(side)) for side in SIDES}
+    counts = {side: len(board.of_side(side)) for side in SIDES}
     chosen = [board.of_row[cell.model] for cell in best["with memory"].values()]
     known = {
         column: cell.mean - PUBLISHED[column].points

@@ -1,22 +1,27 @@
-"""The paper's two figures, with their numbers in tables, and the gates against local homophily."""
+"""The paper's two figures with their numbers in tables, the gates, and diagrams of ranks."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memohop.errors import DataError
 from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
 from memohop.report.environment import render
 from memohop.report.palette import GATES, INK_FOR_ANY_BACKGROUND, marker_of
 from study.pages.table1 import lead_cell
-from study.pages.tables import HtmlCell, HtmlTable, mean_and_std, score
+from study.pages.tables import Table, TableCell, mean_and_std, score
 from study.paper.curves import Curve, curves
 from study.paper.gates import GateCurve
 from study.runs.results import Results, measured, with_setting
+from study.statistics.comparison import Comparison
 
+_ROW, _BAR = 19, 9  # height of a name and of a bar
+_LETTER = 0.64  # width of a letter over the size of the font, in wide fonts
+_NARROW = 500  # drawings below this width have smaller letters
+_LEAST = 60  # the width of an axis between names on both sides; with less, all are on the left
 _WIDTH, _HEIGHTS = 480, {"noise": 400, "lambda": 300}  # of a panel
 
 
@@ -107,20 +112,20 @@ def figure_svg(name: str, results: Results) -> str:
     return figure + "\n"
 
 
-def noise_table(panel: Panel) -> HtmlTable:
+def noise_table(panel: Panel) -> Table:
     """The numbers of a noise panel, a row for each line of the figure."""
     levels = sorted({point.x for line in panel.lines for point in line.curve.points})
     rows = []
     for line in panel.lines:
         points = {point.x: point for point in line.curve.points}
         rows.append(
-            (HtmlCell(line.label), *(mean_and_std(points.get(level), ".1f") for level in levels))
+            (TableCell(line.label), *(mean_and_std(points.get(level), ".1f") for level in levels))
         )
     head = (panel.title, *(f"+{level:g} %" for level in levels))
-    return HtmlTable(head, tuple(rows), "noise-" + re.sub(r"\W+", "-", panel.title))
+    return Table(head, tuple(rows), "noise-" + re.sub(r"\W+", "-", panel.title))
 
 
-def lambda_table(panels: Sequence[Panel]) -> HtmlTable:
+def lambda_table(panels: Sequence[Panel]) -> Table:
     """What each lambda changes against the smallest one, a row for each dataset and model."""
     lines = [(panel.title, line) for panel in panels for line in panel.lines]
     levels = sorted({point.x for _, line in lines for point in line.curve.points})
@@ -129,9 +134,9 @@ def lambda_table(panels: Sequence[Panel]) -> HtmlTable:
         first, changes = line.curve.points[0], line.curve.against(levels[0])
         least = mean_and_std(first if first.x == levels[0] else None, ".1f")
         cells = (lead_cell(changes.get(level)) for level in levels[1:])
-        rows.append((HtmlCell(dataset, (line.label,)), least, *cells))
+        rows.append((TableCell(dataset, (line.label,)), least, *cells))
     head = ("dataset", *(f"λ {level:g}" for level in levels))
-    return HtmlTable(head, tuple(rows), "lambda-changes")
+    return Table(head, tuple(rows), "lambda-changes")
 
 
 def gates_chart(curve: GateCurve) -> str:
@@ -215,3 +220,87 @@ def _accuracy_axis(label: str, low: float, high: float) -> ChartAxis:
     if low >= high:  # all scores are equal, and at a tick
         low, high = (low, low + step) if low < 100 else (100 - step, 100)
     return ChartAxis(label, low, high, step)
+
+
+def rank_diagram(
+    comparison: Comparison, *, title: str, width: int = 720, ink: str | None = None
+) -> str:
+    """The diagram as one ``<svg>`` element, which is also a whole file; the best is on the left.
+
+    The better half of the names is on the left of the axis and the other half on the right, if
+    there is room. The bars join models between which the comparison finds no difference. The line
+    above the axis is as long as Nemenyi's critical difference.
+
+    Args:
+        comparison: What to draw.
+        title: What the diagram shows, for people who cannot see it.
+        width: Width of the drawing; it scales to the space it is given.
+        ink: Colour of lines and text; that of the text around the diagram if None.
+    """
+    size = 13 if width >= _NARROW else 11
+    side = (max(len(name) for name in comparison.models) + 5) * _LETTER * size + 10
+    both = width - 2 * side >= _LEAST
+    right = side if both else 2.0 * size
+    lowest, highest = math.floor(min(comparison.ranks)), math.ceil(max(comparison.ranks))
+    # Ranks may be equal, and names long.
+    scale = max(1, width - side - right) / max(1, highest - lowest)
+
+    def across(rank: float) -> float:
+        return side + (rank - lowest) * scale
+
+    left = math.ceil(len(comparison.models) / 2) if both else len(comparison.models)
+    axis = 58
+    names = axis + 16 + _BAR * len(comparison.cliques)
+    height = names + _ROW * left + 8
+    rows = []
+    for i, (model, rank) in enumerate(zip(comparison.models, comparison.ranks, strict=True)):
+        # On the left the best is on top, on the right the worst.
+        on_left = i < left
+        row = i if on_left else len(comparison.models) - 1 - i
+        edge = side - 6 if on_left else width - side + 6
+        rows.append(
+            {
+                "rank": rank,
+                "y": names + _ROW * row + 8,
+                "edge": edge,
+                "x": edge - 4 if on_left else edge + 4,
+                "anchor": "end" if on_left else "start",
+                "words": f"{model} {rank:.2f}" if on_left else f"{rank:.2f} {model}",
+            }
+        )
+    bars = [
+        {
+            "ends": [comparison.by_model[name] for name in (clique[0], clique[-1])],
+            "y": axis + 12 + _BAR * i,
+            "names": ", ".join(clique),
+        }
+        for i, clique in enumerate(comparison.cliques)
+    ]
+    return render(
+        "ranks.svg",
+        package="study.pages",
+        title=title,
+        width=width,
+        height=height,
+        ink=ink,
+        size=size,
+        ruler=_ruler(comparison.critical_difference * scale, side, width, size),
+        ticks=range(lowest, highest + 1, math.ceil(2 * size / scale)),
+        highest=highest,
+        axis=axis,
+        across=across,
+        names=rows,
+        bars=bars,
+    )
+
+
+def _ruler(length: float, side: float, width: int, size: int) -> dict[str, Any]:
+    """The critical difference; it may be longer than the axis but not than the drawing."""
+    start = max(4.0, min(side, width - 4 - length))
+    words = "critical difference (Nemenyi)"
+    return {
+        "start": start,
+        "length": min(length, width - 8),
+        "words": words,
+        "words_at": min(start, width - 4 - len(words) * _LETTER * size),
+    }

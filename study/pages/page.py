@@ -15,14 +15,12 @@ from memohop.data.datasets.registry import describe
 from memohop.report.environment import both_widths, on_page, render
 from memohop.version import __version__
 from study import RESULTS, ROOT
-from study.pages import _fair_tables, fair_text
-from study.pages._fair_charts import cost_chart, gain_chart
-from study.pages._ranks import rank_diagram
-from study.pages.figures import FIGURES, gates_chart, lambda_table, noise_table
+from study.pages import fair, fair_text
+from study.pages.figures import FIGURES, gates_chart, lambda_table, noise_table, rank_diagram
 from study.pages.table1 import lead_table, legend, ranks_table, scores_table
-from study.pages.tables import HtmlCell, HtmlTable, duration, number
+from study.pages.tables import Table, TableCell, duration, number
 from study.paper.gates import Gates
-from study.paper.table1 import Table1, difference, printed_comparison, table1
+from study.paper.table1 import Table1, difference, printed_comparison, tables_of
 from study.runs.results import Results, measured
 from study.runs.tuned import Tuned
 from study.statistics.comparison import ALPHA, Comparison
@@ -58,18 +56,19 @@ class Findings:
     @classmethod
     def load(cls, folder: Path | None = None) -> Findings:
         """Read the files of a folder, by default those of the study."""
-        folder = folder or RESULTS
-        table1, noise, lambda_, gates, fair = (
-            path if (path := folder / f"{name}.json").is_file() else None
-            for name in ("table1", "noise", "lambda", "gates", "fair")
-        )
-        return cls(
-            Results.load(table1) if table1 else None,
-            Results.load(noise) if noise else None,
-            Results.load(lambda_) if lambda_ else None,
-            Gates.load(gates) if gates else None,
-            Tuned.load(fair) if fair else None,
-        )
+        kinds: dict[str, type[Any]] = {
+            "table1": Results,
+            "noise": Results,
+            "lambda": Results,
+            "gates": Gates,
+            "fair": Tuned,
+        }
+        paths = {name: (folder or RESULTS) / f"{name}.json" for name in kinds}
+        loaded: list[Any] = [
+            kind.load(paths[name]) if paths[name].is_file() else None
+            for name, kind in kinds.items()
+        ]
+        return cls(*loaded)
 
     @property
     def results(self) -> list[Results]:
@@ -84,7 +83,7 @@ class Findings:
 
 def report_page(findings: Findings) -> str:
     """The whole page as text."""
-    tables = table1(measured(findings.table1)) if findings.table1 else []
+    tables = tables_of(measured(findings.table1)) if findings.table1 else []
     printed = printed_comparison()
     return render(
         "report.html",
@@ -107,7 +106,7 @@ def report_page(findings: Findings) -> str:
         noise=_figure_part("noise", findings.noise),
         lambda_=_figure_part("lambda", findings.lambda_),
         gates=_gates_part(findings.gates),
-        fair=_fair_part(findings.fair) if findings.fair else None,
+        fair=_fair_part(findings.fair),
         timings=timing_table(findings.results) if findings.results else None,
         data=data_table(findings.everything) if findings.everything else None,
         sources=_sources(findings.everything),
@@ -125,7 +124,7 @@ def _from_the_start(experiment: str, command: str, protocol: str = "") -> list[s
 
 
 def _table1_part(table: Table1) -> dict[str, Any]:
-    there = [model for model in _REFERENCES if model in table.models]
+    there = [model for model in _REFERENCES if model in table.rows]
     return {
         "table": table,
         "scores": scores_table(table),
@@ -184,8 +183,10 @@ def _gates_part(gates: Gates | None) -> dict[str, Any] | None:
     return {"charts": charts, "command": gates.command}
 
 
-def _fair_part(tuned: Tuned) -> dict[str, Any]:
+def _fair_part(tuned: Tuned | None) -> dict[str, Any] | None:
     """Everything on the fair table."""
+    if tuned is None:
+        return None
     board = Leaderboard(tuned)
     boards = [each for each in (board, Leaderboard(tuned, flawed=True)) if each.cells]
     of_all = effects(board) if board.cells else []
@@ -193,16 +194,16 @@ def _fair_part(tuned: Tuned) -> dict[str, Any]:
     families = {family_of(cell.dataset) for each in boards for cell in each.of_column.values()}
     cost = gains = None
     if board.comparison and any(cell.seconds for cell in board.cells.values()):
-        cost = both_widths(partial(cost_chart, board), wide=420, narrow=400)
+        cost = both_widths(partial(fair.cost_chart, board), wide=420, narrow=400)
     if of_memory:
-        gains = both_widths(partial(gain_chart, of_memory), wide=460, narrow=420)
+        gains = both_widths(partial(fair.gain_chart, of_memory), wide=460, narrow=420)
     return {
         "boards": [
             {
                 "flawed": each.flawed,
-                "board": _fair_tables.board_table(each),
+                "board": fair.board_table(each),
                 "legend": fair_text.legend(each, marks="Not grey"),
-                "cells": _fair_tables.cell_tables(each),
+                "cells": fair.cell_tables(each),
             }
             for each in boards
         ],
@@ -213,14 +214,14 @@ def _fair_part(tuned: Tuned) -> dict[str, Any]:
         "cost": cost,
         "gains": gains,
         "answers": fair_text.answers(board, of_all),
-        "effects": _fair_tables.effects_table(of_all) if of_all else None,
+        "effects": fair.effects_table(of_all) if of_all else None,
         "effects_legend": fair_text.effects_legend(),
-        "published": _fair_tables.published_table(board) if board.cells else None,
+        "published": fair.published_table(board) if board.cells else None,
         "published_legend": fair_text.published_legend(board),
     }
 
 
-def timing_table(results: Iterable[Results]) -> HtmlTable:
+def timing_table(results: Iterable[Results]) -> Table:
     """How long the training took, a row for each experiment, protocol, dataset and device."""
     sums: dict[tuple[str, str, str, str], list[float]] = {}
     for of_experiment in results:
@@ -233,19 +234,19 @@ def timing_table(results: Iterable[Results]) -> HtmlTable:
             total[2] += row.seconds
     rows = tuple(
         (
-            *map(HtmlCell, key),
+            *map(TableCell, key),
             number(networks, ",.0f"),
             number(epochs, ",.0f"),
             duration(seconds),
-            HtmlCell(f"{1000 * seconds / epochs:.3f}", value=seconds / epochs),
+            TableCell(f"{1000 * seconds / epochs:.3f}", value=seconds / epochs),
         )
         for key, (networks, epochs, seconds) in sums.items()
     )
     head = ("experiment", "protocol", "dataset", "device", "networks", "epochs", "time", "ms each")
-    return HtmlTable(head, rows, "timing-list")
+    return Table(head, rows, "timing-list")
 
 
-def data_table(results: Iterable[Results | Tuned]) -> HtmlTable:
+def data_table(results: Iterable[Results | Tuned]) -> Table:
     """Which version of each dataset was used, by the digest of its files."""
     digests: dict[tuple[str, str], None] = {}
     for of_experiment in results:
@@ -257,16 +258,16 @@ def data_table(results: Iterable[Results | Tuned]) -> HtmlTable:
         info = describe(dataset)
         rows.append(
             (
-                HtmlCell(dataset),
-                HtmlCell(digest[:12] or "not recorded"),
+                TableCell(dataset),
+                TableCell(digest[:12] or "not recorded"),
                 number(info.nodes, ","),
                 number(info.arcs, ","),
                 number(info.homophily),
-                HtmlCell(info.source, (info.note,) if info.note else ()),
+                TableCell(info.source, (info.note,) if info.note else ()),
             )
         )
     head = ("dataset", "digest", "nodes", "arcs", "homophily", "source")
-    return HtmlTable(head, tuple(rows), "data-versions")
+    return Table(head, tuple(rows), "data-versions")
 
 
 def pairs_in_words(pairs: Sequence[tuple[str, str]]) -> str:

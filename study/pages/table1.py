@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from memohop.errors import UsageError
 from study.pages.tables import (
     NOTHING,
-    HtmlCell,
-    HtmlTable,
+    Table,
+    TableCell,
     aligned,
     mean_and_std,
     number,
@@ -17,29 +17,29 @@ from study.pages.tables import (
     signed,
 )
 from study.paper import homophilous
-from study.paper.printed import printed_ranks, printed_table1
-from study.paper.table1 import Table1, difference, printed_comparison
+from study.paper.table1 import Table1, difference, printed_comparison, printed_ranks, printed_table1
 from study.statistics.comparison import ALPHA
 
 
-def lines(table: Table1, bold: Callable[[str], str]) -> Iterator[list[str]]:
-    """Three lines for each model: measured, printed, and their difference.
+def scores_table(table: Table1) -> Table:
+    """A row for each model: in each cell the measured score, the printed one, their difference."""
+    rows = tuple(
+        (
+            TableCell(model),
+            *(_score(table, model, dataset) for dataset in table.columns),
+            number(table.ranks.get(model), notes=(_printed_rank(model), "")),
+        )
+        for model in table.rows
+    )
+    return Table(("model", *table.columns, "average rank"), rows, f"scores-{table.protocol}")
 
-    A line has the model (in the first of its lines alone), the kind of line, a text for each
-    dataset, and the average rank; measured scores among the best of their column are bold.
-    """
-    for model in table.models:
-        measured, printed, differences = [], [], []
-        for key in ((model, dataset) for dataset in table.columns):
-            cell, was = table.measured.get(key), printed_table1().get(key)
-            text = score(cell) if cell else NOTHING
-            measured.append(bold(text) if table.among_the_best(*key) else text)
-            printed.append(score(was) if was else NOTHING)
-            differences.append(distance(*difference(cell)) if cell else NOTHING)
-        rank = f"{table.ranks[model]:.2f}" if table.ranks else NOTHING
-        yield [model, "measured", *measured, rank]
-        yield ["", "printed", *printed, _printed_rank(model)]
-        yield ["", "difference", *differences, ""]
+
+def _score(table: Table1, model: str, dataset: str) -> TableCell:
+    printed = printed_table1().get((model, dataset))
+    cell = table.measured.get((model, dataset))
+    away = distance(*difference(cell)) if cell else NOTHING
+    notes = (score(printed) if printed else NOTHING, away if away == NOTHING else signed(away))
+    return mean_and_std(cell, notes=notes, strong=table.among_the_best(model, dataset))
 
 
 def _printed_rank(model: str) -> str:
@@ -54,6 +54,20 @@ def distance(points: float | None, stds: float | None) -> str:
     if points is None:
         return NOTHING
     return f"{points:+.2f}" if stds is None else f"{points:+.2f} ({stds:+.1f} s)"
+
+
+def lines(table: Table1, bold: str) -> Iterator[list[str]]:
+    """Three lines for each model: measured, printed, and their difference.
+
+    A line has the model (in the first of its lines alone), the kind of line, a text for each
+    dataset, and the average rank; measured scores among the best of their column are bold.
+    """
+    for name, *cells in scores_table(table).rows:
+        texts = [bold.format(cell.line) if cell.strong else cell.line for cell in cells]
+        yield [name.text, "measured", *texts]
+        for place, kind in enumerate(("printed", "difference")):
+            notes = (cell.notes[place] for cell in cells)
+            yield ["", kind, *(note.replace("\N{MINUS SIGN}", "-") for note in notes)]
 
 
 def legend(table: Table1) -> list[str]:
@@ -82,7 +96,7 @@ def markdown(tables: Sequence[Table1]) -> str:
     parts = []
     for table in tables:
         head = ["model", "", *table.columns, "average rank"]
-        rows = [head, *lines(table, lambda text: f"**{text}**")]
+        rows = [head, *lines(table, "**{}**")]
         parts += [aligned(rows), *legend(table)]
     return "\n\n".join(parts) + "\n"
 
@@ -100,7 +114,7 @@ def latex(tables: Sequence[Table1]) -> str:
             r"\toprule",
             rf"model & & {names} & average rank \\",
         ]
-        for line in lines(table, lambda text: rf"\textbf{{{text}}}"):
+        for line in lines(table, r"\textbf{{{}}}"):
             if line[0]:
                 parts.append(r"\midrule")
             parts.append(rf"{' & '.join(map(_escaped, line))} \\")
@@ -108,55 +122,32 @@ def latex(tables: Sequence[Table1]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def scores_table(table: Table1) -> HtmlTable:
-    """Measured score, printed score and their difference in each cell; a row for each model."""
-    rows = tuple(
-        (
-            HtmlCell(model),
-            *(_score(table, model, dataset) for dataset in table.columns),
-            number(table.ranks.get(model), notes=(_printed_rank(model),)),
-        )
-        for model in table.models
-    )
-    return HtmlTable(("model", *table.columns, "average rank"), rows, f"scores-{table.protocol}")
-
-
-def _score(table: Table1, model: str, dataset: str) -> HtmlCell:
-    printed = printed_table1().get((model, dataset))
-    cell = table.measured.get((model, dataset))
-    notes = [score(printed) if printed else "not printed"]
-    if cell and printed:
-        notes.append(signed(distance(*difference(cell))))
-    strong = table.among_the_best(model, dataset)
-    return mean_and_std(cell, notes=tuple(notes), strong=strong)
-
-
-def lead_table(table: Table1, reference: str) -> HtmlTable:
+def lead_table(table: Table1, reference: str) -> Table:
     """How far a model is ahead of every other one, a column for each dataset."""
     leads = [table.leads(reference, dataset) for dataset in table.columns]
     rows = tuple(
-        (HtmlCell(model), *(lead_cell(of_dataset.get(model)) for of_dataset in leads))
-        for model in table.models
+        (TableCell(model), *(lead_cell(of_dataset.get(model)) for of_dataset in leads))
+        for model in table.rows
         if model != reference
     )
-    return HtmlTable(("model", *table.columns), rows, f"lead-{reference}-{table.protocol}")
+    return Table(("model", *table.columns), rows, f"lead-{reference}-{table.protocol}")
 
 
-def lead_cell(lead: tuple[float, float] | None) -> HtmlCell:
+def lead_cell(lead: tuple[float, float] | None) -> TableCell:
     """A lead in points with its p-value below it."""
     if lead is None:
-        return HtmlCell()
+        return TableCell()
     of_points, p = lead
     note = f"p {p:.2g}" if p >= 0.001 else "p < 0.001"
     return points(of_points, "+.1f", notes=(note,), strong=p < ALPHA)
 
 
-def ranks_table(table: Table1) -> HtmlTable:
+def ranks_table(table: Table1) -> Table:
     """Average ranks: measured, recomputed from the printed means, and printed; the best first."""
     recomputed = printed_comparison().by_model
     rows = tuple(
         (
-            HtmlCell(model),
+            TableCell(model),
             number(rank),
             number(recomputed.get(model)),
             number(printed_ranks().get(model), ".1f"),
@@ -164,7 +155,7 @@ def ranks_table(table: Table1) -> HtmlTable:
         for model, rank in sorted(table.ranks.items(), key=lambda pair: pair[1])
     )
     head = ("model", "measured", "recomputed", "printed")
-    return HtmlTable(head, rows, f"ranks-{table.protocol}")
+    return Table(head, rows, f"ranks-{table.protocol}")
 
 
 def claim2(tables: Sequence[Table1]) -> str:

@@ -1,22 +1,25 @@
-"""A table of texts, and how it is written as Markdown and CSV; the page's templates write HTML."""
+"""A table, and how it is written as Markdown, CSV and on a terminal; templates write HTML."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from study.paper.printed import Printed
+from study.paper.table1 import Printed
 from study.runs.results import MeanAndStd
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
 
 NOTHING = "-"
 """Stands where there is no figure."""
 
 
 @dataclass(frozen=True)
-class HtmlCell:
+class TableCell:
     """One cell.
 
     Attributes:
@@ -34,14 +37,29 @@ class HtmlCell:
     soft: bool = False
     beside: str = ""
 
+    @property
+    def line(self) -> str:
+        """The text with what stands beside it."""
+        return f"{self.text} {self.beside}".strip()
+
 
 @dataclass(frozen=True)
-class HtmlTable:
-    """The names of the columns, the rows, each starting with its name, and an id on the page."""
+class Table:
+    """A table.
+
+    Attributes:
+        head: The names of the columns.
+        rows: Each starts with its name.
+        id: Its name on the page.
+        kinds: The kind of each row, if the page can choose between them.
+        families: The family of columns, by their names, if the page can choose between them.
+    """
 
     head: tuple[str, ...]
-    rows: tuple[tuple[HtmlCell, ...], ...]
-    id: str
+    rows: tuple[tuple[TableCell, ...], ...]
+    id: str = ""
+    kinds: tuple[str, ...] = ()
+    families: Mapping[str, str] = field(default_factory=dict)
 
     def is_text(self, column: int) -> bool:
         """Whether a column holds words."""
@@ -49,20 +67,20 @@ class HtmlTable:
         return all(c.value is None for c in cells) and any(c.text != NOTHING for c in cells)
 
 
-def number(value: float | None, form: str = ".2f", **more: Any) -> HtmlCell:
+def number(value: float | None, form: str = ".2f", **more: Any) -> TableCell:
     """A number, or nothing."""
-    return HtmlCell(**more) if value is None else HtmlCell(f"{value:{form}}", value=value, **more)
+    return TableCell(**more) if value is None else TableCell(f"{value:{form}}", value=value, **more)
 
 
-def points(value: float, form: str = "+.2f", **more: Any) -> HtmlCell:
+def points(value: float, form: str = "+.2f", **more: Any) -> TableCell:
     """A difference in points."""
-    return HtmlCell(signed(f"{value:{form}}"), value=value, **more)
+    return TableCell(signed(f"{value:{form}}"), value=value, **more)
 
 
-def mean_and_std(scores: MeanAndStd | None, form: str = ".2f", **more: Any) -> HtmlCell:
+def mean_and_std(scores: MeanAndStd | None, form: str = ".2f", **more: Any) -> TableCell:
     """A mean with its standard deviation beside it, if there is one, or nothing."""
     if scores is None:
-        return HtmlCell(**more)
+        return TableCell(**more)
     beside = "" if scores.std is None else f"± {scores.std:.2f}"
     return number(scores.mean, form, beside=beside, **more)
 
@@ -77,14 +95,14 @@ def score(scores: MeanAndStd | Printed) -> str:
     return f"{scores.mean:.2f}" if scores.std is None else f"{scores.mean:.2f} ± {scores.std:.2f}"
 
 
-def duration(seconds: float) -> HtmlCell:
+def duration(seconds: float) -> TableCell:
     """Seconds in the unit that suits them."""
     minutes = seconds / 60
     if seconds < 60:
         text = f"{seconds:.1f} s"
     else:
         text = f"{minutes:.1f} min" if minutes < 60 else f"{minutes / 60:.1f} h"
-    return HtmlCell(text, value=seconds)
+    return TableCell(text, value=seconds)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -95,13 +113,14 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {row} |" for row in body)
 
 
-def markdown_table(table: HtmlTable) -> str:
-    """A Markdown table: what stands beside and below a text follows it."""
-    return aligned([table.head, *(list(map(_inline, row)) for row in table.rows)])
+def with_notes(cell: TableCell) -> str:
+    """A cell in a line: what stands beside and below its text follows it."""
+    return " ".join((cell.line, *(f"`{note}`" for note in cell.notes)))
 
 
-def _inline(cell: HtmlCell) -> str:
-    return " ".join(filter(None, (cell.text, cell.beside, *(f"`{note}`" for note in cell.notes))))
+def markdown_table(table: Table, write: Callable[[TableCell], str] = with_notes) -> str:
+    """A Markdown table, a line for each row."""
+    return aligned([table.head, *(list(map(write, row)) for row in table.rows)])
 
 
 def comma_separated(rows: Sequence[dict[str, Any]]) -> str:
@@ -112,3 +131,17 @@ def comma_separated(rows: Sequence[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+def on_terminal(table: Table) -> RichTable:
+    """A table without lines, with numbers on the right; a row whose name is bold is so itself."""
+    from memohop.report.terminal import plain_table
+
+    shown = plain_table(table.head[0], numbers=())
+    for column, name in list(enumerate(table.head))[1:]:
+        is_text = table.is_text(column)
+        shown.add_column(name, justify="left" if is_text else "right", no_wrap=is_text)
+    for row in table.rows:
+        style = "bold" if row[0].strong else None
+        shown.add_row(*(cell.text for cell in row), style=style)
+    return shown

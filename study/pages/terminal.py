@@ -1,4 +1,4 @@
-"""What the commands show in a terminal: the contents of a store, a plan, speeds."""
+"""What commands show in a terminal: the contents of a store, a plan, speeds."""
 
 from __future__ import annotations
 
@@ -7,25 +7,13 @@ from itertools import groupby
 from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
-from memohop.report.terminal import plain_table
-from study.runs.halving import RUNG, RungCell
+from study.pages.tables import Table, TableCell, number
+from study.runs.cell import RUNG, RungCell
 
 if TYPE_CHECKING:
     from study.runs.cell import Cell
     from study.runs.stored import StoredCell
-    from study.speed.measure import Speed
-
-
-def _table(*names: str, numbers: Iterable[str]) -> Table:
-    """An empty table: columns of names, then columns of numbers."""
-    table = plain_table(names[0], numbers=())
-    for name in names[1:]:
-        table.add_column(name, no_wrap=True)
-    for name in numbers:
-        table.add_column(name, justify="right")
-    return table
+    from study.speed import Speed
 
 
 def store_rows(cells: Iterable[StoredCell]) -> list[dict[str, Any]]:
@@ -44,11 +32,15 @@ def store_rows(cells: Iterable[StoredCell]) -> list[dict[str, Any]]:
 
 def store_table(rows: list[dict[str, Any]]) -> Table:
     """These rows as a table."""
-    table = _table("experiment", "protocol", numbers=("cells", "failed", "runs"))
-    table.add_column("last finished")
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    return table
+    cells = (
+        tuple(
+            TableCell(value) if isinstance(value, str) else number(value, "")
+            for value in row.values()
+        )
+        for row in rows
+    )
+    head = ("experiment", "protocol", "cells", "failed", "runs", "last finished")
+    return Table(head, tuple(cells))
 
 
 def failure_text(cell: StoredCell, *, whole: bool) -> str:
@@ -57,7 +49,7 @@ def failure_text(cell: StoredCell, *, whole: bool) -> str:
     axes = (f"{name}={value}" for name, value in cell.axes.items())
     name = " ".join((cell.experiment, cell.protocol, cell.dataset, cell.model, *axes))
     lines = cell.failure.strip().splitlines()
-    return f"{name} failed:\n" + "\n".join(lines if whole else lines[-1:])
+    return f"\n{name} failed:\n" + "\n".join(lines if whole else lines[-1:])
 
 
 def plan_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
@@ -82,38 +74,38 @@ def plan_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
 
 def plan_table(rows: list[dict[str, Any]]) -> Table:
     """These rows: a line for each protocol and dataset, and a sum."""
-    sums: dict[tuple[str, str], list[int]] = {}
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
-        for key in ((row["protocol"], row["dataset"]), ("all", "")):
-            total = sums.setdefault(key, [0, 0, 0])
-            for place, amount in enumerate((1, row["networks"], row["epochs"])):
-                total[place] += amount
-    counts = ("cells", "networks", "networks a cell", "epochs at most")
-    table = _table("protocol", "dataset", numbers=counts)
-    for key, (cells, networks, epochs) in sorted(
-        sums.items(), key=lambda pair: pair[0][0] == "all"
-    ):
-        figures = (cells, networks, networks / cells, epochs)
-        table.add_row(*key, *(f"{value:,.0f}" for value in figures))
-    return table
+        groups.setdefault((row["protocol"], row["dataset"]), []).append(row)
+    lines = []
+    for names, group in [*groups.items(), (("all", ""), rows)]:
+        networks, epochs = (sum(row[name] for row in group) for name in ("networks", "epochs"))
+        counts = (len(group), networks, networks / len(group), epochs)
+        lines.append((*map(TableCell, names), *(number(count, ",.0f") for count in counts)))
+    head = ("protocol", "dataset", "cells", "networks", "networks a cell", "epochs at most")
+    return Table(head, tuple(lines))
 
 
 def speed_table(speeds: Sequence[Speed]) -> Table:
     """A row for each dataset and model, and the geometric mean of each model's ratios."""
-    numbers = ("stock ms", "ms", "ratio", "peak MB", "floor")
-    table = _table("dataset", "model", numbers=numbers)
+    rows = []
     for model, group in groupby(speeds, key=lambda speed: speed.model):
         of_model = list(group)
-        for speed in of_model:
-            table.add_row(
-                speed.dataset,
-                model,
-                f"{speed.stock_ms:.2f}",
-                f"{speed.ms:.3f}",
-                f"{speed.ratio:.1f}x",
-                f"{speed.peak_mb:.0f}",
-                "" if speed.floor_share is None else f"{speed.floor_share:.0%}",
+        rows += [
+            (
+                TableCell(speed.dataset),
+                TableCell(model),
+                number(speed.stock_ms),
+                number(speed.ms, ".3f"),
+                TableCell(f"{speed.ratio:.1f}x", value=speed.ratio),
+                number(speed.peak_mb, ".0f"),
+                TableCell("") if speed.floor_share is None else number(speed.floor_share, ".0%"),
             )
-        mean = geometric_mean(speed.ratio for speed in of_model)
-        table.add_row("geometric mean", model, "", "", f"{mean:.1f}x", style="bold")
-    return table
+            for speed in of_model
+        ]
+        mean, none = geometric_mean(speed.ratio for speed in of_model), TableCell("")
+        ratio = TableCell(f"{mean:.1f}x", value=mean)
+        name = TableCell("geometric mean", strong=True)
+        rows.append((name, TableCell(model), none, none, ratio, none, none))
+    head = ("dataset", "model", "stock ms", "ms", "ratio", "peak MB", "floor")
+    return Table(head, tuple(rows))

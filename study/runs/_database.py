@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,10 +57,9 @@ CREATE TABLE members (
 CREATE TABLE claims (
     cell TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, alive REAL NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE checks (           -- the digest of each row of `runs` and `cells`, by its id
-    run TEXT PRIMARY KEY, digest TEXT NOT NULL
-) WITHOUT ROWID;
 """
+# The digest of each row of `runs` and `cells`, by its id.
+_CHECKS = "CREATE TABLE checks (run TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID"
 
 
 def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -80,6 +79,8 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             on_failure.callback(reading.close)
             _check_ours(reading, path, may_be_empty=not read_only)
             if read_only:
+                if "checks" not in _tables(reading):  # a store of 0.1.0
+                    reading.execute(_CHECKS.replace("TABLE", "TEMP TABLE", 1))
                 on_failure.pop_all()
                 return reading
             reading.close()
@@ -91,7 +92,9 @@ def open_database(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
                 for statement in _SCHEMA.split(";\n"):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {_MARK}")
-                db.execute(f"PRAGMA user_version = {_VERSION}")
+                mark_as_new(db)
+            if "checks" not in _tables(db):
+                db.execute(_CHECKS)
         on_failure.pop_all()
         return db
 
@@ -113,26 +116,9 @@ def is_old(db: sqlite3.Connection) -> bool:
     return int(_pragma(db, "user_version")) < _VERSION
 
 
-def bring_up_to_date(
-    db: sqlite3.Connection, digests: Callable[[], Iterable[tuple[str, str]]]
-) -> None:
-    """Make a store of version 1 one of this version, or only seem so if it is not to be written.
-
-    Args:
-        db: The store, in a transaction if it is to be written.
-        digests: Gives those that rows lack, by the ids of the rows.
-    """
-    read_only = not db.in_transaction
-    (schema,) = (part for part in _SCHEMA.split(";\n") if "TABLE checks" in part)
-    if read_only:
-        db.execute(schema.replace("TABLE", "TEMP TABLE", 1))
-        if "checks" in _tables(db):
-            db.execute("INSERT INTO temp.checks SELECT * FROM main.checks")
-    elif "checks" not in _tables(db):
-        db.execute(schema)
-    db.executemany("INSERT OR IGNORE INTO checks VALUES (?, ?)", [*digests()])
-    if not read_only:
-        db.execute(f"PRAGMA user_version = {_VERSION}")
+def mark_as_new(db: sqlite3.Connection) -> None:
+    """Say that every row has its digest."""
+    db.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 @contextmanager
@@ -182,8 +168,9 @@ def _check_ours(db: sqlite3.Connection, path: Path, *, may_be_empty: bool) -> No
             f"{path} is a store of version {version}, not {_VERSION} or less; take the version of "
             "memohop that made it, or name another file"
         )
-    lacking = set(re.findall(r"CREATE TABLE (\w+)", _SCHEMA)) - _tables(db)
-    if mark not in (0, _MARK) or version < 1 or lacking - ({"checks"} if version == 1 else set()):
+    schema = _SCHEMA + (_CHECKS if version > 1 else "")
+    lacking = set(re.findall(r"CREATE TABLE (\w+)", schema)) - _tables(db)
+    if mark not in (0, _MARK) or version < 1 or lacking:
         raise DataError(
             f"{path} cannot be used as a store (it is a database of something else); name another "
             "file"

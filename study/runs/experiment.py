@@ -17,7 +17,7 @@ under ``left_out`` are not trained on the datasets named there.
 Under a protocol with a ladder (``halving``) the settings are drawn from the ``space`` of the row
 instead, as :mod:`memohop.jobs.space` says, and each rung of the ladder is a cell of its own. The
 file gives the cells of the first rung alone; the others follow from what these have brought, see
-:mod:`study.runs.halving`. ``fair.toml`` is the example.
+:mod:`study.runs.cell`. ``fair.toml`` is the example.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ from memohop.jobs.named import Scalar, Settings, combinations
 from memohop.jobs.space import Space, draw, options_of
 from memohop.training.job import digest
 from study import EXPERIMENTS
-from study.runs.cell import Cell
-from study.runs.halving import RUNG, Halving, RungCell
+from study.runs.cell import RUNG, Cell, Halving, RungCell
 
 Search = dict[str, list[Scalar]]
 Rows = dict[str, dict[str, Any]]

@@ -11,9 +11,8 @@ import msgspec
 from memohop.errors import UsageError
 from memohop.jobs.named import Scalar
 from memohop.training.job import digest
-from study.runs.cell import Cell
+from study.runs.cell import RUNG, Cell, Halving, RungCell
 from study.runs.experiment import Experiment
-from study.runs.halving import RUNG, Halving, RungCell
 from study.runs.results import NO_SCORE, Results, Row, Source
 from study.runs.store import Store
 from study.runs.stored import StoredCell, StoredRun

@@ -212,6 +212,11 @@ def measured(results: Results) -> list[Measured]:
     return cells
 
 
+def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Values as people type them, such as those of a cell's axes."""
+    return {k: f"{v:g}" if isinstance(v, float) else str(v) for k, v in values.items()}
+
+
 def with_setting(results: Results, name: str, value: float) -> Results:
     """The rows that have this value of a setting, and those of models without that setting."""
     rows = tuple(row for row in results.rows if row.setting.get(name, value) == value)

@@ -19,20 +19,18 @@ from memohop.jobs.search import AskTell, drive
 from memohop.ram import OutOfMemoryError
 from memohop.training import Job, Result
 from memohop.training.trainer import DivergedWarning
-from study.runs._claims import Claims
-from study.runs.cell import Cell, cost
-from study.runs.halving import RungCell
+from study.runs.cell import Cell, RungCell, cost
 from study.runs.provenance import source
 from study.runs.results import Source
-from study.runs.store import Store
+from study.runs.store import Claims, Store
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A cell with jobs that it lacks, which are trained as one population."""
+    """Jobs that are trained as one population, and the cell that lacks them, if there is one."""
 
-    cell: Cell
     runs: tuple[Job, ...]
+    cell: Cell | None = None
 
 
 @dataclass(frozen=True)
@@ -196,6 +194,7 @@ class CellSearch(AskTell[Batch]):
     def tell(self, batch: Batch, answer: Attempt | Lost) -> None:
         """Write what came of a batch; with the last one of its cell, the cell has ended too."""
         cell = batch.cell
+        assert cell is not None
         if isinstance(answer, Lost):
             self.tally.lost[cell.name] = answer.reason
         elif answer.source is not None:
@@ -215,6 +214,7 @@ class CellSearch(AskTell[Batch]):
         """Tell the watcher how far all the work is, with that share of a batch."""
         if self._watcher is not None and self._total:
             done = self._finished + share * cost(batch.runs)
+            assert batch.cell
             self._watcher(self.tally, batch.cell, min(done / self._total, 1.0))
 
     def _missing(self, cells: Iterable[Cell], retry: bool) -> list[Cell]:
@@ -265,7 +265,7 @@ class CellSearch(AskTell[Batch]):
             return
         groups = populations(self._store.missing(cell.runs))
         self._unfinished[cell.id] = len(groups)
-        self._ready += [Batch(cell, tuple(group)) for group in groups]
+        self._ready += [Batch(tuple(group), cell) for group in groups]
         if not groups:
             self._close(cell)
 

@@ -1,4 +1,4 @@
-"""The run store: one SQLite file that any number of processes may work on.
+"""The run store: one SQLite file that any number of processes may work on, each on its own cells.
 
 Each run is stored once, under the digest of its content, even if several cells share it. Runs that
 were trained as one population are written in one transaction: a process that is killed loses those
@@ -9,23 +9,30 @@ does not pass for results.
 from __future__ import annotations
 
 import json
+import os
+import socket
+import sqlite3
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from threading import Event, Thread
+from typing import Self
 
 import msgspec
 
-from memohop.errors import UsageError
+from memohop.errors import DataError, UsageError
 from memohop.training import Job, Result
 from memohop.training.job import digest
-from study.runs._database import blaming, bring_up_to_date, is_old, open_database, transaction
+from study.runs._database import blaming, connect, is_old, mark_as_new, open_database, transaction
 from study.runs.cell import Cell
 from study.runs.results import Source
 from study.runs.stored import Members, StoredCell, StoredRun, checked_source, require
 
+_BEAT = 10.0  # seconds between two signs of life
+_STALE = 60.0  # seconds without one after which a claim is void
 _SELECT_CELLS = (
     "SELECT id, experiment, protocol, dataset, model, axes, content, failure, finished, "
     "(SELECT count(*) FROM members WHERE cell = cells.id), digest "
@@ -49,13 +56,22 @@ class Store:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self.db = open_database(path, read_only=read_only)
-        if is_old(self.db):
+        self._is_old = is_old(self.db)
+        if self._is_old and not read_only:
             try:
-                with self.reading() if read_only else self.transaction():
-                    bring_up_to_date(self.db, self._digests_of_version_1)
+                self._bring_up_to_date()
             except BaseException:
                 self.close()
                 raise
+
+    def _bring_up_to_date(self) -> None:
+        """Give digests to the rows of a store of version 1 that have none."""
+        with self.transaction():
+            digests = [(run.id, run.digest) for run, _ in self._runs()]
+            digests += [(cell.id, cell.digest) for cell in self.cells().values()]
+            self.db.executemany(_WRITE_CHECK, digests)
+            mark_as_new(self.db)
+        self._is_old = False
 
     def close(self) -> None:
         """Close the file."""
@@ -73,18 +89,14 @@ class Store:
 
     def cells(self) -> dict[str, StoredCell]:
         """All cells by their id, in the order in which they were finished."""
-        with self.reading():
-            rows = self.db.execute(f"{_SELECT_CELLS} ORDER BY cells.rowid")
-            found = [self._checked(row) for row in rows]
-            for cell in found:
-                self.members_of(cell)
-        return {cell.id: cell for cell in found}
+        cells = {cell.id: cell for cell in self._cells("ORDER BY cells.rowid")}
+        for cell in cells.values():
+            self.members_of(cell)
+        return cells
 
     def cell(self, key: str) -> StoredCell | None:
         """The cell of that id, if it is there."""
-        with self.reading():
-            row = self.db.execute(f"{_SELECT_CELLS} WHERE id = ?", (key,)).fetchone()
-            return None if row is None else self._checked(row)
+        return next(self._cells("WHERE id = ?", key), None)
 
     def members_of(self, cell: StoredCell) -> Members:
         """The ids of a cell's runs with their settings; a cell that has failed has none."""
@@ -115,16 +127,16 @@ class Store:
         Those are the runs of the first cell that has it, less those of cells before that one. Runs
         of cells that are not complete yet are left out.
         """
-        found: dict[str, list[str]] = {}
+        together: dict[str, tuple[str, ...]] = {}
         with self.reading():
             rows = self.db.execute(
                 "SELECT cells.rowid, run FROM members JOIN cells ON cells.id = cell "
                 "ORDER BY cells.rowid, place"
             )
             for _, group in groupby(rows, key=itemgetter(0)):
-                new = [run for _, run in group if run not in found]
-                found |= dict.fromkeys(new, new)
-        return {run: tuple(runs) for run, runs in found.items()}
+                new = tuple(run for _, run in group if run not in together)
+                together |= dict.fromkeys(new, new)
+        return together
 
     def sources_of_runs(self) -> Iterator[tuple[str, Source]]:
         """The id of each run, and where it was made."""
@@ -136,8 +148,8 @@ class Store:
 
     def run(self, key: str) -> tuple[StoredRun, Source]:
         """The run of that id, and where it was made."""
-        for found in self._runs("WHERE runs.id = ?", key):
-            return found
+        for run in self.runs([key]):
+            return run
         raise UsageError(f"there is no run {key} in {self.path}")
 
     def write_runs(self, results: Iterable[tuple[Job, Result]], source: Source) -> None:
@@ -173,7 +185,7 @@ class Store:
         with closing(theirs), self.transaction():
             with theirs.reading():
                 theirs.db.execute("BEGIN")  # everything read from here on belongs to one moment
-            ours, runs, new = self.cells(), 0, 0
+            ours, runs, cells = self.cells(), 0, 0
             for _ in self._runs():
                 pass  # each one is checked as it is read
             for run, source in theirs._runs():
@@ -183,34 +195,33 @@ class Store:
                 known = ours.get(key)
                 if known is None or (known.failure is not None and cell.failure is None):
                     self._write_cell(cell, theirs.members_of(cell))
-                    new += 1
-        return runs, new
+                    cells += 1
+        return runs, cells
 
     def _runs(self, where: str = "", *values: str) -> Iterator[tuple[StoredRun, Source]]:
         with self.reading():
             sources = self._sources()
             for *row, check in self.db.execute(f"{_SELECT_RUNS} {where}", values):
                 run = StoredRun.checked(row, sources)
-                _require_digest(run, "run", check)
-                yield run, sources[run.source]
+                source = sources[run.source]
+                self._check(run, "run", check, may_lack=source.versions["memohop"] == "0.1.0")
+                yield run, source
 
-    def _checked(self, row: Iterable[Any]) -> StoredCell:
-        *columns, check = row
-        cell = StoredCell.checked(columns)
-        _require_digest(cell, "cell", check)
-        return cell
-
-    def _digests_of_version_1(self) -> Iterator[tuple[str, str]]:
-        """Those that rows of a store of version 1 lack: cells, and runs of memohop 0.1.0."""
+    def _cells(self, where: str, *values: str) -> Iterator[StoredCell]:
         with self.reading():
-            sources = self._sources()
-            for *row, _ in self.db.execute(_SELECT_RUNS):
-                run = StoredRun.checked(row, sources)
-                if sources[run.source].versions["memohop"] == "0.1.0":
-                    yield run.id, run.digest
-            for *row, _ in self.db.execute(_SELECT_CELLS):
+            for *row, check in self.db.execute(f"{_SELECT_CELLS} {where}", values).fetchall():
                 cell = StoredCell.checked(row)
-                yield cell.id, cell.digest
+                self._check(cell, "cell", check, may_lack=True)
+                yield cell
+
+    def _check(
+        self, row: StoredRun | StoredCell, kind: str, check: str | None, *, may_lack: bool
+    ) -> None:
+        """Compare the digest of a row; in a store of version 1 some may lack it."""
+        if check is None and may_lack and self._is_old:
+            return
+        require(check is not None, f"the digest of the {kind} {row.id} is gone")
+        require(check == row.digest, f"the {kind} {row.id} is not what was written")
 
     def _sources(self) -> dict[str, Source]:
         rows = self.db.execute("SELECT * FROM sources")
@@ -251,6 +262,73 @@ class Store:
         )
 
 
-def _require_digest(row: StoredRun | StoredCell, kind: str, check: str | None) -> None:
-    require(check is not None, f"the digest of the {kind} {row.id} is gone")
-    require(check == row.digest, f"the {kind} {row.id} is not what was written")
+class Claims:
+    """The cells of a store that this process works on, while the ``with`` block lasts.
+
+    A thread gives signs of life. A claim without them is void, as is that of a process of this
+    machine that has ended. If another process takes over a claim all the same, both write the same
+    content, and only time is lost.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._stop = store, Event()
+        self._me = (socket.gethostname(), os.getpid())
+        self._thread = Thread(target=self._give_signs_of_life, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        # The error that ended the work matters, not that the store cannot be written either.
+        with nullcontext() if error is None else suppress(DataError), self._store.transaction():
+            self._store.db.execute("DELETE FROM claims WHERE host = ? AND pid = ?", self._me)
+
+    def take(self, cell: str) -> bool:
+        """Claim a cell; False if another process works on it."""
+        with self._store.transaction():
+            claim = self._store.db.execute(
+                "SELECT host, pid, alive FROM claims WHERE cell = ?", (cell,)
+            ).fetchone()
+            if claim is not None and self._is_valid(*claim):
+                return False
+            self._store.db.execute(
+                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)", (cell, *self._me, time.time())
+            )
+        return True
+
+    def drop(self, cell: str) -> None:
+        """Release a cell."""
+        with self._store.transaction():
+            self._store.db.execute(
+                "DELETE FROM claims WHERE cell = ? AND host = ? AND pid = ?", (cell, *self._me)
+            )
+
+    def _is_valid(self, host: str, pid: int, alive: float) -> bool:
+        if host == self._me[0] and not _is_running(pid):
+            return False
+        return time.time() - alive < _STALE
+
+    def _give_signs_of_life(self) -> None:
+        while not self._stop.wait(_BEAT):
+            # An error now comes again when the cell is written, and is reported then.
+            with suppress(sqlite3.Error), closing(connect(self._store.path)) as db:
+                db.execute(
+                    "UPDATE claims SET alive = ? WHERE host = ? AND pid = ?",
+                    (time.time(), *self._me),
+                )
+
+
+def _is_running(pid: int) -> bool:
+    """Whether there is a process of that number; assumed where one cannot ask."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

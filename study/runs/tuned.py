@@ -19,7 +19,17 @@ from msgspec import Meta
 
 from memohop.data.datasets.registry import datasets, describe
 from memohop.outputs import write_whole
-from study.runs.results import REMEDY, Count, Measured, Name, Score, Source, Value, read_results
+from study.runs.results import (
+    REMEDY,
+    Count,
+    Measured,
+    Name,
+    Score,
+    Source,
+    Value,
+    as_texts,
+    read_results,
+)
 
 DIGITS = 9
 """Of a score: means over splits that are equal must be seen to be equal."""
@@ -120,12 +130,8 @@ class TunedCell(msgspec.Struct, frozen=True, dict=True):
         return sum(rung.seconds for rung in self.rungs)
 
     def _with_axes(self, name: str, *, of_data: bool) -> str:
-        texts = (
-            f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
-            for key, value in self.axes.items()
-            if (key in _OF_DATA) == of_data
-        )
-        return " ".join((name, *texts))
+        texts = as_texts({k: v for k, v in self.axes.items() if (k in _OF_DATA) == of_data})
+        return " ".join((name, *(f"{key}={text}" for key, text in texts.items())))
 
 
 _OF_DATA = ("homophily",)  # the variants that are options of a dataset

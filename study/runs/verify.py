@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -16,10 +16,9 @@ from memohop.jobs.executor import Executor, Lost, here
 from memohop.jobs.named import Settings, populations
 from memohop.training import NUMBERS, Job, Result
 from memohop.training.job import digest
-from study.runs.cell import Cell
+from study.runs.cell import RUNG, RungCell
 from study.runs.experiment import Experiment
 from study.runs.export import name_of
-from study.runs.halving import RUNG, RungCell
 from study.runs.provenance import source
 from study.runs.results import Source
 from study.runs.runner import Batch, Resources, attempt
@@ -31,6 +30,42 @@ COMPARED = ("train", "val", "test", "best_epoch", "epochs", "packed")
 """The columns of a stored run that must be the same."""
 
 _CHANGED = "this version of memohop would train something else"
+
+
+@dataclass(frozen=True)
+class Record:
+    """Runs that were made before.
+
+    Attributes:
+        name: What it is, in messages.
+        sources: By the id of a run, where it was made.
+        companies: For each cell with a run of some ids, gives those that were trained for it.
+        expected: Gives what must be the same again, as columns of a stored run.
+        digits: To how many digits scores are known; to the bit if None.
+    """
+
+    name: str
+    sources: Mapping[str, Source]
+    companies: Callable[[Collection[str]], Iterable[Sequence[Job]]]
+    expected: Callable[[str], Mapping[str, Any]]
+    digits: int | None = None
+
+    def batches(self, ids: Collection[str]) -> Iterator[Batch]:
+        """The populations that some runs were trained in."""
+        for company in self.companies(ids):
+            for population in populations(company):
+                if any(run.id in ids for run in population):
+                    yield Batch(tuple(population))
+
+    def difference(self, run: Job, result: Result) -> str:
+        """The columns that differ."""
+        texts, again = [], StoredRun.of(run, result, source="")
+        for name, value in self.expected(run.id).items():
+            new = getattr(again, name)
+            new = new if self.digits is None else round(new, self.digits)
+            if new != value:
+                texts.append("curves" if name == "packed" else f"{name} {value} -> {new}")
+        return ", ".join(texts)
 
 
 @dataclass
@@ -51,13 +86,13 @@ class Verdict:
 
 
 def verify(
-    record: StoredRuns | PublishedRuns,
+    record: Record,
     count: int,
     *,
     seed: int = 0,
     resources: Resources,
-    executor: Executor | None = None,
-    watcher: Callable[[int, int], None] | None = None,
+    executor: Executor = here,
+    watcher: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
     """Train random runs of a record again.
 
@@ -68,87 +103,66 @@ def verify(
         count: How many of them.
         seed: Decides which ones.
         resources: What to train with.
-        executor: Who trains; this process by default.
+        executor: Who trains.
         watcher: Called as ``watcher(done, total)``.
     """
-    present, verdict = source(resources.device), Verdict()
-    device, version_of = present.device, {}
-    for key, made in record.sources():
-        if made.device == device:
-            version_of[key] = made.versions["memohop"]
-        else:
-            verdict.elsewhere += 1
-    if not version_of:
+    present = source(resources.device)
+    ours = sorted(key for key, made in record.sources.items() if made.device == present.device)
+    if not ours:
         raise UsageError(
-            f"no complete cell of {record.name} was made on this kind of device ({device}); verify "
-            "it where it was made, or name another --device"
+            f"no complete cell of {record.name} was made on this kind of device ({present.device});"
+            " verify it where it was made, or name another --device"
         )
-    chosen = set(Random(seed).sample(sorted(version_of), min(count, len(version_of))))
-    seen: set[str] = set()
-    jobs = record.jobs(chosen)
+    verdict = Verdict(elsewhere=len(record.sources) - len(ours))
+    left = chosen = set(Random(seed).sample(ours, min(count, len(ours))))
     work = partial(attempt, resources=resources)
-    for job, end in (executor or here)(work, jobs):
-        wanted = {run.id for run in job.runs} & chosen
-        seen |= wanted
+    for batch, end in executor(work, record.batches(chosen), lambda batch, share: None):
+        wanted = {run.id for run in batch.runs} & chosen
+        left = left - wanted
         if isinstance(end, Lost) or end.failure:
             why = end.reason if isinstance(end, Lost) else str(end.failure).splitlines()[-1]
             verdict.lost |= dict.fromkeys(wanted, why)
             continue
-        for run, result in zip(job.runs, end.results, strict=True):
+        for run, result in zip(batch.runs, end.results, strict=True):
             if run.id not in wanted:
                 continue
             if differs := record.difference(run, result):
-                what = f"{job.cell.name} split={run.member.split} seed={run.member.seed}"
-                if version_of[run.id] != present.versions["memohop"]:
-                    what += f", made by version {version_of[run.id]}"
+                what = (
+                    f"{run.data.name} {run.model} split={run.member.split} seed={run.member.seed}"
+                )
+                version = record.sources[run.id].versions["memohop"]
+                if version != present.versions["memohop"]:
+                    what += f", made by version {version}"
                 verdict.different[run.id] = f"{what}: {differs}"
             else:
                 verdict.same += 1
-        if watcher is not None:
-            watcher(len(seen), len(chosen))
-    verdict.lost |= dict.fromkeys(chosen - seen, _CHANGED)
+        watcher(len(chosen - left), len(chosen))
+    verdict.lost |= dict.fromkeys(left, _CHANGED)
     return verdict
 
 
-class StoredRuns:
-    """The runs of a store; of each, scores, epochs and curves must be the same."""
+def stored_runs(store: Store) -> Record:
+    """The runs of a store; of each, scores, epochs and curves must be the same.
 
-    def __init__(self, store: Store) -> None:
-        self._store, self._company = store, store.trained_together()
+    Without runs of a cell that was interrupted, and is not complete yet.
+    """
+    together = store.trained_together()
 
-    @property
-    def name(self) -> str:
-        """The path of the store."""
-        return str(self._store.path)
+    def companies(ids: Collection[str]) -> Iterator[Sequence[Job]]:
+        chosen = sorted((run for run, _ in store.runs(ids)), key=_place)
+        for company in dict.fromkeys(together[run.id] for run in chosen):
+            jobs = {run.id: run_of(run.content) for run, _ in store.runs(company)}
+            yield [jobs[key] for key in company if jobs[key].id == key]
 
-    def sources(self) -> Iterator[tuple[str, Source]]:
-        """Without runs of a cell that was interrupted, and is not complete yet."""
-        return (pair for pair in self._store.sources_of_runs() if pair[0] in self._company)
+    def expected(key: str) -> Mapping[str, Any]:
+        run, _ = store.run(key)
+        return {name: getattr(run, name) for name in COMPARED}
 
-    def jobs(self, ids: Collection[str]) -> Iterator[Batch]:
-        """The populations of the first cell that has a run."""
-        chosen = sorted((run for run, _ in self._store.runs(ids)), key=_place)
-        for company in dict.fromkeys(self._company[run.id] for run in chosen):
-            runs = {one.id: run_of(one.content) for one, _ in self._store.runs(company)}
-            sound = [runs[key] for key in company if runs[key].id == key]
-            for population in populations(sound):
-                if any(run.id in ids for run in population):
-                    first = population[0]
-                    name = ("verify", first.id, first.data.name, str(first.model))
-                    yield Batch(Cell(*name, {}, Settings(), {}, ()), tuple(population))
-
-    def difference(self, run: Job, result: Result) -> str:
-        """The columns of its row that differ."""
-        (before, _), again = self._store.run(run.id), StoredRun.of(run, result, source="")
-        pairs = {name: (getattr(before, name), getattr(again, name)) for name in COMPARED}
-        return ", ".join(
-            "curves" if name == "packed" else f"{name} {one} -> {other}"
-            for name, (one, other) in pairs.items()
-            if one != other
-        )
+    sources = {key: made for key, made in store.sources_of_runs() if key in together}
+    return Record(str(store.path), sources, companies, expected)
 
 
-class PublishedRuns:
+def published_runs(tuned: Tuned, experiment: Experiment) -> Record:
     """The runs of a search's last rungs, of which validation and test score must be the same.
 
     So a table can be verified without the store that it came from.
@@ -157,42 +171,28 @@ class PublishedRuns:
         tuned: The results.
         experiment: The experiment that they are of.
     """
+    ladders: list[list[RungCell]] = []
+    sources: dict[str, Source] = {}
+    scores: dict[str, dict[str, float]] = {}
+    first = {name_of(cell): cell for cell in experiment.cells()}
+    for cell in tuned.cells:
+        ladders.append(_ladder(cell, first.get(name_of(cell))))
+        pairs = zip(chain(*cell.val), chain(*cell.test), strict=True)
+        for run, (val, test) in zip(ladders[-1][-1].runs, pairs, strict=True):
+            sources[run.id] = tuned.sources[cell.source]
+            scores[run.id] = {"val": val, "test": test}
 
-    def __init__(self, tuned: Tuned, experiment: Experiment) -> None:
-        self.name = f"the results of {tuned.experiment}"
-        self._ladders: list[list[RungCell]] = []
-        self._made: dict[str, Source] = {}
-        self._scores: dict[str, tuple[float, float]] = {}
-        first = {name_of(cell): cell for cell in experiment.cells()}
-        for cell in tuned.cells:
-            ladder = _ladder(cell, first.get(name_of(cell)))
-            scores = zip(chain(*cell.val), chain(*cell.test), strict=True)
-            for run, pair in zip(ladder[-1].runs, scores, strict=True):
-                self._made[run.id], self._scores[run.id] = tuned.sources[cell.source], pair
-            self._ladders.append(ladder)
+    def companies(ids: Collection[str]) -> Iterator[Sequence[Job]]:
+        """What each rung was the first one to train."""
+        for ladder in ladders:
+            if any(run.id in ids for run in ladder[-1].runs):
+                trained: set[str] = set()
+                for rung in ladder:
+                    yield [run for run in rung.runs if run.id not in trained]
+                    trained |= {run.id for run in rung.runs}
 
-    def sources(self) -> Iterator[tuple[str, Source]]:
-        """The id of each run, and where it was made."""
-        yield from self._made.items()
-
-    def jobs(self, ids: Collection[str]) -> Iterator[Batch]:
-        """The populations that some runs were trained in, on the first rung that has them."""
-        for ladder in self._ladders:
-            if not any(run.id in ids for run in ladder[-1].runs):
-                continue
-            trained: set[str] = set()
-            for rung in ladder:
-                new = [run for run in rung.runs if run.id not in trained]
-                trained |= {run.id for run in new}
-                for population in populations(new):
-                    if any(run.id in ids for run in population):
-                        yield Batch(rung, tuple(population))
-
-    def difference(self, run: Job, result: Result) -> str:
-        """The scores that differ, with as many digits as the results have."""
-        again = round(result.val, DIGITS), round(result.test, DIGITS)
-        pairs = zip(("val", "test"), self._scores[run.id], again, strict=True)
-        return ", ".join(f"{name} {one} -> {other}" for name, one, other in pairs if one != other)
+    name = f"the results of {tuned.experiment}"
+    return Record(name, sources, companies, scores.__getitem__, DIGITS)
 
 
 def run_of(content: Mapping[str, Any]) -> Job:
@@ -201,16 +201,12 @@ def run_of(content: Mapping[str, Any]) -> Job:
     policy, noise, draw = data.get("noise", ("undirected", 0.0, 0))
     settings = msgspec.convert(
         {
-            "features": data["features"],
-            "split": data["split"],
+            **{name: data[name] for name in ("features", "split")},
             "data": data["options"],
             "noise_policy": policy,
             "noise": noise,
             "draw": draw,
-            "options": content["options"],
-            "rules": content["rules"],
-            "epochs": content["epochs"],
-            "patience": content["patience"],
+            **{name: content[name] for name in ("options", "rules", "epochs", "patience")},
             **{name: content[name] for name in NUMBERS},
         },
         Settings,

@@ -1,15 +1,17 @@
-"""The fair table: all models on all datasets, which differences are more than noise, and ranks."""
+"""Boards of scores, with ranks and those among the best; and the board of the fair table."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import Any, Literal
 
 from memohop.data.datasets.registry import describe
 from study.runs.results import Measured
 from study.runs.tuned import Tuned
-from study.statistics.board import Board
-from study.statistics.comparison import Comparison, compare
+from study.statistics.comparison import ALPHA, Comparison, against, against_the_best, compare
 
 Kind = Literal["no graph", "backbone", "plug-in", "memory", "rival"]
 KINDS: tuple[Kind, ...] = ("no graph", "backbone", "plug-in", "memory", "rival")
@@ -44,6 +46,107 @@ def family_of(dataset: str) -> str:
     return "actors" if dataset == "actor" else family
 
 
+class Board:
+    """What the paper's table and the fair table have in common."""
+
+    measured: Mapping[tuple[str, str], Measured]
+    """The scores, by the names of model and dataset."""
+
+    @cached_property
+    def ranked(self) -> Sequence[str]:
+        """The datasets that ranks are over."""
+        raise NotImplementedError
+
+    @cached_property
+    def models(self) -> list[str]:
+        """The names of the models."""
+        return list(dict.fromkeys(row for row, _ in self.measured))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the datasets."""
+        return tuple(dict.fromkeys(column for _, column in self.measured))
+
+    @property
+    def rows(self) -> Sequence[str]:
+        """The names of the models, in the order of the table."""
+        return self.models
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """Of the models with a score on all these; None without three models and two datasets."""
+        means = {
+            model: [round(self.measured[model, column].mean, _EQUAL) for column in self.ranked]
+            for model in self.models
+            if all((model, column) in self.measured for column in self.ranked)
+        }
+        return compare(means) if len(means) >= 3 and len(self.ranked) >= 2 else None
+
+    @cached_property
+    def ranks(self) -> dict[str, float]:
+        """The average rank of each model that has one, the best first."""
+        return self.comparison.by_model if self.comparison else {}
+
+    @cached_property
+    def scores(self) -> dict[str, dict[str, tuple[float, ...]]]:
+        """By dataset and model the test score on each split, in percent.
+
+        A model that was measured on other splits than most is left out; nothing is compared on a
+        single split, or where most models do not share theirs.
+        """
+        by_column: dict[str, dict[str, Mapping[int, float]]] = {name: {} for name in self.columns}
+        for (row, column), cell in self.measured.items():
+            by_column[column][row] = cell.scores
+        scores = {}
+        for column, of_models in by_column.items():
+            splits = [tuple(of_splits) for of_splits in of_models.values()]
+            most = max(splits, key=splits.count)
+            sound = len(most) > 1 and 2 * splits.count(most) > len(splits)
+            scores[column] = {
+                row: tuple(of_splits.values())
+                for row, of_splits in of_models.items()
+                if sound and tuple(of_splits) == most
+            }
+        return scores
+
+    @cached_property
+    def p_best(self) -> dict[tuple[str, str], float]:
+        """The p-value of each cell's distance to the best mean of its dataset."""
+        return {
+            (row, column): p
+            for column, scores in self.scores.items()
+            if scores
+            for row, p in against_the_best(scores, test_to_train=self._ratio(column)).items()
+        }
+
+    def among_the_best(self, row: str, column: str) -> bool:
+        """Whether a score is the best of its dataset or not significantly worse."""
+        return self.p_best.get((row, column), 0.0) >= ALPHA
+
+    def leads(self, reference: str, column: str) -> dict[str, tuple[float, float]]:
+        """The lead of a model over each other one on a dataset, in points, and its p-value."""
+        scores = self.scores[column]
+        if reference not in scores:
+            return {}
+        mean = self.measured[reference, column].mean
+        return {
+            row: (mean - self.measured[row, column].mean, p)
+            for row, p in against(scores, reference, test_to_train=self._ratio(column)).items()
+            if row != reference
+        }
+
+    def flat(self) -> list[dict[str, Any]]:
+        """Flat objects for JSON and CSV, model by model."""
+        keys = product(self.rows, self.columns)
+        return [self._flat(*key) for key in keys if key in self.measured]
+
+    def _flat(self, row: str, column: str) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _ratio(self, column: str) -> float:
+        return describe(column.split()[0]).test_to_train
+
+
 class Leaderboard(Board):
     """All cells, on data without a flaw or on data with one.
 
@@ -75,31 +178,15 @@ class Leaderboard(Board):
 
     @cached_property
     def ranked(self) -> tuple[str, ...]:
-        """The datasets on which nine tenths of the models have a score; ranks are over these."""
-        count = len(self.of_row)
-        return tuple(
-            column
-            for column in self.columns
-            if sum((row, column) in self.cells for row in self.of_row) >= _ENOUGH * count
-        )
+        """The datasets on which nine tenths of the models have a score; none on flawed data.
 
-    @cached_property
-    def comparison(self) -> Comparison | None:
-        """Of the models with a score on all those; None without three models or two datasets.
-
-        Nor is there one on data with a flaw: it would say nothing.
+        Ranks on these would say nothing.
         """
-        complete = [
-            row for row in self.of_row if all((row, column) in self.cells for column in self.ranked)
-        ]
-        if self.flawed or len(complete) < 3 or len(self.ranked) < 2:
-            return None
-        return compare(
-            {
-                row: [round(self.measured[row, column].mean, _EQUAL) for column in self.ranked]
-                for row in complete
-            }
-        )
+        if self.flawed:
+            return ()
+        with_score = Counter(column for _, column in self.cells)
+        least = _ENOUGH * len(self.models)
+        return tuple(column for column in self.columns if with_score[column] >= least)
 
     def is_best(self, row: str, column: str) -> bool:
         """Whether all other models are significantly worse on a dataset."""
@@ -120,7 +207,7 @@ class Leaderboard(Board):
             return None
         return sum(self.measured[row, column].mean for column in self.ranked) / len(self.ranked)
 
-    def models(self, side: Side) -> list[str]:
+    def of_side(self, side: Side) -> list[str]:
         """The models with memory, with memory alone, or without."""
         return [
             row
@@ -131,17 +218,8 @@ class Leaderboard(Board):
 
     def best(self, column: str, side: Side) -> Measured | None:
         """Of those models, the first one with the best validation score on a dataset."""
-        cells = (self.measured.get((row, column)) for row in self.models(side))
+        cells = (self.measured.get((row, column)) for row in self.of_side(side))
         return max(filter(None, cells), key=lambda cell: round(cell.val, _EQUAL), default=None)
-
-    def flat(self) -> list[dict[str, Any]]:
-        """Flat objects for JSON and CSV, model by model."""
-        return [
-            self._flat(row, column)
-            for row in self.rows
-            for column in self.columns
-            if (row, column) in self.cells
-        ]
 
     def _flat(self, row: str, column: str) -> dict[str, Any]:
         cell, measured = self.cells[row, column], self.measured[row, column]

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import memohop
-from study.speed import measure as speed
-from study.speed.stock import OPTIONS, build_stock, undirected_arcs
+from study import speed
+from study.speed import OPTIONS, build_stock, undirected_arcs
 
 
 @pytest.fixture(scope="module")

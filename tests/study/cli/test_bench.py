@@ -5,7 +5,7 @@ import json
 import pytest
 
 from study.cli import main
-from study.speed.measure import Speed
+from study.speed import Speed
 
 
 def measured(data, model, *, members, device):
@@ -18,7 +18,7 @@ def measured(data, model, *, members, device):
 
 
 def test_a_row_for_each_dataset_and_a_mean_for_each_model(capsys, monkeypatch):
-    monkeypatch.setattr("study.speed.measure.measure", measured)
+    monkeypatch.setattr("study.speed.measure", measured)
     arguments = ["bench", "speed", "--datasets", "csbm,digits", "--models", "gcn,gat"]
     assert main([*arguments, "--members", "2"]) == 0
     out = capsys.readouterr().out
@@ -33,7 +33,7 @@ def test_a_row_for_each_dataset_and_a_mean_for_each_model(capsys, monkeypatch):
 
 
 def test_json_is_what_was_measured(capsys, monkeypatch):
-    monkeypatch.setattr("study.speed.measure.measure", measured)
+    monkeypatch.setattr("study.speed.measure", measured)
     arguments = ["bench", "speed", "--datasets", "csbm", "--models", "gcn", "--json"]
     assert main(arguments) == 0
     (row,) = json.loads(capsys.readouterr().out)

@@ -12,7 +12,7 @@ from memohop.errors import DataError
 from study.cli import main
 from study.pages.figures import figure_svg
 from study.pages.page import Findings, report_page
-from study.paper.table1 import table1
+from study.paper.table1 import tables_of
 from study.runs.results import NO_SCORE, Results, Row, measured
 
 
@@ -42,7 +42,7 @@ class TestPartialResults:
         rows = tuple(msgspec.structs.replace(row, test=0.5) for row in findings.table1.rows)
         equal = Results("table1", findings.table1.sources, rows)
         well_formed(report_page(Findings(table1=equal)))
-        for table in table1(measured(equal)):
+        for table in tables_of(measured(equal)):
             assert (table.comparison.friedman_p, table.comparison.differ()) == (1, [])
 
     def test_a_split_that_is_missing_at_one_lambda(self, findings):
@@ -121,7 +121,7 @@ def test_rows_that_are_there_twice_or_not_at_all(findings, tmp_path):
 
 def test_results_of_another_experiment_make_no_table(findings):
     with pytest.raises(DataError, match="which differ in noise, draw; pass those of table1"):
-        table1(measured(findings.noise))
+        tables_of(measured(findings.noise))
 
 
 def test_noise_that_is_no_number(findings):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from study.pages.page import Findings, report_page
-from study.paper.printed import printed_ranks, printed_table1
+from study.paper.table1 import printed_ranks, printed_table1
 from study.runs.results import Results
 
 ROOT = Path(__file__).parents[3]
@@ -55,8 +55,8 @@ def test_every_cell_of_table_1_is_there_measured_and_printed(root, tables, index
     table = tables[index]
     head, *rows = find_table(root, f"scores-{table.protocol}")
     assert [text_of(cell) for cell in head] == ["model", *table.columns, "average rank"]
-    assert [text_of(row[0]) for row in rows] == list(table.models)
-    for row, model in zip(rows, table.models, strict=True):
+    assert [text_of(row[0]) for row in rows] == list(table.rows)
+    for row, model in zip(rows, table.rows, strict=True):
         for cell, dataset in zip(row[1:-1], table.columns, strict=True):
             scores, printed = table.measured[model, dataset], printed_table1()[model, dataset]
             assert float(cell.get("data-value")) == scores.mean
@@ -79,7 +79,7 @@ def test_the_page_says_that_nine_datasets_are_too_few_for_wilcoxon(root):
 def test_differences_within_a_dataset_have_their_p_value(root, tables):
     table = tables[0]
     _, *rows = find_table(root, "lead-gcn+mmp-paper")
-    assert [text_of(row[0]) for row in rows] == [m for m in table.models if m != "gcn+mmp"]
+    assert [text_of(row[0]) for row in rows] == [m for m in table.rows if m != "gcn+mmp"]
     points, p = table.leads("gcn+mmp", "squirrel")["gcn"]
     row = next(row for row in rows if text_of(row[0]) == "gcn")
     cell = row[1 + table.columns.index("squirrel")]

@@ -105,14 +105,14 @@ def test_a_click_sorts_and_another_turns_the_order_round(browse, page, tables):
     answer, console = browse(page, SORTED)
     assert console == []
     table = tables[0]
-    scores = {model: table.measured[model, "squirrel"].mean for model in table.models}
-    by_score = sorted(table.models, key=scores.get)
-    assert answer["before"] == list(table.models)
+    scores = {model: table.measured[model, "squirrel"].mean for model in table.rows}
+    by_score = sorted(table.rows, key=scores.get)
+    assert answer["before"] == list(table.rows)
     assert answer["up"] == by_score
     assert answer["down"] == by_score[::-1]
     assert [mark for mark in answer["marks"] if mark] == ["ascending"]
     # As people sort words, where signs between letters count least.
-    assert answer["words"] == sorted(table.models, key=lambda name: re.sub(r"\W", "", name))
+    assert answer["words"] == sorted(table.rows, key=lambda name: re.sub(r"\W", "", name))
     assert answer["backwards"] == answer["words"][::-1]
 
 

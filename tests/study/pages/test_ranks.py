@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from study.pages._ranks import rank_diagram
+from study.pages.figures import rank_diagram
 from study.paper.table1 import printed_comparison
 from study.statistics.comparison import compare
 

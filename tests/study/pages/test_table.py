@@ -8,8 +8,7 @@ import re
 
 from study.pages.table1 import distance, latex, lines, markdown
 from study.pages.tables import comma_separated, score
-from study.paper.printed import Printed
-from study.paper.table1 import difference, table1
+from study.paper.table1 import Printed, difference, tables_of
 from study.runs.results import Results, measured
 
 
@@ -47,13 +46,13 @@ def test_bold_is_what_is_not_significantly_worse_than_the_best(tables):
     (table, _) = tables
     bold = {
         (model, dataset)
-        for model, _, *texts, _ in lines(table, lambda text: f"bold {text}")
+        for model, _, *texts, _ in lines(table, "bold {}")
         for dataset, text in zip(table.columns, texts, strict=True)
         if text.startswith("bold")
     }
     assert bold == {key for key in table.measured if table.among_the_best(*key)}
     for dataset in table.columns:
-        column = {model: table.measured[model, dataset].mean for model in table.models}
+        column = {model: table.measured[model, dataset].mean for model in table.rows}
         assert (max(column, key=column.get), dataset) in bold
     assert len(bold) > len(table.columns)  # noise was made up that hides some differences
     assert markdown([table]).count("**") == 2 * len(bold)
@@ -71,7 +70,7 @@ def test_the_legend_says_what_the_numbers_are(tables):
 def test_a_table_with_holes(findings):
     rows = tuple(r for r in findings.table1.rows if (r.model, r.dataset) != ("gcn", "texas"))
     rows = tuple(r for r in rows if r.protocol == "paper")
-    (table,) = table1(measured(Results("table1", findings.table1.sources, rows)))
+    (table,) = tables_of(measured(Results("table1", findings.table1.sources, rows)))
     shown = cells(markdown([table]))
     first = next(i for i, row in enumerate(shown) if row[0] == "gcn")
     assert [row[2] for row in shown[first : first + 3]] == ["-", "59.46 ± 5.25", "-"]
@@ -89,7 +88,7 @@ def test_latex_has_as_many_columns_as_its_head(tables):
 
 
 def test_csv_is_the_flat_rows(tables):
-    rows = [row for table in tables for row in table.rows()]
+    rows = [row for table in tables for row in table.flat()]
     read = list(csv.DictReader(io.StringIO(comma_separated(rows))))
     assert len(read) == len(rows) == 2 * 126
     for text, row in zip(read, rows, strict=True):

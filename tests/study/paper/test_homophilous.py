@@ -6,7 +6,7 @@ from scipy import stats
 
 from study.cli import main
 from study.paper.homophilous import GRAPHS, OTHERS, comparable_on, leads
-from study.paper.table1 import table1
+from study.paper.table1 import tables_of
 from study.runs.results import Results, Row, Source, measured
 from study.statistics.comparison import TEST_TO_TRAIN, non_inferiority_test
 
@@ -29,7 +29,7 @@ def made_up(levels, graphs=GRAPHS):
 
 
 def found(levels, **more):
-    (table,) = table1(measured(made_up(levels, **more)))
+    (table,) = tables_of(measured(made_up(levels, **more)))
     return leads(table)
 
 
@@ -75,7 +75,7 @@ def test_other_models_of_the_table_change_nothing():
     assert {key: one.verdict for key, one in few.items()} == {
         key: one.verdict for key, one in many.items()
     }
-    (table,) = table1(measured(made_up(own)))
+    (table,) = tables_of(measured(made_up(own)))
     scores = table.scores["cora"]
     raw = [np.subtract(scores["gcn+mmp"], scores["gcn" + other])
            for other in OTHERS]  # fmt: skip

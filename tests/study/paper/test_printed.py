@@ -7,8 +7,13 @@ import math
 import pytest
 
 from memohop.data.datasets.registry import datasets
-from study.paper.printed import printed_ranks, printed_table1, table1_datasets, table1_models
-from study.paper.table1 import printed_comparison
+from study.paper.table1 import (
+    printed_comparison,
+    printed_ranks,
+    printed_table1,
+    table1_datasets,
+    table1_models,
+)
 
 TEST_NODES = {"texas": 37, "cornell-legacy": 37, "wisconsin": 51}  # in each of the ten splits
 

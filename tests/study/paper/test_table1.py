@@ -7,8 +7,7 @@ import pytest
 
 from memohop.errors import DataError, UsageError
 from study.paper.curves import curves
-from study.paper.printed import printed_table1, table1_datasets
-from study.paper.table1 import difference, table1
+from study.paper.table1 import difference, printed_table1, table1_datasets, tables_of
 from study.runs.results import Results, Row, Source, measured, with_setting
 
 SOURCE = Source(versions={}, device="none")
@@ -24,7 +23,7 @@ def results(*rows):
 
 
 def one_table(*rows):
-    (found,) = table1(measured(results(*rows)))
+    (found,) = tables_of(measured(results(*rows)))
     return found
 
 
@@ -68,7 +67,7 @@ def test_measured_beside_printed():
     points, stds = difference(found.measured["gcn+mmp", "texas"])
     assert points == pytest.approx(85 - 85.39)
     assert stds == pytest.approx((85 - 85.39) / 3.58)
-    (flat,) = found.rows()
+    (flat,) = found.flat()
     assert flat["printed_mean"] == 85.39
     assert flat["printed_std"] == 3.58
     assert flat["printed_source"] == "ours"
@@ -98,7 +97,7 @@ def test_the_best_is_never_alone_where_the_difference_is_noise():
     best = rng.normal(0.8, 0.04, 10)
     near, far = best - 0.005 + rng.normal(0, 0.02, 10), best - 0.2 + rng.normal(0, 0.02, 10)
     found = one_table(*column("texas", gcn=best, gat=near, mlp=far))
-    marked = {model: found.among_the_best(model, "texas") for model in found.models}
+    marked = {model: found.among_the_best(model, "texas") for model in found.rows}
     assert marked == {"gcn": True, "gat": True, "mlp": False}
     leads = found.leads("gat", "texas")
     assert set(leads) == {"gcn", "mlp"}
@@ -122,7 +121,7 @@ def test_ranks_are_over_the_datasets_that_every_model_has():
         )
     rows += column("csbm", gcn=(0.1, 0.1), gat=(0.2, 0.2), mlp=(0.3, 0.3))
     found = one_table(*rows)
-    assert found.models == ["mlp", "gat", "gcn"]  # the order of the print
+    assert found.rows == ["mlp", "gat", "gcn"]  # the order of the print
     assert found.ranked == ["texas", "cora"]
     assert found.ranks == {"gat": 1.5, "gcn": 2.0, "mlp": 2.5}
     assert ("mlp", "pubmed") not in found.measured
@@ -136,18 +135,18 @@ def test_two_models_are_not_ranked():
 
 def test_protocols_are_kept_apart():
     rows = [row(0.5), row(0.7, protocol="official")]
-    both = table1(measured(results(*rows)))
+    both = tables_of(measured(results(*rows)))
     assert [found.protocol for found in both] == ["paper", "official"]
-    (one,) = table1(measured(results(*rows)), protocol="official")
+    (one,) = tables_of(measured(results(*rows)), protocol="official")
     assert one.measured["gcn", "texas"].mean == pytest.approx(70)
     with pytest.raises(UsageError, match=r"protocol 'fair' has no results; .* paper, official"):
-        table1(measured(results(*rows)), protocol="fair")
+        tables_of(measured(results(*rows)), protocol="fair")
 
 
 def test_printed_cells_are_found_for_every_dataset():
     rows = [row(0.5, dataset=dataset) for dataset in table1_datasets()]
     found = one_table(*rows)
-    for flat in found.rows():
+    for flat in found.flat():
         printed = printed_table1()[flat["model"], flat["dataset"]]
         assert (flat["printed_mean"], flat["printed_std"]) == (printed.mean, printed.std)
 

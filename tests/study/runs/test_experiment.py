@@ -13,9 +13,8 @@ from memohop.jobs.named import Settings
 from memohop.networks import build
 from memohop.training import Job, Rules
 from study import EXPERIMENTS
-from study.runs.cell import Cell
+from study.runs.cell import Cell, RungCell
 from study.runs.experiment import Experiment, experiments
-from study.runs.halving import RungCell
 from tiny_search import search_file as search_file
 
 

@@ -14,9 +14,9 @@ from memohop.jobs.named import NamedGraph
 from study.cli import main
 from study.pages.page import data_table
 from study.pages.terminal import plan_rows
+from study.runs.cell import RUNG, Halving, Rung, best_places
 from study.runs.experiment import Experiment
 from study.runs.export import export_tuned
-from study.runs.halving import RUNG, Halving, Rung, best_places
 from study.runs.runner import Attempt, Resources, run_cells
 from study.runs.store import Store
 from study.runs.tuned import Tuned

@@ -8,7 +8,7 @@ from memohop.data.datasets.fetch import without_digest
 from memohop.data.datasets.registry import datasets, describe
 from memohop.networks.registry import models
 from memohop.training.job import digest
-from study.paper.printed import printed_table1
+from study.paper.table1 import printed_table1
 from study.runs.experiment import Experiment, experiments
 
 CONTENTS = {  # all of what the cells of an experiment train

@@ -11,7 +11,7 @@ from study.runs.export import export_tuned
 from study.runs.runner import Resources, run_cells
 from study.runs.store import Store
 from study.runs.tuned import Tuned
-from study.runs.verify import PublishedRuns, verify
+from study.runs.verify import published_runs, verify
 from tiny_search import SEARCH
 
 
@@ -37,20 +37,20 @@ def search(tmp_path_factory):
 
 def test_all_scores_of_the_table_are_the_same_to_the_bit(search):
     experiment, tuned, _ = search
-    verdict = verify(PublishedRuns(tuned, experiment), 1000, resources=Resources())
+    verdict = verify(published_runs(tuned, experiment), 1000, resources=Resources())
     scores = sum(len(row) for cell in tuned.cells for row in cell.test)
     assert (verdict.same, verdict.different, verdict.lost) == (scores, {}, {})
 
 
 def test_runs_come_in_the_populations_that_they_were_trained_in(search):
     experiment, tuned, trained = search
-    record = PublishedRuns(tuned, experiment)
-    ids = {key for key, _ in record.sources()}
-    jobs = [{run.id for run in job.runs} for job in record.jobs(ids)]
+    record = published_runs(tuned, experiment)
+    ids = {key for key, _ in record.sources.items()}
+    jobs = [{run.id for run in job.runs} for job in record.batches(ids)]
     assert ids <= set().union(*jobs)
     assert all(job in trained for job in jobs)
     one = min(ids)
-    (alone,) = record.jobs({one})
+    (alone,) = record.batches({one})
     assert one in {run.id for run in alone.runs}
 
 
@@ -62,7 +62,7 @@ def test_a_score_that_differs_is_named(search, name):
     before, scores[1][2] = scores[1][2], 0.123456789
     altered = msgspec.structs.replace(first, **{name: scores})
     changed = msgspec.structs.replace(tuned, cells=(altered, *others))
-    verdict = verify(PublishedRuns(changed, experiment), 1000, resources=Resources())
+    verdict = verify(published_runs(changed, experiment), 1000, resources=Resources())
     (text,) = verdict.different.values()
     assert f"split=2 seed=1: {name} 0.123456789 -> {before}" in text
 
@@ -72,12 +72,12 @@ def test_results_of_another_experiment_file_are_refused(search, tmp_path):
     path = tmp_path / "search.toml"
     path.write_text(SEARCH.replace("low = 0.001", "low = 0.002"), encoding="utf-8")
     with pytest.raises(UsageError, match=r"mlp on csbm homophily.* is not what the experiment"):
-        PublishedRuns(tuned, Experiment(str(path)))
+        published_runs(tuned, Experiment(str(path)))
 
 
 def test_the_results_of_the_package_are_those_of_its_experiment_file():
     tuned = Tuned.load("fair")
-    made = dict(PublishedRuns(tuned, Experiment("fair")).sources())
+    made = published_runs(tuned, Experiment("fair")).sources
     assert len(made) == 10 * len(tuned.cells)
     assert {source.device for source in made.values()} == {"NVIDIA H200"}
 

@@ -11,12 +11,11 @@ import pytest
 
 import memohop
 from study.cli import main
-from study.runs import _claims as claims_module
-from study.runs._claims import Claims
+from study.runs import store as store_module
 from study.runs.experiment import Experiment
 from study.runs.export import results_of
 from study.runs.runner import Attempt, Resources, run_cells
-from study.runs.store import Store
+from study.runs.store import Claims, Store
 from tiny_experiment import content_at
 
 KILLS = 5
@@ -183,7 +182,7 @@ class TestClaims:
             assert ours.take("cell")
 
     def test_signs_of_life_are_given(self, store, monkeypatch):
-        monkeypatch.setattr(claims_module, "_BEAT", 0.01)
+        monkeypatch.setattr(store_module, "_BEAT", 0.01)
         with Claims(store) as ours:
             ours.take("cell")
             store.db.execute("UPDATE claims SET alive = 0")

@@ -11,9 +11,8 @@ import memohop
 from memohop.training.job import digest
 from study.cli import main
 from study.runs import _database as database
-from study.runs._claims import Claims
 from study.runs.export import export
-from study.runs.store import Store
+from study.runs.store import Claims, Store
 
 MERGED = ("runs", "cells", "members", "sources", "checks")
 

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memohop
-from study.runs._claims import Claims
 from study.runs.experiment import Experiment
 from study.runs.export import export
 from study.runs.runner import CellSearch
-from study.runs.store import Store
+from study.runs.store import Claims, Store
 
 
 @pytest.fixture(scope="module")

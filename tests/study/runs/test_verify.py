@@ -12,7 +12,7 @@ from study.cli import main
 from study.runs.experiment import Experiment
 from study.runs.runner import Attempt, Resources, run_cells
 from study.runs.store import Store
-from study.runs.verify import StoredRuns, run_of, verify
+from study.runs.verify import run_of, stored_runs, verify
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_a_difference_is_named_and_another_version_that_made_it(filled, version,
             changed = (replace(one, test=0.123, best_epoch=0) for one in attempt.results)
             yield job, Attempt(tuple(changed), attempt.source)
 
-    verdict = verify(StoredRuns(store), 2, resources=Resources(), executor=other)
+    verdict = verify(stored_runs(store), 2, resources=Resources(), executor=other)
     assert (verdict.same, len(verdict.different)) == (0, 2)
     for key, text in verdict.different.items():
         before, _ = store.run(key)
@@ -74,7 +74,7 @@ def test_a_run_is_trained_in_the_company_that_it_had(filled):
             companies.append({run.id for run in job.runs})
             yield job, Attempt(failure="Traceback\nValueError: no")
 
-    verdict = verify(StoredRuns(store), 3, resources=Resources(), executor=engine)
+    verdict = verify(stored_runs(store), 3, resources=Resources(), executor=engine)
     together = store.trained_together()
     assert len(verdict.lost) == 3
     for key in verdict.lost:
@@ -108,7 +108,7 @@ def test_what_fails_now_is_told(filled):
             yield job, Attempt(failure="Traceback\nValueError: no")
 
     store = Store(filled, read_only=True)
-    verdict = verify(StoredRuns(store), 2, resources=Resources(), executor=failing)
+    verdict = verify(stored_runs(store), 2, resources=Resources(), executor=failing)
     assert set(verdict.lost.values()) == {"ValueError: no"}
     store.close()
 
@@ -121,7 +121,7 @@ def test_what_would_be_trained_otherwise_now_is_told(filled, monkeypatch):
 
     monkeypatch.setattr(module, "run_of", longer)
     store = Store(filled, read_only=True)
-    verdict = verify(StoredRuns(store), 2, resources=Resources())
+    verdict = verify(stored_runs(store), 2, resources=Resources())
     assert [*verdict.lost.values()] == 2 * ["this version of memohop would train something else"]
     store.close()
 
@@ -134,7 +134,7 @@ def test_only_runs_of_this_kind_of_device_are_taken(filled):
         here = module.source("cpu")
         patch.setattr(module, "source", lambda device: here.__class__({}, "Another"))
         with pytest.raises(UsageError, match="made on this kind of device"):
-            verify(StoredRuns(store), 2, resources=Resources())
+            verify(stored_runs(store), 2, resources=Resources())
     store.close()
 
 
@@ -157,7 +157,7 @@ def test_runs_of_an_interrupted_cell_wait_until_it_is_complete(tiny, tmp_path):
         run_cells([cell], store, resources=Resources(), executor=interrupted)
     assert len(store.missing(cell.runs)) == 2
     with pytest.raises(UsageError, match=r"no complete cell of .* was made on this kind of device"):
-        verify(StoredRuns(store), 4, resources=Resources())
+        verify(stored_runs(store), 4, resources=Resources())
     run_cells([cell], store, resources=Resources())
-    assert verify(StoredRuns(store), 4, resources=Resources()).same == 4
+    assert verify(stored_runs(store), 4, resources=Resources()).same == 4
     store.close()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from study.statistics._bayes import bayesian_signed_rank
+from study.statistics.effects import bayesian_signed_rank
 
 
 def slow(differences, margin, draws=4000):

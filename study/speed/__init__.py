@@ -1,1 +1,0 @@
-"""Speed beside stock layers of PyTorch Geometric."""
