@@ -117,7 +117,7 @@ def store_export(
         search = partial(export_tuned, whole=whole, earlier=earlier)
         how = search if chosen.is_search else export
         results, missing = how(store, chosen)
-    if not results.count:
+    if not results.datasets:
         raise UsageError(
             f"{path} has no cell of {chosen.id}; python -m study run {experiment} makes them"
         )

@@ -8,7 +8,6 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from study.pages.tables import Table, TableCell, number
-from study.runs.cell import RUNG, RungCell
 
 if TYPE_CHECKING:
     from study.runs.cell import Cell
@@ -59,16 +58,9 @@ def plan_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
     """
     rows = []
     for cell in cells:
-        if isinstance(cell, RungCell):
-            splits = cell.settings.graph(cell.dataset).splits
-            networks = sum(cell.halving.trainings(splits))
-            epochs = cell.halving.epochs(splits, cell.settings.epochs)
-        else:
-            networks = len(cell.runs)
-            epochs = sum(run.epochs for run in cell.runs)
         name = {"protocol": cell.protocol, "dataset": cell.dataset, "model": cell.model}
-        axes = {name: value for name, value in cell.axes.items() if name != RUNG}
-        rows.append(name | axes | {"networks": networks, "epochs": epochs})
+        networks, epochs = cell.size
+        rows.append(name | cell.variant | {"networks": networks, "epochs": epochs})
     return rows
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from memohop.data.audit import homophily_bins, local_homophily
 from memohop.outputs import write_whole
-from study.runs.results import Name, Source, Text, read_results
+from study.runs.results import Name, ResultsFile, Source, Text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,17 +64,15 @@ class GateCurve(msgspec.Struct, frozen=True):
     bins: tuple[GateBin, ...]
 
 
-class Gates(msgspec.Struct, frozen=True):
+class Gates(ResultsFile, frozen=True):
     """All curves, where they were made, and the command that makes them."""
+
+    what: ClassVar[str] = "gates"
+    remedy: ClassVar[str] = "write it anew with python -m study bench gates"
 
     command: Text
     source: Source
     curves: tuple[GateCurve, ...]
-
-    @classmethod
-    def load(cls, path: Path) -> Gates:
-        """Read the file."""
-        return read_results(path, cls, "gates", "write it anew with python -m study bench gates")
 
     def continuing(self, before: Gates) -> Gates:
         """The curves of an interrupted run, if its command, code and device were the same."""

@@ -9,7 +9,7 @@ stopped, and a run that two rungs share is trained once. Test scores play no par
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
@@ -53,15 +53,42 @@ class Cell:
         """The digest of what names the cell in the experiment."""
         return digest([self.experiment, self.protocol, self.dataset, self.model, self.axes])
 
+    @property
+    def variant(self) -> dict[str, Scalar]:
+        """The axes, without the rung of a ladder."""
+        return {name: value for name, value in self.axes.items() if name != RUNG}
+
     @cached_property
     def runs(self) -> tuple[Job, ...]:
         """All settings, and for each of them all seeds and splits."""
+        return self._runs(self.settings, combinations(self.search), self.seeds, self.splits)
+
+    def _runs(
+        self,
+        settings: Settings,
+        tried: Iterable[dict[str, Scalar]],
+        seeds: Iterable[int],
+        splits: int,
+    ) -> tuple[Job, ...]:
         jobs: list[Job] = []
-        for setting in combinations(self.search):
-            job = self.settings.having(setting).job(self.dataset, self.model, setting)
-            places = product(self.seeds, range(job.data.splits))
-            jobs += [job.at(split, seed) for seed, split in places]
+        for setting in tried:
+            job = settings.having(setting).job(self.dataset, self.model, setting)
+            jobs += [job.at(split, seed) for seed, split in product(seeds, range(splits))]
         return tuple(jobs)
+
+    @property
+    def splits(self) -> int:
+        """How many splits the data has."""
+        return self.settings.graph(self.dataset).splits
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many networks it takes, and how many epochs these together at most."""
+        return len(self.runs), sum(run.epochs for run in self.runs)
+
+    def after(self, store: Store) -> Cell | None:
+        """The cell that follows from the results of this one, if there is one."""
+        return None
 
     @cached_property
     def content(self) -> str:
@@ -133,20 +160,20 @@ class Halving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def trainings(self, splits: int) -> list[int]:
         """How many networks each rung trains that none before it has, given the data's splits."""
         seen: set[tuple[float, int, int, int]] = set()
-        found = []
+        counts = []
         for rung in self.rungs:  # as if the best were always the first ones
-            shape = product(
-                range(rung.settings), range(min(rung.splits, splits)), range(rung.seeds)
-            )
-            wanted = {(rung.epochs, *one) for one in shape}
-            found.append(len(wanted - seen))
+            splits_of_rung = range(min(rung.splits, splits))
+            wanted = {
+                *product([rung.epochs], range(rung.settings), splits_of_rung, range(rung.seeds))
+            }
+            counts.append(len(wanted - seen))
             seen |= wanted
-        return found
+        return counts
 
-    def epochs(self, splits: int, epochs: int) -> int:
-        """The most epochs that all these networks take together."""
+    def epochs(self, splits: int, epochs: int, *, start: int = 0) -> int:
+        """The most epochs that the networks of all rungs from ``start`` on take together."""
         trained = zip(self.rungs, self.trainings(splits), strict=True)
-        return sum(count * share_of(epochs, rung) for rung, count in trained)
+        return sum(count * share_of(epochs, rung) for rung, count in [*trained][start:])
 
 
 def share_of(epochs: int, rung: Rung) -> int:
@@ -181,31 +208,30 @@ class RungCell(Cell):
     @cached_property
     def runs(self) -> tuple[Job, ...]:
         """All settings, and for each of them all seeds and splits of the rung."""
-        jobs: list[Job] = []
-        rung, epochs = self.rung, share_of(self.settings.epochs, self.rung)
-        splits = min(rung.splits, self.settings.graph(self.dataset).splits)
-        for place in self.tried:
-            setting = self.drawn[place]
-            settings = self.settings.having({**setting, "epochs": epochs})
-            job = settings.job(self.dataset, self.model, setting)
-            places = product(range(rung.seeds), range(splits))
-            jobs += [job.at(split, seed) for seed, split in places]
-        return tuple(jobs)
+        rung = self.rung
+        settings = self.settings.having({"epochs": share_of(self.settings.epochs, rung)})
+        tried = (self.drawn[place] for place in self.tried)
+        return self._runs(settings, tried, range(rung.seeds), min(rung.splits, self.splits))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """That of the whole ladder; a network that two rungs share counts once."""
+        networks = sum(self.halving.trainings(self.splits))
+        return networks, self.halving.epochs(self.splits, self.settings.epochs)
 
     @property
     def cost_to_the_top(self) -> float:
-        """What the ladder takes from here on, in the units of :func:`study.runs.cell.cost`."""
-        counts = self.halving.trainings(self.settings.graph(self.dataset).splits)
-        rungs = zip(self.halving.rungs, counts, strict=True)
-        epochs = [count * share_of(self.settings.epochs, rung) for rung, count in rungs]
-        return sum(epochs[self.number :]) * epoch_cost(self.settings.graph(self.dataset))
+        """What the ladder takes from here on, in the units of :func:`cost`."""
+        epochs = self.halving.epochs(self.splits, self.settings.epochs, start=self.number)
+        return epochs * epoch_cost(self.settings.graph(self.dataset))
 
     def scores(self, store: Store) -> list[float]:
         """The mean validation score of each setting of this rung; NaN if a network diverged."""
-        found = {run.id: run.val for run, _ in store.runs(run.id for run in self.runs)}
+        vals = {run.id: run.val for run, _ in store.runs(run.id for run in self.runs)}
         each = len(self.runs) // len(self.tried)
-        groups = (self.runs[i : i + each] for i in range(0, len(self.runs), each))
-        return [mean_score([found[run.id] for run in group]) for group in groups]
+        scores = [vals[run.id] for run in self.runs]
+        groups = (scores[i : i + each] for i in range(0, len(scores), each))
+        return [fmean(group) if min(group) >= 0 else math.nan for group in groups]
 
     def after(self, store: Store) -> RungCell | None:
         """The next rung, if this one is complete, is not the last one and leaves a choice."""
@@ -214,11 +240,6 @@ class RungCell(Cell):
         count = self.halving.rungs[self.number + 1].settings
         best = best_places(dict(zip(self.tried, self.scores(store), strict=True)), count)
         return replace(self, tried=best, axes=self.axes | {RUNG: self.number + 2}) if best else None
-
-
-def mean_score(scores: Sequence[float]) -> float:
-    """The mean, or NaN if one of the scores is missing."""
-    return fmean(scores) if min(scores) >= 0 else math.nan
 
 
 def best_places(scores: Mapping[int, float], count: int) -> tuple[int, ...]:

@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
+from itertools import groupby
 from operator import le
 
 import msgspec
 
 from memohop.errors import UsageError
-from memohop.jobs.named import Scalar
 from memohop.training.job import digest
-from study.runs.cell import RUNG, Cell, Halving, RungCell
+from study.runs.cell import Cell, Halving, RungCell
 from study.runs.experiment import Experiment
 from study.runs.results import NO_SCORE, Results, Row, Source
 from study.runs.store import Store
-from study.runs.stored import StoredCell, StoredRun
+from study.runs.stored import StoredCell
 from study.runs.tuned import DIGITS, Drawn, Tried, Tuned, TunedCell
 
 _DIGITS = 6  # of a score in results: enough to tell a hundred thousand test nodes apart
 
 
-class _Sources:
+class _Sources(dict[str, Source]):
     """Where runs were made, with the digests of the datasets that they were made with."""
 
-    def __init__(self) -> None:
-        self._made: dict[str, Source] = {}
-        self._digests: dict[str, dict[str, str]] = {}
-
-    def index(self, key: str, source: Source, dataset: str, data: str) -> int:
+    def place(self, key: str, source: Source, dataset: str, data: str) -> int:
         """The place of a source, which made a run with data of that digest."""
-        self._made.setdefault(key, source)
-        self._digests.setdefault(key, {})[dataset] = data
-        return list(self._made).index(key)
-
-    def all(self) -> tuple[Source, ...]:
-        """All of them."""
-        return tuple(
-            msgspec.structs.replace(source, datasets=self._digests[key])
-            for key, source in self._made.items()
-        )
+        known = self.setdefault(key, msgspec.structs.replace(source, datasets={}))
+        known.datasets[dataset] = data
+        return [*self].index(key)
 
 
 def export(store: Store, experiment: Experiment) -> tuple[Results, list[Cell]]:
@@ -74,10 +63,10 @@ def results_of(store: Store, experiment: str, cells: Iterable[StoredCell]) -> Re
                 best_epoch=run.best_epoch,
                 epochs=run.epochs,
                 seconds=round(run.seconds, 3),
-                source=sources.index(run.source, source, cell.dataset, run.data),
+                source=sources.place(run.source, source, cell.dataset, run.data),
             )
             rows.append(row)
-    return Results(experiment, sources.all(), tuple(rows))
+    return Results(experiment, tuple(sources.values()), tuple(rows))
 
 
 def export_tuned(
@@ -92,8 +81,8 @@ def export_tuned(
         earlier: Results from which to take searches that the store has not to the end, if they
             are of the same settings.
     """
-    protocols = [name for name in experiment.protocols if experiment.halving(name)]
-    if len(experiment.protocols) != 1 or len(protocols) != 1:
+    (protocol, *others) = experiment.protocols
+    if others or not experiment.halving(protocol):
         raise UsageError(
             f"{experiment.id} has the protocols {', '.join(experiment.protocols)}; a search by "
             "halving is exported from an experiment with one protocol"
@@ -118,52 +107,58 @@ def export_tuned(
             made = earlier.sources[before.source]
             bare = msgspec.structs.replace(made, datasets={})
             key, data = digest(msgspec.to_builtins(bare)), made.datasets[first.dataset]
-            place = sources.index(key, bare, first.dataset, data)
+            place = sources.place(key, bare, first.dataset, data)
             cell = msgspec.structs.replace(before, source=place)
         elif whole:
             unfinished[first.dataset] = None
         if cell is None:
             missing.append(rungs[-1])
             continue
-        drawn.setdefault(space, Drawn.of(first.drawn))
+        drawn[space] = Drawn.of(first.drawn)
         cells.append(cell)
     cells = [cell for cell in cells if cell.dataset not in unfinished]
     spaces = {key: drawn[key] for key in dict.fromkeys(cell.space for cell in cells)}
-    name = (experiment.id, protocols[0], sources.all())
+    name = (experiment.id, protocol, tuple(sources.values()))
     return Tuned(*name, spaces, tuple(cells), tuple(unfinished)), missing
 
 
 def _climbed(
     rungs: list[RungCell], space: str, store: Store, sources: _Sources
 ) -> TunedCell | None:
-    """A search that is at its end; None if with other seeds the chosen setting diverges."""
+    """A search that is at its end; None if with other seeds the chosen setting diverges.
+
+    A network counts on the first rung that it is on.
+    """
     first, last = rungs[0], rungs[-1].runs
-    ids = {run.id: None for rung in rungs for run in rung.runs}
-    stored = {run.id: (run, source) for run, source in store.runs(ids)}
-    runs = {key: run for key, (run, _) in stored.items()}
-    if min(min(runs[run.id].val, runs[run.id].test) for run in last) < 0:
+    stored = {run.id: run for run, _ in store.runs({run.id for rung in rungs for run in rung.runs})}
+    if min(min(stored[run.id].val, stored[run.id].test) for run in last) < 0:
         return None
-    run, source = stored[last[0].id]
+    tried: list[Tried] = []
+    counted: set[str] = set()
+    for rung in rungs:
+        ids = {run.id for run in rung.runs}
+        new = [stored[key] for key in ids - counted]
+        counted |= ids
+        means = (NO_SCORE if math.isnan(val) else round(val, DIGITS) for val in rung.scores(store))
+        epochs, seconds = sum(run.epochs for run in new), sum(run.seconds for run in new)
+        tried.append(Tried(rung.tried, tuple(means), len(new), epochs, round(seconds, 3)))
+    by_seed = [[*runs] for _, runs in groupby(last, key=lambda run: run.member.seed)]
+    val, test = (
+        tuple(
+            tuple(round(getattr(stored[run.id], name), DIGITS) for run in runs) for runs in by_seed
+        )
+        for name in ("val", "test")
+    )
+    run, source = store.run(last[0].id)
+    place = sources.place(run.source, source, first.dataset, run.data)
     return TunedCell(
-        dataset=first.dataset,
-        model=first.model,
-        axes=_axes(first),
-        space=space,
-        rungs=tuple(_tried(rungs, runs, store)),
-        val=_scores(rungs[-1], runs, "val"),
-        test=_scores(rungs[-1], runs, "test"),
-        source=sources.index(run.source, source, first.dataset, run.data),
+        first.dataset, first.model, first.variant, space, tuple(tried), val, test, place
     )
 
 
 def name_of(cell: Cell | TunedCell) -> tuple[str, str, str]:
     """What tells a search from the others of its experiment: dataset, model and variant."""
-    return cell.dataset, cell.model, digest(_axes(cell))
-
-
-def _axes(cell: Cell | TunedCell) -> dict[str, Scalar]:
-    """Which variant it is, whatever its rung."""
-    return {key: value for key, value in cell.axes.items() if key != RUNG}
+    return cell.dataset, cell.model, digest(cell.variant if isinstance(cell, Cell) else cell.axes)
 
 
 def _fits(cell: TunedCell, halving: Halving) -> bool:
@@ -171,30 +166,3 @@ def _fits(cell: TunedCell, halving: Halving) -> bool:
     tried = [len(rung.settings) for rung in cell.rungs]
     wanted = [rung.settings for rung in halving.rungs]
     return len(tried) == len(wanted) and all(map(le, tried, wanted)) and tried[0] == wanted[0]
-
-
-def _tried(rungs: list[RungCell], stored: Mapping[str, StoredRun], store: Store) -> Iterator[Tried]:
-    """What was tried on each rung; a network counts on the first rung that it is on."""
-    counted: set[str] = set()
-    for rung in rungs:
-        ids = {run.id for run in rung.runs}
-        new = [stored[key] for key in ids - counted]
-        counted |= ids
-        scores = (NO_SCORE if math.isnan(val) else round(val, DIGITS) for val in rung.scores(store))
-        yield Tried(
-            rung.tried,
-            tuple(scores),
-            networks=len(new),
-            epochs=sum(run.epochs for run in new),
-            seconds=round(sum(run.seconds for run in new), 3),
-        )
-
-
-def _scores(
-    rung: RungCell, stored: Mapping[str, StoredRun], name: str
-) -> tuple[tuple[float, ...], ...]:
-    """The scores of the last rung: for each seed one on each split."""
-    by_seed: dict[int, list[float]] = {}
-    for run in rung.runs:
-        by_seed.setdefault(run.member.seed, []).append(round(getattr(stored[run.id], name), DIGITS))
-    return tuple(map(tuple, by_seed.values()))

@@ -7,12 +7,12 @@ training anything. Needs no PyTorch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 import numpy as np
@@ -31,9 +31,6 @@ Count = Annotated[int, Meta(ge=0)]
 Text = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*\Z")]
 Name = Annotated[Text, Meta(min_length=1, max_length=100)]
 Value = bool | int | float | Text
-
-REMEDY = "write it anew with python -m study store export"
-_KindT = TypeVar("_KindT")
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -88,7 +85,39 @@ class Source(msgspec.Struct, frozen=True):
     datasets: dict[Name, Text] = {}
 
 
-class Results(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ResultsFile(msgspec.Struct, frozen=True):
+    """What a file of results has that a command wrote."""
+
+    what: ClassVar[str] = "results"
+    remedy: ClassVar[str] = "write it anew with python -m study store export"
+
+    @classmethod
+    def load(cls, name: str | Path) -> Self:
+        """The file of that path, or the committed one of an experiment of that id."""
+        path = Path(name)
+        if path.suffix != ".json":
+            path = RESULTS / f"{name}.json"
+            if not path.is_file():
+                known = sorted(path.stem for path in RESULTS.glob("*.json"))
+                raise unknown_name("file of results", str(name), known)
+        try:
+            results = msgspec.json.decode(path.read_bytes(), type=cls)
+        except OSError as error:
+            raise DataError(f"cannot read the {cls.what} {path}: {error.strerror}") from error
+        except msgspec.MsgspecError as error:
+            raise DataError(
+                f"{path} is not a file of {cls.what} ({error}); {cls.remedy}"
+            ) from error
+        for mistake in results.mistakes():
+            raise DataError(f"{path}: {mistake}; {cls.remedy}")
+        return results
+
+    def mistakes(self) -> Iterator[str]:
+        """What is wrong with it although it has the form of such a file."""
+        yield from ()
+
+
+class Results(ResultsFile, frozen=True, forbid_unknown_fields=True):
     """All rows of one experiment, in its order, and where they were made."""
 
     experiment: Name
@@ -96,17 +125,7 @@ class Results(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows: tuple[Row, ...]
     columns: tuple[str, ...] = _COLUMNS
 
-    @classmethod
-    def load(cls, name: str | Path) -> Results:
-        """The results of an experiment.
-
-        Args:
-            name: The id of an experiment whose results come with the package, or the path of a
-                file that ``python -m study store export`` wrote.
-        """
-        return read_results(name, cls, "results", REMEDY, cls._mistakes)
-
-    def _mistakes(self) -> Iterator[str]:
+    def mistakes(self) -> Iterator[str]:
         """What no export can have written."""
         if self.columns != _COLUMNS:
             yield (
@@ -137,11 +156,6 @@ class Results(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return groups
 
     @property
-    def count(self) -> int:
-        """How many cells there are."""
-        return len(self.cells())
-
-    @property
     def datasets(self) -> list[str]:
         """The ids of the datasets."""
         return list(dict.fromkeys(row.dataset for row in self.rows))
@@ -149,13 +163,20 @@ class Results(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def summary(self) -> str:
         """What there is, in words."""
-        return f"{self.count} cells, {len(self.rows)} members"
+        return f"{len(self.cells())} cells, {len(self.rows)} members"
 
     def save(self, path: Path) -> None:
-        """Write the file, one row in a line so that differences can be read."""
+        """Write the file."""
         head = {"experiment": self.experiment, "sources": self.sources, "columns": _COLUMNS}
-        lines = b",\n".join(msgspec.json.encode(row) for row in self.rows)
-        write_whole(path, msgspec.json.encode(head)[:-1] + b',"rows":[\n' + lines + b"\n]}\n")
+        save_lines(path, head, rows=self.rows)
+
+
+def save_lines(path: Path, head: dict[str, Any], **parts: Iterable[Any]) -> None:
+    """Write a file of results, one part of a list in a line so that differences can be read."""
+    ((name, items),) = parts.items()
+    lines = b",\n".join(map(msgspec.json.encode, items))
+    start = msgspec.json.encode(head)[:-1] + f',"{name}":[\n'.encode()
+    write_whole(path, start + lines + b"\n]}\n")
 
 
 class MeanAndStd:
@@ -208,7 +229,23 @@ def measured(results: Results) -> list[Measured]:
     cells = []
     for rows in results.cells().values():
         with suppress(DataError):
-            cells.append(_measured(rows))
+            chosen = choose(rows)
+            by_split: dict[int, list[float]] = {}
+            for row in chosen:
+                by_split.setdefault(row.split, []).append(100 * row.test)
+            cell = Measured(
+                protocol=chosen[0].protocol,
+                dataset=chosen[0].dataset,
+                model=chosen[0].model,
+                axes=chosen[0].axes,
+                setting=chosen[0].setting,
+                val=100 * fmean(row.val for row in chosen),
+                scores={split: fmean(scores) for split, scores in sorted(by_split.items())},
+                seeds=len({row.seed for row in chosen}),
+                runs=len(rows),
+                seconds=sum(row.seconds for row in rows),
+            )
+            cells.append(cell)
     return cells
 
 
@@ -221,25 +258,6 @@ def with_setting(results: Results, name: str, value: float) -> Results:
     """The rows that have this value of a setting, and those of models without that setting."""
     rows = tuple(row for row in results.rows if row.setting.get(name, value) == value)
     return Results(results.experiment, results.sources, rows)
-
-
-def _measured(rows: list[Row]) -> Measured:
-    chosen = choose(rows)
-    by_split: dict[int, list[float]] = {}
-    for row in chosen:
-        by_split.setdefault(row.split, []).append(100 * row.test)
-    return Measured(
-        protocol=chosen[0].protocol,
-        dataset=chosen[0].dataset,
-        model=chosen[0].model,
-        axes=chosen[0].axes,
-        setting=chosen[0].setting,
-        val=100 * fmean(row.val for row in chosen),
-        scores={split: fmean(scores) for split, scores in sorted(by_split.items())},
-        seeds=len({row.seed for row in chosen}),
-        runs=len(rows),
-        seconds=sum(row.seconds for row in rows),
-    )
 
 
 def choose(rows: Iterable[Row]) -> list[Row]:
@@ -265,40 +283,3 @@ def choose(rows: Iterable[Row]) -> list[Row]:
             "setting; train it with a lower learning rate"
         )
     return chosen
-
-
-def read_results(
-    name: str | Path,
-    kind: type[_KindT],
-    what: str,
-    remedy: str,
-    mistakes: Callable[[_KindT], Iterable[str]] = lambda _: (),
-) -> _KindT:
-    """A file that was written by a command.
-
-    Args:
-        name: Its path, or the id of an experiment whose results are part of the study.
-        kind: What it holds.
-        what: The same in words.
-        remedy: How it is written anew.
-        mistakes: What is wrong with it although it is of this kind.
-    """
-    path = Path(name) if str(name).endswith(".json") else committed(str(name))
-    try:
-        results = msgspec.json.decode(path.read_bytes(), type=kind)
-    except OSError as error:
-        raise DataError(f"cannot read the {what} {path}: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
-        raise DataError(f"{path} is not a file of {what} ({error}); {remedy}") from error
-    for mistake in mistakes(results):
-        raise DataError(f"{path}: {mistake}; {remedy}")
-    return results
-
-
-def committed(name: str) -> Path:
-    """The file with the results of an experiment that is part of the study."""
-    path = RESULTS / f"{name}.json"
-    if not path.is_file():
-        known = sorted(path.stem for path in RESULTS.glob("*.json"))
-        raise unknown_name("file of results", name, known)
-    return path

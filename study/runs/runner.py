@@ -239,7 +239,7 @@ class CellSearch(AskTell[Batch]):
 
     def _after(self, cell: Cell) -> Cell | None:
         """The rung after a cell, if there is one; it counts among those asked for."""
-        after = cell.after(self._store) if isinstance(cell, RungCell) else None
+        after = cell.after(self._store)
         self.tally.cells += after is not None
         return after
 

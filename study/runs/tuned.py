@@ -12,23 +12,22 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
 
 from memohop.data.datasets.registry import datasets, describe
-from memohop.outputs import write_whole
 from study.runs.results import (
-    REMEDY,
     Count,
     Measured,
     Name,
+    ResultsFile,
     Score,
     Source,
     Value,
     as_texts,
-    read_results,
+    save_lines,
 )
 
 DIGITS = 9
@@ -137,12 +136,14 @@ class TunedCell(msgspec.Struct, frozen=True, dict=True):
 _OF_DATA = ("homophily",)  # the variants that are options of a dataset
 
 
-class Tuned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Tuned(ResultsFile, frozen=True, forbid_unknown_fields=True):
     """All cells of one protocol of an experiment, and where they were made.
 
     Attributes:
         unfinished: The datasets that are left out because some of their searches are not done.
     """
+
+    what: ClassVar[str] = "results of a search"
 
     experiment: Name
     protocol: Name
@@ -151,26 +152,10 @@ class Tuned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cells: tuple[TunedCell, ...]
     unfinished: tuple[Name, ...] = ()
 
-    @classmethod
-    def load(cls, name: str | Path) -> Tuned:
-        """The results of an experiment.
-
-        Args:
-            name: The id of an experiment whose results come with the package, or the path of a
-                file that ``python -m study store export`` wrote.
-        """
-        return read_results(name, cls, "results of a search", REMEDY, cls._mistakes)
-
     def save(self, path: Path) -> None:
-        """Write the file, one cell in a line so that differences can be read."""
-        raw = msgspec.to_builtins(self)
-        cells = b",\n".join(msgspec.json.encode(cell) for cell in raw.pop("cells"))
-        write_whole(path, msgspec.json.encode(raw)[:-1] + b',"cells":[\n' + cells + b"\n]}\n")
-
-    @property
-    def count(self) -> int:
-        """How many cells there are."""
-        return len(self.cells)
+        """Write the file."""
+        head = msgspec.structs.asdict(self)
+        save_lines(path, head, cells=head.pop("cells"))
 
     @property
     def datasets(self) -> list[str]:
@@ -203,7 +188,7 @@ class Tuned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             seconds=cell.seconds,
         )
 
-    def _mistakes(self) -> Iterator[str]:
+    def mistakes(self) -> Iterator[str]:
         """What no export can have written."""
         if not self.cells:
             yield "it has no cells"

@@ -310,7 +310,7 @@ class TestResults:
         climb(cells[6:], store)
         climb(cells[5:6], store, limit=2)  # the last rung is not there
         part, missing = export_tuned(store, tiny_search)
-        assert (part.count, part.unfinished, len(missing)) == (6, (), 1)
+        assert (len(part.cells), part.unfinished, len(missing)) == (6, (), 1)
         part, missing = export_tuned(store, tiny_search, whole=True)
         assert part.unfinished == ("csbm",)
         assert [cell.dataset for cell in part.cells] == ["digits"]
