@@ -94,7 +94,6 @@ class Experiment:
 
     Attributes:
         id: The name of the file without its ending.
-        title, expected, time: The experiment in a line, its expected outcome, and its duration.
         datasets, models, protocols: Their ids and names.
     """
 
@@ -104,8 +103,7 @@ class Experiment:
         files = (*_above, self._path.resolve())
         if files[-1] in _above:
             raise UsageError(f"{name} builds on itself; name another experiment")
-        self.id, self.title, self.expected = self._path.stem, file.title, file.expected
-        self.time, self.datasets, self.models = file.time, file.datasets, file.models
+        self.id, self.datasets, self.models = self._path.stem, file.datasets, file.models
         with _blamed(self._path, "base"):
             base = None if file.base is None else Experiment(file.base, _above=files)
         self._groups: dict[str, list[str]] = (base._groups if base else {}) | file.groups
@@ -128,12 +126,7 @@ class Experiment:
 
     def row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search]:
         """How a protocol trains a model on a dataset, and what validation chooses."""
-        settings, search, _ = self._row(protocol, model, dataset)
-        return settings, search
-
-    def space(self, protocol: str, model: str, dataset: str) -> Space:
-        """What the settings of a search are drawn from."""
-        return self._row(protocol, model, dataset)[2]
+        return self._row(protocol, model, dataset)[:2]
 
     def _row(self, protocol: str, model: str, dataset: str) -> tuple[Settings, Search, Space]:
         table = _known(f"protocol of {self.id}", protocol, self._protocols)
@@ -198,8 +191,13 @@ class Experiment:
                         yield Cell(*name, point, varied, chosen, seeds)
                         continue
                     with _blamed(self._path, f"protocols.{protocol}.rows.{model}.space"):
-                        first = _first_rung(space, ladder)
-                    yield RungCell(*name, point | {RUNG: 1}, varied, {}, seeds, **first)
+                        count = ladder.rungs[0].settings
+                        each = count // ladder.structures
+                        drawn = draw(
+                            space, structures=ladder.structures, each=each, seed=ladder.seed
+                        )
+                    of_ladder = {"drawn": drawn, "tried": (*range(count),), "halving": ladder}
+                    yield RungCell(*name, point | {RUNG: 1}, varied, {}, seeds, **of_ladder)
 
     def _points(
         self, settings: Settings, dataset: str, model: str
@@ -215,14 +213,6 @@ class Experiment:
                 varied = settings.having(of_model | point)
                 data = varied.data | of_data
             yield of_data | of_model | point, replace(varied, data=data)
-
-
-def _first_rung(space: Space, halving: Halving) -> dict[str, Any]:
-    """What the first rung of a ladder has beside the settings that all its runs share."""
-    count = halving.rungs[0].settings
-    each = count // halving.structures
-    drawn = draw(space, structures=halving.structures, each=each, seed=halving.seed)
-    return {"drawn": drawn, "tried": tuple(range(count)), "halving": halving}
 
 
 def experiments() -> list[str]:

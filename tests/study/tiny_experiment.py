@@ -5,6 +5,7 @@ from contextlib import closing
 import pytest
 
 from study.runs.experiment import Experiment
+from study.runs.runner import Attempt
 from study.runs.store import Store
 
 TINY = """
@@ -75,6 +76,33 @@ def one_job_each(tiny_file):
     text = text.replace("search.hidden_channels = [4, 8]\n", "")
     tiny_file.write_text(text.replace("search.num_layers = [1, 2]\n", ""), encoding="utf-8")
     return Experiment(str(tiny_file))
+
+
+def noted(engine, trained):
+    """The engine, and the ids of the runs of each of its populations."""
+
+    def noting(work, jobs, progress):
+        for batch, attempt in engine(work, jobs, progress):
+            trained.append({run.id for run in batch.runs})
+            yield batch, attempt
+
+    return noting
+
+
+def altered(engine, change):
+    """The engine with results that are changed: ``change(job, result)``."""
+
+    def changing(work, jobs, progress):
+        for batch, attempt in engine(work, jobs, progress):
+            results = map(change, batch.runs, attempt.results)
+            yield batch, Attempt(tuple(results), attempt.source)
+
+    return changing
+
+
+def failing(failure="Traceback ...\nValueError: no luck"):
+    """An engine that trains nothing."""
+    return lambda work, jobs, progress: ((batch, Attempt(failure=failure)) for batch in jobs)
 
 
 def content_of(store):

@@ -1,6 +1,7 @@
 """A search climbs its ladder by validation alone, stores each rung, and trains nothing twice."""
 
 import itertools
+from contextlib import closing
 from dataclasses import replace
 
 import msgspec
@@ -17,9 +18,10 @@ from study.pages.terminal import plan_rows
 from study.runs.cell import RUNG, Halving, Rung, best_places
 from study.runs.experiment import Experiment
 from study.runs.export import export_tuned
-from study.runs.runner import Attempt, Resources, run_cells
+from study.runs.runner import Resources, run_cells
 from study.runs.store import Store
 from study.runs.tuned import Tuned
+from tiny_experiment import altered, failing, noted
 from tiny_search import SEARCH
 from tiny_search import search_file as search_file
 from tiny_search import tiny_search as tiny_search
@@ -28,20 +30,24 @@ FAIR = Halving(8, (Rung(32, 2, 0.2), Rung(4, 4), Rung(1, 10)))
 
 
 @pytest.fixture
-def climb(quick):
-    def climb(cells, store, executor=quick, **more):
-        return run_cells(list(cells), store, resources=Resources(), executor=executor, **more)
-
-    return climb
+def cells(tiny_search):
+    return list(tiny_search.cells())
 
 
-def counting(quick, trained):
-    def engine(work, jobs, inner):
-        for job, attempt in quick(work, jobs, inner):
-            trained.extend(run.id for run in job.runs)
-            yield job, attempt
+@pytest.fixture
+def stored(tmp_path, run):
+    """Makes the store of some cells, and gives what is exported of it."""
 
-    return engine
+    def stored(name, experiment, cells, *engine):
+        with closing(Store(tmp_path / f"{name}.sqlite")) as store:
+            run(cells, store, *engine)
+            return export_tuned(store, experiment)[0]
+
+    return stored
+
+
+def cells_of(store):
+    return {key: (cell.axes, cell.content) for key, cell in store.cells().items()}
 
 
 def test_the_budget_of_the_fair_table():
@@ -56,17 +62,12 @@ def test_a_network_that_two_rungs_share_counts_once():
     assert long.trainings(10) == [24, 4 * 7, 20, 20]
 
 
-@pytest.mark.parametrize(
-    ("structures", "counts", "words"),
-    [(3, (4, 1), "cannot be divided"), (1, (4, 2), "down to 1"), (1, (2, 4, 1), "down to 1")],
-)
-def test_ladders_that_make_no_sense(structures, counts, words):
-    with pytest.raises(ValueError, match=words):
-        Halving(structures, tuple(Rung(count, 1) for count in counts))
+def test_settings_fall_from_rung_to_rung():
+    with pytest.raises(ValueError, match="down to 1"):
+        Halving(1, tuple(Rung(count, 1) for count in (2, 4, 1)))
 
 
-def test_the_first_rung_has_every_variant(tiny_search):
-    cells = list(tiny_search.cells())
+def test_the_first_rung_has_every_variant(cells):
     names = [(cell.dataset, cell.model, cell.axes) for cell in cells]
     assert names == [
         ("csbm", "mlp", {"homophily": 0.1, RUNG: 1}),
@@ -84,81 +85,73 @@ def test_the_first_rung_has_every_variant(tiny_search):
     assert [row["networks"] for row in plan_rows(cells)] == [8 + 2 + 6] * 7
 
 
-def test_a_direction_is_drawn_on_directed_graphs_alone(tiny_search, search_file):
-    undirected = next(cell for cell in tiny_search.cells() if cell.model == "gcn+mmp")
+def test_a_direction_is_drawn_on_directed_graphs_alone(cells, search_file):
+    undirected = next(cell for cell in cells if cell.model == "gcn+mmp")
     assert "direction" not in undirected.drawn[0]
     text = SEARCH.replace('"gcn+mmp" = ["digits"]', 'mlp = ["csbm"]', 1)
     search_file.write_text(text, encoding="utf-8")
     directed = [cell for cell in Experiment(str(search_file)).cells() if cell.dataset == "digits"]
-    assert {one["direction"] for one in directed[1].drawn} == {"undirected", "out"}
-    assert [one["lr"] for one in directed[1].drawn] == [one["lr"] for one in undirected.drawn]
+    assert {setting["direction"] for setting in directed[1].drawn} == {"undirected", "out"}
+    lrs = [[setting["lr"] for setting in cell.drawn] for cell in (directed[1], undirected)]
+    assert lrs[0] == lrs[1]
 
 
-def test_each_rung_keeps_the_best_by_validation(tiny_search, store, climb):
-    cells = list(tiny_search.cells())
-    tally = climb(cells, store)
+def test_each_rung_keeps_the_best_by_validation(cells, store, run):
+    tally = run(cells, store)
     assert (tally.cells, tally.done, tally.failed) == (21, 21, [])
     for first in cells:
         rungs = [first, first.after(store), first.after(store).after(store)]
         assert rungs[2].after(store) is None
         for rung, after in itertools.pairwise(rungs):
             vals = {}
-            for run in rung.runs:
-                place = first.drawn.index(run.setting)
-                vals.setdefault(place, []).append(store.run(run.id)[0].val)
+            for job in rung.runs:
+                place = first.drawn.index(job.setting)
+                vals.setdefault(place, []).append(store.run(job.id)[0].val)
             means = {place: np.mean(scores) for place, scores in vals.items()}
             best = sorted(means, key=means.get, reverse=True)
             assert after.tried == tuple(best[: len(after.tried)])
-        assert {(run.member.split, run.member.seed) for run in rungs[2].runs} == {
+        assert {(job.member.split, job.member.seed) for job in rungs[2].runs} == {
             (split, seed) for split in range(3) for seed in range(2)
         }
 
 
 def test_nothing_is_trained_twice_and_a_search_goes_on_where_it_stopped(
-    tiny_search, store, climb, quick, tmp_path
+    cells, store, run, quick, tmp_path
 ):
     trained = []
-    for limit in (1, 7, 2):
-        climb(tiny_search.cells(), store, counting(quick, trained), limit=limit)
-    climb(tiny_search.cells(), store, counting(quick, trained))
-    assert len(trained) == len(set(trained)) == 7 * 16
-    again = climb(tiny_search.cells(), store, counting(quick, trained))
-    assert (again.there, again.done, len(trained)) == (21, 0, 7 * 16)
-    whole = Store(tmp_path / "whole.sqlite")
-    climb(tiny_search.cells(), whole)
-    assert cells_of(store) == cells_of(whole)
-    whole.close()
+    for limit in (1, 7, 2, None):
+        run(cells, store, noted(quick, trained), limit=limit)
+    ids = [key for population in trained for key in population]
+    assert len(ids) == len(set(ids)) == 7 * 16
+    again = run(cells, store, noted(quick, trained))
+    assert (again.there, again.done, sum(map(len, trained))) == (21, 0, 7 * 16)
+    with closing(Store(tmp_path / "whole.sqlite")) as whole:
+        run(cells, whole)
+        assert cells_of(store) == cells_of(whole)
 
 
-def test_a_search_is_finished_before_the_next_begins(tiny_search, store, climb, quick):
-    trained = []
+def test_a_search_is_finished_before_the_next_begins(cells, store, run, quick):
+    trained, shares = [], []
 
-    def engine(work, jobs, inner):
-        for job, attempt in quick(work, jobs, inner):
-            axes = {name: value for name, value in job.cell.axes.items() if name != RUNG}
-            trained.append((job.cell.dataset, job.cell.model, *axes.items(), job.cell.axes[RUNG]))
-            yield job, attempt
+    def engine(work, jobs, progress):
+        for batch, attempt in quick(work, jobs, progress):
+            cell = batch.cell
+            trained.append((cell.dataset, cell.model, *cell.variant.items(), cell.axes[RUNG]))
+            yield batch, attempt
 
-    shares = []
-    climb(
-        tiny_search.cells(),
-        store,
-        engine,
-        costly_first=True,
-        watcher=lambda tally, cell, share: shares.append(share),
-    )
+    run(cells, store, engine, costly_first=True, watcher=lambda *state: shares.append(state[-1]))
     rungs = [rung for rung, _ in itertools.groupby(trained)]  # of one or more populations each
     assert [rung[-1] for rung in rungs] == [1, 2, 3] * 7
-    firsts = [cell.dataset for cell in tiny_search.cells()]
+    firsts = [cell.dataset for cell in cells]
     assert [rung[0] for rung in rungs[::3]] == firsts  # whole datasets, in the order of the file
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
 
 
-def test_several_at_once_take_the_next_search_while_a_rung_is_on(tiny_search, store, climb, quick):
+def test_several_at_once_take_the_next_search_while_a_rung_is_on(cells, store, run, quick):
     order = []
 
-    def two_at_once(work, jobs, inner):
+    def two_at_once(work, jobs, progress):
         running = []
         while True:
             running += itertools.islice(jobs, 2 - len(running))
@@ -166,9 +159,9 @@ def test_several_at_once_take_the_next_search_while_a_rung_is_on(tiny_search, st
                 return
             job = running.pop(0)
             order.append(job.cell)
-            yield from quick(work, iter([job]), inner)
+            yield from quick(work, iter([job]), progress)
 
-    tally = climb(tiny_search.cells(), store, two_at_once)
+    tally = run(cells, store, two_at_once)
     assert (tally.cells, tally.done) == (21, 21)
     begun = {cell.id: cell.axes[RUNG] for cell in order}
     assert list(begun.values())[:6] == [1, 1, 2, 2, 3, 3]
@@ -176,48 +169,29 @@ def test_several_at_once_take_the_next_search_while_a_rung_is_on(tiny_search, st
     assert (last.dataset, last.model, last.axes[RUNG]) == ("digits", "mlp", 3)
 
 
-def cells_of(store):
-    return {key: (cell.axes, cell.content) for key, cell in store.cells().items()}
+def test_merged_halves_are_the_whole(cells, tiny_search, stored, tmp_path):
+    stored("first", tiny_search, cells[:3])
+    stored("second", tiny_search, cells[3:])
+    whole = stored("whole", tiny_search, cells)
+    with closing(Store(tmp_path / "first.sqlite")) as store:
+        store.merge(tmp_path / "second.sqlite")
+        assert export_tuned(store, tiny_search)[0].cells == whole.cells
 
 
-def test_merged_halves_are_the_whole(tiny_search, tmp_path, climb):
-    cells = list(tiny_search.cells())
-    stores = [Store(tmp_path / f"{name}.sqlite") for name in "abc"]
-    climb(cells[:3], stores[0])
-    climb(cells[3:], stores[1])
-    climb(cells, stores[2])
-    stores[0].merge(tmp_path / "b.sqlite")
-    assert cells_of(stores[0]) == cells_of(stores[2])
-    found = [export_tuned(store, tiny_search)[0].cells for store in (stores[0], stores[2])]
-    assert found[0] == found[1]
-    for store in stores:
-        store.close()
-
-
-def test_the_test_scores_decide_nothing(tiny_search, tmp_path, climb, quick):
+def test_the_test_scores_decide_nothing(cells, tiny_search, stored, quick):
     """Whatever they are, the same settings are tried and the same one is chosen."""
-
-    def other_tests(work, jobs, inner):
-        rng = np.random.default_rng(0)
-        for job, attempt in quick(work, jobs, inner):
-            results = tuple(replace(one, test=rng.random()) for one in attempt.results)
-            yield job, Attempt(results, attempt.source)
-
-    found = []
-    for name, engine in (("true", quick), ("false", other_tests)):
-        store = Store(tmp_path / f"{name}.sqlite")
-        climb(tiny_search.cells(), store, engine)
-        found.append(export_tuned(store, tiny_search)[0].cells)
-        store.close()
-    for one, other in zip(*found, strict=True):
-        assert (one.rungs, one.val) == (other.rungs, other.val)
-        assert one.test != other.test
+    rng = np.random.default_rng(0)
+    other_tests = altered(quick, lambda job, result: replace(result, test=rng.random()))
+    true = stored("true", tiny_search, cells).cells
+    false = stored("false", tiny_search, cells, other_tests).cells
+    for cell, other in zip(true, false, strict=True):
+        assert (cell.rungs, cell.val) == (other.rungs, other.val)
+        assert cell.test != other.test
 
 
-def test_scrambled_test_labels_change_no_choice(tiny_search, tmp_path, monkeypatch):
+def test_scrambled_test_labels_change_no_choice(cells, tiny_search, tmp_path, monkeypatch):
     """With real trainings; test nodes are the same in every split, and get other labels."""
-    cells = [cell for cell in tiny_search.cells() if cell.axes.get("labels")][:1]
-    found = []
+    results = []
     for scrambled in (False, True):
 
         def load(graph, root=None, scrambled=scrambled):
@@ -231,36 +205,32 @@ def test_scrambled_test_labels_change_no_choice(tiny_search, tmp_path, monkeypat
             return data
 
         monkeypatch.setattr(NamedGraph, "load", load)
-        store = Store(tmp_path / f"{scrambled}.sqlite")
-        run_cells(cells, store, resources=Resources())
-        tuned, _ = export_tuned(store, tiny_search)
-        found.append(tuned.cells[0])
-        store.close()
-    one, other = found
-    assert [rung.settings for rung in one.rungs] == [rung.settings for rung in other.rungs]
-    assert [rung.val for rung in one.rungs] == [rung.val for rung in other.rungs]
-    assert (one.val, one.chosen) == (other.val, other.chosen)
-    assert one.test != other.test
-    assert torch.tensor(one.test).mean() > torch.tensor(other.test).mean()
+        with closing(Store(tmp_path / f"{scrambled}.sqlite")) as store:
+            run_cells(cells[3:4], store, resources=Resources())
+            results.append(export_tuned(store, tiny_search)[0].cells[0])
+    true, scrambled = results
+    assert [rung.settings for rung in true.rungs] == [rung.settings for rung in scrambled.rungs]
+    assert [rung.val for rung in true.rungs] == [rung.val for rung in scrambled.rungs]
+    assert (true.val, true.chosen) == (scrambled.val, scrambled.chosen)
+    assert torch.tensor(true.test).mean() > torch.tensor(scrambled.test).mean()
 
 
-def test_settings_that_diverge_are_left_behind(tiny_search, store, climb, quick):
-    def unlucky(work, jobs, inner):
-        for job, attempt in quick(work, jobs, inner):
-            lrs = [run.member.lr for run in job.runs]
-            results = tuple(
-                replace(one, val=float("nan"), test=float("nan"), diverged=True)
-                if lr == max(lrs)
-                else one
-                for lr, one in zip(lrs, attempt.results, strict=True)
-            )
-            yield job, Attempt(results, attempt.source)
+def test_settings_that_diverge_are_left_behind(cells, tiny_search, store, run, quick):
+    def unlucky(work, jobs, progress):
+        for batch in jobs:
+            highest = max(job.member.lr for job in batch.runs)
+            gone = {"val": float("nan"), "test": float("nan"), "diverged": True}
+            yield from altered(
+                quick,
+                lambda job, result, highest=highest, gone=gone: (
+                    replace(result, **gone) if job.member.lr == highest else result
+                ),
+            )(work, iter([batch]), progress)
 
-    (cell, *_) = tiny_search.cells()
-    climb([cell], store, unlucky)
-    after = cell.after(store)
-    highest = max(one["lr"] for one in cell.drawn)
-    assert all(cell.drawn[place]["lr"] < highest for place in after.tried)
+    run(cells[:1], store, unlucky)
+    after = cells[0].after(store)
+    highest = max(setting["lr"] for setting in cells[0].drawn)
+    assert all(cells[0].drawn[place]["lr"] < highest for place in after.tried)
     assert export_tuned(store, tiny_search)[0].cells == ()  # the last one always diverges
 
 
@@ -268,26 +238,22 @@ def test_of_equals_the_first_is_better_and_what_has_no_score_is_worst():
     assert best_places({3: 0.5, 1: 0.7, 2: float("nan"), 0: 0.7}, 3) == (1, 0, 3)
 
 
-def test_a_failed_rung_has_none_after_it(tiny_search, store, climb):
-    def failing(work, jobs, inner):
-        for job in jobs:
-            yield job, Attempt(failure="Traceback\nValueError: no")
-
-    tally = climb(tiny_search.cells(), store, failing)
+def test_a_failed_rung_has_none_after_it(cells, store, run):
+    tally = run(cells, store, failing())
     assert (tally.cells, len(tally.failed)) == (7, 7)
 
 
 class TestResults:
     @pytest.fixture
-    def tuned(self, tiny_search, store, climb):
-        climb(tiny_search.cells(), store)
-        found, missing = export_tuned(store, tiny_search)
+    def tuned(self, tiny_search, cells, store, run):
+        run(cells, store)
+        tuned, missing = export_tuned(store, tiny_search)
         assert missing == []
-        return found
+        return tuned
 
-    def test_they_are_what_the_store_has(self, tuned, tiny_search, store):
-        first = list(tiny_search.cells())[3]
-        (cell,) = [one for one in tuned.cells if one.axes == {"homophily": 0.1, "labels": "memory"}]
+    def test_they_are_what_the_store_has(self, tuned, cells, store):
+        first, cell = cells[3], tuned.cells[3]
+        assert cell.axes == {"homophily": 0.1, "labels": "memory"}
         last = first.after(store).after(store)
         assert tuned.setting(cell) == first.drawn[last.tried[0]]
         assert (cell.networks, [rung.networks for rung in cell.rungs]) == (16, [8, 2, 6])
@@ -303,56 +269,47 @@ class TestResults:
         assert (cell.row, cell.column) == ("gcn+mmp labels=memory", "csbm homophily=0.1")
         assert cell.takes_labels
 
-    def test_only_datasets_that_are_whole(self, tuned, tiny_search, tmp_path, climb):
-        cells = list(tiny_search.cells())
-        store = Store(tmp_path / "part.sqlite")
-        climb(cells[:5], store)
-        climb(cells[6:], store)
-        climb(cells[5:6], store, limit=2)  # the last rung is not there
-        part, missing = export_tuned(store, tiny_search)
-        assert (len(part.cells), part.unfinished, len(missing)) == (6, (), 1)
-        part, missing = export_tuned(store, tiny_search, whole=True)
+    def test_only_datasets_that_are_whole(self, tuned, tiny_search, cells, tmp_path, run):
+        with closing(Store(tmp_path / "part.sqlite")) as store:
+            run(cells[:5], store)
+            run(cells[6:], store)
+            run(cells[5:6], store, limit=2)  # the last rung is not there
+            part, missing = export_tuned(store, tiny_search)
+            assert (len(part.cells), part.unfinished, len(missing)) == (6, (), 1)
+            part, missing = export_tuned(store, tiny_search, whole=True)
         assert part.unfinished == ("csbm",)
         assert [cell.dataset for cell in part.cells] == ["digits"]
-        assert part.cells[0] == next(cell for cell in tuned.cells if cell.dataset == "digits")
+        assert part.cells[0] == tuned.cells[-1]
         assert set(part.drawn) == {part.cells[0].space}
-        store.close()
 
     def test_what_another_sitting_has_measured_is_kept(
-        self, tuned, tiny_search, search_file, tmp_path, climb, capsys
+        self, tuned, tiny_search, cells, search_file, stored, tmp_path, capsys
     ):
-        cells, output = list(tiny_search.cells()), tmp_path / "out.json"
-        for number, part in enumerate((cells[:3], cells[2:])):
-            path = tmp_path / f"{number}.sqlite"
-            store = Store(path)
-            climb(part, store)
-            store.close()
-            words = ["store", "export", str(path), str(search_file), "--output", str(output)]
-            assert main([*words, *(["--add"] if number else [])]) == 0
+        output = tmp_path / "out.json"
+        for name, part in (("first", cells[:3]), ("second", cells[2:])):
+            stored(name, tiny_search, part)
+            path = str(tmp_path / f"{name}.sqlite")
+            words = ["store", "export", path, str(search_file), "--output", str(output)]
+            assert main([*words, *(["--add"] if name == "second" else [])]) == 0
         assert Tuned.load(output) == tuned
         search_file.write_text(SEARCH.replace("[4, 8]", "[4, 16]"), encoding="utf-8")
         assert main([*words, "--add"]) == 0
         assert {cell.model for cell in Tuned.load(output).cells} == {"gcn+mmp"}  # mlp has changed
-        assert main(["store", "export", str(path), "table1", "--add"]) == 2
+        assert main(["store", "export", path, "table1", "--add"]) == 2
         assert "--add is for searches" in capsys.readouterr().err
 
-    def test_data_of_no_known_digest_have_none(self, search_file, tmp_path, store, climb):
+    def test_data_of_no_known_digest_have_none(self, search_file, tmp_path, stored):
         text = SEARCH.replace("on.digits.data = { splits = 3 }", "").replace("digits", "questions")
         search_file.write_text(text, encoding="utf-8")
         search = Experiment(str(search_file))
-        climb(search.cells(), store)
-        found, _ = export_tuned(store, search)
-        (source,) = found.sources
+        tuned = stored("questions", search, list(search.cells()))
+        (source,) = tuned.sources
         assert source.datasets["questions"] == ""
         assert len(source.datasets["csbm"]) == 32
-        found.save(tmp_path / "search.json")
-        assert Tuned.load(tmp_path / "search.json") == found
-        (row,) = (row for row in data_table([found]).rows if row[0].text == "questions")
-        assert row[1].text == "not recorded"
-
-    def test_a_file_gives_back_what_was_saved(self, tuned, tmp_path):
         tuned.save(tmp_path / "search.json")
         assert Tuned.load(tmp_path / "search.json") == tuned
+        (row,) = (row for row in data_table([tuned]).rows if row[0].text == "questions")
+        assert row[1].text == "not recorded"
 
     @pytest.mark.parametrize(
         ("change", "words"),
@@ -375,8 +332,7 @@ class TestResults:
             Tuned.load(tmp_path / "search.json")
 
     def test_the_command_writes_them(self, tuned, search_file, tmp_path, capsys):
-        output = tmp_path / "out.json"
-        path = tmp_path / "runs.sqlite"
+        output, path = tmp_path / "out.json", tmp_path / "runs.sqlite"
         assert main(["store", "export", str(path), str(search_file), "--output", str(output)]) == 0
         assert "7 cells, for which 112 networks were trained" in capsys.readouterr().out
         assert Tuned.load(output) == tuned

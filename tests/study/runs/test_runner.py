@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from memohop.jobs.executor import Lost
 from study.runs.runner import Attempt
 from study.runs.store import Store
-from tiny_experiment import content_of
+from tiny_experiment import content_of, noted
 from tiny_search import search_file as search_file
 from tiny_search import tiny_search as tiny_search
 
@@ -15,55 +17,54 @@ from tiny_search import tiny_search as tiny_search
 @pytest.fixture
 def cell(tiny):
     """Sixteen runs in two populations."""
-    (found,) = [c for c in tiny.cells(["paper"]) if c.name == "paper csbm gcn+mmp noise=0"]
-    assert len(found.runs) == 16
-    return found
+    (cell,) = [c for c in tiny.cells(["paper"]) if c.name == "paper csbm gcn+mmp noise=0"]
+    assert len(cell.runs) == 16
+    return cell
 
 
 @pytest.fixture
 def interrupted(quick):
     """An engine that trains one population before Ctrl-C."""
 
-    def engine(work, jobs, inner):
-        yield next(quick(work, jobs, inner))
+    def engine(work, jobs, progress):
+        yield next(quick(work, jobs, progress))
         raise KeyboardInterrupt
 
     return engine
 
 
-def noted(engine, trained):
-    """The engine, and the runs that it trains."""
+@pytest.fixture
+def ending(quick):
+    """An engine of which one of two populations ends otherwise."""
 
-    def noting(work, jobs, inner):
-        for job, attempt in engine(work, jobs, inner):
-            trained.append({run.id for run in job.runs})
-            yield job, attempt
+    def ending(number, otherwise):
+        def engine(work, jobs, progress):
+            for place, (batch, attempt) in enumerate(quick(work, jobs, progress)):
+                yield batch, otherwise if place == number else attempt
 
-    return noting
+        return engine
+
+    return ending
 
 
 def test_populations_of_an_interrupted_cell_are_not_trained_again(
     cell, store, run, quick, interrupted, tmp_path
 ):
-    first, then = [], []
+    trained = []
     with pytest.raises(KeyboardInterrupt):
-        run([cell], store, noted(interrupted, first))
+        run([cell], store, noted(interrupted, trained))
     assert store.cells() == {}
-    tally = run([cell], store, noted(quick, then))
-    assert (tally.done, [len(one) for one in first + then]) == (1, [8, 8])
-    assert first[0] | then[0] == {one.id for one in cell.runs}
-    whole = Store(tmp_path / "whole.sqlite")
-    run([cell], whole)
-    assert content_of(store) == content_of(whole)
-    whole.close()
+    assert run([cell], store, noted(quick, trained)).done == 1
+    assert [len(population) for population in trained] == [8, 8]
+    assert trained[0] | trained[1] == {job.id for job in cell.runs}
+    with closing(Store(tmp_path / "whole.sqlite")) as whole:
+        run([cell], whole)
+        assert content_of(store) == content_of(whole)
 
 
-def test_a_cell_has_failed_if_one_population_has(cell, store, run, quick):
-    def half(work, jobs, inner):
-        for number, (job, attempt) in enumerate(quick(work, jobs, inner)):
-            yield job, attempt if number else Attempt(failure="ZeroDivisionError")
-
+def test_a_cell_has_failed_if_one_population_has(cell, store, run, quick, ending):
     trained, again = [], []
+    half = ending(0, Attempt(failure="ZeroDivisionError"))
     tally = run([cell], store, noted(half, trained))
     assert (tally.done, tally.failed) == (0, [cell])
     assert store.cell(cell.id).failure == "ZeroDivisionError"
@@ -73,12 +74,8 @@ def test_a_cell_has_failed_if_one_population_has(cell, store, run, quick):
     assert store.has(cell)
 
 
-def test_a_cell_is_lost_if_one_population_is(cell, store, run, quick):
-    def half(work, jobs, inner):
-        for number, (job, attempt) in enumerate(quick(work, jobs, inner)):
-            yield job, Lost("no RAM") if number else attempt
-
-    tally = run([cell], store, half)
+def test_a_cell_is_lost_if_one_population_is(cell, store, run, ending):
+    tally = run([cell], store, ending(1, Lost("no RAM")))
     assert (tally.done, tally.failed, tally.lost) == (0, [], {cell.name: "no RAM"})
     assert store.cells() == {}
     assert len(store.missing(cell.runs)) == 8

@@ -1,5 +1,6 @@
-"""Runs of a store are trained again from their contents alone, and any difference is seen."""
+"""Recorded runs are trained again from their contents alone, and any difference is seen."""
 
+from contextlib import closing
 from dataclasses import replace
 
 import msgspec
@@ -9,155 +10,187 @@ from memohop.errors import UsageError
 from memohop.jobs.executor import here
 from memohop.version import __version__
 from study.cli import main
+from study.runs import verify as module
 from study.runs.experiment import Experiment
-from study.runs.runner import Attempt, Resources, run_cells
+from study.runs.export import export_tuned
+from study.runs.runner import Resources, run_cells
 from study.runs.store import Store
-from study.runs.verify import run_of, stored_runs, verify
+from study.runs.tuned import Tuned
+from study.runs.verify import published_runs, run_of, stored_runs, verify
+from tiny_experiment import altered, failing, noted
+from tiny_search import SEARCH
+
+
+def again(record, count, **more):
+    return verify(record, count, resources=Resources(), **more)
 
 
 @pytest.fixture(scope="module")
-def filled(tiny_text, tmp_path_factory):
-    """The path of a store with a few cells that were really trained."""
+def path(self, tiny_text, tmp_path_factory):
+    """A store with a few cells that were really trained."""
     folder = tmp_path_factory.mktemp("verify")
     (folder / "tiny.toml").write_text(tiny_text, encoding="utf-8")
-    path = folder / "runs.sqlite"
-    store = Store(path)
     tiny = Experiment(str(folder / "tiny.toml"))
-    cells = [cell for cell in tiny.cells(["official"]) if cell.axes["noise"]]
-    run_cells(cells, store, resources=Resources())
-    store.close()
-    return path
+    with closing(Store(folder / "runs.sqlite")) as store:
+        cells = [cell for cell in tiny.cells(["official"]) if cell.axes["noise"]]
+        run_cells(cells, store, resources=Resources())
+    return folder / "runs.sqlite"
+
+
+@pytest.fixture(scope="module")
+def search(self, tmp_path_factory):
+    """A search that was really made: its experiment, its results, and its populations."""
+    folder = tmp_path_factory.mktemp("published")
+    (folder / "search.toml").write_text(SEARCH, encoding="utf-8")
+    experiment, trained = Experiment(str(folder / "search.toml")), []
+    with closing(Store(folder / "runs.sqlite")) as store:
+        run_cells(
+            [*experiment.cells()], store, resources=Resources(), executor=noted(here, trained)
+        )
+        tuned, missing = export_tuned(store, experiment)
+    assert not missing
+    return experiment, tuned, trained
 
 
 def test_a_content_is_its_run(tiny):
     for experiment in (tiny, Experiment("lambda")):
         cells = list(experiment.cells())
-        for cell in (cells[0], cells[-1]):
-            for run in cell.runs:
-                assert run_of(run.content).id == run.id
+        for run in cells[0].runs + cells[-1].runs:
+            assert run_of(run.content).id == run.id
 
 
-def test_the_same_is_the_same_to_the_bit(filled, capsys):
-    assert main(["store", "verify", str(filled), "--sample", "6"]) == 0
-    assert "6 of 6 runs are the same to the bit" in capsys.readouterr().out
+class TestStores:
+    @pytest.fixture
+    def filled(self, path):
+        with closing(Store(path, read_only=True)) as store:
+            yield store
 
+    def test_the_same_is_the_same_to_the_bit(self, path, capsys):
+        assert main(["store", "verify", str(path), "--sample", "6"]) == 0
+        assert "6 of 6 runs are the same to the bit" in capsys.readouterr().out
 
-@pytest.mark.parametrize("version", [__version__, "0.0.1"])
-def test_a_difference_is_named_and_another_version_that_made_it(filled, version, monkeypatch):
-    store = Store(filled, read_only=True)
-    made = [
-        (key, msgspec.structs.replace(one, versions=one.versions | {"memohop": version}))
-        for key, one in store.sources_of_runs()
-    ]
-    monkeypatch.setattr(store, "sources_of_runs", lambda: made)
-
-    def other(work, jobs, inner):
-        for job, attempt in here(work, jobs, inner):
-            changed = (replace(one, test=0.123, best_epoch=0) for one in attempt.results)
-            yield job, Attempt(tuple(changed), attempt.source)
-
-    verdict = verify(stored_runs(store), 2, resources=Resources(), executor=other)
-    assert (verdict.same, len(verdict.different)) == (0, 2)
-    for key, text in verdict.different.items():
-        before, _ = store.run(key)
-        assert f"test {before.test} -> 0.123" in text
-        assert f"split={before.content['split']} seed=0" in text
-        assert ("made by version 0.0.1" in text) == (version == "0.0.1")
-    store.close()
-
-
-def test_a_run_is_trained_in_the_company_that_it_had(filled):
-    store, companies = Store(filled, read_only=True), []
-
-    def engine(work, jobs, inner):
-        for job in jobs:
-            companies.append({run.id for run in job.runs})
-            yield job, Attempt(failure="Traceback\nValueError: no")
-
-    verdict = verify(stored_runs(store), 3, resources=Resources(), executor=engine)
-    together = store.trained_together()
-    assert len(verdict.lost) == 3
-    for key in verdict.lost:
-        (company,) = [one for one in companies if key in one]
-        content = store.run(key)[0].content
-        apart = ("split", "seed", "lr", "weight_decay", "lam", "dropout", "input_dropout")
-        same = {
-            other
-            for other in together[key]
-            if all(
-                value == content[name]
-                for name, value in store.run(other)[0].content.items()
-                if name not in apart
-            )
+    @pytest.mark.parametrize("version", [__version__, "0.0.1"])
+    def test_a_difference_is_named_and_another_version_that_made_it(self, filled, version):
+        record = stored_runs(filled)
+        sources = {
+            key: msgspec.structs.replace(made, versions=made.versions | {"memohop": version})
+            for key, made in record.sources.items()
         }
-        assert company == same
-    store.close()
+        other = altered(here, lambda job, result: replace(result, test=0.123, best_epoch=0))
+        verdict = again(replace(record, sources=sources), 2, executor=other)
+        assert (verdict.same, len(verdict.different)) == (0, 2)
+        for key, text in verdict.different.items():
+            before, _ = filled.run(key)
+            assert f"test {before.test} -> 0.123" in text
+            assert f"split={before.content['split']} seed=0" in text
+            assert ("made by version 0.0.1" in text) == (version == "0.0.1")
 
+    def test_a_run_is_trained_in_the_company_that_it_had(self, filled):
+        companies = []
+        engine = noted(failing("Traceback\nValueError: no"), companies)
+        verdict = again(stored_runs(filled), 3, executor=engine)
+        assert [*verdict.lost.values()] == ["ValueError: no"] * 3
+        together = filled.trained_together()
+        apart = ("split", "seed", "lr", "weight_decay", "lam", "dropout", "input_dropout")
+        for key in verdict.lost:
+            (company,) = [company for company in companies if key in company]
+            content = filled.run(key)[0].content
+            same = {
+                other
+                for other in together[key]
+                if all(
+                    value == content[name]
+                    for name, value in filled.run(other)[0].content.items()
+                    if name not in apart
+                )
+            }
+            assert company == same
 
-def test_runs_that_two_cells_share_belong_to_the_first(filled):
-    store = Store(filled, read_only=True)
-    groups = set(store.trained_together().values())
-    runs = [run for group in groups for run in group]
-    assert len(runs) == len(set(runs)) == len(list(store.sources_of_runs()))
-    store.close()
+    def test_runs_that_two_cells_share_belong_to_the_first(self, filled):
+        groups = set(filled.trained_together().values())
+        runs = [run for group in groups for run in group]
+        assert len(runs) == len(set(runs)) == len(list(filled.sources_of_runs()))
 
+    def test_what_would_be_trained_otherwise_now_is_told(self, filled, monkeypatch):
+        def longer(content):
+            return run_of(content | {"epochs": content["epochs"] + 1})
 
-def test_what_fails_now_is_told(filled):
-    def failing(work, jobs, inner):
-        for job in jobs:
-            yield job, Attempt(failure="Traceback\nValueError: no")
+        monkeypatch.setattr(module, "run_of", longer)
+        verdict = again(stored_runs(filled), 2)
+        assert [*verdict.lost.values()] == [
+            "this version of memohop would train something else"
+        ] * 2
 
-    store = Store(filled, read_only=True)
-    verdict = verify(stored_runs(store), 2, resources=Resources(), executor=failing)
-    assert set(verdict.lost.values()) == {"ValueError: no"}
-    store.close()
-
-
-def test_what_would_be_trained_otherwise_now_is_told(filled, monkeypatch):
-    from study.runs import verify as module
-
-    def longer(content):
-        return run_of(content | {"epochs": content["epochs"] + 1})
-
-    monkeypatch.setattr(module, "run_of", longer)
-    store = Store(filled, read_only=True)
-    verdict = verify(stored_runs(store), 2, resources=Resources())
-    assert [*verdict.lost.values()] == 2 * ["this version of memohop would train something else"]
-    store.close()
-
-
-def test_only_runs_of_this_kind_of_device_are_taken(filled):
-    from study.runs import verify as module
-
-    store = Store(filled, read_only=True)
-    with pytest.MonkeyPatch.context() as patch:
-        here = module.source("cpu")
-        patch.setattr(module, "source", lambda device: here.__class__({}, "Another"))
+    def test_only_runs_of_this_kind_of_device_are_taken(self, filled, monkeypatch):
+        other = msgspec.structs.replace(module.source("cpu"), device="Another")
+        monkeypatch.setattr(module, "source", lambda device: other)
         with pytest.raises(UsageError, match="made on this kind of device"):
-            verify(stored_runs(store), 2, resources=Resources())
-    store.close()
+            again(stored_runs(filled), 2)
+
+    @pytest.mark.parametrize("flag", ["--sample", "--jobs"])
+    def test_numbers_that_make_no_sense(self, flag, path, capsys):
+        assert main(["store", "verify", str(path), flag, "0"]) == 2
+        assert f"{flag} 0: give at least 1" in capsys.readouterr().err
+
+    def test_runs_of_an_interrupted_cell_wait_until_it_is_complete(self, tiny, store):
+        """Some networks round differently in another population than their own."""
+
+        def interrupted(work, jobs, progress):
+            yield next(here(work, jobs, progress))
+            raise KeyboardInterrupt
+
+        (cell,) = [c for c in tiny.cells(["official"]) if c.name.endswith("mlp noise=0")]
+        with pytest.raises(KeyboardInterrupt):
+            run_cells([cell], store, resources=Resources(), executor=interrupted)
+        assert len(store.missing(cell.runs)) == 2
+        with pytest.raises(UsageError, match=r"no complete cell of .* was made on this kind of"):
+            again(stored_runs(store), 4)
+        run_cells([cell], store, resources=Resources())
+        assert again(stored_runs(store), 4).same == 4
 
 
-@pytest.mark.parametrize("flag", ["--sample", "--jobs"])
-def test_numbers_that_make_no_sense(flag, filled, capsys):
-    assert main(["store", "verify", str(filled), flag, "0"]) == 2
-    assert f"{flag} 0: give at least 1" in capsys.readouterr().err
+class TestResults:
+    """Runs behind the results of a search are found again, in the populations they were in."""
 
+    def test_all_scores_of_the_table_are_the_same_to_the_bit(self, search):
+        experiment, tuned, _ = search
+        verdict = again(published_runs(tuned, experiment), 1000)
+        scores = sum(len(row) for cell in tuned.cells for row in cell.test)
+        assert (verdict.same, verdict.different, verdict.lost) == (scores, {}, {})
 
-def test_runs_of_an_interrupted_cell_wait_until_it_is_complete(tiny, tmp_path):
-    """Some networks round differently in another population than their own."""
+    def test_runs_come_in_the_populations_that_they_were_trained_in(self, search):
+        experiment, tuned, trained = search
+        record = published_runs(tuned, experiment)
+        ids = set(record.sources)
+        batches = [{run.id for run in batch.runs} for batch in record.batches(ids)]
+        assert ids <= set().union(*batches)
+        assert all(batch in trained for batch in batches)
+        (alone,) = record.batches({min(ids)})
+        assert min(ids) in {run.id for run in alone.runs}
 
-    def interrupted(work, jobs, inner):
-        yield next(here(work, jobs, inner))
-        raise KeyboardInterrupt
+    @pytest.mark.parametrize("name", ["val", "test"])
+    def test_a_score_that_differs_is_named(self, search, name):
+        experiment, tuned, _ = search
+        first, *others = tuned.cells
+        scores = [list(row) for row in getattr(first, name)]
+        before, scores[1][2] = scores[1][2], 0.123456789
+        wrong = msgspec.structs.replace(first, **{name: scores})
+        changed = msgspec.structs.replace(tuned, cells=(wrong, *others))
+        verdict = again(published_runs(changed, experiment), 1000)
+        (text,) = verdict.different.values()
+        assert f"split=2 seed=1: {name} 0.123456789 -> {before}" in text
 
-    (cell,) = [one for one in tiny.cells(["official"]) if one.name.endswith("mlp noise=0")]
-    store = Store(tmp_path / "runs.sqlite")
-    with pytest.raises(KeyboardInterrupt):
-        run_cells([cell], store, resources=Resources(), executor=interrupted)
-    assert len(store.missing(cell.runs)) == 2
-    with pytest.raises(UsageError, match=r"no complete cell of .* was made on this kind of device"):
-        verify(stored_runs(store), 4, resources=Resources())
-    run_cells([cell], store, resources=Resources())
-    assert verify(stored_runs(store), 4, resources=Resources()).same == 4
-    store.close()
+    def test_results_of_another_experiment_file_are_refused(self, search, tmp_path):
+        path = tmp_path / "search.toml"
+        path.write_text(SEARCH.replace("low = 0.001", "low = 0.002"), encoding="utf-8")
+        with pytest.raises(UsageError, match=r"mlp on csbm homophily.* is not what the experiment"):
+            published_runs(search[1], Experiment(str(path)))
+
+    def test_those_of_the_package_are_of_its_experiment_file(self, capsys):
+        tuned = Tuned.load("fair")
+        made = published_runs(tuned, Experiment("fair")).sources
+        assert len(made) == 10 * len(tuned.cells)
+        assert {source.device for source in made.values()} == {"NVIDIA H200"}
+        assert main(["store", "verify", "fair", "--sample", "1"]) == 2
+        error = capsys.readouterr().err
+        assert "no complete cell of the results of fair was made on this kind of device" in error
