@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import psutil
 import pytest
@@ -12,9 +13,9 @@ import pytest
 import study
 from study.cli import main
 from study.runs.experiment import Experiment
-from study.runs.runner import Attempt, Resources, run_cells
+from study.runs.runner import Resources, run_cells
 from study.runs.store import Store
-from tiny_experiment import content_at
+from tiny_experiment import content_at, failing
 
 
 def test_two_processes_write_what_one_writes(tiny_file, tmp_path, capsys):
@@ -77,6 +78,10 @@ def test_no_process_is_left_behind(way, tiny_file, tmp_path):
         assert not any(content_at(tmp_path / "memohop-runs.sqlite").values())
 
 
+def name_of(cell):
+    return cell.protocol, cell.model, cell.axes["noise"]
+
+
 def test_costly_cells_come_first_and_repetitions_last(tiny_file, tmp_path):
     text = tiny_file.read_text(encoding="utf-8")
     # The official mlp has the runs of the paper's and more, though it comes after it.
@@ -85,20 +90,16 @@ def test_costly_cells_come_first_and_repetitions_last(tiny_file, tmp_path):
     cells = list(Experiment(str(tiny_file)).cells())
     orders = []
 
-    def engine(work, jobs, inner):
+    def engine(work, jobs, progress):
         taken = list(jobs)  # as if all of them ran at once
-        cells = dict.fromkeys(
-            (job.cell.protocol, job.cell.model, job.cell.axes["noise"]) for job in taken
-        )
-        orders.append(list(cells))
-        return ((job, Attempt(failure="not tried")) for job in taken)
+        orders.append([*dict.fromkeys(map(name_of, (job.cell for job in taken)))])
+        yield from failing()(work, taken, progress)
 
     for number, more in enumerate(({}, {"costly_first": True}, {"costly_first": True, "limit": 7})):
-        store = Store(tmp_path / f"{number}.sqlite")
-        run_cells(cells, store, resources=Resources(), executor=engine, **more)
-        store.close()
+        with closing(Store(tmp_path / f"{number}.sqlite")) as store:
+            run_cells(cells, store, resources=Resources(), executor=engine, **more)
     plain, costly, few = orders
-    assert plain == [(cell.protocol, cell.model, cell.axes["noise"]) for cell in cells]
+    assert plain == [name_of(cell) for cell in cells]
     assert sorted(costly) == sorted(plain)
     assert costly[:2] == [("official", "gcn+mmp", 50), ("official", "gcn+mmp", 0)]
     repetitions = [("official", "mlp", 0), ("paper", "mlp", 0), ("paper", "mlp", 50)]

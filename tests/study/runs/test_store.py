@@ -1,10 +1,10 @@
 """The store holds whole cells, whoever writes them and whatever happens to them."""
 
-import json
 import multiprocessing
 import random
 import subprocess
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -14,9 +14,9 @@ from study.cli import main
 from study.runs import store as store_module
 from study.runs.experiment import Experiment
 from study.runs.export import results_of
-from study.runs.runner import Attempt, Resources, run_cells
+from study.runs.runner import Resources, run_cells
 from study.runs.store import Claims, Store
-from tiny_experiment import content_at
+from tiny_experiment import content_at, failing, noted
 
 KILLS = 5
 
@@ -37,14 +37,8 @@ def test_everything_is_trained_once_and_written(store, cells, run):
 
 def test_runs_that_cells_share_are_trained_once(store, cells, run, quick):
     trained = []
-
-    def engine(work, jobs, inner):
-        for job, attempt in quick(work, jobs, inner):
-            trained.extend(run.id for run in job.runs)
-            yield job, attempt
-
-    run(cells, store, engine)
-    assert len(trained) == len(set(trained))
+    run(cells, store, noted(quick, trained))
+    assert sum(map(len, trained)) == len(set().union(*trained))
     shared = [cell for cell in cells if cell.model == "mlp"]
     assert {cell.protocol for cell in shared} == {"paper", "official"}
     assert {run.id for run in shared[2].runs} < {run.id for run in shared[0].runs}
@@ -142,13 +136,6 @@ def test_two_processes_share_a_store(small_file, tmp_path, processes):
     assert found["claims"] == []
 
 
-def ended_process():
-    """The number of a process that was there."""
-    process = subprocess.Popen(["true"])
-    process.wait()
-    return process.pid
-
-
 class TestClaims:
     def test_a_cell_belongs_to_one_process(self, store):
         with Claims(store) as ours:
@@ -156,28 +143,24 @@ class TestClaims:
             theirs = Claims(store)
             theirs._me = ("another machine", 1)
             assert not theirs.take("cell")
+            assert ours.take("another")
             ours.drop("cell")
             assert theirs.take("cell")
             assert not ours.take("cell")
+        assert store.db.execute("SELECT cell, pid FROM claims").fetchall() == [("cell", 1)]
 
-    def test_leaving_gives_everything_back(self, store):
-        ours = Claims(store)
-        with ours:
-            assert ours.take("cell")
-        assert store.db.execute("SELECT * FROM claims").fetchall() == []
-
-    def test_a_claim_without_signs_of_life_is_void(self, store):
+    @pytest.mark.parametrize("why", ["no signs of life", "its process is gone"])
+    def test_a_claim_may_be_void(self, why, store):
         theirs = Claims(store)
-        theirs._me = ("another machine", 1)
+        if why == "its process is gone":
+            process = subprocess.Popen(["true"])
+            process.wait()
+            theirs._me = (theirs._me[0], process.pid)
+        else:
+            theirs._me = ("another machine", 1)
         theirs.take("cell")
-        store.db.execute("UPDATE claims SET alive = alive - 61")
-        with Claims(store) as ours:
-            assert ours.take("cell")
-
-    def test_a_claim_of_a_process_that_is_gone_is_void_at_once(self, store):
-        theirs = Claims(store)
-        theirs._me = (theirs._me[0], ended_process())
-        theirs.take("cell")
+        if why == "no signs of life":
+            store.db.execute("UPDATE claims SET alive = alive - 61")
         with Claims(store) as ours:
             assert ours.take("cell")
 
@@ -195,13 +178,8 @@ class TestClaims:
 
 
 class TestFailures:
-    @staticmethod
-    def failing(work, jobs, inner):
-        for job in jobs:
-            yield job, Attempt(failure="Traceback ...\nValueError: no luck")
-
     def test_they_are_kept_and_not_repeated_unless_asked_for(self, store, cells, run):
-        assert len(run(cells[:2], store, self.failing).failed) == 2
+        assert len(run(cells[:2], store, failing()).failed) == 2
         (first, second) = store.cells().values()
         assert first.failure == second.failure == "Traceback ...\nValueError: no luck"
         tally = run(cells[:3], store)
@@ -235,7 +213,7 @@ class TestFailures:
         assert store.db.execute("SELECT * FROM claims").fetchall() == []
 
 
-def test_a_cell_is_run_again_when_its_file_has_changed(store, tiny_file, cells, run):
+def test_a_cell_is_run_again_when_its_file_has_changed(store, tiny_file, cells, run, quick):
     run(cells, store)
     text = tiny_file.read_text(encoding="utf-8")
     tiny_file.write_text(text.replace("search.lam = [0, 0.5]", "search.lam = [0, 1]"), "utf-8")
@@ -246,15 +224,9 @@ def test_a_cell_is_run_again_when_its_file_has_changed(store, tiny_file, cells, 
     assert {row.setting["lam"] for row in rows} == {0, 1}
     narrowed = text.replace("search.num_layers = [1, 2]", "search.num_layers = [2]")
     tiny_file.write_text(narrowed, encoding="utf-8")
-
-    def engine(work, jobs, inner):
-        assert list(jobs) == []  # all its runs are there
-        return iter(())
-
-    tally = run_cells(
-        list(Experiment(str(tiny_file)).cells()), store, resources=Resources(), executor=engine
-    )
-    assert (tally.there, tally.done) == (8, 4)
+    trained = []
+    tally = run(list(Experiment(str(tiny_file)).cells()), store, noted(quick, trained))
+    assert (tally.there, tally.done, trained) == (8, 4, [])  # all its runs are there
 
 
 def test_a_limit_is_a_number_of_cells(store, cells, run):
@@ -274,23 +246,18 @@ class TestMerge:
     def test_two_halves_are_the_whole(self, cells, tmp_path, run):
         paths = [tmp_path / name for name in ("first.sqlite", "second.sqlite", "whole.sqlite")]
         for path, part in zip(paths, (cells[:8], cells[4:], cells), strict=True):
-            store = Store(path)
-            run(part, store)
-            store.close()
-        store = Store(paths[0])
-        runs, new = store.merge(paths[1])
-        assert new == 4
-        assert runs == len(
-            {r.id for c in cells for r in c.runs} - {r.id for c in cells[:8] for r in c.runs}
-        )
-        assert store.merge(paths[1]) == (0, 0)
-        store.close()
+            with closing(Store(path)) as store:
+                run(part, store)
+        first, whole = ({r.id for c in part for r in c.runs} for part in (cells[:8], cells))
+        with closing(Store(paths[0])) as store:
+            assert store.merge(paths[1]) == (len(whole - first), 4)
+            assert store.merge(paths[1]) == (0, 0)
         assert content_at(paths[0]) == content_at(paths[2])
 
     def test_a_result_counts_more_than_a_failure(self, cells, tmp_path, run):
         good, bad = Store(tmp_path / "good.sqlite"), Store(tmp_path / "bad.sqlite")
         run(cells[:1], good)
-        run(cells[:1], bad, TestFailures.failing)
+        run(cells[:1], bad, failing())
         assert good.merge(bad.path) == (0, 0)
         assert bad.merge(good.path)[1] == 1
         for store in (good, bad):
@@ -311,9 +278,3 @@ def test_files_that_are_no_store(tmp_path):
     text.write_text("not a database, but long enough to be looked at" * 50, encoding="utf-8")
     with pytest.raises(memohop.DataError, match="cannot be used as a store"):
         Store(text)
-
-
-def test_the_content_is_plain_json(store, cells, run):
-    run(cells[:1], store)
-    ((text,), *_) = store.db.execute("SELECT content FROM runs").fetchall()
-    assert json.loads(text)["data"]["dataset"] == "csbm"

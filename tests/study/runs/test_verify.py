@@ -26,7 +26,7 @@ def again(record, count, **more):
 
 
 @pytest.fixture(scope="module")
-def path(self, tiny_text, tmp_path_factory):
+def path(tiny_text, tmp_path_factory):
     """A store with a few cells that were really trained."""
     folder = tmp_path_factory.mktemp("verify")
     (folder / "tiny.toml").write_text(tiny_text, encoding="utf-8")
@@ -38,7 +38,7 @@ def path(self, tiny_text, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def search(self, tmp_path_factory):
+def search(tmp_path_factory):
     """A search that was really made: its experiment, its results, and its populations."""
     folder = tmp_path_factory.mktemp("published")
     (folder / "search.toml").write_text(SEARCH, encoding="utf-8")
