@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from memohop.errors import DataError
@@ -22,7 +22,7 @@ _ROW, _BAR = 19, 9  # height of a name and of a bar
 _LETTER = 0.64  # width of a letter over the size of the font, in wide fonts
 _NARROW = 500  # drawings below this width have smaller letters
 _LEAST = 60  # the width of an axis between names on both sides; with less, all are on the left
-_WIDTH, _HEIGHTS = 480, {"noise": 400, "lambda": 300}  # of a panel
+_WIDTH = 480  # of a panel
 
 
 class Line(NamedTuple):
@@ -34,10 +34,26 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One chart of a figure."""
+    """One chart of a figure, with its horizontal axis and its height."""
 
     title: str
     lines: list[Line]
+    x: ChartAxis
+    height: int
+
+    def draw(self) -> str:
+        """The chart as an ``<svg>`` element."""
+        points = [point for line in self.lines for point in line.curve.points]
+        low = min(point.mean - (point.std or 0) for point in points)
+        high = max(point.mean + (point.std or 0) for point in points)
+        return draw_chart(
+            [_series(line, self.x.label.partition(",")[0]) for line in self.lines],
+            title=f"{self.title}: test accuracy against {self.x.label}",
+            x=self.x,
+            y=_accuracy_axis(f"{self.title}: test accuracy, %", low, high),
+            width=_WIDTH,
+            height=self.height,
+        )
 
 
 def noise_panels(results: Results) -> list[Panel]:
@@ -51,62 +67,53 @@ def noise_panels(results: Results) -> list[Panel]:
         if curve.model in searched
     ]
     several = len({line.curve.protocol for line in lines}) > 1
-    return _grouped(
-        lines, lambda curve: _panel(curve) + (f" ({curve.protocol})" if several else "")
-    )
+    panels: dict[str, list[Line]] = {}
+    for line in lines:
+        protocol = f" ({line.curve.protocol})" if several else ""
+        panels.setdefault(_panel(line.curve) + protocol, []).append(line)
+    return [Panel(title, own, _noise_axis(own), 400) for title, own in panels.items()]
 
 
 def lambda_panels(results: Results) -> list[Panel]:
-    """A panel for each dataset."""
+    """A panel for each dataset; the lines of all protocols but the first are dashed."""
     of_lambda = curves(measured(results), "lam")
     protocols = list(dict.fromkeys(curve.protocol for curve in of_lambda))
-    several = len(protocols) > 1
-    lines = [
-        Line(
-            _name(curve) + (f", {curve.protocol}" if several else ""),
-            curve,
-            dashed=curve.protocol != protocols[0],
-        )
-        for curve in of_lambda
-    ]
-    return _grouped(lines, _panel)
+    panels: dict[str, list[Line]] = {}
+    for curve in of_lambda:
+        label = _name(curve) + (f", {curve.protocol}" if len(protocols) > 1 else "")
+        line = Line(label, curve, dashed=curve.protocol != protocols[0])
+        panels.setdefault(_panel(curve), []).append(line)
+    return [Panel(title, own, _lambda_axis(own), 300) for title, own in panels.items()]
 
 
-def noise_chart(panel: Panel) -> str:
-    """One panel of the noise figure as an ``<svg>`` element."""
-    most = max(line.curve.points[-1].x for line in panel.lines) or 100
-    step = 100 * max(1, math.ceil(most / 1000))
-    return _chart(panel, ChartAxis("added edges, %", 0, most, step), _HEIGHTS["noise"])
+def _noise_axis(lines: list[Line]) -> ChartAxis:
+    most = max(line.curve.points[-1].x for line in lines) or 100
+    return ChartAxis("added edges, %", 0, most, 100 * max(1, math.ceil(most / 1000)))
 
 
-def lambda_chart(panel: Panel) -> str:
-    """One panel of the lambda figure as an ``<svg>`` element."""
-    most = max(1, *(line.curve.points[-1].x for line in panel.lines))
-    x = ChartAxis("λ, weight of the decoupling loss", 0, most, most / 5)
-    return _chart(panel, x, _HEIGHTS["lambda"])
+def _lambda_axis(lines: list[Line]) -> ChartAxis:
+    most = max(1, *(line.curve.points[-1].x for line in lines))
+    return ChartAxis("λ, weight of the decoupling loss", 0, most, most / 5)
 
 
-FIGURES: dict[str, tuple[Callable[[Results], list[Panel]], Callable[[Panel], str], str]] = {
-    "noise": (noise_panels, noise_chart, "Test accuracy against added edges"),
-    "lambda": (lambda_panels, lambda_chart, "Test accuracy against lambda"),
-}
+FIGURES = {"noise": noise_panels, "lambda": lambda_panels}
 
 
 def figure_svg(name: str, results: Results) -> str:
     """A whole figure as a file of its own, legible on white and on dark."""
-    find, chart, title = FIGURES[name]
-    charts = [chart(panel) for panel in find(results)]
-    if not charts:
+    panels = FIGURES[name](results)
+    if not panels:
         raise DataError(
             f"the results of {results.experiment} have nothing to draw: every network has diverged"
         )
+    words = {"noise": "added edges", "lambda": "lambda"}
     figure = render(
         "figure.svg",
         package="study.pages",
-        charts=charts,
-        columns=min(2, len(charts)),
-        size=(_WIDTH, _HEIGHTS[name]),
-        title=title,
+        charts=[panel.draw() for panel in panels],
+        columns=min(2, len(panels)),
+        size=(_WIDTH, panels[0].height),
+        title=f"Test accuracy against {words[name]}",
         ink=INK_FOR_ANY_BACKGROUND,
     )
     return figure + "\n"
@@ -181,25 +188,6 @@ def _name(curve: Curve) -> str:
     return ", ".join([curve.model, *numbers])
 
 
-def _grouped(lines: list[Line], title: Callable[[Curve], str]) -> list[Panel]:
-    titles = dict.fromkeys(title(line.curve) for line in lines)
-    return [Panel(name, [line for line in lines if title(line.curve) == name]) for name in titles]
-
-
-def _chart(panel: Panel, x: ChartAxis, height: int) -> str:
-    points = [point for line in panel.lines for point in line.curve.points]
-    low = min(point.mean - (point.std or 0) for point in points)
-    high = max(point.mean + (point.std or 0) for point in points)
-    return draw_chart(
-        [_series(line, x.label.partition(",")[0]) for line in panel.lines],
-        title=f"{panel.title}: test accuracy against {x.label}",
-        x=x,
-        y=_accuracy_axis(f"{panel.title}: test accuracy, %", low, high),
-        width=_WIDTH,
-        height=height,
-    )
-
-
 def _series(line: Line, along: str) -> Series:
     dots = [
         Dot(
@@ -222,9 +210,7 @@ def _accuracy_axis(label: str, low: float, high: float) -> ChartAxis:
     return ChartAxis(label, low, high, step)
 
 
-def rank_diagram(
-    comparison: Comparison, *, title: str, width: int = 720, ink: str | None = None
-) -> str:
+def rank_diagram(comparison: Comparison, *, title: str, width: int = 720) -> str:
     """The diagram as one ``<svg>`` element, which is also a whole file; the best is on the left.
 
     The better half of the names is on the left of the axis and the other half on the right, if
@@ -235,7 +221,6 @@ def rank_diagram(
         comparison: What to draw.
         title: What the diagram shows, for people who cannot see it.
         width: Width of the drawing; it scales to the space it is given.
-        ink: Colour of lines and text; that of the text around the diagram if None.
     """
     size = 13 if width >= _NARROW else 11
     side = (max(len(name) for name in comparison.models) + 5) * _LETTER * size + 10
@@ -282,7 +267,7 @@ def rank_diagram(
         title=title,
         width=width,
         height=height,
-        ink=ink,
+        ink=None,
         size=size,
         ruler=_ruler(comparison.critical_difference * scale, side, width, size),
         ticks=range(lowest, highest + 1, math.ceil(2 * size / scale)),

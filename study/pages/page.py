@@ -41,6 +41,7 @@ _SECTIONS = (
     ("errata", "Errata"),
 )
 _REFERENCES = ("gcn+mmp", "gat+mmp")
+_RANKS = "Average ranks of {}, and which of them may be equal"
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,18 @@ def report_page(findings: Findings) -> str:
             "fair": _from_the_start("fair", "table fair"),
         },
         table1=[_table1_part(table) for table in tables],
-        printed={"comparison": printed, "diagram": _ranks(printed, "the printed means")},
+        printed={
+            "comparison": printed,
+            "diagram": _ranks(printed, _RANKS.format("the printed means")),
+        },
         noise=_figure_part("noise", findings.noise),
         lambda_=_figure_part("lambda", findings.lambda_),
-        gates=_gates_part(findings.gates),
+        gates=findings.gates,
+        gate_charts=[
+            on_page(gates_chart(curve))
+            for curve in (findings.gates.curves if findings.gates else ())
+            if curve.bins
+        ],
         fair=_fair_part(findings.fair),
         timings=timing_table(findings.results) if findings.results else None,
         data=data_table(findings.everything) if findings.everything else None,
@@ -131,7 +140,7 @@ def _table1_part(table: Table1) -> dict[str, Any]:
         "legend": legend(table),
         "ranks": ranks_table(table),
         "leads": [(model, lead_table(table, model)) for model in there],
-        "diagram": _ranks(table.comparison, f"protocol {table.protocol}"),
+        "diagram": _ranks(table.comparison, _RANKS.format(f"protocol {table.protocol}")),
         "commands": _from_the_start("table1", "table table1", f" --protocol {table.protocol}"),
     }
 
@@ -151,11 +160,8 @@ def _summary(table: Table1) -> str:
     )
 
 
-def _ranks(comparison: Comparison | None, whose: str) -> dict[str, Markup] | None:
-    return _diagram(comparison, f"Average ranks of {whose}, and which of them may be equal")
-
-
-def _diagram(comparison: Comparison | None, title: str) -> dict[str, Markup] | None:
+def _ranks(comparison: Comparison | None, title: str) -> dict[str, Markup] | None:
+    """The diagram of average ranks, for screens and for phones."""
     if comparison is None:
         return None
     widths = {"wide": 720, "narrow": 370}
@@ -166,21 +172,11 @@ def _diagram(comparison: Comparison | None, title: str) -> dict[str, Markup] | N
 
 
 def _figure_part(name: str, results: Results | None) -> dict[str, Any] | None:
-    find, chart, _ = FIGURES[name]
-    panels = find(results) if results else []
+    panels = FIGURES[name](results) if results else []
     if not panels:
         return None
-    charts = [on_page(chart(panel)) for panel in panels]
-    if name == "lambda":
-        return {"charts": charts, "table": lambda_table(panels)}
-    return {"charts": charts, "tables": [noise_table(panel) for panel in panels]}
-
-
-def _gates_part(gates: Gates | None) -> dict[str, Any] | None:
-    if gates is None:
-        return None
-    charts = [on_page(gates_chart(curve)) for curve in gates.curves if curve.bins]
-    return {"charts": charts, "command": gates.command}
+    tables = [lambda_table(panels)] if name == "lambda" else [noise_table(p) for p in panels]
+    return {"charts": [on_page(panel.draw()) for panel in panels], "tables": tables}
 
 
 def _fair_part(tuned: Tuned | None) -> dict[str, Any] | None:
@@ -210,7 +206,7 @@ def _fair_part(tuned: Tuned | None) -> dict[str, Any] | None:
         "kinds": KINDS,
         "families": sorted(families),
         "comparison": board.comparison,
-        "diagram": _diagram(board.comparison, "Average ranks of all models"),
+        "diagram": _ranks(board.comparison, "Average ranks of all models"),
         "cost": cost,
         "gains": gains,
         "answers": fair_text.answers(board, of_all),

@@ -8,8 +8,9 @@ of them would make it easier not to be significantly behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from statistics import fmean
 from typing import Literal
 
@@ -52,26 +53,24 @@ class Lead:
 def leads(table: Table1) -> dict[tuple[str, str, str], Lead]:
     """Those of all comparisons that were measured, by graph, backbone and the other plug-in."""
     of_all = {}
-    for graph in GRAPHS:
+    for graph, backbone in product(GRAPHS, BACKBONES):
         scores = table.scores.get(graph, {})
-        for backbone in BACKBONES:
-            if {f"{backbone}{other}" for other in (*OTHERS, "+mmp")} <= scores.keys():
-                for other, lead in _leads(scores, backbone):
-                    of_all[graph, backbone, other] = lead
+        if not {f"{backbone}{other}" for other in (*OTHERS, "+mmp")} <= scores.keys():
+            continue
+        differences = [
+            [
+                a - b
+                for a, b in zip(scores[f"{backbone}+mmp"], scores[backbone + other], strict=True)
+            ]
+            for other in OTHERS
+        ]
+        p = holm([corrected_t_test(of_splits) for of_splits in differences])
+        p_comparable = holm(
+            [non_inferiority_test(of_splits, margin=MARGIN) for of_splits in differences]
+        )
+        for other, lead in zip(OTHERS, zip(differences, p, p_comparable, strict=True), strict=True):
+            of_all[graph, backbone, other] = Lead(fmean(lead[0]), *lead[1:])
     return of_all
-
-
-def _leads(scores: Mapping[str, tuple[float, ...]], backbone: str) -> Iterator[tuple[str, Lead]]:
-    own = scores[f"{backbone}+mmp"]
-    differences = [
-        [score - before for score, before in zip(own, scores[backbone + other], strict=True)]
-        for other in OTHERS
-    ]
-    p = holm([corrected_t_test(of_splits) for of_splits in differences])
-    p_comparable = holm(
-        [non_inferiority_test(of_splits, margin=MARGIN) for of_splits in differences]
-    )
-    return zip(OTHERS, map(Lead, map(fmean, differences), p, p_comparable), strict=True)
 
 
 def comparable_on(of_all: Mapping[tuple[str, str, str], Lead]) -> list[str]:

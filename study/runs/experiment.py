@@ -191,12 +191,12 @@ class Experiment:
                         yield Cell(*name, point, varied, chosen, seeds)
                         continue
                     with _blamed(self._path, f"protocols.{protocol}.rows.{model}.space"):
-                        count = ladder.rungs[0].settings
-                        each = count // ladder.structures
+                        places = tuple(range(ladder.rungs[0].settings))
+                        each = len(places) // ladder.structures
                         drawn = draw(
                             space, structures=ladder.structures, each=each, seed=ladder.seed
                         )
-                    of_ladder = {"drawn": drawn, "tried": (*range(count),), "halving": ladder}
+                    of_ladder: Any = {"drawn": drawn, "tried": places, "halving": ladder}
                     yield RungCell(*name, point | {RUNG: 1}, varied, {}, seeds, **of_ladder)
 
     def _points(

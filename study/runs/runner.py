@@ -201,7 +201,7 @@ class CellSearch(AskTell[Batch]):
             self._store.write_runs(zip(batch.runs, answer.results, strict=True), answer.source)
             self.tally.diverged += sum(result.diverged for result in answer.results)
         else:
-            self._store.write_failure(cell, str(answer.failure))
+            self._store.write(cell, str(answer.failure))
             if cell not in self.tally.failed:
                 self.tally.failed.append(cell)
         self._unfinished[cell.id] -= 1

@@ -159,17 +159,11 @@ class Store:
             for run, result in results:
                 self._write_run(StoredRun.of(run, result, made))
 
-    def write(self, cell: Cell) -> None:
-        """A cell whose runs are there."""
+    def write(self, cell: Cell, failure: str | None = None) -> None:
+        """A cell whose runs are there, or one that cannot be trained, with the traceback."""
+        members = [(run.id, dict(run.setting)) for run in cell.runs] if failure is None else []
         with self.transaction():
-            self._write_cell(
-                StoredCell.of(cell), [(run.id, dict(run.setting)) for run in cell.runs]
-            )
-
-    def write_failure(self, cell: Cell, traceback: str) -> None:
-        """A cell that cannot be trained."""
-        with self.transaction():
-            self._write_cell(StoredCell.of(cell, failure=traceback), [])
+            self._write_cell(StoredCell.of(cell, failure), members)
 
     def merge(self, other: Path) -> tuple[int, int]:
         """Take over what another store has and this one lacks, if all of both is intact.

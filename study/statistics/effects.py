@@ -70,22 +70,18 @@ class Posterior:
     better: float
 
 
-def bayesian_signed_rank(
-    differences: Sequence[float], *, margin: float, draws: int = _DRAWS, seed: int = 0
-) -> Posterior:
+def bayesian_signed_rank(differences: Sequence[float], *, margin: float) -> Posterior:
     """How likely a model is better than another one by more than a margin.
 
     Args:
         differences: The score of the one less that of the other, one for each dataset.
         margin: What counts as no difference in practice; in the unit of the differences.
-        draws: How many draws of the weights.
-        seed: Decides the draws.
     """
     z = np.array([0.0, *differences])
     sums = z[:, None] + z[None, :]
     above, below = (sums > 2 * margin).astype(float), (sums < -2 * margin).astype(float)
     strength = [PRIOR, *[1.0] * len(differences)]
-    weights = np.random.default_rng(seed).dirichlet(strength, size=draws)
+    weights = np.random.default_rng(0).dirichlet(strength, size=_DRAWS)
     better = ((weights @ above) * weights).sum(axis=1)
     worse = ((weights @ below) * weights).sum(axis=1)
     largest = np.stack([worse, 1 - worse - better, better]).argmax(axis=0)
