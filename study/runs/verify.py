@@ -116,7 +116,7 @@ def verify(
     verdict = Verdict(elsewhere=len(record.sources) - len(ours))
     left = chosen = set(Random(seed).sample(ours, min(count, len(ours))))
     work = partial(attempt, resources=resources)
-    for batch, end in executor(work, record.batches(chosen), lambda batch, share: None):
+    for batch, end in executor(work, record.batches(chosen)):
         wanted = {run.id for run in batch.runs} & chosen
         left = left - wanted
         if isinstance(end, Lost) or end.failure:
