@@ -39,11 +39,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch.multiprocessing as mp
+from scipy import sparse
 
-from memohop.parts.block import Block, Targets
-from memohop.parts.graph import Rows
+from memohop.parts.block import Block, BlockRows, Targets
 from memohop.parts.group import Group
-from memohop.parts.worker import Worker
+from memohop.parts.worker import Share, Worker
 from memohop.ram import keep_freed_ram
 from memohop.training import Job, Member
 
@@ -96,31 +96,40 @@ def make_block(shape: Shape, number: int, blocks: int) -> Block:
         made = threads.map(partial(_make_rows, shape, first, last), chunks)
         columns, features = zip(*made, strict=True)
     nodes = torch.arange(first, last)
-    labelled = torch.arange(0, shape.nodes, LABELLED)
-    parts = (labelled // LABELLED) % 3
+    arcs = (last - first) * shape.degree
+    matrix = sparse.csr_array(
+        (
+            np.ones(arcs, dtype=np.float32),
+            np.concatenate(columns).reshape(-1),
+            np.arange(0, arcs + 1, shape.degree),
+        ),
+        shape=(last - first, shape.nodes),
+    )
     return Block(
         number=number,
         starts=starts,
         nodes=nodes,
         x=torch.from_numpy(np.concatenate(features)),
-        graph=Rows(
-            row=torch.arange(last - first).repeat_interleave(shape.degree),
-            col=torch.from_numpy(np.concatenate(columns).reshape(-1)),
-            weight=torch.ones((last - first) * shape.degree),
-            entry=torch.arange(first * shape.degree, last * shape.degree),
-            entries=shape.nodes * shape.degree,
-            direction="out",
-            self_loops="keep",
-            norm="row",
-        ),
-        targets=Targets(
-            nodes=labelled,
-            y=labelled * 2654435761 // 65536 % CLASSES,
-            masks=torch.stack([(parts == part).float() for part in range(3)])[None],
-            metric="accuracy",
-            positive=1,
+        graph=BlockRows(
+            matrix,
+            places=torch.arange(first * shape.degree, last * shape.degree),
+            total=shape.nodes * shape.degree,
+            policies={"direction": "out", "self_loops": "keep", "norm": "row"},
         ),
         digest="made on the spot",
+    )
+
+
+def make_targets(shape: Shape) -> Targets:
+    """Labels and masks of the whole graph."""
+    labelled = torch.arange(0, shape.nodes, LABELLED)
+    parts = (labelled // LABELLED) % 3
+    return Targets(
+        nodes=labelled,
+        y=labelled * 2654435761 // 65536 % CLASSES,
+        masks=torch.stack([(parts == part).float() for part in range(3)])[None],
+        metric="accuracy",
+        positive=1,
     )
 
 
@@ -134,6 +143,32 @@ def _make_rows(shape: Shape, first: int, last: int, chunk: int) -> tuple[np.ndar
     x = random.standard_normal((CHUNK, CHANNELS), dtype=np.float32)
     here = slice(max(first - node[0], 0), last - node[0])
     return np.sort(col[here] % shape.nodes, axis=1), x[here]
+
+
+class MeasuredGroup(Group):
+    """Measures the time that is spent in communication, and counts the bytes that are sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds, self.sent = 0.0, 0
+
+    def swap(self, rows: torch.Tensor, give: list[int], take: list[int]) -> torch.Tensor:
+        """See :meth:`Group.swap`."""
+        return self._measured(rows, super().swap, rows, give, take)
+
+    def total(self, values: torch.Tensor) -> torch.Tensor:
+        """See :meth:`Group.total`."""
+        return self._measured(values, super().total, values)
+
+    def _measured(
+        self, sent: torch.Tensor, send: Callable[..., torch.Tensor], *given: object
+    ) -> torch.Tensor:
+        start = time.perf_counter()
+        came = send(*given)
+        if self.size > 1:
+            self.seconds += time.perf_counter() - start
+            self.sent += sent.numel() * sent.element_size()
+        return came
 
 
 class Unchecked(Worker):
@@ -152,7 +187,8 @@ def work(number: int, run: Run, folder: str, ready: Barrier) -> None:
     if run.apart:
         shape, rank, size = shape._replace(arcs=shape.arcs // size), 0, 1
         meeting = Path(folder, f"meeting {number}")
-    group = Group.join("cpu", init_method=f"file://{meeting}", rank=rank, world_size=size)
+    Group.join("cpu", init_method=f"file://{meeting}", rank=rank, world_size=size)
+    group = MeasuredGroup()
     options = {"in_channels": CHANNELS, "out_channels": CLASSES, "direction": "out"}
     job = Job(
         data=None,
@@ -162,7 +198,8 @@ def work(number: int, run: Run, folder: str, ready: Barrier) -> None:
         epochs=run.epochs + 1,
         at_once=1,
     )
-    worker = Unchecked(job, make_block(shape, rank, size), group)
+    block, targets = make_block(shape, rank, size), make_targets(shape)
+    worker = Unchecked(Share(job, block, targets, {}, torch.float32), group)
     torch.set_num_threads(run.threads)
     population = worker.population(0)
     worker.advance(population, 1)  # what is made once

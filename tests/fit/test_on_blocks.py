@@ -107,7 +107,7 @@ def staff():
 
 def block_outputs(staff, model, graph):
     """Those of three workers."""
-    ((_, outputs),) = staff([Prediction.of(model, graph, WORKERS)])
+    ((_, outputs),) = staff([Prediction.of(model, graph)])
     assert [len(each) for each in outputs] == np.diff(starts_of(graph, WORKERS)).tolist()
     return np.concatenate(outputs)
 
@@ -128,7 +128,7 @@ def test_features_of_trees_are_those_in_ram(graph, sees):
     """Not their outputs: a rounding error may send a node down another branch."""
     model = GraphClassifier(models=["linear"], trials=1, time=None, splits=2).fit(graph.in_ram())
     view = View.fit(model.own_graph(), sees, 3)
-    near = BlockNeighbourhood(graph, (0, NODES), Group(), model.directed_, model.mean_weight_)
+    near = BlockNeighbourhood(graph, Group(), model.directed_, model.mean_weight_)
     block = BlockInputs(
         graph.features_of(slice(0, NODES)),
         np.empty((2, 0), dtype=np.int64),

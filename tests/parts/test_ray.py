@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import psutil
@@ -34,9 +35,16 @@ def data():
     return memohop.load("csbm", nodes=60, channels=8, homophily=0.4, seed=seeded(1))
 
 
+def name_of(process):
+    """Its name; empty if it has ended since it was listed."""
+    with suppress(psutil.NoSuchProcess):
+        return process.name()
+    return ""
+
+
 def workers_of(process):
-    found = process.children(recursive=True)
-    return [child for child in found if child.name().startswith("ray::RayWorker")]
+    children = process.children(recursive=True)
+    return [child for child in children if name_of(child).startswith("ray::RayWorker")]
 
 
 def test_what_ray_plans_for_its_own_users_is_not_shown(monkeypatch):
@@ -112,8 +120,8 @@ def test_a_killed_driver_leaves_no_process_behind_and_a_checkpoint(data, tmp_pat
             assert time.monotonic() < end, "the driver wrote no checkpoint"
             time.sleep(0.05)
         left = psutil.Process(driver.pid).children(recursive=True)
-        left = [child for child in left if not child.name().endswith("Agent")]
-        assert any(child.name().startswith("ray::RayWorker") for child in left)
+        left = [child for child in left if not name_of(child).endswith("Agent")]
+        assert any(name_of(child).startswith("ray::RayWorker") for child in left)
     finally:
         driver.send_signal(signal.SIGKILL)
         driver.wait()

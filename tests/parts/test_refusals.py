@@ -2,6 +2,7 @@
 
 import re
 import socket
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_block_that_does_not_fit_says_how_many_workers_would_do(data, monkeypa
     monkeypatch.setattr("memohop.parts.worker.available_bytes", lambda device: block.bytes * 2)
     text = r"block 1 of 4, with \d+ nodes and \d+ arcs, takes about .* of RAM, .*; 8 workers with"
     with pytest.raises(memohop.UsageError, match=text):  # four on one machine have half of it each
-        Worker(run.job, block, Others())
+        Worker(run.share(0), Others())
 
 
 def test_members_that_do_not_fit_say_how_many_workers_would_do(data, monkeypatch):
@@ -73,11 +74,12 @@ def test_members_that_do_not_fit_say_how_many_workers_would_do(data, monkeypatch
     def refuse(*arguments, **more):
         raise TooLittleError("one member takes 3 GB", 3e9, 1e9)
 
+    part = SimpleNamespace(entered=nullcontext)
     monkeypatch.setattr("memohop.parts.worker.members_at_once", refuse)
-    monkeypatch.setattr("memohop.parts.worker._task", lambda *given: (None, None))
+    monkeypatch.setattr("memohop.parts.worker._task", lambda *given: (None, part))
     run = PartsRun(Job(data=data, model="gcn"), partition(data.edge_index, data.num_nodes, 4))
     with pytest.raises(memohop.UsageError, match="takes 3 GB; 12 workers with as much RAM each"):
-        Worker(run.job, run.cut[0], Others())
+        Worker(run.share(0), Others())
 
 
 def test_an_address_where_nothing_listens(data):

@@ -23,8 +23,7 @@ from memohop.fit._model import Ensemble
 from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.fit._problem import Inputs, Outputs
 from memohop.jobs.executor import Lost
-from memohop.nn import in_part
-from memohop.parts.folder import as_rows, graphs_of, matrix_rows, starts_of, stored_as
+from memohop.parts.folder import as_rows, matrix_rows, read_block, starts_of
 from memohop.parts.graph import GraphPart
 from memohop.parts.group import Group
 from memohop.parts.worker import inputs_of
@@ -60,7 +59,7 @@ def outputs_of_prepared(
     sizes = None if own is None else (own.nodes, own.arcs.shape[1])
     if pool is None or workers is None or sizes == (graph.nodes, graph.arcs):
         return model.outputs(graph.in_ram(GIVE_WORKERS))
-    task = Prediction.of(model, graph, workers)
+    task = Prediction.of(model, graph)
     ((_, outputs),) = pool(predict_share, [task], together=workers)
     if isinstance(outputs, Lost):
         raise DataError(
@@ -76,7 +75,6 @@ class Prediction:
 
     Attributes:
         folder: That of the prepared graph.
-        workers: How many processes there are.
         ensemble: The model, and what it takes beside the graph:
         directed, overall, unit: See :class:`~memohop.fit._problem.Inputs` and
             :attr:`~memohop.fit.estimator.GraphEstimator.mean_weight_`.
@@ -84,7 +82,6 @@ class Prediction:
     """
 
     folder: str
-    workers: int
     ensemble: Ensemble
     directed: bool
     overall: NDArray[Any]
@@ -92,10 +89,10 @@ class Prediction:
     unknown: NDArray[Any]
 
     @classmethod
-    def of(cls, model: GraphEstimator, graph: Prepared, workers: int) -> Prediction:
+    def of(cls, model: GraphEstimator, graph: Prepared) -> Prediction:
         """What a model is to say of a graph."""
         about = model.directed_, model.overall_, model.mean_weight_, unknown_targets(model, 1)
-        return cls(str(graph.folder), workers, model.model_, *about)
+        return cls(str(graph.folder), model.model_, *about)
 
     def share(self, rank: int) -> Prediction:
         """What the process of a rank is given."""
@@ -113,17 +110,16 @@ def predict_share(task: Prediction, where: Mapping[str, Any]) -> list[Outputs]:
 def predict_block(task: Prediction, group: Group) -> Outputs:
     """The outputs of the nodes of this process's block."""
     graph = open_prepared(task.folder, check=False)  # which was checked when it was opened first
-    starts = starts_of(graph, group.size)
-    nodes = slice(*starts[group.rank : group.rank + 2])
-    block = BlockInputs(
-        graph.features_of(nodes),
+    block = BlockNeighbourhood(graph, group, task.directed, task.unit)
+    inputs = BlockInputs(
+        graph.features_of(block.nodes),
         np.empty((2, 0), dtype=np.int64),
-        np.repeat(task.unknown, nodes.stop - nodes.start),
+        np.repeat(task.unknown, block.nodes.stop - block.nodes.start),
         directed=task.directed,
         overall=task.overall,
-        block=BlockNeighbourhood(graph, starts, group, task.directed, task.unit),
+        block=block,
     )
-    return task.ensemble.outputs(block)
+    return task.ensemble.outputs(inputs)
 
 
 class BlockNeighbourhood(Neighbourhood):
@@ -131,22 +127,15 @@ class BlockNeighbourhood(Neighbourhood):
 
     Args:
         graph: The prepared graph.
-        starts: Where each block starts, and the number of nodes.
         group: The processes, each of which has a block.
         directed: Whether directions count.
         unit: The number by which weights of arcs are divided; None if none count.
     """
 
-    def __init__(
-        self,
-        graph: Prepared,
-        starts: tuple[int, ...],
-        group: Group,
-        directed: bool,
-        unit: float | None,
-    ) -> None:
-        self.graph, self.starts, self.group, self.unit = graph, starts, group, unit
-        self.directed, self.nodes = directed, slice(*starts[group.rank : group.rank + 2])
+    def __init__(self, graph: Prepared, group: Group, directed: bool, unit: float | None) -> None:
+        self.graph, self.group, self.directed, self.unit = graph, group, directed, unit
+        self.starts = starts_of(graph, group.size)
+        self.nodes = slice(*self.starts[group.rank : group.rank + 2])
 
     def _way(self, direction: str) -> sparse.csr_array:
         """The rows of a matrix of :attr:`Neighbourhood.ways`, with columns for all nodes."""
@@ -164,7 +153,7 @@ class BlockNeighbourhood(Neighbourhood):
     def _averaging_part(self) -> GraphPart:
         policies = {"direction": "undirected", "self_loops": "remove", "norm": "row"}
         rows = as_rows(self._way("undirected"), self.group, policies)
-        return GraphPart(rows, self.starts, self.group, torch.device("cpu"))
+        return GraphPart.of(rows, self.starts, self.group, torch.device("cpu"))
 
     def mean(self, x: Matrix, rows: Rows = EVERY) -> Matrix:
         """As of a whole graph; columns that are mostly zeros are those of the graph itself."""
@@ -209,14 +198,9 @@ class BlockInputs(Inputs):
         """What a network in evaluation mode returns for the block's nodes."""
         near = self.block
         unit = None if near.unit is None else near.unit * arc_scale
-        rows = graphs_of(
-            near.graph, near.nodes, network, near.group, num_nodes=self.nodes, unit=unit
+        block = read_block(
+            near.graph, network, near.group, x=data.x, num_nodes=self.nodes, unit=unit
         )
-        x = stored_as(data.x, "auto", near.group, near.graph.nodes)
-        nodes = torch.arange(near.nodes.start, near.nodes.stop)
-        device = torch.device("cpu")
-        inputs, part = inputs_of(x, rows, nodes, near.starts, near.group, device)
-        if near.group.size == 1:
-            return network(*inputs)
-        with in_part(part):
+        inputs, part = inputs_of(block, near.group, torch.device("cpu"))
+        with part.entered():
             return network(*inputs)

@@ -190,7 +190,7 @@ def run_on(pool: Pool, run: PartsRun) -> list[Result]:
     from memohop.jobs.executor import Lost
     from memohop.parts.run import PartsRun, train_share
 
-    ((_, results),) = pool(train_share, [run], together=len(run.cut), told=PartsRun.keep)
+    ((_, results),) = pool(train_share, [run], together=run.size, told=PartsRun.keep)
     epoch = run.checkpoints.done
     if isinstance(results, Lost) and results.late:
         lost = f"a worker was lost at epoch {epoch} and cannot be replaced: " if epoch else ""

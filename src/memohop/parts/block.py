@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,13 +14,11 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from memohop.data.adjacency import adjacency
-from memohop.data.sparse_features import as_csr
+from memohop.data.sparse_features import as_csr, as_matrix
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
 from memohop.networks.two_steps import TwoSteps
 from memohop.nn import Graph
-from memohop.parts.graph import Rows
-from memohop.parts.group import Group
 from memohop.parts.partition import Partition
 from memohop.training.metrics import METRICS
 from memohop.training.objective import Classification, Objective, Regression, objective_of
@@ -37,15 +35,26 @@ _PER_ENTRY = 100  # bytes of an entry of a graph: rows, columns and their orders
 
 
 @dataclass(frozen=True)
-class StoredRows:
-    """Rows of sparse features, and which of all stored values theirs are."""
+class BlockRows:
+    """The rows of a matrix that a block holds: of a graph, or of sparse features.
 
-    pointers: Tensor
-    columns: Tensor
-    values: Tensor
-    stored: Tensor
+    Attributes:
+        matrix: the rows, with all columns in ascending order; of a graph, before normalisation.
+        places: where each entry stands among those of the whole matrix.
+        total: how many entries the whole matrix has.
+        policies: ``direction``, ``self_loops`` and ``norm`` of a graph.
+    """
+
+    matrix: sparse.csr_array
+    places: Tensor
     total: int
-    channels: int
+    policies: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def row(self) -> Tensor:
+        """The row of each entry, counted within the block."""
+        per_row = torch.from_numpy(np.diff(self.matrix.indptr)).long()
+        return torch.arange(len(per_row), dtype=torch.int32).repeat_interleave(per_row)
 
 
 @dataclass(frozen=True)
@@ -90,41 +99,35 @@ class Targets:
 
 @dataclass(frozen=True)
 class Block:
-    """All that a process needs of the data.
+    """All that a process needs of the graph.
 
     Attributes:
         number: which block it is.
         starts: the number at which each block starts, and the number of nodes.
         nodes: the numbers of its nodes in the data.
         x: their features, dense or as they are stored.
-        graph: what the network's ``prepare`` gives, with :class:`Rows` instead of graphs.
-        targets: of all blocks.
+        graph: what the network's ``prepare`` gives, with :class:`BlockRows` instead of graphs.
         digest: of the data from which it was cut.
     """
 
     number: int
     starts: tuple[int, ...]
     nodes: Tensor
-    x: Tensor | StoredRows
+    x: Tensor | BlockRows
     graph: Any
-    targets: Targets
     digest: str
-
-    def made(self, network: nn.Module, group: Group) -> Block:
-        """Itself: it is made already."""
-        return self
 
     @property
     def arcs(self) -> int:
         """The entries of its graphs."""
-        return sum(len(rows.row) for rows in rows_of(self.graph))
+        return sum(rows.matrix.nnz for rows in rows_of(self.graph))
 
     @property
     def bytes(self) -> int:
         """About how much RAM the graphs and the features take in training."""
-        x = self.x.values if isinstance(self.x, StoredRows) else self.x
-        per_value = _PER_ENTRY if isinstance(self.x, StoredRows) else x.element_size()
-        return _PER_ENTRY * self.arcs + x.numel() * per_value
+        if isinstance(self.x, BlockRows):
+            return _PER_ENTRY * (self.arcs + self.x.matrix.nnz)
+        return _PER_ENTRY * self.arcs + self.x.nbytes
 
 
 class Cut:
@@ -138,27 +141,20 @@ class Cut:
     """
 
     def __init__(
-        self, data: Data, network: nn.Module, partition: Partition, features: str = "auto"
+        self, data: Data, network: NodeModel, partition: Partition, features: str = "auto"
     ) -> None:
-        check_network(network)
-        assert isinstance(network, NodeModel)
         self.partition, self.digest = partition, digest_of(data)
-        self.numbers = partition.numbers()
         weights, count = data.get("edge_weight"), data.num_nodes
 
         @cache
         def matrix(**policies: str) -> sparse.csr_array:
             return adjacency(data.edge_index, count, weights=weights, **policies)
 
-        self.prepared = rows_for(
+        self.graph = rows_for(
             network, count, slice(0, count), lambda nodes, **policies: matrix(**policies)[nodes]
         )
-        self.sparse = are_stored_sparse(data.x, features)
-        self.x = as_csr(data.x, data.x.dtype) if self.sparse else data.x.to_dense()
-        self.targets = Targets.of(data)
-
-    def __len__(self) -> int:
-        return len(self.partition)
+        is_stored_sparse = are_stored_sparse(data.x, features)
+        self.x = as_matrix(data.x, data.x.dtype) if is_stored_sparse else data.x.to_dense()
 
     def __getitem__(self, number: int) -> Block:
         nodes = self.partition.nodes(number)
@@ -166,22 +162,21 @@ class Cut:
             number=number,
             starts=self.partition.starts,
             nodes=nodes,
-            x=_stored_rows(self.x, nodes) if self.sparse else self.x[nodes],
-            graph=mapped(self.prepared, RowsOfMatrix, partial(self._rows, nodes)),
-            targets=self.targets,
+            x=self.x[nodes] if isinstance(self.x, Tensor) else _some_rows(self.x, nodes),
+            graph=mapped(self.graph, RowsOfMatrix, partial(self._of_graph, nodes)),
             digest=self.digest,
         )
 
-    def _rows(self, nodes: Tensor, graph: RowsOfMatrix) -> Rows:
-        indptr, indices, data = map(
-            torch.from_numpy, (graph.matrix.indptr, graph.matrix.indices, graph.matrix.data)
-        )
-        row, entry = _entries(indptr.long(), nodes)
-        col = self.numbers[indices[entry].long()]
-        if self.partition.method != "contiguous":  # the new numbers have another order
-            order = torch.argsort(row * len(self.numbers) + col)
-            row, entry, col = row[order], entry[order], col[order]
-        return Rows(row, col, data[entry], entry, len(indices), **graph.policies)
+    def _of_graph(self, nodes: Tensor, graph: RowsOfMatrix) -> BlockRows:
+        rows = _some_rows(graph.matrix, nodes, graph.policies)
+        if self.partition.method == "contiguous":
+            return rows
+        col = (
+            self.partition.numbers().numpy().astype(np.int32)[rows.matrix.indices]
+        )  # these have another order
+        order = np.lexsort((col, rows.row.numpy()))
+        rows.matrix.indices, rows.matrix.data = col[order], rows.matrix.data[order]
+        return replace(rows, places=rows.places[order])
 
 
 class RowsOfMatrix(NamedTuple):
@@ -242,15 +237,15 @@ def mapped(graph: Any, kind: Any, function: Callable[[Any], Any]) -> Any:
     return graph
 
 
-def rows_of(graph: Any) -> list[Rows]:
+def rows_of(graph: Any) -> list[BlockRows]:
     """The graphs in what a network takes."""
-    rows: list[Rows] = []
-    mapped(graph, Rows, rows.append)
+    rows: list[BlockRows] = []
+    mapped(graph, BlockRows, rows.append)
     return rows
 
 
-def check_network(network: nn.Module) -> None:
-    """Refuse a network that needs more of other nodes than their states."""
+def checked_network(network: nn.Module) -> NodeModel:
+    """The network, unless it needs more of other nodes than their states."""
     name = type(network).__name__
     if not isinstance(network, NodeModel):
         reason = "only networks of this library take a graph in parts"
@@ -259,7 +254,7 @@ def check_network(network: nn.Module) -> None:
     elif type(network).prepare_data is not NodeModel.prepare_data:
         reason = "its graph is made from more than the arcs"
     else:
-        return
+        return network
     raise UsageError(
         f"{name} cannot be trained on a graph in parts: {reason}; leave out workers, or take "
         "another model, such as gcn+mmp"
@@ -283,23 +278,10 @@ def digest_of(data: Data) -> str:
     return digest.hexdigest()
 
 
-def _stored_rows(x: Tensor, nodes: Tensor) -> StoredRows:
-    pointers = x.crow_indices().long()
-    row, stored = _entries(pointers, nodes)
-    counts = torch.bincount(row, minlength=len(nodes))
-    return StoredRows(
-        torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
-        x.col_indices()[stored],
-        x.values()[stored],
-        stored,
-        len(x.values()),
-        x.shape[1],
-    )
-
-
-def _entries(pointers: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """The entries of some rows: the place of the row of each, and its number."""
-    counts = pointers[nodes + 1] - pointers[nodes]
-    row = torch.arange(len(nodes)).repeat_interleave(counts)
-    first = counts.cumsum(0) - counts
-    return row, pointers[nodes][row] + torch.arange(len(row)) - first[row]
+def _some_rows(
+    matrix: sparse.csr_array, nodes: Tensor, policies: Mapping[str, str] | None = None
+) -> BlockRows:
+    part = matrix[nodes.numpy()]
+    before = matrix.indptr[nodes] - part.indptr[:-1]  # entries that are not among these
+    places = np.repeat(before, np.diff(part.indptr)) + np.arange(part.nnz)
+    return BlockRows(part, torch.from_numpy(places), matrix.nnz, policies or {})

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from memohop.data.adjacency import REVERSED
 from memohop.nn import FixedMatrix, Graph, Pattern
+from memohop.parts.block import BlockRows
 from memohop.parts.group import Group
 from memohop.parts.halo import BothWays, Halo
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The entries of a graph in the rows of one block.
-
-    Attributes:
-        row: the row of each entry, counted within the block, ascending.
-        col: the number of the node that each entry's column belongs to, ascending within a row.
-        weight: of each entry, before normalisation.
-        entry: the number of each entry in the whole graph.
-        entries: how many the whole graph has.
-        direction, self_loops, norm: the policies of the graph.
-    """
-
-    row: Tensor
-    col: Tensor
-    weight: Tensor
-    entry: Tensor
-    entries: int
-    direction: str
-    self_loops: str
-    norm: str
 
 
 class GraphPart(Graph):
@@ -43,20 +22,27 @@ class GraphPart(Graph):
     processes that hold them.
 
     Args:
-        rows: its entries.
+        row: the row of each entry, counted within the block, ascending.
+        col: the number of the node that each entry's column belongs to, ascending within a row.
+        weight: of each entry, before normalisation.
+        policies: the policies of the graph.
         starts: the number at which each block starts, and the number of nodes.
         group: the processes.
-        device: the device to compute on.
     """
 
     def __init__(
-        self, rows: Rows, starts: tuple[int, ...], group: Group, device: torch.device
+        self,
+        row: Tensor,
+        col: Tensor,
+        weight: Tensor,
+        policies: Mapping[str, str],
+        starts: tuple[int, ...],
+        group: Group,
     ) -> None:
         first, last = starts[group.rank : group.rank + 2]
-        self.starts = starts
-        self.num_nodes, self.direction = last - first, rows.direction
-        self.self_loops, self.norm = rows.self_loops, rows.norm
-        col = rows.col.to(device)
+        self.starts, self.num_nodes, device = starts, last - first, col.device
+        self.direction, self.self_loops = policies["direction"], policies["self_loops"]
+        self.norm = policies["norm"]
         needed = torch.zeros(starts[-1], dtype=torch.bool, device=device)
         needed[col] = True
         needed[first:last] = False
@@ -64,10 +50,25 @@ class GraphPart(Graph):
         places = torch.empty(starts[-1], dtype=torch.int32, device=device)
         places[halo.numbers] = torch.arange(halo.size, dtype=torch.int32, device=device)
         shape = self.num_nodes, halo.size
-        pattern = Pattern(rows.row.to(device), places.index_select(0, col), shape)
+        pattern = Pattern(row, places.index_select(0, col), shape)
         self.halo = halo
         pattern.exchange = halo if group.size > 1 else None
-        self._fill(pattern, rows.weight.to(device, torch.get_default_dtype()))
+        self._fill(pattern, weight)
+
+    @classmethod
+    def of(
+        cls, rows: BlockRows, starts: tuple[int, ...], group: Group, device: torch.device
+    ) -> GraphPart:
+        """That of a block's rows, on a device."""
+        col, weight = map(torch.from_numpy, (rows.matrix.indices, rows.matrix.data))
+        return cls(
+            rows.row.to(device),
+            col.to(device),
+            weight.to(device, torch.get_default_dtype()),
+            rows.policies,
+            starts,
+            group,
+        )
 
     def _fill(self, pattern: Pattern, weight: Tensor) -> None:
         self.pattern, self.weight = pattern, weight
@@ -93,24 +94,17 @@ class GraphPart(Graph):
     def reversed(self) -> Graph:
         """The rows of this block in the graph with every arc reversed."""
         turning = self._turning
-        turned = {"out": "in", "in": "out"}.get(self.direction, self.direction)
-        rows = Rows(
-            row=turning.row,
-            col=turning.col,
-            weight=self.turned(self.weight),
-            entry=turning.row[:0],  # no mask is drawn for its entries
-            entries=0,
-            direction=turned,
-            self_loops=self.self_loops,
-            norm=self.norm,
-        )
-        return GraphPart(rows, self.starts, self.halo.group, self.weight.device)
+        policies = {
+            "direction": REVERSED[self.direction],
+            "self_loops": self.self_loops,
+            "norm": self.norm,
+        }
+        weight = self.turned(self.weight)
+        return GraphPart(turning.row, turning.col, weight, policies, self.starts, self.halo.group)
 
     def turned(self, values: Tensor) -> Tensor:
         """Values ``[entries]`` in the order of the entries of :attr:`reversed`."""
-        return BothWays.apply(values[None], self._turning, None).squeeze(
-            0
-        )  # they have no derivatives
+        return BothWays.apply(values[None], self._turning, None)[0]  # they have no derivatives
 
     @cached_property
     def _turning(self) -> Turning:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -18,20 +15,17 @@ _PATIENCE = timedelta(minutes=30)  # of a collective: others may be building the
 class Group:
     """The processes of a run, of which this one is number ``rank``; outside a group, this one.
 
-    A thin layer over ``torch.distributed``, which measures the time and counts the bytes.
+    A thin layer over ``torch.distributed``.
 
     Attributes:
         rank: the number of this process.
         size: the number of processes.
-        seconds: spent in communication, on a CPU.
-        sent: bytes that this process has sent to others.
     """
 
     def __init__(self) -> None:
         together = dist.is_initialized()
         self.rank = dist.get_rank() if together else 0
         self.size = dist.get_world_size() if together else 1
-        self.seconds, self.sent = 0.0, 0
 
     @staticmethod
     def join(device: str, **where: Any) -> Group:
@@ -55,18 +49,14 @@ class Group:
         if self.size == 1:
             return rows
         out = rows.new_empty(sum(take), *rows.shape[1:])
-        with self._timed():
-            dist.all_to_all_single(out, rows.contiguous(), take, give)
-        self.sent += rows.numel() * rows.element_size()
+        dist.all_to_all_single(out, rows.contiguous(), take, give)
         return out
 
     def total(self, values: Tensor) -> Tensor:
         """The sum over all processes."""
         out = values.clone(memory_format=torch.contiguous_format)
         if self.size > 1:
-            with self._timed():
-                dist.all_reduce(out)
-            self.sent += out.numel() * out.element_size()
+            dist.all_reduce(out)
         return out
 
     def gather(self, value: Any) -> list[Any]:
@@ -82,9 +72,3 @@ class Group:
         if self.size > 1:
             dist.broadcast_object_list(values)
         return values[0]
-
-    @contextmanager
-    def _timed(self) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds += time.perf_counter() - start

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from memohop.nn import Axis, Operation, Part
+from memohop.nn import Axis, Operation, Part, in_part
 from memohop.parts.group import Group
 from memohop.training.task import Peers
 
@@ -114,6 +115,13 @@ class BlockPart(Part):
     def outcome(self, values: Tensor) -> Tensor:
         """The sum over all processes; its gradient is the same in all of them."""
         return BothWays.apply(values[None], self.group.total, torch.clone)[0]
+
+    def entered(self) -> AbstractContextManager[None]:
+        """Within, networks compute as a part of the whole.
+
+        A single process has all of it, and may use kernels that count rows from 0.
+        """
+        return nullcontext() if self.group.size == 1 else in_part(self)
 
 
 class LabelledNodes(Peers):

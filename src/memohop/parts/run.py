@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 
 from memohop.data.check import check
+from memohop.data.prepared import open_prepared
 from memohop.errors import UsageError
-from memohop.parts.block import Block, Cut
+from memohop.parts.block import Cut, Targets, checked_network
 from memohop.parts.checkpoints import Checkpoints
-from memohop.parts.folder import FolderBlock, FolderCut
 from memohop.parts.group import Group
-from memohop.parts.partition import Partition
-from memohop.parts.worker import Worker
+from memohop.parts.partition import Partition, check_blocks
+from memohop.parts.worker import Share, Worker
 from memohop.ram import reporting_out_of_memory
 from memohop.training import Enough, Job, Result
 from memohop.training.population import build_seeded
@@ -31,22 +31,6 @@ from memohop.training.task import in_default_type
 from memohop.training.trainer import Progress, check_splits, warn_of_diverged
 
 EVERY = 10  # epochs of a step
-
-
-class Share(NamedTuple):
-    """What one process is given.
-
-    Attributes:
-        job: what is to be trained.
-        block: its block, or where it finds it.
-        snapshots: the latest state of each population that has one.
-        dtype: PyTorch's default type.
-    """
-
-    job: Job
-    block: Block | FolderBlock
-    snapshots: Mapping[int, Mapping[str, Tensor]]
-    dtype: torch.dtype
 
 
 class Step(NamedTuple):
@@ -88,7 +72,7 @@ def train_block(share: Share, group: Group) -> Steps:
 
     Once it was enough, later populations take one step.
     """
-    worker = Worker(share.job, share.block, group)
+    worker = Worker(share, group)
     results: list[Result] = []
     is_enough = False
     for chunk in range(worker.chunks):
@@ -128,25 +112,27 @@ class PartsRun:
         if job.states is not None or job.recompute:
             given = "recompute=True" if job.states is None else f"states={job.states!r}"
             raise UsageError(f"{given} is for a whole graph on one device; give more workers")
+        if not isinstance(job.model, str) and checkpoints is not None:
+            raise UsageError("checkpoints need a model that is an id, not a function")
         data = job.data
         if isinstance(blocks, Partition):
             data = in_default_type(data)
             check(data)
-        if not isinstance(job.model, str) and checkpoints is not None:
-            raise UsageError("checkpoints need a model that is an id, not a function")
         self.name = job.name
         self.job = replace(replace(job, data=data).sized(), data=None)
-        self.cut: Cut | FolderCut
         with reporting_out_of_memory(f"cutting the graph for {self.name}", lower="the features"):
-            network = build_seeded(self.job.build, seed=0)
+            network = checked_network(build_seeded(self.job.build, seed=0))
+            self.targets = Targets.of(data)
             if isinstance(blocks, Partition):
+                self.size, self._folder = len(blocks), None
                 self.cut = Cut(data, network, blocks, job.features)
+                digest = self.cut.digest
             else:
-                self.cut = FolderCut(data, network, blocks, job.features)
-        targets = self.cut.targets
-        check_splits(job.members, targets.y, targets.masks, targets.objective)
+                self.size, self._folder = check_blocks(blocks, len(data.y)), data.folder
+                digest = open_prepared(data.folder, check=False).digest
+        check_splits(job.members, self.targets.y, self.targets.masks, self.targets.objective)
         folder = None if checkpoints is None else Path(checkpoints)
-        self.checkpoints = Checkpoints(_digest(self.job, self.cut.digest), folder)
+        self.checkpoints = Checkpoints(_digest(self.job, digest, self.targets), folder)
         self._progress = progress
 
     def share(self, rank: int) -> Share:
@@ -155,7 +141,9 @@ class PartsRun:
         Populations are as large as they were there.
         """
         job = replace(self.job, at_once=self.checkpoints.size)
-        return Share(job, self.cut[rank], self.checkpoints.snapshots, torch.get_default_dtype())
+        block = self._folder or self.cut[rank]
+        snapshots, dtype = self.checkpoints.snapshots, torch.get_default_dtype()
+        return Share(job, block, self.targets, snapshots, dtype)
 
     def keep(self, step: Step) -> bool:
         """Keep what was reached in a step, and report it; whether that is enough."""
@@ -192,7 +180,10 @@ class PartsRun:
         warn_of_diverged(results, self.name)
 
 
-def _digest(job: Job, data: str) -> str:
+def _digest(job: Job, data: str, targets: Targets) -> str:
     """Identifies what a run's result depends on."""
     content = replace(job, device="", memory=None, at_once=None, capture=True)
-    return hashlib.sha256(f"{data} {content!r}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{data} {content!r}".encode())
+    for part in (targets.nodes, targets.y, targets.masks):
+        digest.update(part.numpy().tobytes())
+    return digest.hexdigest()

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 import platform
 import socket
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from memohop.data.sparse_features import csr_tensor
+from memohop.data.prepared import open_prepared
+from memohop.data.sparse_features import sharing
 from memohop.errors import UsageError
-from memohop.nn import Axis, SparseFeatures, in_part
-from memohop.parts.block import Block, StoredRows, mapped, rows_of
-from memohop.parts.folder import FolderBlock
-from memohop.parts.graph import GraphPart, Rows
+from memohop.networks import NodeModel
+from memohop.nn import Axis, SparseFeatures
+from memohop.parts.block import Block, BlockRows, Targets, mapped, rows_of
+from memohop.parts.folder import read_block
+from memohop.parts.graph import GraphPart
 from memohop.parts.group import Group
 from memohop.parts.halo import BlockPart, LabelledNodes
 from memohop.ram import in_units, release_freed_ram
@@ -36,12 +37,29 @@ from memohop.training.task import Task
 from memohop.version import __version__
 
 
+class Share(NamedTuple):
+    """What one process is given.
+
+    Attributes:
+        job: what is to be trained, without its data.
+        block: its block, or the folder of the prepared graph, of which it reads one.
+        targets: those of all blocks.
+        snapshots: the latest state of each population that has one.
+        dtype: PyTorch's default type.
+    """
+
+    job: Job
+    block: Block | str
+    targets: Targets
+    snapshots: Mapping[int, Mapping[str, Tensor]]
+    dtype: torch.dtype
+
+
 class Worker:
     """Holds a block and its part of the task, and takes steps together with the others.
 
     Args:
-        job: what is to be trained, without its data.
-        given: this process's block, or where it finds it.
+        share: what this process is given.
         group: the processes; ``group.rank`` is the number of the block.
 
     Attributes:
@@ -49,18 +67,22 @@ class Worker:
         chunks: how many populations there are.
     """
 
-    def __init__(self, job: Job, given: Block | FolderBlock, group: Group) -> None:
-        self.job, self.group = job, group
-        block = given.made(build_seeded(job.build, seed=0), group)
+    def __init__(self, share: Share, group: Group) -> None:
+        self.job, self.group, block = share.job, group, share.block
+        if isinstance(block, str):
+            network = build_seeded(self.job.build, seed=0)
+            assert isinstance(network, NodeModel)
+            graph = open_prepared(block, check=False)  # it was checked when the run began
+            block = read_block(graph, network, group, features=self.job.features)
         agree(group, block.digest)
-        device = find_device(job.device)
+        device = find_device(self.job.device)
         self._check_size(block, device)
-        self.task, self.part = _task(block, group, device)
-        del block  # what was made of it is smaller
+        self.task, self.part = _task(block, share.targets, group, device)
+        del block, share  # what was made of it is smaller
         release_freed_ram()
-        with self._in_part():
-            self.size = job.at_once or self._members_at_once(device)
-        self.chunks = math.ceil(len(job.members) / self.size)
+        with self.part.entered():
+            self.size = self.job.at_once or self._members_at_once(device)
+        self.chunks = math.ceil(len(self.job.members) / self.size)
 
     def population(self, chunk: int) -> Population:
         """Some of the members, ready to be trained."""
@@ -73,16 +95,12 @@ class Worker:
         def is_done() -> bool:
             return int(population.epoch) == self.job.epochs or not population.watch.running.any()
 
-        with self._in_part():
+        with self.part.entered():
             for _ in range(epochs):
                 if is_done():
                     break
                 population.step()
         return is_done()
-
-    def _in_part(self) -> AbstractContextManager[None]:
-        """One process alone has the whole graph, and may use kernels that count rows from 0."""
-        return nullcontext() if self.group.size == 1 else in_part(self.part)
 
     def _population(self, members: Sequence[Member]) -> Population:
         vectorised = True if len(self.job.members) > 1 else None
@@ -151,47 +169,38 @@ def agree(group: Group, data: str) -> None:
 
 
 def inputs_of(
-    given: Tensor | StoredRows,
-    graph: Any,
-    nodes: Tensor,
-    starts: tuple[int, ...],
-    group: Group,
-    device: torch.device,
+    block: Block, group: Group, device: torch.device
 ) -> tuple[tuple[Any, Any], BlockPart]:
-    """What a network takes for a block, and the part that this is of the whole graph.
+    """What a network takes for a block, and the part that this is of the whole graph."""
 
-    Args:
-        given: the features of its nodes.
-        graph: what the network's ``prepare`` gives, with :class:`Rows` instead of graphs.
-        nodes: the numbers of its nodes in the data.
-        starts: the number at which each block starts, and the number of nodes.
-        group: the processes that have the others.
-        device: the device to compute on.
-    """
+    def axis(rows: BlockRows | None) -> Axis:
+        if rows is None:
+            return Axis(torch.empty(0, dtype=torch.int64), 0)
+        return Axis(rows.places.to(device), rows.total)
+
     x: Tensor | SparseFeatures
-    stored = arcs = Axis(torch.empty(0, dtype=torch.int64), 0)
-    if isinstance(given, StoredRows):
-        stored = Axis(given.stored.to(device), given.total)
-        shape = (len(nodes), given.channels)
-        csr = csr_tensor(given.pointers, given.columns, given.values, shape)
-        x = SparseFeatures(csr.to(device))
+    if isinstance(block.x, BlockRows):
+        x, stored = SparseFeatures(sharing(block.x.matrix).to(device)), axis(block.x)
     else:
-        x = given.to(device)
-    if rows := rows_of(graph):
-        arcs = Axis(rows[0].entry.to(device), rows[0].entries)
-    part = BlockPart(group, Axis(nodes.to(device), starts[-1]), arcs, stored)
-    return (x, mapped(graph, Rows, lambda rows: GraphPart(rows, starts, group, device))), part
+        x, stored = block.x.to(device), axis(None)
+    arcs = axis(next(iter(rows_of(block.graph)), None))
+    part = BlockPart(group, Axis(block.nodes.to(device), block.starts[-1]), arcs, stored)
+    graph = mapped(
+        block.graph, BlockRows, lambda rows: GraphPart.of(rows, block.starts, group, device)
+    )
+    return (x, graph), part
 
 
-def _task(block: Block, group: Group, device: torch.device) -> tuple[Task, BlockPart]:
-    inputs, part = inputs_of(block.x, block.graph, block.nodes, block.starts, group, device)
-    targets, (labelled, at) = block.targets, block.targets.among(block.nodes)
-    count, dtype = len(block.nodes), torch.get_default_dtype()
+def _task(
+    block: Block, targets: Targets, group: Group, device: torch.device
+) -> tuple[Task, BlockPart]:
+    inputs, part = inputs_of(block, group, device)
+    (labelled, at), dtype = targets.among(block.nodes), torch.get_default_dtype()
     task = Task(
         inputs,
         targets.y.to(device),
         targets.masks.to(device, dtype),
         targets.objective,
-        LabelledNodes(group, labelled.to(device), at.to(device), count, len(targets.y)),
+        LabelledNodes(group, labelled.to(device), at.to(device), len(block.nodes), len(targets.y)),
     )
     return task, part

@@ -311,7 +311,7 @@ from pathlib import Path
 import memohop
 from memohop.data.prepared import sample
 from memohop.networks import build
-from memohop.parts.folder import graphs_of, matrix_rows
+from memohop.parts.folder import matrix_rows, read_block
 from memohop.parts.group import Group
 
 for folder in map(Path, sys.stdin.read().split()):
@@ -321,8 +321,7 @@ for folder in map(Path, sys.stdin.read().split()):
         rows = slice(start, min(start + 7, graph.nodes))
         near = matrix_rows(graph, rows, direction="undirected", self_loops="remove")
         near @ graph.x, graph.features_of(rows), graph.x[near.indices]
-    network, everyone = build("h2gcn", graph.features, 2), slice(0, graph.nodes)
-    graphs_of(graph, everyone, network, Group(), num_nodes=graph.nodes)
+    read_block(graph, build("h2gcn", graph.features, 2), Group())
 print("done")
 """
 
