@@ -196,7 +196,7 @@ class StockH2GCN(nn.Module):
 def two_steps_away(edge_index: Tensor, num_nodes: int) -> Tensor:
     """The arcs to the nodes that two steps reach and one does not."""
     far = H2GCN(1, 1).prepare(edge_index, num_nodes).far.pattern
-    return torch.stack([far.row, far.col])
+    return torch.stack([far.row, far.col]).long()
 
 
 def twin_options(name: str) -> dict[str, Any]:

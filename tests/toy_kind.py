@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from memohop.data.folds import make_masks
-from memohop.fit._candidate import Cost, Fits, Fitted, Look, Setting
+from memohop.fit._candidate import Cost, Fit, Fits, Look, Setting
 from memohop.fit._problem import Problem
 from memohop.jobs.space import Range, Space
 from memohop.training import Enough
@@ -58,7 +58,7 @@ class Toy:
         outputs = np.stack([1 - said, said], axis=1).astype(np.float32)
         masks = problem.masks
         return [
-            {split: Fitted(outputs[masks.val[:, split]], outputs[masks.test]) for split in splits}
+            {split: Fit(outputs[masks.val[:, split]], outputs[masks.test]) for split in splits}
             for _ in settings
         ]
 

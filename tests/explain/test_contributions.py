@@ -16,6 +16,7 @@ from memohop.fit.candidates._trees import TreeFamily, Trees
 from tiny_problem import tiny_problem
 
 NAMES = ["a", "b", "c"]
+MARGIN = np.array([-1.0, 1.0, 0.0])  # of the second class over the first
 NUMBERS = {"lr": 0.1, "weight_decay": 0.0, "dropout": 0.5, "input_dropout": 0.3, "lam": 0.0}
 OPTIONS = {
     "gcn-res": {"num_layers": 2, "hidden_channels": 8},
@@ -50,7 +51,7 @@ def test_contributions_of_a_linear_model_are_what_sets_a_node_apart(classes, see
     part = part_of(problem, LinearFamily("linear", sees))
     said = logits(part, problem)
     apart = (said[7] - said.mean(axis=0))[[1, 0]]
-    assert sum(reasons(part, problem, NAMES, 7, 1, 0).values()) == pytest.approx(
+    assert sum(reasons(part, problem, NAMES, 7, MARGIN[:classes]).values()) == pytest.approx(
         apart[0] - apart[1], abs=1e-4
     )
 
@@ -66,9 +67,9 @@ def test_contributions_of_trees_add_up_to_the_margin(classes, as_sparse):
     dense = features.toarray() if as_sparse else features
     constant = lightgbm.Booster(model_str=part.text).predict(dense[[7]], pred_contrib=True)
     constant = constant.reshape(-1, dense.shape[1] + 1)[:, -1]
-    margin = logits(part, problem)[7] @ [-1, 1, 0][:classes]
+    margin = logits(part, problem)[7] @ MARGIN[:classes]
     base = constant[0] if classes == 2 else constant[1] - constant[0]
-    assert sum(reasons(part, problem, NAMES, 7, 1, 0).values()) + base == pytest.approx(
+    assert sum(reasons(part, problem, NAMES, 7, MARGIN[:classes]).values()) + base == pytest.approx(
         margin, abs=1e-4
     )
 
@@ -123,8 +124,8 @@ def test_a_linear_network_is_a_linear_model(classes):
     assert [found["network", name] for name in NAMES] == pytest.approx(
         [expected["own", name] for name in NAMES], rel=1e-4
     )
-    margin = logits(part, problem) @ [-1, 1, 0][:classes]
-    assert sum(reasons(part, problem, NAMES, 7, 1, 0).values()) == pytest.approx(
+    margin = logits(part, problem) @ MARGIN[:classes]
+    assert sum(reasons(part, problem, NAMES, 7, MARGIN[:classes]).values()) == pytest.approx(
         margin[7] - margin.mean(), abs=1e-4
     )
 
@@ -183,7 +184,7 @@ def test_reasons_tell_a_node_from_those_around_it(name):
     part = network_of(problem, name, OPTIONS[name])
     logits, leaves = slow(part, problem)
     of_columns, others = contributions(logits[7, 1] - logits[7, 0], leaves)
-    found = reasons(part, problem, NAMES, 7, 1, 0)
+    found = reasons(part, problem, NAMES, 7, MARGIN[:2])
     for column, letter in enumerate(NAMES):
         own = float(of_columns[7, column])
         around = float(of_columns[:, column].sum()) - own

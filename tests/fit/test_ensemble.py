@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memohop.data.folds import make_masks
-from memohop.fit._candidate import Candidate, Fitted, Setting
+from memohop.fit._candidate import Candidate, Fit, Setting
 from memohop.fit._ensemble import choose_weights
 from memohop.fit._problem import Problem
 from tiny_problem import tiny_problem
@@ -25,7 +25,7 @@ def candidate(problem: Problem, right: np.ndarray, sure: float) -> Candidate:
     found = Candidate(Setting("toy", {}, {}))
     for split in range(problem.splits):
         rows = problem.masks.val[:, split]
-        found.fits[split] = Fitted(outputs[rows], outputs[problem.masks.test])
+        found.fits[split] = Fit(outputs[rows], outputs[problem.masks.test])
         found.scores[split] = problem.score(outputs[rows], rows)
     return found
 

@@ -10,7 +10,7 @@ import pytest
 from memohop.data.folds import make_masks
 from memohop.data.splits import OwnSplit
 from memohop.fit import _ensemble as ensemble
-from memohop.fit._candidate import Candidate, Fitted, Search, Setting
+from memohop.fit._candidate import Candidate, Fit, Search, Setting
 from memohop.fit._ensemble import Chosen, choose, fit_to_all
 from tiny_problem import tiny_problem
 
@@ -36,7 +36,7 @@ def candidate(problem, name, right, sure=0.8, seconds=0.0):
     found = Candidate(Setting(name, {}, {}), seconds=seconds)
     for split in range(problem.splits):
         rows = problem.masks.val[:, split]
-        found.fits[split] = Fitted(said[rows], said[problem.masks.test], Says(said))
+        found.fits[split] = Fit(said[rows], said[problem.masks.test], Says(said))
         found.scores[split] = problem.score(said[rows], rows)
     return found
 
@@ -55,9 +55,7 @@ class Refits:
         said = says(problem, right, 0.9)
         return [
             {
-                split: Fitted(
-                    said[problem.masks.val[:, split]], said[problem.masks.test], Says(said)
-                )
+                split: Fit(said[problem.masks.val[:, split]], said[problem.masks.test], Says(said))
                 for split in splits
             }
         ]
@@ -132,7 +130,7 @@ def test_classes_are_shifted_unless_they_count_alike(metric, balanced, shifted):
     one = Candidate(Setting("a", {}, {}))
     for split in range(problem.splits):
         rows = problem.masks.val[:, split]
-        one.fits[split] = Fitted(outputs[rows], outputs[problem.masks.test], Says(outputs))
+        one.fits[split] = Fit(outputs[rows], outputs[problem.masks.test], Says(outputs))
         one.scores[split] = problem.score(outputs[rows], rows)
     search = Search([one], [0, 1], "trials", 1.0)
     found = choose(problem, search, balanced=balanced)

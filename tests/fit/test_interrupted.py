@@ -15,8 +15,8 @@ from memohop.cli import main
 pytestmark = pytest.mark.usefixtures("interruptible")
 
 STAGES = {
-    "the end of a fit of the search": "fit._candidate.usual_scores",
-    "the splits of the search": "fit._portfolio.Search",
+    "the end of a fit of the search": "fit._candidate.Search.forget",
+    "the splits of the search": "fit._candidate.Search.decide",
     "the choice": "fit.estimator.choose",
     "the record": "fit.estimator.make_record",
     "the costs for later nodes": "fit._verdict.measure_later",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from memohop.fit._candidate import Candidate, Fitted, Search, Setting
+from memohop.fit._candidate import Candidate, Fit, Search, Setting
 from memohop.fit._certainty import score_interval
 from memohop.fit._ensemble import Chosen
 from memohop.fit._model import UNCHANGED, Calibration
@@ -30,7 +30,7 @@ def candidate(problem, name, said):
     found = Candidate(Setting(name, {}, {"freedom": 1.0}), seconds=2.0)
     for split in range(problem.splits):
         rows = problem.masks.val[:, split]
-        found.fits[split] = Fitted(said[rows], said[problem.masks.test])
+        found.fits[split] = Fit(said[rows], said[problem.masks.test])
         found.scores[split] = problem.score(said[rows], rows)
     return found
 

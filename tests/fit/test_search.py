@@ -16,12 +16,12 @@ from memohop.data.folds import make_masks
 from memohop.fit import _candidate as candidate
 from memohop.fit import _portfolio as portfolio
 from memohop.fit import _workers as workers
-from memohop.fit._candidate import Candidate, Setting, Standings, best_few, usual_scores
+from memohop.fit._candidate import Candidate, Search, Setting, best_few, usual_scores
 from memohop.fit._ensemble import choose
 from memohop.fit._portfolio import search
 from memohop.fit._problem import Problem
 from memohop.fit._verdict import answers
-from memohop.fit._workers import FitJob, fit_job
+from memohop.fit._workers import FitJob, Workers
 from memohop.fit.candidates import catalogue
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.jobs.executor import Lost
@@ -146,8 +146,8 @@ class TestChoice:
         """The second split is harder by 0.1; the mean on it, 0.6, would say that it is easier."""
         scores = [{0: 0.7, 1: 0.6}, {0: 0.72}, {0: 0.3}, {0: 0.28}]
         candidates = [Candidate(Setting("one", {}, {}), scores=one) for one in scores]
-        assert usual_scores(candidates, [0, 1, 2]) == pytest.approx({0: 0.5, 1: 0.4, 2: 0.5})
-        assert usual_scores([], [0, 1]) == {0: 0.0, 1: 0.0}
+        assert usual_scores(candidates) == pytest.approx({0: 0.5, 1: 0.4})
+        assert usual_scores([]) == {0: 0.0}
 
     def test_the_best_few_are_of_several_kinds_as_long_as_there_are_some(self):
         def ranked(kinds):
@@ -369,12 +369,13 @@ class TestMemory:
         """There is room for two candidates, and those of a better kind come first."""
         monkeypatch.setattr(candidate, "_KEPT", 2)
         late, *even = (Candidate(Setting(name, {}, {})) for name in ("late", *["even"] * 4))
-        standings = Standings(problem)
+        found = Search([], [0, 1, 2])
         for tried, share in ((late, 0.6), *((one, 0.7) for one in even)):
             kind = WithModels(tried.setting.family, share)
             (tried.fits,) = kind.fit(problem, [tried.setting], [0])
             tried.scores = {0: share}
-            standings.update([tried])
+            found.candidates.append(tried)
+            found.forget()
         assert even[0].has_models
         assert sum(one.has_models and bool(one.fits) for one in even) < 4
         assert best_few([late]) == [late]
@@ -452,7 +453,7 @@ class TestMemory:
 
 
 class Crew:
-    """Stands in for workers, of which any may be done first.
+    """Stands in for the processes of workers, of which any may be done first.
 
     Args:
         count: How many there are.
@@ -464,8 +465,8 @@ class Crew:
         self.count, self.mishap, self.pick, self.most = count, mishap, pick, 0
 
     @contextmanager
-    def executing(self, problem, families, look):
-        def execute(jobs):
+    def ready(self, work):
+        def staff(jobs, *, seconds, look):
             out: list[FitJob] = []
             for answered in itertools.count():
                 out += itertools.islice(jobs, self.count - len(out))
@@ -478,12 +479,10 @@ class Crew:
                 if self.mishap == "Ctrl-C" and answered:
                     raise KeyboardInterrupt
                 job = out.pop(self.pick(len(out)))
-                if self.mishap == "lost":
-                    yield job, Lost("RayActorError: gone")
-                else:
-                    yield job, fit_job(job, lambda s: None, problem=problem, families=families)
+                lost = self.mishap == "lost"
+                yield job, Lost("RayActorError: gone") if lost else work(job, lambda share: None)
 
-        yield execute
+        yield staff
 
 
 def by_crew(crew, **limits):
@@ -492,7 +491,9 @@ def by_crew(crew, **limits):
         for name in ("", "+neighbours", "+rows")
     ]
     problem = tiny_problem()
-    return problem, searched(problem, kinds, **{"trials": 4} | limits, workers=crew)
+    return problem, searched(
+        problem, kinds, **{"trials": 4} | limits, workers=Workers(crew, crew.count)
+    )
 
 
 class TestWorkers:

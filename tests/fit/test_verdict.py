@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from memohop.fit._candidate import Candidate, Fitted, Search, Setting
+from memohop.fit._candidate import Candidate, Fit, Search, Setting
 from memohop.fit._ensemble import Chosen
 from memohop.fit._problem import Inputs
 from memohop.fit._record import LaterNodes
@@ -36,7 +36,7 @@ def candidate(problem, name, val, right):
     said = outputs(right, problem.y[problem.masks.test])
     found = Candidate(Setting(name, {}, {}))
     for split in range(problem.splits):
-        found.fits[split] = Fitted(said, said)
+        found.fits[split] = Fit(said, said)
         found.scores[split] = val
     return found
 
@@ -99,7 +99,7 @@ def test_what_is_said_of_test_nodes_is_the_mean_over_splits():
     one = Candidate(Setting("a", {}, {}))
     for split, value in enumerate((0.2, 0.6)):
         said = np.full((3, 2), value, dtype=np.float32)
-        one.fits[split] = Fitted(said, said)
+        one.fits[split] = Fit(said, said)
     assert np.allclose(on_test_nodes(one), 0.4)
 
 

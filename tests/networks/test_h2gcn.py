@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memohop import Graph, build
-from memohop.networks import two_steps
-from memohop.networks.two_steps import TwoSteps
+from memohop.networks import h2gcn
+from memohop.networks.h2gcn import TwoSteps
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -91,7 +91,7 @@ def test_the_second_neighbourhood_is_strict(data, nodes):
 
 @pytest.mark.parametrize("direction", ["undirected", "out", "in"])
 def test_a_second_neighbourhood_of_single_paths_is_multiplied_step_by_step(direction, monkeypatch):
-    monkeypatch.setattr(two_steps, "_PER_ROW", 0)  # so that it pays on a small graph
+    monkeypatch.setattr(h2gcn, "_PER_ROW", 0)  # so that it pays on a small graph
     hub = [(0, node) for node in range(1, 30)] + [(node, 0) for node in range(10, 40)]
     arcs = [*hub, (1, 2), (3, 2), (3, 4), (5, 5)]
     near = Graph(torch.tensor(arcs).t(), 40, direction=direction, self_loops="remove")

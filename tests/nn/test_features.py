@@ -44,7 +44,7 @@ def test_a_sparse_tensor_gives_the_very_features_of_the_dense_one(to):
     for part in ("pointers", "col"):
         assert torch.equal(getattr(found.pattern, part), getattr(expected.pattern, part))
     assert torch.equal(found.values, expected.values)
-    assert torch.equal(found.matrix.transpose.values, expected.matrix.transpose.values)
+    assert torch.equal(found.transpose.values, expected.transpose.values)
 
 
 def test_dropout_on_stored_values_is_dropout_of_those_elements():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from memohop.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from memohop.data.splits import Masks
+    from memohop.data.splits import Sets
     from memohop.pyg import Data
 
 LARGEST_WEIGHT = 1e30
@@ -107,9 +107,9 @@ def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return numbers[np.concatenate(([True], numbers[1:] != numbers[:-1]))[: len(numbers)]]
 
 
-def graph_data(x: NDArray[Any], y: NDArray[Any], arcs: NDArray[np.int64], masks: Masks) -> Data:
+def graph_data(x: NDArray[Any], y: NDArray[Any], arcs: NDArray[np.int64], sets: Sets) -> Data:
     """A graph: ``float32`` features, ``int64`` labels and arcs, boolean masks ``[N, S]``."""
-    train, val, test = masks
+    train, val, test = map(torch.from_numpy, sets)
     from memohop.pyg import Data  # slow to import
 
     return Data(

@@ -128,19 +128,12 @@ def _check_features(data: Data) -> None:
         )
     if values.sum().isfinite():  # the quick way, without another matrix of this size
         return
-    if is_sparse(x):
-        csr = as_csr(x, values.dtype)
-        bad = (~csr.values().isfinite()).nonzero().flatten()
-        node = torch.searchsorted(csr.crow_indices().long(), bad[:1], right=True) - 1
-        first = [*node.tolist(), *csr.col_indices()[bad[:1]].tolist()]
-        values = csr.values()[bad]
-    else:
-        bad = (~x.isfinite()).nonzero()
-        first = bad[:1].flatten().tolist()
-        values = x[tuple(bad.t())]
+    stored = (as_csr(x, values.dtype) if is_sparse(x) else x).to_sparse_coo()
+    bad = (~stored.values().isfinite()).nonzero().flatten()
     if len(bad):
+        node, column = stored.indices()[:, bad[0]].tolist()
         raise UsageError(
-            f"data.x holds {values[0].item()} at node {first[0]}, column {first[1]} "
+            f"data.x holds {stored.values()[bad[0]].item()} at node {node}, column {column} "
             f"({len(bad)} such value(s) in all); replace what is not finite"
         )
 

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from memohop.errors import UsageError, real_number, unknown_name, whole_number
@@ -22,8 +21,8 @@ FRACTIONS = (0.48, 0.32, 0.20)
 _MOST_SPLITS = 10**6
 
 Mask: TypeAlias = NDArray[np.bool_]
-Masks: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-"""Training, validation and test nodes, ``[nodes, splits]`` each."""
+Sets: TypeAlias = NDArray[np.bool_]
+"""Training, validation and test nodes of each split, ``[3, nodes, splits]``."""
 
 
 class OwnSplit(NamedTuple):
@@ -36,12 +35,12 @@ class OwnSplit(NamedTuple):
 
 def make_splits(
     kind: str,
-    y: torch.Tensor,
+    y: NDArray[np.int64],
     *,
     fractions: Sequence[float] = FRACTIONS,
     splits: int = 10,
     seed: int = 0,
-) -> Masks:
+) -> Sets:
     """Splits of a kind.
 
     Args:
@@ -56,22 +55,21 @@ def make_splits(
         raise unknown_name("split", kind, SPLITS)
     shares = _check_fractions(fractions)
     sets = np.count_nonzero(shares)
-    labels = y.cpu().numpy()
     if kind == "random":
-        if len(labels) < sets:
+        if len(y) < sets:
             raise UsageError(
-                f"num_nodes={len(labels)} is too small for {sets} sets; "
+                f"num_nodes={len(y)} is too small for {sets} sets; "
                 "give a larger graph or set a fraction to 0"
             )
-        return _draw([np.arange(len(labels))], len(labels), shares, splits, seed)
-    groups = [np.flatnonzero(labels == label) for label in np.unique(labels[labels >= 0])]
+        return _draw([np.arange(len(y))], len(y), shares, splits, seed)
+    groups = [np.flatnonzero(y == label) for label in np.unique(y[y >= 0])]
     for members in groups:
         if len(members) < sets:
             raise UsageError(
-                f"class {labels[members[0]]} has {len(members)} node(s), too few for a class-wise "
+                f"class {y[members[0]]} has {len(members)} node(s), too few for a class-wise "
                 f"split into {sets} sets; use random splits (split='random')"
             )
-    return _draw(groups, len(labels), shares, splits, seed)
+    return _draw(groups, len(y), shares, splits, seed)
 
 
 def _draw(
@@ -80,20 +78,19 @@ def _draw(
     shares: tuple[float, float, float],
     splits: int,
     seed: int,
-) -> Masks:
+) -> Sets:
     """Shuffle each group of nodes and cut it up, once for every split."""
     splits = whole_number("splits", splits, least=1, most=_MOST_SPLITS)
     seed = whole_number("seed", seed, least=0)
-    masks = np.zeros((3, num_nodes, splits), dtype=bool)
+    sets = np.zeros((3, num_nodes, splits), dtype=bool)
     cuts = [(members, np.cumsum(_sizes(len(members), shares))) for members in groups]
     for split in range(splits):
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(split,)))
         for members, ends in cuts:
             pieces = np.split(generator.permutation(members), ends)
-            for mask, piece in zip(masks, pieces, strict=False):  # the last piece is in no set
+            for mask, piece in zip(sets, pieces, strict=False):  # the last piece is in no set
                 mask[piece, split] = True
-    train, val, test = (torch.from_numpy(mask) for mask in masks)
-    return train, val, test
+    return sets
 
 
 def _sizes(count: int, shares: tuple[float, float, float]) -> list[int]:

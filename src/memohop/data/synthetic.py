@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from memohop.data.arcs import graph_data, merge_arcs
@@ -61,7 +60,7 @@ def csbm(
         strength * means[y] + noise,
         y,
         merge_arcs(*pairs, nodes=nodes, both_ways=True, origin="csbm"),
-        make_splits(split, torch.from_numpy(y), fractions=fractions, splits=splits, seed=seed),
+        make_splits(split, y, fractions=fractions, splits=splits, seed=seed),
     )
 
 
@@ -95,7 +94,7 @@ def digits(
         pixels / 16,
         y,
         merge_arcs(source, nearest.reshape(-1), nodes=count, origin="digits"),
-        make_splits(split, torch.from_numpy(y), fractions=fractions, splits=splits, seed=seed),
+        make_splits(split, y, fractions=fractions, splits=splits, seed=seed),
     )
 
 

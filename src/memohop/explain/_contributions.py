@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from memohop.fit import Feature, Inputs, Linear, Matrix, Network, Trees
+from memohop.fit import Feature, Inputs, Linear, Matrix, Network
 from memohop.networks.memory import MemoryNetwork, Normalised
 from memohop.nn import MMP, FeatureLinear, keep_and_absorb
 from memohop.training.task import make_inputs
@@ -85,7 +85,7 @@ def sizes(part: Any, inputs: Inputs, columns: Sequence[str]) -> Contributions:
         return _sizes_in_network(part, inputs, columns)
     features = part.view.features(inputs, inputs.y)
     if isinstance(part, Linear):
-        weight = _without_common(part.weight.astype(np.float64)[None])[0]
+        weight = _without_common(part.weight.astype(np.float64))
         means = np.abs(weight).mean(axis=1) * _mean_deviations(features)
     else:
         count = int(np.clip(_WORK // part.count, _FEWEST, _LOOKED_AT))
@@ -93,11 +93,11 @@ def sizes(part: Any, inputs: Inputs, columns: Sequence[str]) -> Contributions:
         for some in np.array_split(rows, -(-len(rows) // _TREES_AT_ONCE)):
             apart = _without_common(part.contributions(features[some]))
             means += np.abs(apart).mean(axis=2).sum(axis=0) / len(rows)
-    return _by_name(part, inputs, columns, means)
+    return _by_name(part.view.names(inputs, columns), means)
 
 
 def reasons(
-    part: Any, inputs: Inputs, columns: Sequence[str], index: int, first: int, second: int | None
+    part: Any, inputs: Inputs, columns: Sequence[str], index: int, margin: Numbers
 ) -> Contributions:
     """The contribution of each feature to the margin of two classes at a node, or to its number.
 
@@ -106,32 +106,32 @@ def reasons(
         inputs: The graph.
         columns: The names of the columns of ``inputs.x``.
         index: The node.
-        first: The class that a positive contribution supports.
-        second: The class that it opposes; None for a number, to which contributions add.
+        margin: What each output counts: 1 for the class that a positive contribution supports, -1
+            for the class that it opposes, 0 for others; 1 for a number.
     """
     if isinstance(part, Network):
-        return _reasons_of_network(part, inputs, columns, index, first, second)
+        return _reasons_of_network(part, inputs, columns, index, margin)
     features = part.view.features(inputs, inputs.y)
-    own = features[[index]]
     if isinstance(part, Linear):
-        dense = own.toarray() if sparse.issparse(own) else own
-        apart = dense[0] - np.asarray(features.mean(axis=0)).ravel()
+        apart = _dense(features[[index]])[0] - np.asarray(features.mean(axis=0)).ravel()
         logits = apart[:, None] * part.weight.astype(np.float64)
     else:
-        logits = part.contributions(own)[0]
+        logits = part.contributions(features[[index]])[0]
         if part.view.classes == 2:
             logits = np.hstack([-logits, logits]) / 2
-    margins = logits[:, first] - (0 if second is None else logits[:, second])
-    return _by_name(part, inputs, columns, margins)
+    return _by_name(part.view.names(inputs, columns), logits @ margin)
 
 
-def _by_name(
-    part: Linear | Trees, inputs: Inputs, columns: Sequence[str], values: Numbers
-) -> Contributions:
+def _by_name(features: Sequence[Feature], values: Numbers) -> Contributions:
+    """The values of features, those of one name added up."""
     total: Contributions = defaultdict(float)
-    for feature, value in zip(part.view.names(inputs, columns), values, strict=True):
+    for feature, value in zip(features, values, strict=True):
         total[feature] += float(value)
     return total
+
+
+def _dense(x: Matrix) -> NDArray[Any]:
+    return x.toarray() if sparse.issparse(x) else x
 
 
 def _spread_out(nodes: int, count: int) -> NDArray[np.int64]:
@@ -139,14 +139,14 @@ def _spread_out(nodes: int, count: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, nodes - 1, count).astype(int))
 
 
-def _without_common(logits: Numbers) -> Numbers:
-    """Contributions ``[..., outputs]`` without the part that all classes have in common."""
+def _without_common(logits: Any) -> Any:
+    """Logits, or contributions to them, ``[..., outputs]``, without what all classes share."""
     outputs = logits.shape[-1]
     if outputs == 1:
         return logits
     if outputs == 2:
         return logits[..., 1:] - logits[..., :1]
-    return logits - logits.mean(axis=-1, keepdims=True)
+    return logits - logits.mean(-1)[..., None]
 
 
 def _mean_deviations(features: Matrix) -> Numbers:
@@ -165,29 +165,27 @@ def _mean_deviations(features: Matrix) -> Numbers:
 def _sizes_in_network(part: Network, inputs: Inputs, columns: Sequence[str]) -> Contributions:
     run = _ForwardPass(part, inputs, columns)
     rows = _spread_out(inputs.nodes, _SENDERS)
-    directions = list(_between_classes(run.logits))
+    often = torch.bincount(run.logits.argmax(dim=1), minlength=run.logits.shape[1])
+    outputs = _without_common(run.logits)
+    if outputs.shape[1] > 1:
+        outputs = outputs[:, often.argsort(descending=True, stable=True)[:_CLASSES]]
     total: Contributions = defaultdict(float)
-    for direction in directions:
-        slopes = run.slopes(direction.sum())
+    for output in outputs.unbind(1):
+        slopes = run.slopes(output.sum())
         sums = sum(np.abs(block).sum(axis=0) for _, block in run.of_columns(slopes, rows))
         for feature, size in zip(run.names, sums, strict=True):
             total[feature] += float(size)
         for feature, values in run.of_others(slopes):
             total[feature] += float(np.abs(values[rows]).sum())
-    count = len(rows) * len(directions)
+    count = len(rows) * outputs.shape[1]
     return {feature: run.spread * size / count for feature, size in total.items()}
 
 
 def _reasons_of_network(
-    part: Network,
-    inputs: Inputs,
-    columns: Sequence[str],
-    index: int,
-    first: int,
-    second: int | None,
+    part: Network, inputs: Inputs, columns: Sequence[str], index: int, margin: Numbers
 ) -> Contributions:
     run = _ForwardPass(part, inputs, columns)
-    slopes = run.slopes(_margin(run.logits[index], first, second))
+    slopes = run.slopes(run.logits[index] @ torch.from_numpy(margin).to(run.logits.dtype))
     of_maps = [slope.abs().sum(dim=1) for slope in slopes[: len(run.maps)]]
     reached = torch.stack(of_maps).sum(dim=0) > 0
     reached[index] = True
@@ -258,13 +256,12 @@ class _ForwardPass:
         """Some rows at a time, with the contributions of their columns, ``[rows, features]``."""
         mean = np.asarray(self._x.mean(axis=0)).ravel()
         for some in np.array_split(rows, -(-len(rows) // _AT_ONCE)):
-            block = self._x[some].toarray() if sparse.issparse(self._x) else self._x[some]
             chosen = torch.from_numpy(some)
             slope = sum(
                 slope[chosen] @ linear.weight.detach().T
                 for (linear, _), slope in zip(self.maps, slopes, strict=False)
             )
-            yield some, np.asarray(slope) * (block - mean)
+            yield some, np.asarray(slope) * (_dense(self._x[some]) - mean)
 
     def of_others(self, slopes: list[Tensor]) -> Iterator[tuple[Feature, NDArray[np.float32]]]:
         """Labels and rows with the contribution of each node's, ``[nodes]``."""
@@ -274,25 +271,8 @@ class _ForwardPass:
             yield feature, (slope * values.detach()).sum(dim=1).numpy()
 
 
-def _between_classes(logits: Tensor) -> Iterator[Tensor]:
-    """Each output of all nodes, ``[nodes]``, without what all classes have in common."""
-    outputs = logits.shape[1]
-    if outputs == 1:
-        yield logits[:, 0]
-    elif outputs == 2:
-        yield logits[:, 1] - logits[:, 0]
-    else:
-        often = torch.bincount(logits.argmax(dim=1), minlength=outputs)
-        for number in often.argsort(descending=True, stable=True)[:_CLASSES].tolist():
-            yield logits[:, number] - logits.mean(dim=1)
-
-
-def _margin(logits: Tensor, first: int, second: int | None) -> Tensor:
-    return logits[first] if second is None else logits[first] - logits[second]
-
-
 def memory_shares(
-    network: MemoryNetwork, x: Any, graph: Any, index: int, first: int, second: int | None
+    network: MemoryNetwork, x: Any, graph: Any, index: int, margin: Numbers
 ) -> NDArray[np.float32]:
     """The share of each node's memory in the margin of two classes at a node, or in its number.
 
@@ -301,8 +281,7 @@ def memory_shares(
         x: The features as it takes them.
         graph: The graph as it takes it.
         index: The node.
-        first: The class that a positive share supports.
-        second: The class that it opposes; None for a number.
+        margin: As in :func:`reasons`.
     """
     with torch.no_grad():
         begun, *rounds = network.pass_messages(x, graph)
@@ -315,8 +294,9 @@ def memory_shares(
             assert gates is not None
             message = _message(mmp.conv, memory, graph)
             states.append(keep_and_absorb(gates, states[-1], message))
-        margin = _margin(network.classify(states)[index], first, second)
-    slopes = torch.autograd.grad(margin, memories)
+        logits = network.classify(states)[index]
+        total = logits @ torch.from_numpy(margin).to(logits.dtype)
+    slopes = torch.autograd.grad(total, memories)
     both = zip(slopes, memories, strict=True)
     shares = torch.stack([(slope * memory.detach()).sum(dim=1) for slope, memory in both])
     return shares.sum(dim=0).numpy()

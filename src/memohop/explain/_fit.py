@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from memohop.data.tables.columns import names_of
-from memohop.explain._contributions import sizes
+from memohop.explain._contributions import sizes as sizes_in
 from memohop.explain.gates import GateReadout, gate_readout
 from memohop.explain.node import (
     NEIGHBOURS,
@@ -122,24 +122,31 @@ def explain_fit(
     graph, components = estimator.own_graph(), estimator.model_.components
     index = None if node is None else index_of(node, estimator.ids_.tolist())
     names = _feature_names(estimator, graph)
-    steps = sum(len(_of_all(component)) for component in components)
-    steps += 0 if index is None else 1 + NEIGHBOURS
+    steps = len(components) + (0 if index is None else 1 + NEIGHBOURS)
     done = itertools.count(1)
 
     def look() -> None:
         progress(min(next(done) / steps, 1.0))
 
-    counted = [_counted(component, graph, list(names), look) for component in components]
-    sources, columns = _what_counts(counted, names)
+    parts, total = [], defaultdict[Feature, float](float)
+    for component in components:
+        sizes = _sizes_in(component, graph, list(names))
+        for feature, size in sizes.items():
+            total[feature] += size
+        named = [column.name for column in _columns(sizes, names) if column.share > 0]
+        leading = [name for name in named if name != _COMBINED][:_LEADING]
+        parts.append(ExplainedPart(component.setting, component.weight, tuple(leading)))
+        look()
+    whole = sum(total.values()) or 1.0
+    sources: dict[str, float] = defaultdict(float)
+    for feature, size in total.items():
+        sources[feature.source] += size / whole
     memory = [component for component in components if has_memory(component)]
     return FitExplanation(
         report=estimator.report_,
-        sources=sources,
-        columns=columns,
-        parts=tuple(
-            ExplainedPart(component.setting, component.weight, _leading(of_part, names))
-            for component, of_part in zip(components, counted, strict=True)
-        ),
+        sources=dict(sorted(sources.items(), key=lambda item: -item[1])),
+        columns=_columns({feature: size / whole for feature, size in total.items()}, names),
+        parts=tuple(parts),
         gates=_gates(graph, memory) if memory else None,
         gates_weight=sum(component.weight for component in memory),
         node=None if index is None else node_reasons(estimator, index, list(names), look),
@@ -156,53 +163,28 @@ def _feature_names(estimator: GraphEstimator, graph: Inputs) -> dict[str, str]:
     return {str(name): str(name) for name in names}
 
 
-def _of_all(component: Component) -> tuple[Any, ...]:
-    """The models that stand for all: of networks the first, which differ in the nodes they saw."""
-    return component.models[: 1 if isinstance(component.models[0], Network) else None]
-
-
-def _counted(
-    component: Component, graph: Inputs, columns: list[str], look: Callable[[], None]
-) -> dict[Feature, float]:
+def _sizes_in(component: Component, graph: Inputs, columns: list[str]) -> dict[Feature, float]:
     """The mean contribution of every feature of a part, times its weight."""
     total: dict[Feature, float] = defaultdict(float)
-    models = _of_all(component)
+    models = component.models
+    if isinstance(models[0], Network):  # they differ in the nodes they saw: one stands for all
+        models = models[:1]
     for model in models:
-        for feature, size in sizes(model, graph, columns).items():
+        for feature, size in sizes_in(model, graph, columns).items():
             total[feature] += size * component.weight / len(models)
-        look()
     return total
 
 
-def _leading(sizes: Mapping[Feature, float], column_of: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns that count most in a part."""
-    total: dict[str, float] = defaultdict(float)
-    for feature, size in sizes.items():
-        if feature.source in _OF_COLUMNS and feature.name in column_of and size > 0:
-            total[column_of[feature.name]] += size
-    return tuple(sorted(total, key=lambda name: -total[name])[:_LEADING])
-
-
-def _what_counts(
-    counted: Sequence[Mapping[Feature, float]], column_of: Mapping[str, str]
-) -> tuple[dict[str, float], tuple[ColumnShare, ...]]:
-    """Mean contributions by source, as shares, and by column."""
-    total: dict[Feature, float] = defaultdict(float)
-    for of_part in counted:
-        for feature, size in of_part.items():
-            total[feature] += size
-    whole = sum(total.values()) or 1.0
-    sources: dict[str, float] = defaultdict(float)
+def _columns(
+    sizes: Mapping[Feature, float], column_of: Mapping[str, str]
+) -> tuple[ColumnShare, ...]:
+    """What the features of each column add up to, the largest first."""
     by_column: dict[str, dict[Feature, float]] = defaultdict(dict)
-    for feature, size in total.items():
-        sources[feature.source] += size / whole
+    for feature, size in sizes.items():
         if feature.source in _OF_COLUMNS:
-            by_column[column_of.get(feature.name, _COMBINED)][feature] = size / whole
+            by_column[column_of.get(feature.name, _COMBINED)][feature] = size
     columns = [_column_share(name, shares) for name, shares in by_column.items()]
-    return (
-        dict(sorted(sources.items(), key=lambda item: -item[1])),
-        tuple(sorted(columns, key=lambda column: -column.share)),
-    )
+    return tuple(sorted(columns, key=lambda column: -column.share))
 
 
 def _column_share(name: str, shares: Mapping[Feature, float]) -> ColumnShare:

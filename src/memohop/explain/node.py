@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memohop.fit import GraphEstimator
 
 NEIGHBOURS = 20
-"""Neighbours, at most, that are left out in turn: each takes another prediction."""
+"""Neighbours, at most, that are left out in turn, labelled ones first: each takes a prediction."""
 _ARCS = 1_000_000  # of the largest graph for which this is done
 
 
@@ -119,13 +119,15 @@ def node_reasons(
     graph, components = estimator.own_graph(), estimator.model_.components
     said = estimator.model_.outputs(graph, np.array([index]))[0]
     look()
-    numbers = len(said) == 1
-    first, second = (0, None) if numbers else np.argsort(-said, kind="stable")[:2].tolist()
-    ids, classes = estimator.ids_.tolist(), None if numbers else estimator.classes_.tolist()
+    ids, numbers = estimator.ids_.tolist(), len(said) == 1
+    classes = None if numbers else estimator.classes_.tolist()
+    first, *others = np.argsort(-said, kind="stable").tolist()
+    margin = np.zeros(len(said))
+    margin[first], margin[others[:1]] = 1, -1
     total: dict[Feature, float] = defaultdict(float)
     for component in components:
         for model in component.models:
-            for feature, value in reasons(model, graph, names, index, first, second).items():
+            for feature, value in reasons(model, graph, names, index, margin).items():
                 if feature.source == "rows" and feature.name:
                     feature = Feature("rows", str(ids[int(feature.name)]))
                 total[feature] += value * component.weight / len(component.models)
@@ -137,18 +139,20 @@ def node_reasons(
         return None if value < 0 else classes[value]
 
     near = graph.neighbourhood.both[[index]].indices
-    tried = _to_leave_out(graph, near)
+    tried = sorted(near.tolist(), key=lambda other: label(other) is None)[:NEIGHBOURS]
+    if graph.arcs.shape[1] > _ARCS:
+        tried = []
     effects = {}
     for other in tried:
         without = estimator.model_.outputs(_apart(graph, index, other), np.array([index]))[0]
         effects[other] = float(said[first] - without[first])
         look()
     memory = [component for component in components if has_memory(component)]
-    weight, shares = 0.0, np.zeros(graph.nodes)
+    shares = np.full(graph.nodes, 0.0 if memory else np.nan)
     for component in memory:
-        weight += component.weight
-        shares += component.weight * _mean_shares(component, graph, index, first, second)
-    shares = shares / weight if memory else np.full(graph.nodes, np.nan)
+        shares += component.weight * _mean_shares(component, graph, index, margin)
+    if memory:
+        shares /= sum(component.weight for component in memory)
     neighbours = [
         NeighbourEffect(ids[j], label(j), effects.get(j, np.nan), float(shares[j]))
         for j in sorted(near.tolist())
@@ -159,8 +163,8 @@ def node_reasons(
         label=label(index),
         predicted=float(said[0]) if classes is None else classes[first],
         probability=np.nan if numbers else float(said[first]),
-        runner_up=None if classes is None else classes[second],
-        runner_up_probability=np.nan if second is None else float(said[second]),
+        runner_up=None if classes is None else classes[others[0]],
+        runner_up_probability=np.nan if numbers else float(said[others[0]]),
         reasons=tuple(Reason(feature, value) for feature, value in by_size if value),
         neighbours=tuple(sorted(neighbours, key=_importance, reverse=True)),
         degree=len(near),
@@ -170,14 +174,6 @@ def node_reasons(
 
 def _importance(neighbour: NeighbourEffect) -> list[float]:
     return np.abs(np.nan_to_num([neighbour.effect, neighbour.memory])).tolist()
-
-
-def _to_leave_out(graph: Inputs, near: NDArray[np.integer[Any]]) -> list[int]:
-    """The neighbours to leave out in turn: those with a label first; none in a huge graph."""
-    if graph.arcs.shape[1] > _ARCS:
-        return []
-    known = ~np.isnan(graph.y[near]) if graph.y.dtype.kind == "f" else graph.y[near] >= 0
-    return near[np.argsort(~known, kind="stable")][:NEIGHBOURS].tolist()
 
 
 def _apart(graph: Inputs, index: int, other: int) -> Inputs:
@@ -190,10 +186,10 @@ def _apart(graph: Inputs, index: int, other: int) -> Inputs:
 
 
 def _mean_shares(
-    component: Component, graph: Inputs, index: int, first: int, second: int | None
+    component: Component, graph: Inputs, index: int, margin: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The share of each node's memory in the margin, as a mean over networks."""
     networks, data = memory_networks(component, graph)
     inputs = make_inputs(data, networks[0], torch.device("cpu"))
-    shares = [memory_shares(network, *inputs, index, first, second) for network in networks]
+    shares = [memory_shares(network, *inputs, index, margin) for network in networks]
     return np.mean(shares, axis=0, dtype=np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import psutil
@@ -17,16 +17,13 @@ from memohop.fit._saved import Saved
 from memohop.jobs.space import Space, near_numbers, near_options
 from memohop.training.device import resident_bytes
 
-if TYPE_CHECKING:
-    pass
-
 Look = Callable[[float], None]
 """Called now and then with the share of the work that is done.
 
 It may raise :class:`~memohop.training.Enough`: the fit then ends with its result so far.
 """
 
-Fits = list[dict[int, "Fitted"]]
+Fits = list[dict[int, "Fit"]]
 """The results of each setting by split, in order; a fit that ended early may lack some."""
 
 Progress = Callable[[float, str], None]
@@ -54,7 +51,7 @@ class Setting:
     numbers: Mapping[str, float]
 
 
-class Part(Protocol):
+class FittedModel(Protocol):
     """A fitted model, which predicts and can be saved."""
 
     def outputs(self, inputs: Inputs, rows: Rows = EVERY) -> Outputs:
@@ -65,7 +62,7 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class Fit:
     """A candidate on one split.
 
     Attributes:
@@ -76,7 +73,7 @@ class Fitted:
 
     val: Outputs
     test: Outputs
-    part: Part | None = None
+    part: FittedModel | None = None
 
     @property
     def is_sound(self) -> bool:
@@ -161,7 +158,7 @@ class Candidate:
     """
 
     setting: Setting
-    fits: dict[int, Fitted] = field(default_factory=dict)
+    fits: dict[int, Fit] = field(default_factory=dict)
     scores: dict[int, float] = field(default_factory=dict)
     seconds: float = 0.0
     spent: float = 0.0
@@ -181,11 +178,12 @@ class Candidate:
 
 @dataclass(eq=False)
 class Search:
-    """The result of a search.
+    """What a search has tried, and how that compares.
 
     Attributes:
-        candidates: All candidates that were tried.
-        splits: The splits on which all candidates to choose from were fitted.
+        candidates: All candidates that were tried, in their order.
+        splits: Those that they are compared on: some may be left out for lack of time, and at the
+            end they are those that all candidates to choose from were fitted on.
         stopped: Whether all ``trials`` were made, the ``time`` was up, or it was ``interrupted``.
         seconds: How long it took.
         left_out: The kinds of model that there was no time or RAM for.
@@ -193,15 +191,92 @@ class Search:
 
     candidates: list[Candidate]
     splits: list[int]
-    stopped: Stop
-    seconds: float
+    stopped: Stop = "time"
+    seconds: float = 0.0
     left_out: tuple[str, ...] = ()
+
+    def ranked(self) -> list[Candidate]:
+        """All candidates, the best first: by how far they are above what is usual."""
+        usual = usual_scores(self.candidates)
+
+        def lead(tried: Candidate) -> float:
+            leads = [score - usual[split] for split, score in tried.scores.items()]
+            return sum(leads) / len(leads) if leads else -math.inf
+
+        return sorted(self.candidates, key=lead, reverse=True)
+
+    def best(self) -> dict[str, Candidate]:
+        """The best candidate of each kind, the best kind first."""
+        return best_of_kinds(self.ranked())
+
+    def hopeful(self) -> list[Candidate]:
+        """The best candidate of each of the better kinds."""
+        best = [*self.best().values()]
+        return best[: math.ceil(len(best) / 2)]
 
     def complete(self) -> list[Candidate]:
         """The candidates to choose from, the best first."""
         splits = {*self.splits}
         whole = [tried for tried in self.candidates if splits and splits <= {*tried.fits}]
         return sorted(whole, key=lambda tried: -tried.mean(self.splits))
+
+    def lacking_for_verdict(
+        self, families: Mapping[str, Family]
+    ) -> list[tuple[Candidate, list[int]]]:
+        """What the verdict needs and a search may leave out: candidates, and splits they lack.
+
+        The columns alone, and memory, are each compared with others on splits that both have. Where
+        no candidate of theirs has them all, it is the one that lacks the fewest, unless it failed
+        on one.
+        """
+        kinds = [(tried, families[tried.setting.family]) for tried in self.ranked() if tried.scores]
+        columns = [tried for tried, kind in kinds if not kind.sees_graph]
+        memory = [tried for tried, kind in kinds if kind.has_memory]
+        needed = []
+        for group in (memory, columns):
+            lacking = [[s for s in self.splits if s not in tried.scores] for tried in group]
+            if all(lacking):
+                pairs = zip(group, lacking, strict=True)
+                hopeful = [(tried, own) for tried, own in pairs if tried.unfinished.isdisjoint(own)]
+                needed += sorted(hopeful, key=lambda pair: len(pair[1]))[:1]
+        return needed
+
+    def forget(self) -> None:
+        """Forget what fills the RAM.
+
+        Models are kept of candidates that may be chosen or completed, and outputs of the best of
+        each kind, which are compared after the search.
+        """
+        ranked = self.ranked()
+        most = max(map(self._fitted_on, ranked), key=len)
+        whole = [tried for tried in ranked if most and {*most} <= {*tried.fits}]
+        kept = {*best_few(ranked), *best_few(whole), *self.hopeful()}
+        best = {*best_of_kinds(ranked).values(), *best_of_kinds(whole).values()}
+        for tried in {*ranked} - kept:
+            outputs = {split: replace(fit, part=None) for split, fit in tried.fits.items()}
+            tried.fits = outputs if tried in best else {}
+
+    def decide(self, problem: Problem) -> None:
+        """Choose the splits for the final comparison.
+
+        They are those of the candidate with the most splits, unless the leader, which lacked time
+        for all of them, is clearly better on the validation nodes of one: then they are its own.
+        """
+        ranked = [tried for tried in self.ranked() if self._fitted_on(tried)]
+        most = max(ranked, key=lambda tried: len(self._fitted_on(tried)), default=None)
+        if most is None:
+            self.splits = []
+            return
+        own, self.splits = self._fitted_on(ranked[0]), self._fitted_on(most)
+        shared = [split for split in own if split in self.splits]
+        if ranked[0] is not most and shared:
+            outputs = (tried.fits[shared[0]].val for tried in (ranked[0], most))
+            if paired_interval(problem, problem.masks.val[:, shared[0]], *outputs).above_zero:
+                self.splits = own
+
+    def _fitted_on(self, tried: Candidate) -> list[int]:
+        """The splits that it has outputs for, of those that are not left out."""
+        return [split for split in self.splits if split in tried.fits]
 
 
 def variations(
@@ -257,128 +332,16 @@ def best_of_kinds(ranked: Iterable[Candidate]) -> dict[str, Candidate]:
     return best
 
 
-def usual_scores(candidates: Sequence[Candidate], splits: Sequence[int]) -> dict[int, float]:
+def usual_scores(candidates: Sequence[Candidate]) -> dict[int, float]:
     """The mean score of all candidates on each split, as if all had been fitted on it.
 
     Poor candidates stay on the first split, so that the plain mean on the others is that of good
     ones: it would make candidates that were fitted on all splits look worse. On another split it
     is therefore the mean on the first, plus the mean difference of candidates on both.
-
-    Args:
-        candidates: The candidates.
-        splits: All splits; every candidate begins with the first.
     """
-    first, *others = splits
-    usual = {first: _mean([tried.scores[first] for tried in candidates if first in tried.scores])}
-    for split in others:
-        both = [tried.scores for tried in candidates if {first, split} <= tried.scores.keys()]
-        usual[split] = usual[first] + _mean([scores[split] - scores[first] for scores in both])
+    scores = [tried.scores for tried in candidates if 0 in tried.scores]
+    usual = {0: float(np.mean([own[0] for own in scores] or 0))}
+    for split in {split for tried in candidates for split in tried.scores} - {0}:
+        gaps = [own[split] - own[0] for own in scores if split in own]
+        usual[split] = usual[0] + float(np.mean(gaps or 0))
     return usual
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else 0.0
-
-
-def lacking_for_verdict(
-    families: Mapping[str, Family], ranked: Sequence[Candidate], splits: Sequence[int]
-) -> list[tuple[Candidate, list[int]]]:
-    """What the verdict needs and a search may leave out: candidates, and splits they lack.
-
-    The columns alone, and memory, are each compared with others on splits that both have. Where no
-    candidate of theirs has them all, it is the one that lacks the fewest, unless it failed on one.
-
-    Args:
-        families: The kinds of model, by id.
-        ranked: The candidates that were tried, the best first.
-        splits: The splits to have.
-    """
-    tried = [candidate for candidate in ranked if candidate.scores]
-    columns = [each for each in tried if not families[each.setting.family].sees_graph]
-    memory = [each for each in tried if families[each.setting.family].has_memory]
-    needed = []
-    for group in (columns, memory):
-        lacking = [[split for split in splits if split not in each.scores] for each in group]
-        if all(lacking):
-            pairs = zip(group, lacking, strict=True)
-            hopeful = [(each, own) for each, own in pairs if each.unfinished.isdisjoint(own)]
-            needed += sorted(hopeful, key=lambda pair: len(pair[1]))[:1]
-    return needed
-
-
-class Standings:
-    """All candidates of a search, and how they compare.
-
-    Attributes:
-        candidates: In the order in which they were tried.
-        splits: Those that they are compared on; a search may leave out the last ones.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        self.candidates: list[Candidate] = []
-        self.splits = list(range(problem.splits))
-        self._problem, self._usual = problem, dict[int, float]()
-
-    def update(self, group: Sequence[Candidate]) -> None:
-        """Compare candidates with the others, and forget what fills the RAM.
-
-        Models are kept of candidates that may be chosen or completed, and outputs of the best of
-        each kind, which are compared after the search.
-        """
-        self.candidates += [tried for tried in group if tried not in self.candidates]
-        self._usual = usual_scores(self.candidates, range(self._problem.splits))
-        ranked, deciding = self.ranked(), self._deciding()
-        rankings = [ranked] + [
-            sorted(ranked, key=lambda tried: -tried.mean(splits))
-            for splits in map(self._splits_of, deciding)
-        ]
-        kept = {*deciding, *self.hopeful()}.union(*map(best_few, rankings))
-        best = {tried for order in rankings for tried in best_of_kinds(order).values()}
-        for tried in {*ranked} - kept:
-            outputs = {split: replace(fit, part=None) for split, fit in tried.fits.items()}
-            tried.fits = outputs if tried in best else {}
-
-    def lead(self, tried: Candidate) -> float:
-        """How far it is above what is usual on the splits that it was fitted on."""
-        leads = [score - self._usual[split] for split, score in tried.scores.items()]
-        return sum(leads) / len(leads) if leads else -math.inf
-
-    def ranked(self) -> list[Candidate]:
-        """All candidates, the best first."""
-        return sorted(self.candidates, key=lambda tried: -self.lead(tried))
-
-    def best(self) -> dict[str, Candidate]:
-        """The best candidate of each kind, the best kind first."""
-        return best_of_kinds(self.ranked())
-
-    def hopeful(self) -> list[Candidate]:
-        """The best candidate of each of the better kinds."""
-        best = [*self.best().values()]
-        return best[: math.ceil(len(best) / 2)]
-
-    def deciding_splits(self) -> list[int]:
-        """The splits for the final comparison of candidates.
-
-        They are those of the candidate with the most splits, unless the leader, which lacked time
-        for all of them, is clearly better on the validation nodes of one: then they are its own.
-        """
-        if not self._deciding():
-            return []
-        leader, most = self._deciding()
-        own, others = map(self._splits_of, (leader, most))
-        shared = [split for split in own if split in others]
-        if leader is most or not shared:
-            return others
-        mask, fits = self._problem.masks.val[:, shared[0]], (leader.fits, most.fits)
-        gap = paired_interval(self._problem, mask, *(fit[shared[0]].val for fit in fits))
-        return own if gap.above_zero else others
-
-    def _deciding(self) -> list[Candidate]:
-        """The leader, and the best candidate of those with the most splits."""
-        ranked = [tried for tried in self.ranked() if self._splits_of(tried)]
-        most = max(ranked, key=lambda tried: len(self._splits_of(tried)), default=None)
-        return [] if most is None else [ranked[0], most]
-
-    def _splits_of(self, tried: Candidate) -> list[int]:
-        """The splits that it has outputs for, of those that are not left out."""
-        return [split for split in self.splits if split in tried.fits]

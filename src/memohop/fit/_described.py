@@ -24,7 +24,7 @@ from torch import Tensor
 from memohop.data.arcs import check_arcs
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import UsageError, check_choice
-from memohop.fit._candidate import Part, Setting
+from memohop.fit._candidate import FittedModel, Setting
 from memohop.fit._model import Component, Ensemble
 from memohop.fit._problem import Inputs
 from memohop.fit._record import FitRecord
@@ -167,7 +167,7 @@ def take_apart(ensemble: Ensemble) -> tuple[dict[str, Any], dict[str, Tensor]]:
         tensors.update({f"{name}.{own}": tensor for own, tensor in saved.tensors.items()})
         return saved.about
 
-    def described(name: str, model: Part) -> DescribedPart:
+    def described(name: str, model: FittedModel) -> DescribedPart:
         kind: Any = next(name for name, own in _KINDS.items() if type(model) is own)
         view = getattr(model, "view", None)
         if view is not None and view not in views:
@@ -207,11 +207,11 @@ def put_together(description: Description, tensors: Mapping[str, Tensor]) -> Ens
         for number, about in enumerate(description.views)
     ]
 
-    def model(name: str, part: DescribedPart) -> Part:
+    def model(name: str, part: DescribedPart) -> FittedModel:
         by_view: dict[Any, Any] = {None: None} if part.kind == "network" else dict(enumerate(views))
         check_choice("view", part.view, by_view)
         saved_part, view = saved(name, part.about), by_view[part.view]
-        made: Part = _KINDS[part.kind].from_saved(saved_part, view, sizes)
+        made: FittedModel = _KINDS[part.kind].from_saved(saved_part, view, sizes)
         return made
 
     components = []

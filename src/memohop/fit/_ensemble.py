@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from memohop.fit._candidate import (
     Candidate,
     Family,
-    Fitted,
+    Fit,
     Progress,
     Search,
     best_few,
@@ -63,7 +63,7 @@ def choose_weights(
     by_score = not problem.classes or problem.classes_count_alike
     rows = [problem.masks.val[:, split] for split in splits]
 
-    def needed(fit: Fitted, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def needed(fit: Fit, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
         """All outputs, or the probability of the true class alone, which is all of the loss."""
         val = fit.val if by_score else fit.val[np.arange(len(fit.val)), problem.y[mask]]
         return val.astype(np.float64)
@@ -244,7 +244,7 @@ def fit_to_all(
                 FitJob(doing, [tried.setting], splits[first : first + each], left)
                 for first in range(0, count, each)
             ]
-            fits: dict[int, Fitted] = {}
+            fits: dict[int, Fit] = {}
             for _, answer in execute(iter(jobs)):
                 if not isinstance(answer, Lost):
                     fits |= answer[0][0]
@@ -265,7 +265,7 @@ def fit_to_all(
 
 
 def _is_as_good(
-    problem: Problem, candidate: Candidate, ending: Problem, fits: Mapping[int, Fitted]
+    problem: Problem, candidate: Candidate, ending: Problem, fits: Mapping[int, Fit]
 ) -> bool:
     """Whether models that learned from more labels are not worse than those of the search.
 
@@ -289,7 +289,7 @@ def _is_as_good(
     return not paired_interval(problem, both, before, after).above_zero
 
 
-def _of_validation(problem: Problem, fits: Mapping[int, Fitted]) -> Outputs:
+def _of_validation(problem: Problem, fits: Mapping[int, Fit]) -> Outputs:
     """What each node was said to be when it validated, ``[nodes, outputs]``; NaN if it did not."""
     width = next(iter(fits.values())).val.shape[1]
     said = np.full((problem.nodes, width), np.nan, dtype=np.float32)

@@ -13,7 +13,7 @@ from memohop.fit._neighbourhood import EVERY, Rows
 from memohop.fit._problem import Inputs, Outputs
 
 if TYPE_CHECKING:
-    from memohop.fit._candidate import Part, Setting
+    from memohop.fit._candidate import FittedModel, Setting
 
 _TINY = 1e-12  # the least probability to take a logarithm of
 
@@ -49,7 +49,7 @@ class Component:
 
     setting: Setting
     weight: float
-    models: tuple[Part, ...]
+    models: tuple[FittedModel, ...]
 
 
 @dataclass(frozen=True, eq=False)

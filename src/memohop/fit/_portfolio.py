@@ -17,8 +17,9 @@ import math
 import sys
 import time as clock
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from statistics import fmean
 
 import numpy as np
@@ -31,10 +32,7 @@ from memohop.fit._candidate import (
     Progress,
     Search,
     Setting,
-    Standings,
-    Stop,
     best_of_kinds,
-    lacking_for_verdict,
     variations,
 )
 from memohop.fit._certainty import paired_interval
@@ -85,16 +83,23 @@ def search(
         workers: Who fits them; by default this process.
     """
     at_once = 1 if workers is None else workers.count
-    threads = Threads() if trials is None and workers is None else None
-    running = Portfolio(problem, families, time, trials, seed, at_once=at_once, threads=threads)
+    running = Portfolio(
+        problem,
+        {family.id: family for family in families},
+        math.inf if time is None else _PUNCTUAL * time,
+        trials,
+        np.random.default_rng(seed),
+        at_once,
+        Threads() if trials is None and workers is None else None,
+    )
 
     def look() -> None:
         passed = running.passed()
-        progress(min(1.0, passed / max(running.time, 1e-9)), running.doing())
-        if workers is not None and passed > 1.02 * running.time:
+        progress(min(1.0, passed / max(running.limit, 1e-9)), running.doing())
+        if workers is not None and passed > 1.02 * running.limit:
             raise Enough  # of workers that have not started, or were lost
 
-    stopped: Stop | None = None
+    result = running.search
     try:
         with (
             suppress(Enough),
@@ -103,60 +108,55 @@ def search(
         ):
             drive(running, execute, in_order=None if trials is None else at_once)
     except KeyboardInterrupt:
-        if not any(tried.scores for tried in running.standings.candidates):
+        if running.best_score == -math.inf:
             raise
-        stopped = "interrupted"
-    if running.lost is not None and not any(tried.scores for tried in running.standings.candidates):
+        result.stopped = "interrupted"
+    if running.lost is not None and running.best_score == -math.inf:
         raise DataError(
             f"the workers of the Ray cluster are lost ({running.lost.reason}); see that they have "
             "this version of memohop and enough RAM, or leave out --workers"
         )
-    return Search(
-        running.standings.candidates,
-        running.standings.deciding_splits(),
-        stopped or running.stopped,
-        running.passed(),
-        tuple(name for name in running.waiting if not running.count(name)),
-    )
+    result.decide(problem)
+    result.seconds = running.passed()
+    result.left_out = tuple(name for name in running.waiting if not running.count(name))
+    return result
 
 
+@dataclass(eq=False)
 class Portfolio:
     """A search that may be asked for jobs, and told what came of them.
 
-    Args:
+    Attributes:
         problem: The problem to fit candidates on.
-        families: The kinds.
-        time: Seconds; None for no limit.
+        families: The kinds, by id.
+        limit: Seconds.
         trials: The most settings of each kind; None for no limit.
-        seed: Decides the variations.
+        generator: Decides the variations.
         at_once: How many jobs are done at the same time.
         threads: Adapted to the load of the machine before each job, if given.
+        search: What was tried.
+        out: What is being fitted.
+        best_score: The best mean score so far.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        families: Sequence[Family],
-        time: float | None,
-        trials: int | None,
-        seed: int,
-        *,
-        at_once: int = 1,
-        threads: Threads | None = None,
-    ) -> None:
-        self.problem, self.trials, self.at_once, self.threads = problem, trials, at_once, threads
-        self.generator, self.started = np.random.default_rng(seed), clock.monotonic()
-        self.time = math.inf if time is None else _PUNCTUAL * time
-        first = {family.id: family.first(problem) for family in families}
-        self.families = {family.id: family for family in families if first[family.id]}
+    problem: Problem
+    families: dict[str, Family]
+    limit: float
+    trials: int | None
+    generator: np.random.Generator
+    at_once: int = 1
+    threads: Threads | None = None
+    out: dict[FitJob, list[Candidate]] = field(default_factory=dict)
+    best_score: float = -math.inf
+    lost: Lost | None = None
+
+    def __post_init__(self) -> None:
+        self.started, self.comparing = clock.monotonic(), 0.0
+        self.search = Search([], list(range(self.problem.splits)))
+        first = {name: family.first(self.problem) for name, family in self.families.items()}
         self.waiting = {name: settings for name, settings in first.items() if settings}
-        self.standings = Standings(problem)
-        self.out: dict[FitJob, list[Candidate]] = {}  # what is being fitted
-        self.comparing = 0.0  # seconds for the comparisons after the search
+        self.families = {name: self.families[name] for name in self.waiting}
         self.openers: deque[tuple[Setting, float]] | None = deque(self._openers())
-        self.stopped: Stop = "time"
-        self.lost: Lost | None = None
-        self.best_score = -math.inf  # mean score so far
 
     def ask(self) -> FitJob | None:
         """The next candidates to fit; None if there are none, at least until others have ended."""
@@ -187,7 +187,8 @@ class Portfolio:
                 tried.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
             if tried.scores:
                 self.best_score = max(self.best_score, fmean(tried.scores.values()))
-        self.standings.update(group)
+        self.search.candidates += [tried for tried in group if tried not in self.search.candidates]
+        self.search.forget()
 
     # The opening
 
@@ -211,23 +212,23 @@ class Portfolio:
         sure = min(with_memory, key=least.__getitem__, default=None)
         cheapest = min(least, default=0.0)
         return [
-            (settings[i], min(least[i], _LITTLE * self.time) if i == sure else 0.0)
+            (settings[i], min(least[i], _LITTLE * self.limit) if i == sure else 0.0)
             for i in sorted(range(len(settings)), key=lambda i: (kinds[i].sees_graph, i != sure))
             if least[i] < math.inf
-            and least[i] <= max((_HALF if i == sure else _QUARTER) * self.time, cheapest)
+            and least[i] <= max((_HALF if i == sure else _QUARTER) * self.limit, cheapest)
         ]
 
     def _next_opener(self, openers: deque[tuple[Setting, float]]) -> FitJob | None:
         """The next of them; once their time is over, only of kinds that had none."""
         while openers:
             setting, least = openers.popleft()
-            left = _OPENING * self.time - self.passed()
+            left = _OPENING * self.limit - self.passed()
             seconds = max(least, left * min(1, self.at_once / (len(openers) + 1)))
-            is_first = not self.standings.candidates and not self.out
+            is_first = not self.search.candidates and not self.out
             if is_first or (self.left() > 0 and (seconds > 0 or not self.count(setting.family))):
                 return self._job(
                     [Candidate(setting)],
-                    self.standings.splits[:1],
+                    self.search.splits[:1],
                     seconds if seconds > 0 else _LITTLE * self.left(),
                 )
             self.waiting[setting.family].append(setting)
@@ -237,19 +238,19 @@ class Portfolio:
         """From the opening to the rest: with the kinds and the splits that there is time for."""
         self.openers = None
         self.families = {name: kind for name, kind in self.families.items() if self.count(name)}
-        self.comparing = min(self._seconds_to_compare(), _QUARTER * self.time)
+        self.comparing = min(self._seconds_to_compare(), _QUARTER * self.limit)
         if self.problem.ranks_few:
             return
-        needed = sum(tried.seconds for tried in self.standings.hopeful())
+        needed = sum(tried.seconds for tried in self.search.hopeful())
         afforded = _QUARTER * self.at_once * max(self.left(), 0) / max(needed, 1e-9)
         fewest = math.ceil(_ENOUGH / max(int(self.problem.masks.val[:, 0].sum()), 1))
         count = max(min(afforded, self.problem.splits), fewest)
-        self.standings.splits = self.standings.splits[: int(count)]
+        self.search.splits = self.search.splits[: int(count)]
 
     def _seconds_to_compare(self) -> float:
         """How long the comparisons after the search will take, by one on validation nodes."""
         masks, begin = self.problem.masks, clock.monotonic()
-        ranked = self.standings.ranked()
+        ranked = self.search.ranked()
         said = next((tried.fits[0].val for tried in ranked if 0 in tried.fits), None)
         if said is None:
             return 0.0
@@ -260,7 +261,15 @@ class Portfolio:
     # The rest
 
     def _completion(self, *, at_last: bool = False) -> FitJob | None:
-        """A candidate that lacks splits, or time on some, with those that it is to have next.
+        """A candidate with the splits that it is to have next."""
+        out = {tried for group in self.out.values() for tried in group}
+        for tried, splits, seconds in self._lacking(at_last):
+            if splits and tried not in out and self.left() > 0:
+                return self._job([tried], splits, 2 * seconds)
+        return None
+
+    def _lacking(self, at_last: bool) -> Iterator[tuple[Candidate, list[int], float]]:
+        """Candidates that lack splits, or time on some; those to have next, and seconds for them.
 
         The leaders get them, and the best of each kind: of the better kinds, if that takes a
         quarter of the time left, and of the others, if it takes less; at last, any of them that
@@ -268,31 +277,26 @@ class Portfolio:
         whether the others are worth it. Those that the verdict needs come first, cut off if need
         be; but if they lead, only if there was no time for them as leaders.
         """
-        ranked, left, all_splits = self.standings.ranked(), self.left(), self.standings.splits
-        if left <= 0:
-            return None
-        best = dict.fromkeys([*ranked[:_LEADERS], *best_of_kinds(ranked).values()])
-        hopeful, lacking = self.standings.hopeful(), list[tuple[Candidate, list[int], float]]()
+        ranked, left, all_splits = self.search.ranked(), self.left(), self.search.splits
+        leaders, hopeful, little = ranked[:_LEADERS], self.search.hopeful(), _LITTLE * left
+        needed = [
+            (tried, splits[: max(1, _affordable(little, tried.seconds))], little)
+            for tried, splits in self.search.lacking_for_verdict(self.families)
+        ]
+        yield from [lack for lack in needed if lack[0] not in leaders]
+        best = dict.fromkeys([*leaders, *best_of_kinds(ranked).values()])
         for place, tried in enumerate(best, start=1):
             splits = [s for s in all_splits if s not in tried.scores or s in tried.unfinished]
-            share = _HALF if place <= _LEADERS else _QUARTER if tried in hopeful else _HALF / place
+            share = _HALF if tried in leaders else _QUARTER if tried in hopeful else _HALF / place
             seconds = left if at_last else share * left
             count = _affordable(seconds, tried.seconds)
             if place == 1 and tried.seconds <= left:
                 count = max(count, 1)
             if splits[:1] == all_splits[:1]:
                 splits = splits[:1]
-            if tried.failures < _TRIES and (count >= len(splits) or place <= _LEADERS):
-                lacking.append((tried, splits[:count], seconds))
-        for tried, splits in lacking_for_verdict(self.families, ranked, all_splits):
-            count = max(1, _affordable(_LITTLE * left, tried.seconds))
-            needed = (tried, splits[:count], _LITTLE * left)
-            lacking.insert(len(lacking) if tried in ranked[:_LEADERS] else 0, needed)
-        out = {tried for group in self.out.values() for tried in group}
-        for tried, splits, seconds in lacking:
-            if splits and tried not in out:
-                return self._job([tried], splits, 2 * seconds)
-        return None
+            if tried.failures < _TRIES and (count >= len(splits) or tried in leaders):
+                yield tried, splits[:count], seconds
+        yield from [lack for lack in needed if lack[0] in leaders]
 
     def _variations(self) -> FitJob | None:
         """The next of the first settings of a kind, or variations of its best.
@@ -303,9 +307,9 @@ class Portfolio:
         name = self._choose_family()
         if name is None:
             return None
-        left, on_all = self.left(), self._usual_seconds(name) * len(self.standings.splits)
-        splits = self.standings.splits if on_all <= _LITTLE * left else self.standings.splits[:1]
-        family, best = self.families[name], self.standings.best()[name]
+        left, on_all = self.left(), self._usual_seconds(name) * len(self.search.splits)
+        splits = self.search.splits if on_all <= _LITTLE * left else self.search.splits[:1]
+        family, best = self.families[name], self.search.best()[name]
         while self.waiting[name]:
             setting = self.waiting[name].pop(0)
             least = family.cost(self.problem, setting).seconds * len(splits)
@@ -326,11 +330,11 @@ class Portfolio:
         which many settings were tried after its best one. With a number of trials, the seconds do
         not count.
         """
-        best, left = self.standings.best(), self.left()
+        best, left = self.search.best(), self.left()
         names = [name for name in best if self.trials is None or self.count(name) < self.trials]
-        self.stopped = "time" if names else "trials"
+        self.search.stopped = "time" if names else "trials"
         # After a promising result on one split there must be time for all of them.
-        count = len(self.standings.splits)
+        count = len(self.search.splits)
         names = [name for name in names if self._usual_seconds(name) * count <= left]
         if not names or left <= 0:
             return None
@@ -350,7 +354,7 @@ class Portfolio:
         return fmean(tried.seconds for tried in self._of_kind(name))
 
     def _of_kind(self, name: str) -> list[Candidate]:
-        return [tried for tried in self.standings.candidates if tried.setting.family == name]
+        return [tried for tried in self.search.candidates if tried.setting.family == name]
 
     def _job(self, group: list[Candidate], splits: Sequence[int], seconds: float) -> FitJob:
         settings = [tried.setting for tried in group]
@@ -362,7 +366,7 @@ class Portfolio:
 
     def count(self, name: str) -> int:
         """How many settings of a kind were tried, or are being tried."""
-        tried = {*self.standings.candidates}.union(*self.out.values())
+        tried = {*self.search.candidates}.union(*self.out.values())
         return sum(candidate.setting.family == name for candidate in tried)
 
     # The clock
@@ -374,9 +378,9 @@ class Portfolio:
     def left(self) -> float:
         """Seconds for the search: the time left after the final fit of the chosen models."""
         models = self.problem.masks.end_train.shape[1]
-        leading = self.standings.ranked()[:_LEADERS]
+        leading = self.search.ranked()[:_LEADERS]
         final = models * sum(tried.seconds for tried in leading) / FITTING
-        return self.time - self.passed() - self.comparing - min(final, _QUARTER * self.time)
+        return self.limit - self.passed() - self.comparing - min(final, _QUARTER * self.limit)
 
     def doing(self) -> str:
         """The kinds of model that are being fitted, and the best score so far."""

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve
 
-from memohop.fit._candidate import Candidate, Family, Part, Search
+from memohop.fit._candidate import Candidate, Family, FittedModel, Search
 from memohop.fit._certainty import (
     paired_interval,
     reach,
@@ -233,7 +233,7 @@ def measure_later(
         return None
 
 
-def _loses(part: Part, *, labels: bool) -> bool:
+def _loses(part: FittedModel, *, labels: bool) -> bool:
     """Whether a part has rows for nodes, or, if that counts, uses labels of neighbours."""
     if isinstance(part, Network):
         return part.has_rows or (labels and part.takes_labels)

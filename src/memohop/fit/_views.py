@@ -211,7 +211,7 @@ class ViewModel(ABC):
 
     @abstractmethod
     def saved(self) -> Saved:
-        """See :class:`~memohop.fit._candidate.Part`."""
+        """See :class:`~memohop.fit._candidate.FittedModel`."""
 
 
 def rarely_zero(x: Matrix) -> NDArray[np.int64]:

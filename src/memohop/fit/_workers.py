@@ -20,9 +20,9 @@ import psutil
 import torch
 
 from memohop.errors import whole_number
-from memohop.fit._candidate import Family, Fits, Fitted, Look, Setting
+from memohop.fit._candidate import Family, Fit, Fits, Look, Setting
 from memohop.fit._problem import Problem
-from memohop.fit._saved import Sizes
+from memohop.fit._views import ViewModel
 from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.candidates._view_family import ViewFamily
 from memohop.jobs.executor import Lost, Pool, here
@@ -64,6 +64,34 @@ def fit_job(
     return fits, clock.monotonic() - begin
 
 
+@dataclass(frozen=True)
+class _Fitter:
+    """The work of a worker: it sends models without their views, which are there already."""
+
+    problem: Problem
+    families: Mapping[str, Family]
+
+    def __call__(self, job: FitJob, progress: Callable[[float], None]) -> bytes:
+        fits, seconds = fit_job(job, progress, problem=self.problem, families=self.families)
+        # Packed, as arrays that Ray passes on cannot be written to.
+        return pickle.dumps((_with_view(fits, None), seconds))
+
+    def received(self, job: FitJob, packed: bytes) -> tuple[Fits, float]:
+        """What a worker has sent, with the view of this process."""
+        (fits, seconds), family = pickle.loads(packed), self.families[job.family]
+        if isinstance(family, ViewFamily):
+            fits = _with_view(fits, family.view(self.problem, job.settings[0]))
+        return fits, seconds
+
+
+def _with_view(fits: Fits, view: Any) -> Fits:
+    def changed(fit: Fit) -> Fit:
+        part = fit.part
+        return replace(fit, part=replace(part, view=view)) if isinstance(part, ViewModel) else fit
+
+    return [{split: changed(fit) for split, fit in of_setting.items()} for of_setting in fits]
+
+
 @contextmanager
 def executing(
     workers: Workers | None,
@@ -79,49 +107,30 @@ def executing(
         families: The kinds of model, by id.
         look: Called now and then.
     """
-    if workers is not None:
-        with workers.executing(problem, families, look) as execute:
-            yield execute
+    if workers is None:
+        work = partial(fit_job, problem=problem, families=families)
+        yield lambda jobs: here(work, jobs, lambda job, share: look())
         return
-    work = partial(fit_job, problem=problem, families=families)
-    yield lambda jobs: here(work, jobs, lambda job, share: look())
-
-
-@dataclass(frozen=True)
-class _Fitter:
-    """The work of a worker: models are sent as they are saved."""
-
-    problem: Problem
-    families: Mapping[str, Family]
-
-    def __call__(self, job: FitJob, progress: Callable[[float], None]) -> bytes:
-        results, seconds = fit_job(job, progress, problem=self.problem, families=self.families)
-        sent = [
-            {
-                split: (fit.val, fit.test, type(fit.part), fit.part.saved())
-                for split, fit in fits.items()
-                if fit.part is not None
-            }
-            for fits in results
-        ]
-        return pickle.dumps((sent, seconds))  # arrays that Ray passes on cannot be written to
-
-    def received(self, job: FitJob, packed: bytes) -> tuple[Fits, float]:
-        """The results, of which models with the same features share how these are made."""
-        family, view = self.families[job.family], None
+    for family in families.values():  # so that the copies have the views
         if isinstance(family, ViewFamily):
-            view = family.view(self.problem, job.settings[0])
-        x, directed = self.problem.x, self.problem.neighbourhood.directed
-        sizes = Sizes(x.shape[1], self.problem.classes, self.problem.nodes, directed)
-        sent, seconds = pickle.loads(packed)
-        results = [
-            {
-                split: Fitted(val, test, kind.from_saved(saved, view, sizes))
-                for split, (val, test, kind, saved) in fits.items()
-            }
-            for fits in sent
-        ]
-        return results, seconds
+            for setting in family.first(problem):
+                family.view(problem, setting)
+    fitter = _Fitter(problem, families)
+    pool = workers.pool
+
+    def seconds(job: FitJob) -> float:
+        return job.seconds + _LATE
+
+    def execute(jobs: Iterator[FitJob]) -> Iterator[tuple[FitJob, Any]]:
+        for job, answer in pool(fitter, jobs, seconds=seconds, look=look):
+            lost = isinstance(answer, Lost)
+            yield job, answer if lost else fitter.received(job, answer)
+
+    with pool.opened():
+        try:
+            yield execute
+        finally:
+            pool.end()  # they have the problem
 
 
 @dataclass(frozen=True)
@@ -168,31 +177,6 @@ class Workers:
             else family
             for family in families
         ]
-
-    @contextmanager
-    def executing(
-        self, problem: Problem, families: Mapping[str, Family], look: Callable[[], None]
-    ) -> Iterator[Execute]:
-        """Have them do jobs, see :func:`executing`."""
-        for family in families.values():  # so that the copies have the views
-            if isinstance(family, ViewFamily):
-                for setting in family.first(problem):
-                    family.view(problem, setting)
-        fitter = _Fitter(problem, families)
-
-        def seconds(job: FitJob) -> float:
-            return job.seconds + _LATE
-
-        def execute(jobs: Iterator[FitJob]) -> Iterator[tuple[FitJob, Any]]:
-            for job, answer in self.pool(fitter, jobs, seconds=seconds, look=look):
-                lost = isinstance(answer, Lost)
-                yield job, answer if lost else fitter.received(job, answer)
-
-        with self.pool.opened():
-            try:
-                yield execute
-            finally:
-                self.pool.end()  # they have the problem
 
 
 @contextmanager

@@ -7,6 +7,7 @@ wider map: the input is read, and dropped out, once.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +21,32 @@ Hidden = Tensor | SparseFeatures
 Arcs = Graph | ReweightedGraph
 
 
-class GraphConv(nn.Module):
+class _Convolution(nn.Module):
+    """Linear maps of the input, ``parts`` of them side by side, and a bias."""
+
+    parts: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        bias: bool = True,
+        features: bool = False,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.linear = linear_map(
+            in_channels,
+            out_channels,
+            features=features,
+            dropout=input_dropout,
+            parts=self.parts,
+        )
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+
+
+class GraphConv(_Convolution):
     r"""A convolution without activation: :math:`\mathbf{A}\mathbf{H}\mathbf{W} + \mathbf{b}`.
 
     With a symmetric graph and self-loops this is Kipf and Welling's GCN layer; with a row-wise
@@ -42,27 +68,12 @@ class GraphConv(nn.Module):
         torch.Size([3, 4])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        bias: bool = True,
-        features: bool = False,
-        input_dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.linear = linear_map(
-            in_channels, out_channels, features=features, dropout=input_dropout
-        )
-        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
-
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
         return graph.propagate(self.linear(hidden), self.bias)
 
 
-class SageConv(nn.Module):
+class SageConv(_Convolution):
     r"""GraphSAGE's layer (Hamilton et al., 2017).
 
     .. math::
@@ -81,20 +92,7 @@ class SageConv(nn.Module):
         torch.Size([3, 4])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        bias: bool = True,
-        features: bool = False,
-        input_dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.linear = linear_map(
-            in_channels, out_channels, features=features, dropout=input_dropout, parts=2
-        )
-        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+    parts = 2
 
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""
@@ -150,7 +148,7 @@ class IsomorphismConv(nn.Module):
         return second if self.bias is None else second + self.bias
 
 
-class DirectedConv(nn.Module):
+class DirectedConv(_Convolution):
     r"""Separate maps for out- and in-neighbours: the layer of Dir-GCN (Rossi et al., 2023).
 
     .. math::
@@ -172,6 +170,8 @@ class DirectedConv(nn.Module):
         torch.Size([3, 4])
     """
 
+    parts = 2
+
     def __init__(
         self,
         in_channels: int,
@@ -182,12 +182,10 @@ class DirectedConv(nn.Module):
         features: bool = False,
         input_dropout: float = 0.0,
     ) -> None:
-        super().__init__()
-        self.alpha = real_number("alpha", alpha, least=0, most=1)
-        self.linear = linear_map(
-            in_channels, out_channels, features=features, dropout=input_dropout, parts=2
+        super().__init__(
+            in_channels, out_channels, bias=bias, features=features, input_dropout=input_dropout
         )
-        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        self.alpha = real_number("alpha", alpha, least=0, most=1)
 
     def forward(self, hidden: Hidden, graph: Arcs) -> Tensor:
         """From ``[N, in_channels]`` to ``[N, out_channels]``."""

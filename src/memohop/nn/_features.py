@@ -18,7 +18,7 @@ from memohop.nn._ops.products import weighted_product
 from memohop.nn._randomness import Draw, place_words
 
 
-class SparseFeatures:
+class SparseFeatures(FixedMatrix):
     """A feature matrix that stores only the values that are not 0.
 
     Bags of words are 90 to 99.5 per cent zeros. Dropping stored values has the same distribution
@@ -43,10 +43,13 @@ class SparseFeatures:
             counts = csr.crow_indices().diff()
             row = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
             col, values = csr.col_indices().long(), csr.values()
-        self.shape = features.shape
-        self.pattern = Pattern(row, col, (features.shape[0], features.shape[1]))
-        self.values = values
-        self.matrix = FixedMatrix(self.pattern, self.values)
+        nodes, channels = features.shape
+        super().__init__(Pattern(row, col, (nodes, channels)), values)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Nodes and channels."""
+        return self.pattern.shape
 
     @property
     def density(self) -> float:
@@ -54,7 +57,7 @@ class SparseFeatures:
         return len(self.values) / max(1, self.shape[0] * self.shape[1])
 
     def __repr__(self) -> str:
-        return f"SparseFeatures({tuple(self.shape)}, density={self.density:.3f})"
+        return f"SparseFeatures({self.shape}, density={self.density:.3f})"
 
 
 class FeatureLinear(nn.Module):
@@ -115,7 +118,7 @@ class FeatureLinear(nn.Module):
         draw = self.dropout.draw()
         if draw is None and not (self.training and self.dropout.active):
             bias = None if self.bias is None else self.bias[None]
-            return fixed_product(self.weight[None], features.matrix, bias).squeeze(0)
+            return fixed_product(self.weight[None], features, bias).squeeze(0)
         if draw is not None and isinstance(draw.place, int):
             kernels = kernels_for(values)
             if kernels is not None:

@@ -14,10 +14,10 @@ two elements: rates are exact to :math:`2^{-16}`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -79,33 +79,24 @@ def epoch_key(seed: Tensor, epoch: Tensor) -> Tensor:
     return torch.stack([first, second], dim=-1)
 
 
-class Position(NamedTuple):
-    """A position in a stream: its key, and the number of places that are taken."""
-
-    key: Tensor
-    place: int
-
-
-def current_position() -> Position | None:
-    """Where the stream is; None outside :func:`randomness`."""
+def replayed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, drawing the same masks in every call: those that are next now."""
     stream = _stream.get()
-    return None if stream is None else Position(stream.key, stream.place)
+    if stream is None:
+        return function
+    now = replace(stream)  # the stream itself goes on
 
+    def replay(*inputs: Any) -> Any:
+        outer, inner = _stream.get(), replace(now)
+        token = _stream.set(inner)
+        try:
+            return function(*inputs)
+        finally:
+            _stream.reset(token)
+            if outer is not None:
+                outer.place = inner.place
 
-@contextmanager
-def randomness_from(position: Position | None) -> Iterator[None]:
-    """Draw every mask inside the block as if the stream were at this position."""
-    if position is None:
-        yield
-        return
-    outer, inner = _stream.get(), _Stream(*position)
-    token = _stream.set(inner)
-    try:
-        yield
-    finally:
-        _stream.reset(token)
-        if outer is not None:
-            outer.place = inner.place
+    return replay
 
 
 def in_stream() -> bool:

@@ -9,7 +9,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
-from memohop.nn._randomness import current_position, randomness_from
+from memohop.nn._randomness import in_stream, replayed
 
 
 def recomputed(module: nn.Module, method: Callable[..., Any], *inputs: Any) -> Any:
@@ -24,14 +24,9 @@ def recomputed(module: nn.Module, method: Callable[..., Any], *inputs: Any) -> A
         method: the method, or any function of them.
         *inputs: its arguments; an object that is no tensor is passed on.
     """
-    held = dict(_tensors(module))
-    position, caller = current_position(), _Caller(module, method)
-
-    def call(*inputs: Any) -> Any:
-        with randomness_from(position):
-            return functional_call(caller, held, inputs, tie_weights=False)
-
-    return checkpoint(call, *inputs, use_reentrant=False, preserve_rng_state=position is None)
+    held, caller = dict(_tensors(module)), _Caller(module, method)
+    call = replayed(lambda *inputs: functional_call(caller, held, inputs, tie_weights=False))
+    return checkpoint(call, *inputs, use_reentrant=False, preserve_rng_state=not in_stream())
 
 
 def _tensors(module: nn.Module) -> Iterator[tuple[str, Any]]:

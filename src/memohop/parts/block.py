@@ -17,7 +17,7 @@ from memohop.data.adjacency import adjacency
 from memohop.data.sparse_features import as_csr, as_matrix
 from memohop.errors import UsageError
 from memohop.networks import NodeModel
-from memohop.networks.two_steps import TwoSteps
+from memohop.networks.h2gcn import TwoSteps
 from memohop.nn import Graph
 from memohop.parts.partition import Partition
 from memohop.training.metrics import METRICS

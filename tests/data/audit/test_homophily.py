@@ -44,9 +44,9 @@ def test_the_figures_are_the_printed_ones(name, data_root):
     data = load(name, root=data_root)
     found = homophily(links_of(data), data.y.numpy())
     adjusted, informativeness, edge = PRINTED[name]
-    assert round(found.adjusted, 2) == adjusted
-    assert round(found.informativeness, 2) == informativeness
-    assert found.edge == pytest.approx(edge, abs=5.01e-4)
+    assert round(found.adjusted_homophily, 2) == adjusted
+    assert round(found.label_informativeness, 2) == informativeness
+    assert found.edge_homophily == pytest.approx(edge, abs=5.01e-4)
 
 
 def links_of(data):
@@ -75,10 +75,10 @@ def test_an_audit_has_the_same_figures(name, data_root):
 def test_the_examples_in_the_documentation_of_dgl():
     """Both functions make the graph undirected first."""
     found = homophily(matrix([(1, 0), (2, 1), (0, 2), (4, 3)], 5), np.array([0, 0, 0, 0, 1]))
-    assert found.adjusted == pytest.approx(-0.1428571492433548, rel=1e-6)
+    assert found.adjusted_homophily == pytest.approx(-0.1428571492433548, rel=1e-6)
     edges = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5)]
     found = homophily(matrix(edges, 6), np.array([0, 0, 0, 0, 1, 1]))
-    assert found.informativeness == pytest.approx(0.25177597999572754, rel=1e-6)
+    assert found.label_informativeness == pytest.approx(0.25177597999572754, rel=1e-6)
 
 
 def slow(edges, labels):

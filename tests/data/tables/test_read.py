@@ -65,7 +65,8 @@ def test_the_graph_can_be_split_and_checked(files):
     rows = "".join(f"{n},{n * n % 7},{'xy'[n % 2]}\n" for n in range(40))
     pairs = "".join(f"{n},{(n * 3 + 1) % 40}\n" for n in range(40))
     data = read_graph(*files("id,v,kind\n" + rows, "a,b\n" + pairs), label="kind").data
-    data.train_mask, data.val_mask, data.test_mask = make_splits("class-wise", data.y, splits=2)
+    sets = make_splits("class-wise", data.y.numpy(), splits=2)
+    data.train_mask, data.val_mask, data.test_mask = map(torch.from_numpy, sets)
     check(data, classes=2)
 
 

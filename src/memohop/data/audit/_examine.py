@@ -45,7 +45,6 @@ from memohop.data.audit._measures import (
     informativeness_of_a_neighbour,
     link_keys,
     probe,
-    twin_agreement,
     twins,
 )
 from memohop.data.check import as_columns, check_graph
@@ -184,17 +183,17 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
         True
     """
     names: tuple[str, ...] = ()
-    if not isinstance(data, Data | OwnGraph):
-        raise UsageError(
-            f"data is of type {type(data).__name__} and no graph; give a Data of PyTorch Geometric "
-            "or a graph from memohop.data.tables"
-        )
     if isinstance(data, OwnGraph):
         if data.task == "numbers":
             raise UsageError(
                 "the labels are numbers, and an audit is for classes; say task=classes"
             )
         data, names = data.data, tuple(str(name) for name in data.classes)
+    if not isinstance(data, Data):
+        raise UsageError(
+            f"data is of type {type(data).__name__} and no graph; give a Data of PyTorch Geometric "
+            "or a graph from memohop.data.tables"
+        )
     check_graph(data)
     x = as_matrix(data.x, torch.float32) if is_sparse(data.x) else data.x.cpu().numpy()
     y, arcs = (tensor.cpu().numpy() for tensor in (data.y, data.edge_index))
@@ -205,15 +204,16 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
     sizes = np.bincount(y[y >= 0], minlength=len(names))
     known_sizes = np.bincount(y[known], minlength=len(sizes))
     names = names or tuple(str(number) for number in range(len(sizes)))
-    pointing = _matrix(arcs, len(y))
-    links = _links(_matrix(arcs[:, arcs[0] != arcs[1]], len(y)))
-    agreement = homophily(links["undirected"], y)
-    said = probe(x, links, y, known) if probes else None
-    direction = best_direction(said.neighbours) if said else "undirected"
-    scores = {name: way.score for name, way in said.neighbours.items()} if said else {}
-    keys = link_keys(pointing)
-    degree, learnt = np.diff(pointing.indptr), train & (y >= 0)
-    with_twin, with_close = twins(keys, degree, learnt, test)
+    pointing = matrix_of(arcs, len(y))
+    pointing.data[:] = 1
+    links = _links(pointing)
+    said = probe(x, links, y, known) if probes else {}
+    scores = {name: way.score for name, way in said.items()}
+    direction = best_direction({name: said[name] for name in links}) if said else "undirected"
+    keys, degree = link_keys(pointing), np.diff(pointing.indptr)
+    with_twin, with_close, agreement = twins(
+        keys, degree, y, train & (y >= 0), val & (y >= 0), test
+    )
     informativeness = [
         informativeness_of_a_neighbour(links[name], y) for name in ("out", "in") if name in links
     ] or 2 * [informativeness_of_a_neighbour(links["undirected"], y)]
@@ -233,27 +233,23 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
             name for name, size in zip(names, known_sizes, strict=True) if 0 < size < FOLDS
         ),
         duplicates=duplicates(keys, x),
-        edge_homophily=agreement.edge,
-        node_homophily=agreement.node,
-        class_homophily=agreement.class_insensitive,
-        adjusted_homophily=agreement.adjusted,
-        known_homophily=homophily(links["undirected"], np.where(known, y, -1)).adjusted,
-        label_informativeness=agreement.informativeness,
+        **homophily(links["undirected"], y)._asdict(),
+        known_homophily=homophily(links["undirected"], np.where(known, y, -1)).adjusted_homophily,
         informativeness_out=informativeness[0],
         informativeness_in=informativeness[1],
-        features_say=said.features.score if said else None,
+        features_say=scores.get("features"),
         out_say=scores.get("out"),
         in_say=scores.get("in"),
         undirected_say=scores.get("undirected"),
         direction=direction,
         neighbours_say=scores.get(direction),
-        neighbours_error=said.neighbours[direction].error if said else None,
-        together_say=said.together[direction].score if said else None,
+        neighbours_error=said[direction].error if said else None,
+        together_say=scores.get(f"features and {direction}"),
         split=split if "test_mask" in data else None,
         test_nodes=int(test.sum()),
         twins=with_twin,
         close_twins=with_close,
-        twin_agreement=twin_agreement(keys, degree, y, learnt, val & (y >= 0)),
+        twin_agreement=agreement,
     )
 
 
@@ -269,15 +265,11 @@ def _sets(data: Data, split: int) -> list[NDArray[np.bool_]]:
     return [mask[:, split].cpu().numpy() for mask in masks]
 
 
-def _matrix(arcs: NDArray[np.int64], nodes: int) -> sparse.csr_array:
-    """A matrix with 1 where the row points to the column, columns in order."""
-    matrix = matrix_of(arcs, nodes)
-    matrix.data[:] = 1
-    return matrix
-
-
-def _links(out: sparse.csr_array) -> dict[str, sparse.csr_array]:
+def _links(pointing: sparse.csr_array) -> dict[str, sparse.csr_array]:
     """The neighbours of each node by direction; there is only one if every arc has its opposite."""
+    out = pointing.copy()
+    out.setdiag(0)
+    out.eliminate_zeros()
     into = out.T.tocsr()
     either = out.maximum(into)
     if either.nnz == out.nnz:
@@ -287,58 +279,57 @@ def _links(out: sparse.csr_array) -> dict[str, sparse.csr_array]:
 
 def best_direction(neighbours: Mapping[str, Said]) -> str:
     """The direction in which neighbours say most, or ``undirected`` if that says as much."""
-    best = max(neighbours, key=lambda name: neighbours[name].score)
-    gain = neighbours[best].score - neighbours["undirected"].score
-    return best if gain > max(_MORE, 2 * neighbours[best].error) else "undirected"
+    best, both = max(neighbours, key=lambda name: neighbours[name].score), neighbours["undirected"]
+    score, error = neighbours[best]
+    return best if _clearly_more(score, both.score, error) else "undirected"
 
 
 def advise(audit: Audit) -> Advice:
     """Apply the rules above."""
-    if audit.neighbours_say is None or audit.neighbours_error is None:
+    doubts, error = tuple(distrust(audit)), audit.neighbours_error
+    if audit.neighbours_say is None or error is None:
         reason = "fewer than two classes have three labels, which is too little to judge by"
-        return Advice("mlp", audit.direction, (reason,), tuple(distrust(audit)))
-    alike = (audit.known_homophily or 0) >= _ALIKE
-    heard = _says_something(audit.neighbours_say, audit.neighbours_error)
-    model = ("gcn" if alike else "gcn+mmp") if heard else "mlp"
-    reasons = (_of_model(audit, model), *_of_probes(audit), _of_direction(audit))
-    return Advice(model, audit.direction, reasons, tuple(distrust(audit)))
+        return Advice("mlp", audit.direction, (reason,), doubts)
+    alike = audit.known_homophily or 0
+    measured = f"(adjusted homophily {alike:.2f}{_of_known(audit)})"
+    if not _says_something(audit.neighbours_say, error):
+        model = "mlp"
+        reason = (
+            "a quick test finds nothing in the neighbours; also try gcn+mmp, which can learn to "
+            "ignore them"
+        )
+    elif alike >= _ALIKE:
+        model = "gcn"
+        reason = f"neighbours are mostly alike {measured}; gcn+mmp should do as well"
+    else:
+        model = "gcn+mmp"
+        reason = (
+            f"the neighbours tell something, but are not alike {measured}, so a node must keep its "
+            "own features"
+        )
+    reasons = [
+        f"{model}: {reason}",
+        f"the features alone say {audit.features_say:.2f} of the label, the neighbours alone "
+        f"{audit.neighbours_say:.2f}, both together {audit.together_say:.2f} (0 is chance, 1 all)",
+    ]
+    if not _clearly_more(audit.together_say or 0, audit.features_say or 0, error):
+        reasons.append(
+            "together they do not clearly say more than the features: expect little from the graph"
+        )
+    return Advice(model, audit.direction, (*reasons, _of_direction(audit)), doubts)
 
 
 def _says_something(score: float, error: float) -> bool:
     return score > max(_SOMETHING, 3 * error)
 
 
+def _clearly_more(score: float, other: float, error: float) -> bool:
+    return score - other > max(_MORE, 2 * error)
+
+
 def _of_known(audit: Audit) -> str:
     """Which labels the advice is based on, if not all."""
     return "" if audit.split is None else " among training and validation nodes"
-
-
-def _of_model(audit: Audit, model: str) -> str:
-    homophily = f"(adjusted homophily {audit.known_homophily or 0:.2f}{_of_known(audit)})"
-    if model == "mlp":
-        return (
-            "mlp: a quick test finds nothing in the neighbours; also try gcn+mmp, which can learn "
-            "to ignore them"
-        )
-    if model == "gcn":
-        return f"gcn: neighbours are mostly alike {homophily}; gcn+mmp should do as well"
-    return (
-        f"gcn+mmp: the neighbours tell something, but are not alike {homophily}, so a node must "
-        "keep its own features"
-    )
-
-
-def _of_probes(audit: Audit) -> list[str]:
-    reasons = [
-        f"the features alone say {audit.features_say:.2f} of the label, the neighbours alone "
-        f"{audit.neighbours_say:.2f}, both together {audit.together_say:.2f} (0 is chance, 1 all)"
-    ]
-    gain = (audit.together_say or 0) - (audit.features_say or 0)
-    if gain <= max(_MORE, 2 * (audit.neighbours_error or 0)):
-        reasons.append(
-            "together they do not clearly say more than the features: expect little from the graph"
-        )
-    return reasons
 
 
 def _of_direction(audit: Audit) -> str:

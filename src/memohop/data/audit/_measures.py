@@ -70,11 +70,11 @@ Folds: TypeAlias = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 class Homophily(NamedTuple):
     """The five measures; None where a measure is not defined, as in a graph without edges."""
 
-    edge: float | None
-    node: float | None
-    class_insensitive: float | None
-    adjusted: float | None
-    informativeness: float | None
+    edge_homophily: float | None
+    node_homophily: float | None
+    class_homophily: float | None
+    adjusted_homophily: float | None
+    label_informativeness: float | None
 
 
 def homophily(links: sparse.csr_array, y: NDArray[np.int64]) -> Homophily:
@@ -94,11 +94,11 @@ def homophily(links: sparse.csr_array, y: NDArray[np.int64]) -> Homophily:
     local, linked, used = local_homophily(links, y), ends > 0, int((sizes > 0).sum())
     excess = within[linked] / ends[linked] - sizes[linked] / sizes.sum()
     return Homophily(
-        edge=edge,
-        node=float(local[~np.isnan(local)].mean()),
-        class_insensitive=float(np.maximum(excess, 0).sum() / (used - 1)) if used > 1 else None,
-        adjusted=(edge - chance) / (1 - chance) if np.count_nonzero(ends) > 1 else None,
-        informativeness=_information(share),
+        edge_homophily=edge,
+        node_homophily=float(local[~np.isnan(local)].mean()),
+        class_homophily=float(np.maximum(excess, 0).sum() / (used - 1)) if used > 1 else None,
+        adjusted_homophily=(edge - chance) / (1 - chance) if np.count_nonzero(ends) > 1 else None,
+        label_informativeness=_information(share),
     )
 
 
@@ -184,32 +184,23 @@ def link_keys(links: sparse.csr_array) -> NDArray[np.int64]:
 def twins(
     keys: NDArray[np.int64],
     degree: NDArray[np.int64],
+    y: NDArray[np.int64],
     train: NDArray[np.bool_],
+    val: NDArray[np.bool_],
     test: NDArray[np.bool_],
-) -> tuple[int, int]:
-    """How many test nodes have a twin in training, and how many of them a close one.
+) -> tuple[int, int, float | None]:
+    """Test nodes with a twin in training, those with a close one, and how often twins agree.
+
+    That is the share of a validation node's close twins in training that have its class, averaged
+    over the validation nodes with such twins; None if there are none.
 
     Args:
         keys: Those of :func:`link_keys`.
         degree: How many nodes each node points to.
-        train: The training nodes.
+        y: The class of every node; that of a test node is not used.
+        train: The training nodes with a class.
+        val: The validation nodes with a class.
         test: The test nodes.
-    """
-    have = test & (degree > 0) & np.isin(keys, keys[train])
-    return int(have.sum()), int((have & (degree > 1)).sum())
-
-
-def twin_agreement(
-    keys: NDArray[np.int64],
-    degree: NDArray[np.int64],
-    y: NDArray[np.int64],
-    train: NDArray[np.bool_],
-    val: NDArray[np.bool_],
-) -> float | None:
-    """How often a close twin in training has the class of a validation node.
-
-    The share of agreeing twins, averaged over the validation nodes with such twins; None if there
-    are none. All nodes of ``train`` and ``val`` have a class in ``y``; no other class is used.
     """
     groups = np.unique(keys, return_inverse=True)[1]
     learnt = sparse.csr_array(
@@ -217,10 +208,12 @@ def twin_agreement(
         shape=(len(y), int(y.max()) + 1),
     )
     known = learnt.sum(axis=1)[groups]  # training nodes with the same links
-    close = np.flatnonzero(val & (degree > 1) & (known > 0))
-    if not close.size:
-        return None
-    return float((learnt[groups[close], y[close]] / known[close]).mean())
+    with_twin, agreement = (degree > 0) & (known > 0), None
+    close = with_twin & (degree > 1)
+    if (val & close).any():
+        own = groups[val & close], y[val & close]
+        agreement = float((learnt[own] / known[val & close]).mean())
+    return int((test & with_twin).sum()), int((test & close).sum()), agreement
 
 
 def duplicates(keys: NDArray[np.int64], x: Any) -> int:
@@ -244,21 +237,15 @@ class Said(NamedTuple):
     error: float
 
 
-class Probes(NamedTuple):
-    """What the features say, and, by direction, the neighbours alone and with the features."""
-
-    features: Said
-    neighbours: dict[str, Said]
-    together: dict[str, Said]
-
-
 def probe(
     x: Any,
     links: Mapping[str, sparse.csr_array],
     y: NDArray[np.int64],
     usable: NDArray[np.bool_],
-) -> Probes | None:
-    """Probe features and neighbours; None if fewer than two classes have three usable nodes.
+) -> dict[str, Said]:
+    """What ``features``, the neighbours in each direction, and ``features and`` those say.
+
+    Nothing if fewer than two classes have three usable nodes.
 
     Args:
         x: Features, a dense array or a ``csr_array``.
@@ -270,7 +257,7 @@ def probe(
     nodes = np.flatnonzero(usable)
     nodes = nodes[sizes[y[nodes]] >= FOLDS]
     if (sizes >= FOLDS).sum() < 2:
-        return None
+        return {}
     if len(nodes) > _NODES:
         nodes = np.sort(np.random.default_rng(_SEED).choice(nodes, _NODES, replace=False))
         nodes = nodes[np.bincount(y[nodes])[y[nodes]] >= FOLDS]
@@ -281,12 +268,13 @@ def probe(
     else:
         main = x.toarray() if sparse.issparse(x) else x
     of_features = _predict([main[nodes]] * FOLDS, classes, folds)
-    neighbours, together = {}, {}
+    said = {"features": _said(of_features, classes)}
     for name, matrix in links.items():
         of_neighbours = _predict(_heard(main, matrix, nodes, classes, folds), classes, folds)
-        neighbours[name] = _said(of_neighbours, classes)
-        together[name] = _said(_product(of_features, of_neighbours, classes, folds), classes)
-    return Probes(_said(of_features, classes), neighbours, together)
+        joined = _product(of_features, of_neighbours, classes, folds)
+        said[name] = _said(of_neighbours, classes)
+        said[f"features and {name}"] = _said(joined, classes)
+    return said
 
 
 def _heard(

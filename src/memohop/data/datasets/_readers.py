@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from memohop.data.arcs import graph_data, merge_arcs
-from memohop.data.splits import Masks
+from memohop.data.splits import Sets
 from memohop.errors import DataError
 from memohop.pyg import Data
 
@@ -53,7 +52,7 @@ def _lines(path: Path) -> list[list[str]]:
     return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
 
 
-def _geom_gcn_splits(paths: Sequence[Path], *, nodes: int) -> Masks:
+def _geom_gcn_splits(paths: Sequence[Path], *, nodes: int) -> Sets:
     """The splits in these archives, in that order."""
     archives = [_read_npz(path, [f"{part}_mask" for part in _PARTS]) for path in paths]
     return _masks(paths[0], list(map(np.stack, zip(*archives, strict=True))), nodes=nodes)
@@ -138,13 +137,13 @@ def read_planetoid(folder: Path, name: str, *, splits: Sequence[Path] | None) ->
     return graph_data(x, one_hot.argmax(axis=1), arcs, masks)
 
 
-def _public_split(labelled: int, test: NDArray[np.int64], *, nodes: int) -> Masks:
+def _public_split(labelled: int, test: NDArray[np.int64], *, nodes: int) -> Sets:
     """The files have the training nodes first, then 500 for validation, and list the test nodes."""
-    train, val, held_out = (torch.zeros((nodes, 1), dtype=torch.bool) for _ in range(3))
-    train[:labelled] = True
-    val[labelled : labelled + _PUBLIC_VALIDATION] = True
-    held_out[torch.from_numpy(test)] = True
-    return train, val, held_out
+    sets = np.zeros((3, nodes, 1), dtype=bool)
+    sets[0, :labelled] = True
+    sets[1, labelled : labelled + _PUBLIC_VALIDATION] = True
+    sets[2, test] = True
+    return sets
 
 
 def read_platonov(path: Path, *, directed: bool) -> Data:
@@ -187,7 +186,7 @@ def _read_npz(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
         ) from error
 
 
-def _masks(path: Path, arrays: Sequence[NDArray[Any]], *, nodes: int) -> Masks:
+def _masks(path: Path, arrays: Sequence[NDArray[Any]], *, nodes: int) -> Sets:
     """Arrays with one row for each split as masks, once their type and shape are checked."""
     shape = (len(arrays[0]), nodes)
     for array in arrays:
@@ -196,7 +195,4 @@ def _masks(path: Path, arrays: Sequence[NDArray[Any]], *, nodes: int) -> Masks:
                 f"{path} has a mask of shape {array.shape} and type {array.dtype} instead "
                 f"of a boolean one of shape {shape}; fetch it again"
             )
-    train, val, test = (
-        torch.from_numpy(np.ascontiguousarray(array.astype(bool).T)) for array in arrays
-    )
-    return train, val, test
+    return np.stack([array.astype(bool).T for array in arrays])

@@ -76,7 +76,8 @@ def load(
         if without_digest(info.files):
             _check_counts(data, info, folder)
         if split in SPLITS:
-            data.train_mask, data.val_mask, data.test_mask = make_splits(split, data.y, **options)
+            sets = make_splits(split, data.y.numpy(), **options)
+            data.train_mask, data.val_mask, data.test_mask = map(torch.from_numpy, sets)
     if features == "row":
         total = data.x.abs().sum(dim=1, keepdim=True)
         data.x = data.x / total.masked_fill(total == 0, 1)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from memohop.data.arcs import mean_weight
 from memohop.errors import UsageError, check_choice
-from memohop.fit._candidate import Cost, Fits, Fitted, Look, Setting, room_in_ram
+from memohop.fit._candidate import Cost, Fit, Fits, Look, Setting, room_in_ram
 from memohop.fit._neighbourhood import EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._saved import Saved, Sizes, check_state, checked_options
@@ -233,7 +233,7 @@ class NetworkFamily:
             val = said[problem.masks.val[:, split]]
             if crossed is not None:
                 val = _in_unit(crossed, standard)
-            fits[i // len(splits)][split] = Fitted(val, said[problem.masks.test], part)
+            fits[i // len(splits)][split] = Fit(val, said[problem.masks.test], part)
         return fits
 
     def _trained(

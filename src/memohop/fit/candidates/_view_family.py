@@ -12,7 +12,7 @@ from typing import ClassVar
 import torch
 from scipy import sparse
 
-from memohop.fit._candidate import Cost, Fits, Fitted, Look, Setting, kept_bytes
+from memohop.fit._candidate import Cost, Fit, Fits, Look, Setting, kept_bytes
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem
 from memohop.fit._views import Sees, View, ViewModel
@@ -128,7 +128,7 @@ class ViewFamily(ABC):
                 if any(fits):
                     ask()
                 part, say = self.learn(problem, features, setting, split, ask)
-                of_setting[split] = Fitted(say(features[val]), say(features[test]), part)
+                of_setting[split] = Fit(say(features[val]), say(features[test]), part)
 
         with ThreadPoolExecutor(splits_at_once(problem)) as pool:
             try:
