@@ -96,21 +96,13 @@ class TestGates:
         agree(graph, networks(), means, found.kept, found.absorbed, found.passed_on)
 
     def test_degree_and_local_homophily_counted_by_hand(self, graph, found):
-        neighbours = [set() for _ in range(NODES)]
-        for u, v in graph.edge_index.T.tolist():
-            neighbours[u].add(v)
-            neighbours[v].add(u)
-        y = graph.y.tolist()
-        for node in range(NODES):
-            others = neighbours[node] - {node}
-            known = [y[other] for other in others if y[other] >= 0]
+        joined = {frozenset(arc) for arc in graph.edge_index.T.tolist()}
+        for node, label in enumerate(graph.y.tolist()):
+            others = [other for pair in joined if node in pair for other in pair - {node}]
+            alike = [graph.y[other] == label for other in others if graph.y[other] >= 0]
+            share = np.mean(alike) if label >= 0 and alike else np.nan
             assert found.degree[node] == len(others)
-            if y[node] >= 0 and known:
-                assert found.homophily[node] == pytest.approx(
-                    np.mean([k == y[node] for k in known])
-                )
-            else:
-                assert np.isnan(found.homophily[node])
+            assert found.homophily[node] == pytest.approx(share, nan_ok=True)
 
     def test_groups_hold_every_node_once(self, found):
         by_degree = found.by_degree()
