@@ -18,8 +18,8 @@ HEADER = "node1,node2\tspace\trelation_type"
 SPACES = ("graph", "latent_space")
 
 
-def both_ways(pairs):
-    return np.array([*pairs, *((b, a) for a, b in pairs)]).T
+def links_of(pairs, nodes):
+    return adjacency(torch.tensor(pairs).T, nodes, direction="undirected")
 
 
 def divisions_of(neighbours):
@@ -31,7 +31,8 @@ def divisions_of(neighbours):
 def grid(rows, columns):
     node = np.arange(rows * columns).reshape(rows, columns)
     pairs = [*zip(node[1:].flat, node[:-1].flat, strict=True)]
-    return both_ways([*pairs, *zip(node[:, 1:].flat, node[:, :-1].flat, strict=True)])
+    pairs += zip(node[:, 1:].flat, node[:, :-1].flat, strict=True)
+    return links_of(np.array(pairs), node.size)
 
 
 # Files
@@ -80,29 +81,28 @@ def test_published_files_tell_the_position_of_every_arc(name, data_root):
 
 
 def test_isomap_equals_that_of_scikit_learn_up_to_mirroring():
-    arcs = grid(4, 7)
-    weights = np.zeros((28, 28))
-    weights[arcs[0], arcs[1]] = 1
+    links = grid(4, 7)
+    weights = links.toarray()
     weights[weights == 0] = 9  # further than the radius
     np.fill_diagonal(weights, 0)
     reference = Isomap(n_neighbors=None, radius=1, metric="precomputed").fit_transform(weights)
-    found = latent.isomap(arcs, 28)
+    found = latent.isomap(links)
     expected = reference / np.abs(reference).max()
     signs = np.sign((found * expected).sum(0))
     np.testing.assert_allclose(found * signs, expected, atol=1e-5)
 
 
 def test_landmarks_place_the_nodes_of_a_large_graph_where_all_paths_would(monkeypatch):
-    arcs = grid(15, 25)
-    exact = latent.isomap(arcs, 375)
+    links = grid(15, 25)
+    exact = latent.isomap(links)
     monkeypatch.setattr(latent, "_LANDMARKS", 100)
-    _, _, disparity = procrustes(exact, latent.isomap(arcs, 375))
+    _, _, disparity = procrustes(exact, latent.isomap(links))
     assert 0 < disparity < 0.01
 
 
 def test_isomap_keeps_parts_apart_and_twins_together():
-    arcs = both_ways([(0, 1), (1, 2), (0, 2), (3, 4), (3, 5)])  # 4 and 5 have the same neighbour
-    points = latent.isomap(arcs, 7)
+    pairs = [(0, 1), (1, 2), (0, 2), (3, 4), (3, 5)]  # 4 and 5 have the same neighbour
+    points = latent.isomap(links_of(pairs, 7))
     assert np.abs(points).max() == 1
     parts = [points[:3], points[3:6]]
     within = max(np.ptp(part, axis=0).max() for part in parts)
@@ -112,11 +112,11 @@ def test_isomap_keeps_parts_apart_and_twins_together():
 
 def test_poincare_brings_neighbours_near_and_repeats_itself():
     data = memohop.load("csbm", nodes=100, classes=3, degree=6, homophily=0.95, seed=0)
-    arcs = data.edge_index.numpy()
-    points = latent.poincare(arcs, 100)
+    arcs, links = data.edge_index.numpy(), links_of(data.edge_index.T.tolist(), 100)
+    points = latent.poincare(links)
     assert np.square(points).sum(1).max() < 1
-    np.testing.assert_array_equal(points, latent.poincare(arcs, 100))
-    assert not np.array_equal(points, latent.poincare(arcs, 100, seed=1))
+    np.testing.assert_array_equal(points, latent.poincare(links))
+    assert not np.array_equal(points, latent.poincare(links, seed=1))
     others = np.random.default_rng(0).integers(100, size=arcs.shape[1])
     near = latent.hyperbolic_distance(points[arcs[0]], points[arcs[1]])
     far = latent.hyperbolic_distance(points[arcs[0]], points[others])

@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 
-from memohop.data.adjacency import matrix_of
-from memohop.data.arcs import check_arcs, merge_arcs
+from memohop.data.adjacency import adjacency
+from memohop.data.arcs import check_arcs
 from memohop.data.datasets.fetch import locate, published_file
 from memohop.data.datasets.registry import describe
 from memohop.errors import unknown_name
@@ -93,14 +94,11 @@ def computed(
     if embedding not in EMBEDDINGS:
         raise unknown_name("embedding", embedding, EMBEDDINGS)
     check_arcs(edge_index, num_nodes)
-    source, target = edge_index.cpu().numpy()
-    between = source != target
-    graph = merge_arcs(
-        source[between], target[between], nodes=num_nodes, both_ways=True, origin="edge_index"
-    )
+    links = adjacency(edge_index, num_nodes, direction="undirected", self_loops="remove")
+    graph = np.stack(links.tocoo().coords).astype(np.int64)
     embed, distance = EMBEDDINGS[embedding]
-    points = embed(graph, num_nodes)
-    pairs = _nearest_pairs(points, distance, count=graph.shape[1] // 2)
+    points = embed(links)
+    pairs = _nearest_pairs(points, distance, count=links.nnz // 2)
     arcs = np.concatenate((graph, pairs, pairs[::-1]), axis=1)
     space = np.repeat((0, 4), (graph.shape[1], 2 * pairs.shape[1]))
     above = points[arcs[0]] <= points[arcs[1]]
@@ -142,7 +140,7 @@ def _neighbours(
     return LatentNeighbours(torch.from_numpy(arcs), torch.from_numpy(numbers % 8))
 
 
-def isomap(arcs: NDArray[np.int64], nodes: int) -> Points:
+def isomap(links: sparse.csr_array) -> Points:
     r"""Coordinates with distances like the numbers of steps between nodes.
 
     Classical scaling of the lengths of shortest paths: the two leading eigenvectors of the
@@ -152,17 +150,18 @@ def isomap(arcs: NDArray[np.int64], nodes: int) -> Points:
     other than the farthest nodes of one part.
 
     The result is scaled to at most 1 and rounded to six digits: nodes at the same point on one
-    machine are so on every machine. Arcs are ``[2, arcs]``, both ways and without self-loops.
+    machine are so on every machine. The matrix of arcs is symmetric, without self-loops.
     """
     from scipy.sparse.csgraph import dijkstra
     from sklearn.decomposition import KernelPCA
 
-    if not arcs.size:
+    nodes = links.shape[0]
+    if not links.nnz:
         return np.zeros((nodes, 2))
     landmarks = np.arange(nodes)
     if nodes > _LANDMARKS:
         landmarks = np.sort(np.random.default_rng(0).permutation(nodes)[:_LANDMARKS])
-    steps = dijkstra(matrix_of(arcs, nodes), unweighted=True, indices=landmarks)
+    steps = dijkstra(links, unweighted=True, indices=landmarks)
     apart = np.isinf(steps)
     steps[apart] = steps[~apart].max() + 1
     kernel = -0.5 * steps**2
@@ -171,7 +170,7 @@ def isomap(arcs: NDArray[np.int64], nodes: int) -> Points:
     return np.round(points / np.abs(points).max(), 6)
 
 
-def poincare(arcs: NDArray[np.int64], nodes: int, *, seed: int = 0) -> Points:
+def poincare(links: sparse.csr_array, *, seed: int = 0) -> Points:
     r"""Points of the hyperbolic disc in which neighbours are near (Nickel and Kiela, 2017).
 
     Minimises, over the arcs :math:`(u, v)` and ten nodes :math:`v'` drawn for each,
@@ -180,12 +179,12 @@ def poincare(arcs: NDArray[np.int64], nodes: int, *, seed: int = 0) -> Points:
         -\log\frac{e^{-d(u, v)}}{e^{-d(u, v)} + \sum_{v'} e^{-d(u, v')}}
 
     by Riemannian gradient descent with a burn-in at a tenth of the rate. A node moves by the
-    mean of its gradients within a batch, to keep hubs from leaping. Arcs are ``[2, arcs]``, both
-    ways and without self-loops; the seed decides first points, order and draws.
+    mean of its gradients within a batch, to keep hubs from leaping. The matrix of arcs is that of
+    :func:`isomap`; the seed decides first points, order and draws.
     """
     generator = np.random.default_rng(seed)
+    arcs, (count, nodes) = np.stack(links.tocoo().coords), (links.nnz, links.shape[0])
     points = generator.uniform(-1e-3, 1e-3, (nodes, 2))
-    count = arcs.shape[1]
     batch = max(_LEAST_BATCH, -(-count // _BATCHES))
     for epoch in range(_EPOCHS):
         rate = _RATE / 10 if epoch < _BURN_IN else _RATE
@@ -239,7 +238,7 @@ def _mean_gradient(
     return np.stack(sums, 1) / np.maximum(np.bincount(nodes, minlength=len(points)), 1)[:, None]
 
 
-EMBEDDINGS: dict[str, tuple[Callable[[NDArray[np.int64], int], Points], Distance]] = {
+EMBEDDINGS: dict[str, tuple[Callable[[sparse.csr_array], Points], Distance]] = {
     "isomap": (isomap, euclidean_distance),
     "poincare": (poincare, hyperbolic_distance),
 }
