@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memohop.data.splits import Mask
 from memohop.fit._candidate import (
     Candidate,
     Family,
@@ -36,7 +37,7 @@ from memohop.fit._candidate import (
 from memohop.fit._certainty import fit_calibration, paired_interval
 from memohop.fit._model import UNCHANGED, Calibration, Component, Ensemble
 from memohop.fit._problem import Outputs, Problem
-from memohop.fit._workers import Execute, FitJob, Workers, executing
+from memohop.fit._workers import FitJob, Workers, executing
 from memohop.interrupts import interrupts_raised
 from memohop.jobs.executor import Lost
 
@@ -61,27 +62,24 @@ def choose_weights(
         splits: The splits to validate on, with equal weight.
     """
     by_score = not problem.classes or problem.classes_count_alike
-    rows = [problem.masks.val[:, split] for split in splits]
+    masks = [problem.masks.val[:, split] for split in splits]
 
-    def needed(fit: Fit, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def needed(outputs: Outputs, mask: Mask) -> NDArray[np.float64]:
         """All outputs, or the probability of the true class alone, which is all of the loss."""
-        val = fit.val if by_score else fit.val[np.arange(len(fit.val)), problem.y[mask]]
-        return val.astype(np.float64)
+        if not by_score:
+            outputs = outputs[np.arange(len(outputs)), problem.y[mask], None]
+        return outputs.astype(np.float64)
+
+    def merit(said: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+        """The mean score, if it decides, and then the smaller loss."""
+        pairs = list(zip(said, masks, strict=True))
+        score = np.mean([problem.score(*pair) for pair in pairs]) if by_score else 0.0
+        return float(score), -float(np.mean([_loss(problem, *pair) for pair in pairs]))
 
     said = [
-        [needed(tried.fits[split], mask) for split, mask in zip(splits, rows, strict=True)]
+        [needed(tried.fits[split].val, mask) for split, mask in zip(splits, masks, strict=True)]
         for tried in candidates
     ]
-
-    def merit(outputs: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
-        """The smaller loss, or the mean score and then the loss."""
-        if not by_score:
-            return (-float(np.mean([_log_loss(of_split) for of_split in outputs])), 0.0)
-        pairs = list(zip(outputs, rows, strict=True))
-        score = float(np.mean([problem.score(of_split, mask) for of_split, mask in pairs]))
-        loss = float(np.mean([_loss(problem, of_split, mask) for of_split, mask in pairs]))
-        return (score, -loss)
-
     generator, weights = np.random.default_rng(0), np.zeros(len(candidates))
     bags = _BAGS if len(candidates) >= _MANY else 1
     for _ in range(bags):
@@ -111,15 +109,12 @@ def _greedy(
     return counts / counts.sum()
 
 
-def _loss(problem: Problem, outputs: NDArray[np.float64], rows: NDArray[np.bool_]) -> float:
-    """The log-loss, or the squared error."""
-    y = problem.y[rows]
-    if problem.classes:
-        return _log_loss(outputs[np.arange(len(y)), y])
-    return float(((outputs[:, 0] - y) ** 2).mean())
-
-
-def _log_loss(of_truth: NDArray[np.float64]) -> float:
+def _loss(problem: Problem, outputs: NDArray[np.float64], mask: Mask) -> float:
+    """The log-loss, also of the probabilities of the true class alone, or the squared error."""
+    y = problem.y[mask]
+    if not problem.classes:
+        return float(((outputs[:, 0] - y) ** 2).mean())
+    of_truth = outputs[np.arange(len(y)), y] if outputs.shape[1] > 1 else outputs[:, 0]
     return -float(np.log(of_truth + _TINY).mean())
 
 
@@ -220,47 +215,40 @@ def fit_to_all(
         workers: Who fits them; by default this process.
     """
     ending, end = problem.for_the_end(), clock.monotonic() + FITTING * seconds
-    models = [
-        [fit.part for fit in tried.fits.values() if fit.part is not None]
-        for tried in chosen.candidates
-    ]
-    order, doing, turn = np.argsort(-chosen.weights, kind="stable"), "", 0
+    order = [chosen.candidates[index] for index in np.argsort(-chosen.weights, kind="stable")]
+    models = {
+        tried: [fit.part for fit in tried.fits.values() if fit.part is not None] for tried in order
+    }
+    doing, turn = "", 0
 
     def look() -> None:
         progress(1.0, f"{doing}, every label")
 
-    def fit_in_turn(execute: Execute) -> None:
-        nonlocal doing, turn
-        for place, index in enumerate(order):
-            tried, left = chosen.candidates[index], end - clock.monotonic()
-            doing = tried.setting.family
-            needed = sum(chosen.candidates[later].seconds for later in order[place:])
-            afforded = max(left / max(needed, 1e-9), tried.seconds < left)
-            count = int(np.clip(afforded, 0, ending.splits))
-            splits = [(turn + number) % ending.splits for number in range(count)]
-            turn += count
-            each = 1 if workers is not None else max(count, 1)
-            jobs = [
-                FitJob(doing, [tried.setting], splits[first : first + each], left)
-                for first in range(0, count, each)
-            ]
-            fits: dict[int, Fit] = {}
-            for _, answer in execute(iter(jobs)):
-                if not isinstance(answer, Lost):
-                    fits |= answer[0][0]
-            if _is_as_good(problem, tried, ending, fits):
-                of_split = [fits[split].part for split in sorted(fits)]
-                models[index] = [part for part in of_split if part is not None]
-
     try:
         with interrupts_raised(), executing(workers, ending, families, look) as execute:
-            fit_in_turn(execute)
+            for place, tried in enumerate(order):
+                doing, left = tried.setting.family, end - clock.monotonic()
+                needed = sum(later.seconds for later in order[place:])
+                afforded = max(left / max(needed, 1e-9), tried.seconds < left)
+                count = int(np.clip(afforded, 0, ending.splits))
+                splits = [(turn + number) % ending.splits for number in range(count)]
+                turn += count
+                each = 1 if workers is not None else max(count, 1)
+                jobs = [
+                    FitJob(doing, [tried.setting], splits[first : first + each], left)
+                    for first in range(0, count, each)
+                ]
+                fits: dict[int, Fit] = {}
+                for _, answer in execute(iter(jobs)):
+                    if not isinstance(answer, Lost):
+                        fits |= answer[0][0]
+                if _is_as_good(problem, tried, ending, fits):
+                    of_split = [fits[split].part for split in sorted(fits)]
+                    models[tried] = [part for part in of_split if part is not None]
     except KeyboardInterrupt:
         pass  # what has not been fitted keeps the models of the search
-    components = [
-        Component(chosen.candidates[i].setting, float(chosen.weights[i]), tuple(models[i]))
-        for i in order
-    ]
+    weights = dict(zip(chosen.candidates, chosen.weights.tolist(), strict=True))
+    components = [Component(tried.setting, weights[tried], tuple(models[tried])) for tried in order]
     return Ensemble(tuple(components), chosen.calibration)
 
 
