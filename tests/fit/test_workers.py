@@ -146,27 +146,16 @@ def test_a_graph_that_fits_no_worker_is_shared(monkeypatch):
 )
 def test_others_keep_their_cores(cores, others, taken, monkeypatch):
     """Ten seconds, in which others used some cores all the time; PyTorch has four threads."""
-    seconds, used = iter([0.0, 10.0]), iter([50.0, 50.0 + 10 * others])
-    found = []
+    seconds, found = iter([0.0, 10.0, 10.0]), []
+    own = SimpleNamespace(cpu_percent=lambda: 150.0)
     monkeypatch.setattr(workers.clock, "monotonic", lambda: next(seconds))
-    monkeypatch.setattr(workers, "_seconds_of_others", lambda: next(used))
+    monkeypatch.setattr(workers.psutil, "cpu_percent", lambda: 100 * (others + 1.5) / cores)
+    monkeypatch.setattr(workers.psutil, "Process", lambda: own)
     monkeypatch.setattr(workers.psutil, "cpu_count", lambda: cores)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     monkeypatch.setattr(torch, "set_num_threads", found.append)
     Threads().adapt()
     assert found == [taken]
-
-
-def test_own_work_is_not_that_of_others(monkeypatch):
-    machine = (70.0, 1.0, 9.0, 500.0, 20.0, 0.0, 0.0, 0.0)
-
-    class Times(tuple):
-        idle, iowait = 500.0, 20.0
-
-    own = SimpleNamespace(user=30.0, system=5.0)
-    monkeypatch.setattr(workers.psutil, "cpu_times", lambda: Times(machine))
-    monkeypatch.setattr(workers.psutil, "Process", lambda: SimpleNamespace(cpu_times=lambda: own))
-    assert workers._seconds_of_others() == pytest.approx(45)
 
 
 def test_a_fit_leaves_the_threads_as_they_were():

@@ -25,7 +25,6 @@ most one neighbour of :math:`j` in each class is so heavy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -42,7 +41,6 @@ Rows: TypeAlias = NDArray[np.int64] | slice
 """Some of the nodes."""
 EVERY = slice(None)
 
-_BLOCK = 1 << 16  # rows whose arcs are looked at together
 _UNSURE = 1.0  # weight of the overall shares, in labels, beside a node's neighbours
 
 
@@ -175,19 +173,15 @@ class _Sent:
         values: NDArray[np.float64],
         groups: int,
     ) -> None:
-        self._group, self._values, shape = group, values, (way.shape[0], groups)
-        self.sums, self._lighter = np.zeros(shape), np.zeros(shape)  # the latter without the heavy
-        self._sizes = np.zeros(shape) if (values < 0).any() else self.sums
-        for start, rows, columns, weights in _entries(way):
-            counts = group[columns] >= 0
-            block = slice(start, start + _BLOCK)
-            place = rows[counts], group[columns[counts]]
-            terms = weights[counts] * values[columns[counts]]
-            _add(terms, place, self.sums[block])
-            if self._sizes is not self.sums:
-                _add(np.abs(terms), place, self._sizes[block])
-            heavy = _is_heavy(terms, self._sizes[block][place])
-            _add(np.where(heavy, 0, terms), place, self._lighter[block])
+        counted, shape = np.flatnonzero(group >= 0), (len(group), groups)
+        own = sparse.csr_array((values[counted], (counted, group[counted])), shape=shape)
+        self._group, self._values = group, values
+        self.sums = self._sizes = (way @ own).toarray()
+        if (values < 0).any():
+            self._sizes = (way @ abs(own)).toarray()
+        terms = way.data * np.where(group < 0, 0, values)[way.indices]
+        heavy = _is_heavy(terms, self._sizes[_rows_of(way), group[way.indices]])
+        self._lighter = (_with_data(way, np.where(heavy, 0, way.data)) @ own).toarray()
 
     def to_neighbours(
         self, some: sparse.csr_array, back: sparse.csr_array, nodes: NDArray[np.int64]
@@ -200,25 +194,16 @@ class _Sent:
             nodes: The nodes.
         """
         received, group = np.asarray(some @ self.sums), self._group[nodes]
-        for (start, rows, columns, weights), (*_, opposite) in zip(
-            _entries(some), _entries(back), strict=True
-        ):
-            known = start + np.flatnonzero(group[start : start + _BLOCK] >= 0)
-            counts = group[start + rows] >= 0
-            here = start + rows[counts]
-            place = columns[counts], group[here]
-            own, whole = opposite[counts] * self._values[nodes[here]], self.sums[place]
-            heavy = _is_heavy(own, self._sizes[place])
-            sent = weights[counts] * np.where(heavy, self._lighter[place], whole - own)
-            arrived = np.bincount(rows[counts], sent, _BLOCK)
-            received[known, group[known]] = arrived[known - start]
+        rows = _rows_of(some)
+        counts = group[rows] >= 0
+        rows, sender = rows[counts], some.indices[counts]
+        own, place = back.data[counts] * self._values[nodes[rows]], (sender, group[rows])
+        heavy = _is_heavy(own, self._sizes[place])
+        sent = np.where(heavy, self._lighter[place], self.sums[place] - own)
+        arrived = np.bincount(rows, some.data[counts] * sent, len(nodes))
+        known = np.flatnonzero(group >= 0)
+        received[known, group[known]] = arrived[known]
         return received
-
-
-def _add(terms: NDArray[np.float64], place: tuple[Any, Any], table: NDArray[np.float64]) -> None:
-    """Add terms to the rows and columns of a table that they belong to."""
-    rows, columns = place
-    table += np.bincount(rows * table.shape[1] + columns, terms, table.size).reshape(table.shape)
 
 
 def _is_heavy(terms: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -226,27 +211,25 @@ def _is_heavy(terms: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray
     return 2 * np.abs(terms) > sizes
 
 
-def _entries(
-    matrix: sparse.csr_array,
-) -> Iterator[tuple[int, NDArray[Any], NDArray[Any], NDArray[np.float64]]]:
-    """Blocks of rows: the first one, and for each entry its row in the block, column and value."""
-    for start in range(0, matrix.shape[0], _BLOCK):
-        bounds = matrix.indptr[start : start + _BLOCK + 1].astype(np.int64)
-        inside = slice(bounds[0], bounds[-1])
-        rows = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        yield start, rows, matrix.indices[inside], matrix.data[inside].astype(np.float64)
+def _rows_of(matrix: sparse.csr_array) -> NDArray[np.int32]:
+    """The row of each entry."""
+    return np.repeat(np.arange(matrix.shape[0], dtype=np.int32), np.diff(matrix.indptr))
+
+
+def _with_data(matrix: sparse.csr_array, values: NDArray[Any]) -> sparse.csr_array:
+    """Other entries in the places of a matrix."""
+    return sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _in_places_of(way: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:
     """The entries of a matrix in the places of another one's, 0 where it has none."""
     keys, others = (
-        np.repeat(np.arange(each.shape[0]), np.diff(each.indptr)) * each.shape[1] + each.indices
-        for each in (way, other)
+        _rows_of(each) * np.int64(each.shape[1]) + each.indices for each in (way, other)
     )
     values = np.zeros(len(keys), dtype=np.float32)
     _, places, of_other = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
     values[places] = other.data[of_other]
-    return sparse.csr_array((values, way.indices, way.indptr), shape=way.shape)
+    return _with_data(way, values)
 
 
 def _of_rows(matrix: sparse.csr_array, rows: Rows) -> sparse.csr_array:

@@ -208,24 +208,21 @@ class Threads:
     """The threads of PyTorch, and so of all models, adapted to the load of the machine."""
 
     def __init__(self) -> None:
-        self.most = torch.get_num_threads()
-        self._seen = clock.monotonic(), _seconds_of_others()
+        self._most, self._seen = torch.get_num_threads(), clock.monotonic()
+        self._shares = psutil.cpu_percent, psutil.Process().cpu_percent
+        self._of_others()  # which tell the time since they were last called
 
     def adapt(self) -> None:
         """Take one for each core that others have not used since the last time, at least one."""
-        (before, used), now = self._seen, clock.monotonic()
-        if now < before + _APART:
+        if clock.monotonic() < self._seen + _APART:
             return
-        self._seen = now, _seconds_of_others()
-        idle = (psutil.cpu_count() or 1) - (self._seen[1] - used) / (now - before)
-        torch.set_num_threads(int(np.clip(round(idle), 1, self.most)))
+        self._seen, idle = clock.monotonic(), (psutil.cpu_count() or 1) - self._of_others()
+        torch.set_num_threads(int(np.clip(round(idle), 1, self._most)))
 
-
-def _seconds_of_others() -> float:
-    """The seconds that cores have spent on other processes."""
-    machine, own = psutil.cpu_times(), psutil.Process().cpu_times()
-    idle = machine.idle + getattr(machine, "iowait", 0.0)
-    return float(sum(machine[:8]) - idle - own.user - own.system)
+    def _of_others(self) -> float:
+        """How many cores others have used."""
+        machine, own = (share() / 100 for share in self._shares)
+        return float(machine * (psutil.cpu_count() or 1) - own)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ DEGREE = 3.0
 _AS_IT_IS = Scale(0.0, 1.0)  # of targets that are not standardised
 _LARGEST = 10_000  # channels or layers of a network
 _MANY = 10_000  # validation nodes, of which the best epoch is hardly luck
-_LARGE = 5_000  # nodes from which on a CPU networks take less time one by one, and less RAM
+_LARGE = 5_000  # nodes with which a network fills a CPU; one by one they also take less RAM
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,11 +194,6 @@ class NetworkFamily:
             return True
         return self.has_memory and options.get("address") != "rows"
 
-    def _one_by_one(self, problem: Problem) -> bool:
-        """Whether a network fills the device by itself, so that a population gains nothing."""
-        on_cpu = not is_gpu(torch.device(self.device))
-        return on_cpu and self.in_parts is None and problem.nodes >= _LARGE
-
     def fit(
         self,
         problem: Problem,
@@ -244,14 +238,19 @@ class NetworkFamily:
         splits: Sequence[int],
         look: Look,
     ) -> list[Result]:
-        """A result for each setting and split, or for the first ones."""
+        """A result for each setting and split, or for the first ones.
+
+        A network that fills the device is trained by itself, as a population gains nothing then.
+        """
         members = [
             Member(split=split, seed=self.seed + split, **setting.numbers)
             for setting in settings
             for split in splits
         ]
+        on_cpu = not is_gpu(torch.device(self.device))
+        fills = on_cpu and self.in_parts is None and problem.nodes >= _LARGE
         results: list[Result] = []
-        at_once, ended = 1 if self._one_by_one(problem) else len(members), False
+        at_once, ended = 1 if fills else len(members), False
 
         def progress(done: int, total: int) -> None:
             nonlocal ended
@@ -261,28 +260,27 @@ class NetworkFamily:
                 ended = True
                 raise
 
-        rules, by_luck = self.rules, problem.ranks_few
-        if by_luck:  # the best score of many epochs: the smallest loss says more
+        rules, few = self.rules, int(problem.masks.val[:, 0].sum()) < _MANY
+        if problem.ranks_few:  # the best score of many epochs: the smallest loss says more
             rules = replace(rules, stop="loss", keep="loss")
-        few = int(problem.masks.val[:, 0].sum()) < _MANY
-        train_some = partial(
-            train,
-            data,
-            self.id,
-            options=settings[0].options,
-            epochs=self.epochs,
-            patience=self.patience,
-            rules=rules,
-            device=self.device,
-            memory=self.memory,
-            keep_models=True,
-            cross_fit=few and not by_luck,  # or the best epoch would look better than it is
-            progress=progress,
-            workers=self.in_parts,
-        )
         while len(results) < len(members) and not ended:
             try:
-                results += train_some(members[len(results) : len(results) + at_once])
+                results += train(
+                    data,
+                    self.id,
+                    members[len(results) : len(results) + at_once],
+                    options=settings[0].options,
+                    epochs=self.epochs,
+                    patience=self.patience,
+                    rules=rules,
+                    device=self.device,
+                    memory=self.memory,
+                    keep_models=True,
+                    # Otherwise the best epoch would look better than it is.
+                    cross_fit=few and not problem.ranks_few,
+                    progress=progress,
+                    workers=self.in_parts,
+                )
             except TooLittleError:
                 ended = True
         return results
