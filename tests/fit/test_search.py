@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -464,25 +464,23 @@ class Crew:
     def __init__(self, count, mishap="", pick=lambda jobs: jobs - 1):
         self.count, self.mishap, self.pick, self.most = count, mishap, pick, 0
 
-    @contextmanager
-    def ready(self, work):
-        def staff(jobs, *, seconds, look):
-            out: list[FitJob] = []
-            for answered in itertools.count():
-                out += itertools.islice(jobs, self.count - len(out))
-                self.most = max(self.most, len(out))
-                if not out:
-                    return
-                look()
-                while self.mishap == "late" and answered:
-                    look()
-                if self.mishap == "Ctrl-C" and answered:
-                    raise KeyboardInterrupt
-                job = out.pop(self.pick(len(out)))
-                lost = self.mishap == "lost"
-                yield job, Lost("RayActorError: gone") if lost else work(job, lambda share: None)
+    opened, end = nullcontext, staticmethod(lambda: None)
 
-        yield staff
+    def __call__(self, work, jobs, *, seconds, look):
+        out: list[FitJob] = []
+        for answered in itertools.count():
+            out += itertools.islice(jobs, self.count - len(out))
+            self.most = max(self.most, len(out))
+            if not out:
+                return
+            look()
+            while self.mishap == "late" and answered:
+                look()
+            if self.mishap == "Ctrl-C" and answered:
+                raise KeyboardInterrupt
+            job = out.pop(self.pick(len(out)))
+            lost = self.mishap == "lost"
+            yield job, Lost("RayActorError: gone") if lost else work(job, lambda share: None)
 
 
 def by_crew(crew, **limits):
