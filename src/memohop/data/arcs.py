@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from memohop.errors import DataError, UsageError
+from memohop.errors import UsageError
 
 if TYPE_CHECKING:
     from memohop.data.splits import Sets
@@ -72,26 +72,15 @@ def merge_arcs(
     *,
     nodes: int,
     both_ways: bool = False,
-    origin: object,
 ) -> NDArray[np.int64]:
     """Arcs as a sorted ``[2, E]`` array, each one once.
 
     Args:
         source: Where each arc begins.
         target: Where it ends.
-        nodes: Number of nodes; an arc to another node is a :class:`DataError`.
+        nodes: Number of nodes.
         both_ways: Add every arc's opposite, for files that hold an undirected edge once.
-        origin: The file, for the error.
     """
-    outside = np.flatnonzero(
-        (np.minimum(source, target) < 0) | (np.maximum(source, target) >= nodes)
-    )
-    if outside.size:
-        first = outside[0]
-        raise DataError(
-            f"{origin}: the arc {source[first]} -> {target[first]} leaves the graph of {nodes} "
-            "nodes; fetch the file again"
-        )
     keys = source * nodes + target
     if both_ways:
         keys = np.concatenate((keys, target * nodes + source))

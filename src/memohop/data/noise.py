@@ -48,9 +48,9 @@ def add_noise(
             f"percent={percent:g} asks for {wanted} more, and only {free} are absent; ask for less"
         )
     added = np.divmod(_absent(present, wanted, nodes, generator, both_ways), nodes)
-    new = merge_arcs(*added, nodes=nodes, both_ways=both_ways, origin="noise")
+    new = merge_arcs(*added, nodes=nodes, both_ways=both_ways)
     ends = np.concatenate((data.edge_index.cpu().numpy(), new), axis=1)
-    arcs = merge_arcs(*ends, nodes=nodes, origin="noise")
+    arcs = merge_arcs(*ends, nodes=nodes)
     noisy = copy.copy(data)
     noisy.edge_index = torch.from_numpy(arcs).to(data.edge_index.device)
     if wanted and "latent" in noisy:  # neighbours of the graph without noise

@@ -59,7 +59,7 @@ def csbm(
     return graph_data(
         strength * means[y] + noise,
         y,
-        merge_arcs(*pairs, nodes=nodes, both_ways=True, origin="csbm"),
+        merge_arcs(*pairs, nodes=nodes, both_ways=True),
         make_splits(split, y, fractions=fractions, splits=splits, seed=seed),
     )
 
@@ -93,7 +93,7 @@ def digits(
     return graph_data(
         pixels / 16,
         y,
-        merge_arcs(source, nearest.reshape(-1), nodes=count, origin="digits"),
+        merge_arcs(source, nearest.reshape(-1), nodes=count),
         make_splits(split, y, fractions=fractions, splits=splits, seed=seed),
     )
 

@@ -43,8 +43,22 @@ def read_geom_gcn(folder: Path, splits: Sequence[Path], *, words: int | None = N
         x[node, np.flatnonzero(of_node) if words is None else of_node] = 1
     y = np.array([int(label) for *_, label in rows])
     pairs = np.array(_lines(folder / "out1_graph_edges.txt"), dtype=np.int64).reshape(-1, 2)
-    arcs = merge_arcs(*pairs.T, nodes=len(y), origin=folder)
+    arcs = _arcs(pairs, len(y), folder)
     return graph_data(x, y, arcs, _geom_gcn_splits(splits, nodes=len(y)))
+
+
+def _arcs(
+    pairs: NDArray[np.int64], nodes: int, origin: Path, *, both_ways: bool = False
+) -> NDArray[np.int64]:
+    """The arcs in the rows of an array, each once; a :class:`DataError` if one leaves the graph."""
+    outside = np.flatnonzero((pairs.min(axis=1) < 0) | (pairs.max(axis=1) >= nodes))
+    if outside.size:
+        source, target = pairs[outside[0]]
+        raise DataError(
+            f"{origin}: the arc {source} -> {target} leaves the graph of {nodes} nodes; fetch the "
+            "file again"
+        )
+    return merge_arcs(*pairs.T, nodes=nodes, both_ways=both_ways)
 
 
 def _lines(path: Path) -> list[list[str]]:
@@ -128,8 +142,7 @@ def read_planetoid(folder: Path, name: str, *, splits: Sequence[Path] | None) ->
     x[: len(known_x)], x[test] = known_x, test_x
     one_hot[: len(known_y)], one_hot[test] = known_y, test_y
     pairs = [(node, other) for node, others in graph.items() for other in others if node != other]
-    source, target = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    arcs = merge_arcs(source, target, nodes=nodes, both_ways=True, origin=folder)
+    arcs = _arcs(np.array(pairs, dtype=np.int64).reshape(-1, 2), nodes, folder, both_ways=True)
     if splits is None:
         masks = _public_split(len(part("y")), test, nodes=nodes)
     else:
@@ -170,8 +183,7 @@ def read_platonov(path: Path, *, directed: bool) -> Data:
         raise DataError(
             f"{path} holds features, labels and edges as {shapes}: no graph; fetch it again"
         )
-    source, target = edges.astype("int64").T
-    arcs = merge_arcs(source, target, nodes=nodes, both_ways=not directed, origin=path)
+    arcs = _arcs(edges.astype("int64"), nodes, path, both_ways=not directed)
     return graph_data(features, labels, arcs, _masks(path, masks, nodes=nodes))
 
 

@@ -76,7 +76,6 @@ def from_networkx(
         weights,
         nodes=len(nodes),
         directed=graph.is_directed(),
-        origin="graph",
     )
     names = {str(name) for *_, edge in graph.edges(data=True) for name in edge if name != weight}
     return own_graph(
@@ -155,7 +154,6 @@ def from_arrays(
             _checked_weights(matrix.data, "adjacency") if weighted else None,
             nodes=nodes,
             directed=directed,
-            origin="adjacency",
         ),
         np.arange(nodes) if ids is None else id_array(ids),
         warnings=warnings,

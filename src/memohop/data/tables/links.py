@@ -51,7 +51,6 @@ class Links(NamedTuple):
         *,
         nodes: int,
         directed: bool | None,
-        origin: str,
     ) -> Links:
         """The arcs of edges; of those that come several times, the weights add up.
 
@@ -64,12 +63,9 @@ class Links(NamedTuple):
             weight: Its weight, or None if all count alike.
             nodes: The number of nodes.
             directed: Whether an edge is one arc, or one each way; None to have the edges decide.
-            origin: The table, for errors.
         """
         ways = [both for both in (False, True) if directed in (None, not both)]
-        merged = [
-            merge_arcs(begin, end, nodes=nodes, both_ways=both, origin=origin) for both in ways
-        ]
+        merged = [merge_arcs(begin, end, nodes=nodes, both_ways=both) for both in ways]
         arcs, notes = merged[-1], []
         loops = int((arcs[0] == arcs[1]).sum())
         if directed is None:

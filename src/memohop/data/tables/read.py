@@ -163,7 +163,6 @@ def read_graph(
         None if roles.weight is None else np.concatenate(weights),
         nodes=len(ids),
         directed=how.directed,
-        origin=roles.edges.name,
     )
     return own_graph(
         described,
