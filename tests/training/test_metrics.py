@@ -32,35 +32,30 @@ def population(classes, ties=False):
     return logits, y, masks
 
 
+def margin(logits):
+    return logits[:, 1] - logits[:, 0]
+
+
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true:UserWarning")
 @pytest.mark.parametrize(
-    ("score", "expected_score"),
-    [(accuracy, accuracy_score), (balanced_accuracy, balanced_accuracy_score)],
+    ("score", "expected", "of", "classes", "ties"),
+    [
+        (accuracy, accuracy_score, lambda logits: logits.argmax(-1), 4, False),
+        (balanced_accuracy, balanced_accuracy_score, lambda logits: logits.argmax(-1), 4, False),
+        (roc_auc, roc_auc_score, margin, 2, False),
+        (roc_auc, roc_auc_score, margin, 2, True),
+        (average_precision, average_precision_score, margin, 2, False),
+        (average_precision, average_precision_score, margin, 2, True),
+    ],
 )
-def test_scores_of_decisions(score, expected_score):
-    logits, y, masks = population(4)
-    found = score(logits, y, masks)
+def test_scores_are_those_of_scikit_learn(score, expected, of, classes, ties):
+    logits, y, masks = population(classes, ties)
+    scores = score(logits, y, masks)
     for b in range(3):
         for p in range(3):
             chosen = masks[b, p] > 0
-            expected = expected_score(y[chosen], logits[b].argmax(-1)[chosen])
-            assert float(found[b, p]) == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize(
-    ("score", "expected_score"),
-    [(roc_auc, roc_auc_score), (average_precision, average_precision_score)],
-)
-def test_scores_of_rankings(score, expected_score, ties):
-    logits, y, masks = population(2, ties)
-    found = score(logits, y, masks)
-    for b in range(3):
-        for p in range(3):
-            chosen = masks[b, p] > 0
-            margin = (logits[b, :, 1] - logits[b, :, 0])[chosen]
-            expected = expected_score(y[chosen], margin)
-            assert float(found[b, p]) == pytest.approx(expected, abs=1e-6)
+            right = expected(y[chosen], of(logits[b])[chosen])
+            assert float(scores[b, p]) == pytest.approx(right, abs=1e-6)
 
 
 def test_a_class_that_a_part_lacks_does_not_count():

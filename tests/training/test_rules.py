@@ -1,5 +1,7 @@
 """The rules that papers differ in, each against a plain loop over epochs."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -7,59 +9,23 @@ import torch.nn.functional as F
 
 import memohop
 from memohop import Member, Rules, UsageError, train
-from memohop.nn import FeatureLinear, epoch_key, randomness
+from memohop.nn import FeatureLinear
 from memohop.training._rules import Schedule, Watch
 from memohop.training.objective import balanced
 from numerics import generator, in_float64, seeded
+from plain_loop import plain_loop
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 EPOCHS = 40
 
 
-@pytest.fixture(scope="module")
-def data():
-    data = memohop.load("csbm", nodes=120, channels=12, homophily=0.6, seed=seeded(1))
-    data.x = data.x.double()
-    return data
+def history_of(data, member, **how):
+    return plain_loop(data, member, lambda: memohop.build("gcn", 12, 5), EPOCHS, **how)
 
 
-def plain_loop(data, member, make_optimizer, penalised=None):
-    """Losses and scores of each epoch, with torch's optimisers and nothing of the trainer's."""
-    torch.manual_seed(member.seed)
-    model = memohop.build("gcn", data.x.shape[1], 5)
-    graph = model.prepare(data.edge_index, data.num_nodes)
-    optimizer, scheduler = make_optimizer(model)
-    masks = [data[f"{part}_mask"][:, member.split] for part in ("train", "val", "test")]
-    history = []
-    for epoch in range(EPOCHS):
-        model.train()
-        with randomness(epoch_key(torch.tensor(member.seed), torch.tensor(epoch))):
-            logits = model(data.x, graph)
-        loss = F.cross_entropy(logits[masks[0]], data.y[masks[0]])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        with torch.no_grad():
-            logits = model.eval()(data.x, graph)
-        right = (logits.argmax(-1) == data.y).float()
-        val_loss = float(F.cross_entropy(logits[masks[1]], data.y[masks[1]]))
-        if penalised is not None:
-            val_loss += penalised(model)
-        scheduler(val_loss)
-        scores = [float(right[mask].mean()) for mask in masks]
-        history.append((loss.item(), val_loss, scores[1], scores[2]))
-    return history
-
-
-def adam(member):
-    def make(model):
-        optimizer = torch.optim.Adam(
-            model.parameters(), lr=member.lr, weight_decay=member.weight_decay
-        )
-        return optimizer, lambda loss: None
-
-    return make
+def losses_of(history):
+    return [epoch.loss for epoch in history]
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +36,13 @@ def runs(data):
         for i, lr in enumerate((0.003, 0.03, 0.3, 0.1))
     ]
     with in_float64():
-        return [(member, plain_loop(data, member, adam(member))) for member in members]
+        return [(member, history_of(data, member)) for member in members]
 
 
 def stops_at(history, stop, patience):
     """The last epoch that is run."""
     best_score, best_loss, last = -1.0, float("inf"), 0
-    for epoch, (_, loss, score, _) in enumerate(history):
+    for epoch, (_, loss, (_, score, _)) in enumerate(history):
         progress = {
             "score": score > best_score,
             "loss": loss < best_loss,
@@ -86,7 +52,7 @@ def stops_at(history, stop, patience):
         last = epoch if progress else last
         best_score, best_loss = max(best_score, score), min(best_loss, loss)
         if stop == "window":
-            before = [loss for _, loss, _, _ in history[max(epoch - patience, 0) : epoch]]
+            before = [each.val_loss for each in history[max(epoch - patience, 0) : epoch]]
             if epoch > patience and loss > np.mean(before):
                 return epoch
         elif epoch - last >= patience:
@@ -97,9 +63,8 @@ def stops_at(history, stop, patience):
 def kept(history, keep):
     """The epoch that counts, of those that were run."""
     epochs = range(len(history))
-    losses = [loss for _, loss, _, _ in history]
-    scores = [score for _, _, score, _ in history]
-    tests = [test for _, _, _, test in history]
+    losses = [epoch.val_loss for epoch in history]
+    _, scores, tests = zip(*(epoch.scores for epoch in history), strict=True)
     if keep == "both":
         highest, lowest = np.maximum.accumulate(scores), np.minimum.accumulate(losses)
         return max(e for e in epochs if scores[e] == highest[e] and losses[e] == lowest[e])
@@ -123,7 +88,7 @@ def test_stopping_and_keeping_equal_a_plain_loop(data, runs, stop, keep):
         end = stops_at(history, stop, 5)
         epoch = kept(history[: end + 1], keep)
         assert (result.epochs, result.best_epoch) == (end + 1, epoch)
-        assert (result.val, result.test) == pytest.approx(history[epoch][2:], abs=1e-6)
+        assert (result.val, result.test) == pytest.approx(history[epoch].scores[1:], abs=1e-6)
     assert len({result.epochs for result in results}) > 1
 
 
@@ -135,34 +100,30 @@ def test_the_leaking_rule_says_that_it_leaks():
 def test_sgd_with_falling_steps_equals_torch(data):
     member = Member(seed=seeded(3), lr=0.5, weight_decay=1e-2)
 
-    def make(model):
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.5, weight_decay=1e-2)
-        steps = iter(range(1, EPOCHS + 1))
+    def sgd(model, member):
+        return torch.optim.SGD(model.parameters(), lr=0.5, weight_decay=1e-2)
 
-        def fall(loss):
-            if next(steps) % 4 == 0:
-                optimizer.param_groups[0]["lr"] -= 0.06
+    def fall(optimizer, epoch):
+        if (epoch + 1) % 4 == 0:
+            optimizer.param_groups[0]["lr"] -= 0.06
 
-        return optimizer, fall
-
-    history = plain_loop(data, member, make)[:32]
+    history = history_of(data, member, optimiser=sgd, after=fall)[:32]
     rules = Rules(optimiser="sgd", schedule="steps", schedule_epochs=4, schedule_amount=0.06)
     (result,) = train(data, "gcn", [member], epochs=32, rules=rules)
-    np.testing.assert_allclose(result.loss_curve, [step[0] for step in history], atol=1e-7)
+    np.testing.assert_allclose(result.loss_curve, losses_of(history), atol=1e-7)
 
 
 def test_adamw_equals_torch_alone_and_in_company(data):
     member = Member(seed=seeded(3), lr=0.02, weight_decay=0.5)
 
-    def make(model):
-        optimizer = torch.optim.AdamW(model.parameters(), lr=0.02, weight_decay=0.5)
-        return optimizer, lambda loss: None
+    def adamw(model, member):
+        return torch.optim.AdamW(model.parameters(), lr=0.02, weight_decay=0.5)
 
-    history = plain_loop(data, member, make)
+    history = history_of(data, member, optimiser=adamw)
     for company in ([], [Member(seed=1)]):
         rules = Rules(optimiser="adamw")
         result = train(data, "gcn", [member, *company], epochs=EPOCHS, rules=rules)[0]
-        np.testing.assert_allclose(result.loss_curve, [step[0] for step in history], atol=1e-7)
+        np.testing.assert_allclose(result.loss_curve, losses_of(history), atol=1e-7)
 
 
 def test_plateaus_equal_those_of_torch():
@@ -186,18 +147,19 @@ def test_plateaus_equal_those_of_torch():
 def test_decay_of_the_first_layer_and_its_part_in_the_validation_loss(data):
     member = Member(seed=seeded(5), lr=0.03, weight_decay=5e-2)
 
-    def make(model):
-        first = next(m for m in model.modules() if isinstance(m, FeatureLinear))
-        own = {id(parameter) for parameter in first.parameters()}
+    def first_layer(model):
+        return next(module for module in model.modules() if isinstance(module, FeatureLinear))
+
+    def optimiser(model, member):
+        own = {id(parameter) for parameter in first_layer(model).parameters()}
         rest = [p for p in model.parameters() if id(p) not in own]
-        groups = [{"params": first.parameters(), "weight_decay": 5e-2}, {"params": rest}]
-        return torch.optim.Adam(groups, lr=0.03), lambda loss: None
+        first = {"params": first_layer(model).parameters(), "weight_decay": 5e-2}
+        return torch.optim.Adam([first, {"params": rest}], lr=0.03)
 
     def penalty(model):
-        first = next(m for m in model.modules() if isinstance(m, FeatureLinear))
-        return 0.5 * 5e-2 * float((first.weight.detach() ** 2).sum())
+        return 0.5 * 5e-2 * float((first_layer(model).weight.detach() ** 2).sum())
 
-    history = plain_loop(data, member, make, penalty)
+    history = history_of(data, member, optimiser=optimiser, penalised=penalty)
     rules = Rules(decay="first", stop="window", keep="last", loss_with_decay=True)
     for company in ([], [Member(seed=1)]):
         result = train(
@@ -205,8 +167,7 @@ def test_decay_of_the_first_layer_and_its_part_in_the_validation_loss(data):
         )[0]  # fmt: skip
         end = stops_at(history, "window", 8)
         assert result.epochs == end + 1
-        expected = [step[0] for step in history[: end + 1]]
-        np.testing.assert_allclose(result.loss_curve, expected, atol=1e-7)
+        np.testing.assert_allclose(result.loss_curve, losses_of(history[: end + 1]), atol=1e-7)
 
 
 def test_balanced_weights_give_every_class_the_same_say():
@@ -222,16 +183,12 @@ def test_balanced_training_equals_weighted_cross_entropy(data):
     for few in (0, 1):  # two nodes of each
         own = data.train_mask & (data.y == few)[:, None]
         scarce.train_mask |= own & (own.cumsum(0) <= 2)
-    rules = Rules(class_weight="balanced")
-    (result,) = train(scarce, "gcn", [Member(seed=seeded(2))], epochs=1, rules=rules)
-    torch.manual_seed(seeded(2))
-    model = memohop.build("gcn", 12, 5)
-    with randomness(epoch_key(torch.tensor(seeded(2)), torch.tensor(0))):
-        logits = model(data.x, model.prepare(data.edge_index, 120))
-    nodes = scarce.train_mask[:, 0]
-    counts = torch.bincount(data.y[nodes], minlength=5)
-    expected = F.cross_entropy(logits[nodes], data.y[nodes], weight=1 / counts)
-    assert float(result.loss_curve[0]) == pytest.approx(expected.item(), abs=1e-7)
+    member, rules = Member(seed=seeded(2)), Rules(class_weight="balanced")
+    (result,) = train(scarce, "gcn", [member], epochs=1, rules=rules)
+    counts = torch.bincount(data.y[scarce.train_mask[:, 0]], minlength=5)
+    weighted = partial(F.cross_entropy, weight=1 / counts)
+    (first, *_) = history_of(scarce, member, loss_of=weighted)
+    assert float(result.loss_curve[0]) == pytest.approx(first.loss, abs=1e-7)
 
 
 def test_a_diverged_member_stops_instead_of_keeping_nonsense():

@@ -10,9 +10,8 @@ from memohop import Member, UsageError, grid, train
 from memohop.nn import SparseFeatures
 from memohop.pyg import Data
 from memohop.training import Job
-from memohop.training.device import peak_bytes
 from memohop.training.population import Population
-from numerics import generator, seeded
+from numerics import seeded
 
 CPU = torch.device("cpu")
 
@@ -131,24 +130,6 @@ def test_a_matrix_that_would_not_fit_takes_a_step():
     (result,) = population.results([0])
     assert np.isfinite(result.loss_curve).all()
     assert 0 < result.test < 1
-
-
-def test_a_matrix_of_words_takes_a_fraction_of_the_room_of_a_dense_one():
-    rows, columns, entries = 7_600, 12_000, 912_000
-    numbers = generator()
-    row = torch.randint(rows, (entries,), generator=numbers)
-    col = torch.randint(columns, (entries,), generator=numbers)
-    x = sparse.coo_array(
-        (np.ones(entries, np.float32), (row.numpy(), col.numpy())), (rows, columns)
-    )
-    data = graph_with(x.tocsr())
-    job = Job(data=data, model="gcn+mmp", options={"hidden_channels": 4})
-
-    def step():
-        Population.of(job).step()
-
-    dense = 4 * rows * columns
-    assert peak_bytes(step) < dense / 2  # of it, 100 bytes for each entry and its transpose
 
 
 @pytest.mark.parametrize(
