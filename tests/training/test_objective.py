@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score
 import memohop
 from memohop.cli import main
 from memohop.data.datasets import registry
-from memohop.training.metrics import METRICS, Metric, in_sklearn
+from memohop.training.metrics import METRICS, Metric
 from memohop.training.objective import Classification
 from numerics import generator
 
@@ -27,7 +27,7 @@ def f1(logits, y, masks):
 @pytest.fixture
 def with_f1(monkeypatch):
     """A graph that is scored by a metric which the library does not have."""
-    metric = Metric("macro_f1", "mean F1 score", f1, in_sklearn("f1_score", average="macro"))
+    metric = Metric("macro_f1", "mean F1 score", f1, "f1_score", options={"average": "macro"})
     monkeypatch.setitem(METRICS, metric.id, metric)
     info = replace(registry.describe("csbm"), metric=metric.id)
     monkeypatch.setitem(registry._TABLE, "csbm", info)

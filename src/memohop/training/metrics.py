@@ -8,8 +8,8 @@ the metrics and has to start fast.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -60,26 +60,41 @@ class Metric:
         words: its name in a sentence.
         score: from outputs ``[B, N, C]``, targets ``[N]`` and masks ``[B, parts, N]``, which are 1
             for the nodes of a part and 0 elsewhere, to scores ``[B, parts]``; NaN if undefined.
-        weighted: the same score of one prediction, from true labels, predictions and weights of
-            the nodes: names of classes, or for a ranking, whether each node is of the positive
-            class and the predicted probability of that; numbers for a regression.
+        in_sklearn: the name of the same score, or error, in ``sklearn.metrics``.
         is_ranking: whether it scores how well the positive one of two classes ranks above the
             other, and so needs nodes of both.
         is_mean: whether it is an unweighted mean over nodes.
         is_regression: whether it is for numbers to predict, and not for classes.
         is_error: whether it is an error in the unit of the targets.
         positive: the number of the positive class, 0 or 1.
+        options: those of the function of ``sklearn.metrics``.
     """
 
     id: str
     words: str
     score: Callable[[Tensor, Tensor, Tensor], Tensor]
-    weighted: Callable[[Any, Any, Any], float]
+    in_sklearn: str
     is_ranking: bool = False
     is_mean: bool = False
     is_regression: bool = False
     is_error: bool = False
     positive: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def weighted(self, truth: Any, predicted: Any, weight: Any) -> float:
+        """The score of one prediction, by scikit-learn.
+
+        Args:
+            truth: names of classes, or for a ranking, whether each node is of the positive class;
+                numbers for a regression.
+            predicted: the same, or for a ranking, the probability of the positive class.
+            weight: that of each node.
+        """
+        from sklearn import metrics
+
+        function = getattr(metrics, self.in_sklearn)
+        score = float(function(truth, predicted, sample_weight=weight, **self.options))
+        return -score if self.is_error else score
 
     def of_class(self, positive: int) -> Metric:
         """The same metric with this class as the positive one; only rankings depend on it."""
@@ -133,18 +148,6 @@ class Metric:
             return f"{self.signed_text(low)} to {self.signed_text(high)}"
         ends = (high, low) if self.is_error else (low, high)
         return " to ".join(map(self.text, ends))
-
-
-def in_sklearn(name: str, *, sign: int = 1, **options: Any) -> Callable[[Any, Any, Any], float]:
-    """The function of that name in ``sklearn.metrics``, as :attr:`Metric.weighted`."""
-
-    def weighted(truth: Any, predicted: Any, weight: Any) -> float:
-        from sklearn import metrics
-
-        score = getattr(metrics, name)(truth, predicted, sample_weight=weight, **options)
-        return sign * float(score)
-
-    return weighted
 
 
 def accuracy(logits: Tensor, y: Tensor, masks: Tensor) -> Tensor:
@@ -251,33 +254,24 @@ def _errors(outputs: Tensor, y: Tensor, masks: Tensor) -> Tensor:
 METRICS = {
     metric.id: metric
     for metric in (
-        Metric("accuracy", "accuracy", accuracy, in_sklearn("accuracy_score"), is_mean=True),
+        Metric("accuracy", "accuracy", accuracy, "accuracy_score", is_mean=True),
         Metric(
-            "balanced_accuracy",
-            "balanced accuracy",
-            balanced_accuracy,
-            in_sklearn("balanced_accuracy_score"),
+            "balanced_accuracy", "balanced accuracy", balanced_accuracy, "balanced_accuracy_score"
         ),
-        Metric(
-            "roc_auc",
-            "area under the ROC curve",
-            roc_auc,
-            in_sklearn("roc_auc_score"),
-            is_ranking=True,
-        ),
+        Metric("roc_auc", "area under the ROC curve", roc_auc, "roc_auc_score", is_ranking=True),
         Metric(
             "average_precision",
             "average precision",
             average_precision,
-            in_sklearn("average_precision_score"),
+            "average_precision_score",
             is_ranking=True,
         ),
-        Metric("r2", "R2", r2, in_sklearn("r2_score"), is_regression=True),
+        Metric("r2", "R2", r2, "r2_score", is_regression=True),
         Metric(
             "mae",
             "mean absolute error",
             absolute_error,
-            in_sklearn("mean_absolute_error", sign=-1),
+            "mean_absolute_error",
             is_mean=True,
             is_regression=True,
             is_error=True,
@@ -286,7 +280,7 @@ METRICS = {
             "rmse",
             "root mean squared error",
             root_squared_error,
-            in_sklearn("root_mean_squared_error", sign=-1),
+            "root_mean_squared_error",
             is_regression=True,
             is_error=True,
         ),
