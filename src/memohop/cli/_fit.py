@@ -74,7 +74,7 @@ def fit(
     """Find the best model for your own graph, and say what the graph adds.
 
     Takes a table of nodes and a table of edges (CSV, TSV or Parquet, with column
-    names), or a folder of memohop prepare whose graph fits in RAM. NodesTable whose label is
+    names), or a folder of memohop prepare whose graph fits in RAM. Nodes whose label is
     empty are what is to be predicted. Linear models, boosted trees and networks, with
     memory and without, are tried on splits of the labelled nodes; the best on
     validation is kept, or an ensemble of a few, and fitted to every label. Ctrl-C keeps
