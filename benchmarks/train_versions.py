@@ -1,13 +1,14 @@
-"""``memohop.train`` of two versions, alternating in one run.
+r"""``memohop.train`` of two versions, alternating in one run.
 
-    python benchmarks/train_versions.py BEFORE/src AFTER/src --data ../shared/data \\
+    python benchmarks/train_versions.py BEFORE/src AFTER/src --data ../shared/data \
         --cases cora:gcn+mmp,cora:gat,chameleon:gcn+mmp --epochs 100
 
-BEFORE and AFTER are folders with a package ``memohop`` each; both are imported by the Python that runs
-this. A case is a dataset and a model, trained on all splits at once. Each round starts a process for
-each version, which keeps freed RAM as the command line does and trains every case twice: the first
-training compiles and captures what is compiled and captured, the second one does not. A ratio is the
-median time of the first version divided by that of the second: above 1, the second is faster.
+BEFORE and AFTER are folders with a package ``memohop`` each; both are imported by the Python that
+runs this. A case is a dataset and a model, trained on all splits at once. Each round starts a
+process for each version, which keeps freed RAM as the command line does and trains every case
+twice: the first training compiles and captures what is compiled and captured, the second one does
+not. A ratio is the median time of the first version divided by that of the second: above 1, the
+second is faster.
 """
 
 from __future__ import annotations
