@@ -20,7 +20,13 @@ def ring(nodes: int) -> np.ndarray:
 
 
 def tiny_problem(
-    nodes: int = 60, *, classes: int = 2, metric: str = "accuracy", seed: int = 0, **given: Any
+    nodes: int = 60,
+    *,
+    classes: int = 2,
+    metric: str = "accuracy",
+    splits: int = 2,
+    seed: int = 0,
+    **given: Any,
 ) -> Problem:
     """Three columns, of which the first tells something of the class, on a ring."""
     generator = np.random.default_rng(seed)
@@ -32,6 +38,6 @@ def tiny_problem(
         "arcs": ring(len(y)),
         "y": y,
         "objective": Classification(METRICS[metric]),
-        "masks": make_masks(y, splits=2, seed=seed),
+        "masks": make_masks(y, splits=splits, seed=seed),
     }
     return Problem(**(parts | given))

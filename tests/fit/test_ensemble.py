@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memohop.data.folds import make_masks
-from memohop.fit._candidate import Candidate, Fit, Setting
+import toy_kind
+from memohop.fit._candidate import Candidate
 from memohop.fit._ensemble import choose_weights
 from memohop.fit._problem import Problem
 from tiny_problem import tiny_problem
@@ -14,20 +14,12 @@ from tiny_problem import tiny_problem
 
 @pytest.fixture
 def problem() -> Problem:
-    y = np.arange(60) % 2
-    return tiny_problem(y=y, masks=make_masks(y, splits=2, seed=0))
+    return tiny_problem()
 
 
 def candidate(problem: Problem, right: np.ndarray, sure: float) -> Candidate:
     """A candidate that is right on some nodes, all with the same probability."""
-    said = np.where(right == (problem.y == 1), sure, 1 - sure)
-    outputs = np.stack([1 - said, said], axis=1).astype(np.float32)
-    found = Candidate(Setting("toy", {}, {}))
-    for split in range(problem.splits):
-        rows = problem.masks.val[:, split]
-        found.fits[split] = Fit(outputs[rows], outputs[problem.masks.test])
-        found.scores[split] = problem.score(outputs[rows], rows)
-    return found
+    return toy_kind.candidate(problem, toy_kind.says(problem, right, sure))
 
 
 def test_candidates_that_err_on_other_nodes_are_mixed(problem):
@@ -66,7 +58,7 @@ def test_luck_of_the_best_does_not_make_it_the_only_one(problem):
 def test_the_loss_decides_unless_classes_count_alike(metric, chosen):
     """One is right on more nodes by a hair, the other is right with good reason."""
     y = (np.arange(60) % 5 == 0).astype(int)
-    problem = tiny_problem(y=y, metric=metric, masks=make_masks(y, splits=2, seed=0))
+    problem = tiny_problem(y=y, metric=metric)
     nodes = np.arange(60)
     errs = np.isin(nodes % 10, (1, 5))
     lucky, honest = candidate(problem, nodes >= 0, 0.51), candidate(problem, ~errs, 0.9)

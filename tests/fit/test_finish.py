@@ -7,38 +7,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+import toy_kind
 from memohop.data.folds import make_masks
 from memohop.data.splits import OwnSplit
 from memohop.fit import _ensemble as ensemble
-from memohop.fit._candidate import Candidate, Fit, Search, Setting
+from memohop.fit._candidate import Search
 from memohop.fit._ensemble import Chosen, choose, fit_to_all
 from tiny_problem import tiny_problem
-
-
-@dataclass(frozen=True)
-class Says:
-    """A model that says of every node what it was made with."""
-
-    said: np.ndarray
-
-    def outputs(self, inputs, rows=slice(None)):
-        return self.said[rows]
-
-
-def says(problem, right, sure):
-    """Outputs that are right on some nodes, all with the same probability."""
-    said = np.where(right == (problem.y == 1), sure, 1 - sure)
-    return np.stack([1 - said, said], axis=1).astype(np.float32)
+from toy_kind import fits_of, says
 
 
 def candidate(problem, name, right, sure=0.8, seconds=0.0):
-    said = says(problem, right, sure)
-    found = Candidate(Setting(name, {}, {}), seconds=seconds)
-    for split in range(problem.splits):
-        rows = problem.masks.val[:, split]
-        found.fits[split] = Fit(said[rows], said[problem.masks.test], Says(said))
-        found.scores[split] = problem.score(said[rows], rows)
-    return found
+    return toy_kind.candidate(problem, says(problem, right, sure), name, seconds)
 
 
 @dataclass
@@ -52,13 +32,7 @@ class Refits:
         self.splits += splits
         look(0.0)
         right = np.arange(problem.nodes) < self.share * problem.nodes
-        said = says(problem, right, 0.9)
-        return [
-            {
-                split: Fit(said[problem.masks.val[:, split]], said[problem.masks.test], Says(said))
-                for split in splits
-            }
-        ]
+        return [fits_of(problem, says(problem, right, 0.9), splits)]
 
 
 @pytest.fixture
@@ -127,11 +101,7 @@ def test_classes_are_shifted_unless_they_count_alike(metric, balanced, shifted):
     problem = tiny_problem(y=y, metric=metric)
     said = np.where(y == 1, 0.45, 0.05) + 0.1 * (np.arange(100) % 3 == 0)
     outputs = np.stack([1 - said, said], axis=1).astype(np.float32)
-    one = Candidate(Setting("a", {}, {}))
-    for split in range(problem.splits):
-        rows = problem.masks.val[:, split]
-        one.fits[split] = Fit(outputs[rows], outputs[problem.masks.test], Says(outputs))
-        one.scores[split] = problem.score(outputs[rows], rows)
+    one = toy_kind.candidate(problem, outputs)
     search = Search([one], [0, 1], "trials", 1.0)
     found = choose(problem, search, balanced=balanced)
     assert bool(found.calibration.shifts) == shifted

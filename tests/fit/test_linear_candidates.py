@@ -1,15 +1,17 @@
-"""Linear models against scikit-learn."""
+"""Linear models, and logistic regression by itself, against scikit-learn."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import MaxAbsScaler
 
 from memohop.fit._candidate import Setting
-from memohop.fit.candidates._linear import LinearFamily
+from memohop.fit.candidates import _linear as linear
+from memohop.fit.candidates._linear import LinearFamily, logistic_regression
 from memohop.training import Enough
 from tiny_problem import tiny_problem
 
@@ -86,3 +88,37 @@ def test_what_is_done_when_time_is_over_is_kept():
     problem = tiny_problem()
     (fits,) = LinearFamily("linear", "columns").fit(problem, [SETTING], [0, 1], look=enough)
     assert list(fits) == [0]
+
+
+def table(classes):
+    generator = np.random.default_rng(classes)
+    x = generator.normal(size=(80, 4))
+    return x, (x[:, :classes] + generator.normal(size=(80, classes))).argmax(axis=1)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("freedom", [0.1, 10.0])
+def test_logistic_regression_is_that_of_scikit_learn(classes, form, freedom, monkeypatch):
+    monkeypatch.setattr(linear, "_FLAT", 1e-9)
+    x, y = table(classes)
+    counts = np.linspace(0.5, 2, len(y))
+    weight, bias = logistic_regression(form(x), y, counts, freedom, lambda: None)
+    model = LogisticRegression(C=freedom, tol=1e-9, max_iter=1000).fit(x, y, sample_weight=counts)
+    found = softmax(x @ weight.T + bias, axis=1)
+    assert np.allclose(found, model.predict_proba(x), atol=1e-6)
+
+
+def test_logistic_regression_stops_when_asked_to_with_the_weights_so_far():
+    x, y = table(3)
+    steps = []
+
+    def stop_at_two():
+        steps.append(1)
+        if len(steps) == 2:
+            raise Enough
+
+    weight, bias = logistic_regression(x, y, np.ones(len(y)), 10.0, stop_at_two)
+    assert len(steps) == 2
+    right = (x @ weight.T + bias).argmax(axis=1) == y
+    assert right.mean() > 0.5

@@ -5,27 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from memohop import DataError, GraphClassifier, UsageError
-from memohop.data.folds import make_masks
+from memohop import DataError, GraphClassifier
 from memohop.fit import _candidate as candidate
 from memohop.fit import _portfolio as portfolio
 from memohop.fit import _workers as workers
-from memohop.fit._candidate import Candidate, Search, Setting, best_few, usual_scores
-from memohop.fit._ensemble import choose
+from memohop.fit._candidate import Candidate, Setting, best_few, usual_scores
 from memohop.fit._portfolio import search
 from memohop.fit._problem import Problem
 from memohop.fit._verdict import answers
 from memohop.fit._workers import FitJob, Workers
-from memohop.fit.candidates import catalogue
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.jobs.executor import Lost
-from memohop.training import Enough, Rules
+from memohop.training import Enough
 from tiny_problem import ring, tiny_problem
 from toy_kind import Toy, toy_problem
 
@@ -100,18 +97,15 @@ def counts(found, *names):
 class TestChoice:
     """The better go on, and nothing is done in vain."""
 
-    def test_every_kind_has_its_trials_and_the_best_is_first(self, problem):
+    def test_every_kind_has_its_trials_once_on_a_split_and_the_best_is_first(self, problem):
         kinds = [Toy("poor", 0.5), Toy("good", 0.9), Toy("fair", 0.7)]
-        found = searched(problem, kinds, trials=4)
-        assert (found.stopped, found.splits) == ("trials", [0, 1, 2])
-        assert counts(found, "poor", "good", "fair") == [4, 4, 4]
-        assert found.complete()[0].setting.family == "good"
-        assert {one.setting.family for one in found.complete()} == {"poor", "good", "fair"}
-
-    def test_nothing_is_fitted_twice_on_a_split(self, problem):
-        toy = Toy("one", 0.8)
-        found = searched(problem, [toy], trials=5)
-        assert sum(count * len(splits) for count, splits in toy.jobs) <= 3 * len(found.candidates)
+        result = searched(problem, kinds, trials=4)
+        assert (result.stopped, result.splits) == ("trials", [0, 1, 2])
+        assert counts(result, "poor", "good", "fair") == [4, 4, 4]
+        assert result.complete()[0].setting.family == "good"
+        assert {tried.setting.family for tried in result.complete()} == {"poor", "good", "fair"}
+        for kind in kinds:
+            assert sum(count * len(splits) for count, splits in kind.jobs) <= 3 * 4
 
     def test_better_kinds_are_varied_more_often(self, problem, clock):
         kinds = [Timed(f"{one}", 0.9 - one / 10, clock=clock) for one in range(4)]
@@ -122,24 +116,16 @@ class TestChoice:
     def test_a_slow_kind_has_no_more_time_than_a_quick_one_of_its_rank(self, problem, clock):
         slow, quick = Timed("slow", 0.9, takes=20, clock=clock), Timed("quick", 0.9, clock=clock)
         found = searched(problem, [slow, quick], time=1500)
-        spent = [
-            sum(one.spent for one in found.candidates if one.setting.family == name)
-            for name in ("slow", "quick")
-        ]
-        assert 0.2 < spent[0] / spent[1] < 5
-
-    def test_a_kind_without_settings_takes_no_part(self, problem):
-        empty = Toy("empty", 1.0)
-        empty.first = lambda problem: []  # type: ignore[method-assign]
-        found = searched(problem, [empty, Toy("good", 0.9)], trials=1)
-        assert {one.setting.family for one in found.candidates} == {"good"}
+        spent = {"slow": 0.0, "quick": 0.0}
+        for tried in found.candidates:
+            spent[tried.setting.family] += tried.spent
+        assert 0.2 < spent["slow"] / spent["quick"] < 5
 
     @pytest.mark.parametrize(("good", "splits"), [(0.95, [0]), (0.65, [0, 1, 2])])
     def test_a_leader_without_all_splits_decides_only_if_it_is_clearly_better(self, good, splits):
         """A kind with outputs for one split of three is better by 30 nodes of 100, or by none."""
-        y = np.arange(400) % 2
-        problem = tiny_problem(y=y, masks=make_masks(y, splits=3, seed=0))
-        found = searched(problem, [OnlyFirst("one", good), Toy("all", 0.65)], trials=1)
+        kinds = [Toy("one", good, first_only=True), Toy("all", 0.65)]
+        found = searched(tiny_problem(400, splits=3), kinds, trials=1)
         assert found.splits == splits
 
     def test_splits_that_only_good_candidates_have_are_not_taken_for_easy_ones(self):
@@ -171,9 +157,7 @@ class TestTime:
         found = searched(problem, kinds, time=0.5, trials=2)
         assert found.complete()[0].setting.family == "good"
         assert all(not one.scores for one in found.candidates if one.setting.family == "endless")
-
-    def test_without_any_time_the_search_ends(self, problem):
-        found = searched(problem, [Toy("endless", 1.0, never_ends=True)], time=0)
+        found = searched(problem, kinds[:1], time=0)
         assert (found.stopped, found.complete(), found.splits) == ("time", [], [])
 
     @pytest.mark.parametrize("takes", [0.5, 5.0, 20.0])
@@ -185,7 +169,9 @@ class TestTime:
 
     def test_a_kind_that_needs_more_than_its_share_is_left_out(self, problem):
         kinds = [Toy("quick", 0.9), Toy("slow", 1.0, least=100.0), Toy("huge", 1.0, least=math.inf)]
-        found = searched(problem, kinds, time=60, trials=2)
+        without_settings = Toy("empty", 1.0)
+        without_settings.first = lambda problem: []  # type: ignore[method-assign]
+        found = searched(problem, [without_settings, *kinds], time=60, trials=2)
         assert {one.setting.family for one in found.candidates} == {"quick"}
         assert found.left_out == ("slow", "huge")
         assert searched(problem, kinds, trials=2).left_out == ("huge",)
@@ -293,17 +279,15 @@ class TestTime:
     def test_splits_that_cost_too_much_are_left_out_if_the_others_say_enough(
         self, clock, nodes, takes, splits
     ):
-        y = np.arange(nodes) % 2
-        problem = tiny_problem(y=y, masks=make_masks(y, splits=5, seed=0))
+        problem = tiny_problem(nodes, splits=5)
         kinds = [Timed(f"{one}", 0.9, takes=takes, clock=clock) for one in range(4)]
         found = searched(problem, kinds, time=100)
         assert {split for one in found.candidates for split in one.scores} <= {*range(splits)}
         assert len(found.splits) <= splits
 
     def test_no_split_is_left_out_where_scores_of_few_positives_are_luck(self, clock):
-        y = np.arange(10_000) % 1000 == 0
-        masks = make_masks(y * 1, splits=5, seed=0)
-        problem = tiny_problem(y=y * 1, masks=masks, metric="roc_auc")
+        y = (np.arange(10_000) % 1000 == 0).astype(int)
+        problem = tiny_problem(y=y, splits=5, metric="roc_auc")
         found = searched(problem, [Timed("one", 0.9, takes=2.0, clock=clock)], time=100)
         assert found.splits == [0, 1, 2, 3, 4]
 
@@ -322,134 +306,6 @@ class TestTime:
         with pytest.raises(KeyboardInterrupt):
             GraphClassifier(time=100).fit(tiny.x, tiny.y, ring(60), began=began)
         assert 0 < given["time"] <= 90
-
-
-class WithModels(Toy):
-    """Its fits have models."""
-
-    def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
-        fits = super().fit(problem, settings, splits, **options)
-        return [{split: replace(fit, part=object()) for split, fit in one.items()} for one in fits]
-
-
-class OnlyFirst(WithModels):
-    """Has time for the first split alone."""
-
-    def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
-        fits = super().fit(problem, settings, splits, **options)
-        return [{split: fit for split, fit in one.items() if split == 0} for one in fits]
-
-
-class TestMemory:
-    """Models and outputs that nobody needs again are forgotten; what cannot fit is not tried."""
-
-    def test_models_that_may_be_chosen_are_kept_and_others_not(self, problem, monkeypatch):
-        monkeypatch.setattr(candidate, "_KEPT", 4)
-        found = searched(problem, [WithModels("good", 0.9), WithModels("fair", 0.7)], trials=6)
-        kept = [one for one in found.candidates if one.fits and one.has_models]
-        assert 4 <= len(kept) < 12
-        assert {*best_few(found.complete())} <= {*kept}
-
-    def test_outputs_are_kept_of_the_best_of_each_kind_and_not_of_hundreds(
-        self, problem, monkeypatch
-    ):
-        """They are compared with the others at the end; with many classes they fill the RAM."""
-        monkeypatch.setattr(candidate, "_KEPT", 2)
-        kinds = [WithModels(f"kind {one}", 0.9 - one / 20) for one in range(8)]
-        found = searched(problem, kinds, trials=10)
-        with_outputs = [one for one in found.candidates if one.fits]
-        assert len(found.candidates) == 80
-        assert len(with_outputs) < 20
-        assert {one.setting.family for one in with_outputs} == {kind.id for kind in kinds}
-        assert {*found.complete()} == {*with_outputs}
-
-    def test_the_best_of_a_kind_keeps_its_models_until_it_has_all_splits(
-        self, problem, monkeypatch
-    ):
-        """There is room for two candidates, and those of a better kind come first."""
-        monkeypatch.setattr(candidate, "_KEPT", 2)
-        late, *even = (Candidate(Setting(name, {}, {})) for name in ("late", *["even"] * 4))
-        found = Search([], [0, 1, 2])
-        for tried, share in ((late, 0.6), *((one, 0.7) for one in even)):
-            kind = WithModels(tried.setting.family, share)
-            (tried.fits,) = kind.fit(problem, [tried.setting], [0])
-            tried.scores = {0: share}
-            found.candidates.append(tried)
-            found.forget()
-        assert even[0].has_models
-        assert sum(one.has_models and bool(one.fits) for one in even) < 4
-        assert best_few([late]) == [late]
-
-    @pytest.mark.parametrize("good", [0.95, 0.7, 0.65])
-    def test_what_is_chosen_has_models_whichever_splits_decide(self, good, monkeypatch):
-        """Candidates with other splits than the leader's rank differently at the end."""
-
-        class Uneven(WithModels):
-            """Each setting is better on one of the splits."""
-
-            def fit(self, problem, settings, splits, **options):  # type: ignore[no-untyped-def]
-                found = []
-                for setting in settings:
-                    (fits,) = super().fit(problem, [setting], splits, **options)
-                    for split, fit in fits.items():
-                        if split == int(3 * setting.numbers["number"]):
-                            right = problem.y[problem.masks.val[:, split], None] == [0, 1]
-                            fits[split] = replace(fit, val=(0.8 * right + 0.1).astype(np.float32))
-                    found.append(fits)
-                return found
-
-        monkeypatch.setattr(candidate, "_KEPT", 2)
-        y = np.arange(400) % 2
-        problem = tiny_problem(y=y, masks=make_masks(y, splits=3, seed=0))
-        kinds = [Uneven("uneven", 0.6), WithModels("even", 0.65), OnlyFirst("one", good)]
-        for seed in range(5):
-            found = searched(problem, kinds, trials=6, seed=seed)
-            assert all(one.has_models for one in choose(problem, found).candidates)
-
-    @pytest.fixture
-    def many_classes(self):
-        """Five thousand classes, each of six nodes."""
-        return tiny_problem(30_000, classes=5_000)
-
-    def kinds_within(self, memory):
-        return catalogue.families(None, rules=Rules(), seed=0, device="cpu", memory=memory)
-
-    def test_what_cannot_be_done_within_the_memory_is_refused_in_a_line(
-        self, many_classes, monkeypatch
-    ):
-        for module in (candidate, catalogue):
-            monkeypatch.setattr(module, "resident_bytes", lambda: 600_000_000)
-        kinds = self.kinds_within(2_000_000_000)
-        with pytest.raises(UsageError) as refused:
-            catalogue.check_applicable(kinds, many_classes, 2_000_000_000)
-        said = str(refused.value)
-        for words in ("memory=2 GB", "5000 classes", "holds 600 MB", "; give ", "fewer classes"):
-            assert words in said
-        assert "\n" not in said
-        catalogue.check_applicable(kinds, tiny_problem(), 2_000_000_000)
-
-    def test_only_kinds_that_fit_are_tried(self, many_classes, monkeypatch):
-        """Label shares of all classes and their weights are what takes most."""
-        monkeypatch.setattr(candidate, "resident_bytes", lambda: 0)
-
-        def costs(memory):
-            kinds = {kind.id: kind for kind in self.kinds_within(memory)}
-            return {
-                name: kinds[name].cost(many_classes, kinds[name].first(many_classes)[0])
-                for name in ("linear", "linear+neighbours")
-            }
-
-        (linear, neighbours) = (cost.bytes for cost in costs(None).values())
-        assert neighbours > 5 * linear
-        seconds = [cost.seconds for cost in costs(int(1.5 * linear)).values()]
-        assert seconds == [0.0, math.inf]
-
-    def test_a_fit_is_refused_before_its_search(self, monkeypatch):
-        monkeypatch.setattr("memohop.fit.estimator.search", None)
-        words = r"memory=1 MB is too little for 60 nodes, 120 arcs and 2"
-        tiny = tiny_problem()
-        with pytest.raises(UsageError, match=words):
-            GraphClassifier(memory=1_000_000).fit(tiny.x, tiny.y, ring(60))
 
 
 class Crew:

@@ -1,17 +1,13 @@
 """The first settings suit every kind of graph, and never come from the graph they are for."""
 
 import msgspec
-import numpy as np
 import pytest
 
 from made_up_search import SOURCE
 from memohop.fit import Setting
 from memohop.fit.candidates import spaces
 from memohop.fit.candidates._network import NetworkFamily
-from memohop.fit.candidates.spaces import NUMBERS, SPACES
-from memohop.jobs.space import near_numbers, near_options
-from memohop.networks import build
-from memohop.training import Member
+from memohop.fit.candidates.spaces import SPACES
 from study import RESULTS
 from study.cli import main
 from study.runs.tuned import Drawn, Tried, Tuned, TunedCell
@@ -130,14 +126,3 @@ def test_those_that_are_committed_are_those_that_the_table_teaches():
     assert msgspec.json.decode(path.read_bytes(), type=FirstSettings) == learned
     assert learned.every == spaces.TAUGHT
     assert all(of_others != learned.every for of_others in learned.without.values())
-
-
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("model", SPACES)
-def test_first_settings_make_networks_and_can_be_varied(model, directed):
-    generator = np.random.default_rng(0)
-    for first in SPACES[model].first(directed=directed):
-        changed = near_options(SPACES[model].choices, first.options, generator)
-        for one in (first.options, changed):
-            assert build(model, 3, 2, num_nodes=5, **one) is not None
-        Member(**near_numbers(NUMBERS, first.numbers, generator))
