@@ -9,7 +9,7 @@ import torch
 from scipy import sparse
 
 from memohop.data.tables import from_arrays, from_networkx
-from memohop.errors import DataError, UsageError
+from memohop.errors import UsageError
 
 
 def arcs(graph):
@@ -71,7 +71,7 @@ class TestNetworkX:
         nx.set_node_attributes(graph, {0: "x", 1: "x", 2: "y"}, "kind")
         with pytest.raises(UsageError, match="no node attribute named 'kidn'"):
             from_networkx(graph, label="kidn")
-        with pytest.raises(DataError, match="'v' has values of several types"):
+        with pytest.raises(UsageError, match="'v' has values of several types"):
             from_networkx(graph, label="kind")
 
 

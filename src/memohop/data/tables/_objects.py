@@ -20,7 +20,7 @@ from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import no_labels, read_labels
 from memohop.data.tables.links import Links, id_array, unused
 from memohop.data.tables.read import Described, OwnGraph, describe_nodes, own_graph
-from memohop.errors import DataError, UsageError, unknown_name
+from memohop.errors import UsageError, unknown_name
 
 
 def from_networkx(
@@ -58,7 +58,13 @@ def from_networkx(
         label = None
     elif label not in attributes:
         raise unknown_name("node attribute", str(label), map(str, attributes))
-    columns = {name: _attribute(graph, name) for name in attributes}
+    columns = {
+        name: _column(
+            [attributes_of.get(name) for _, attributes_of in graph.nodes(data=True)],
+            f"the node attribute {name!r} has values",
+        )
+        for name in attributes
+    }
     # A table without columns would have no rows.
     table = pa.table(columns or {"": pa.nulls(len(nodes))})
     how = ReadOptions(label=label, task=task, encoder=encoder, classes=classes)
@@ -70,13 +76,7 @@ def from_networkx(
         given = [value for *_, value in graph.edges(data=weight)]
         weights = _checked_weights(given, f"the edge attribute {weight!r}")
     begin, end = pairs.reshape(-1, 2).T
-    links = Links.of(
-        begin,
-        end,
-        weights,
-        nodes=len(nodes),
-        directed=graph.is_directed(),
-    )
+    links = Links.of(begin, end, weights, nodes=len(nodes), directed=graph.is_directed())
     names = {str(name) for *_, edge in graph.edges(data=True) for name in edge if name != weight}
     return own_graph(
         described,
@@ -141,7 +141,9 @@ def from_arrays(
     matrix.eliminate_zeros()
     of_nodes = no_labels(nodes, classes, task)
     if labels is not None:
-        column = _label_column(labels, negative=task == "numbers")
+        column = _column(np.asarray(labels), "labels has values")
+        if pa.types.is_signed_integer(column.type) and task != "numbers":
+            column = pc.if_else(pc.less(column, 0), pa.scalar(None, column.type), column)
         of_nodes = read_labels(column, "labels", task, classes)
     warnings = []
     if not weighted and np.unique(matrix.data).size > 1:
@@ -184,24 +186,9 @@ def _checked_weights(listed: Any, where: str) -> NDArray[np.float64]:
     return values
 
 
-def _attribute(graph: Any, name: str) -> pa.Array:
+def _column(values: Any, what: str) -> pa.ChunkedArray:
+    """Values of one type as a column, null where they are None or NaN."""
     try:
-        return pa.array([node.get(name) for _, node in graph.nodes(data=True)], from_pandas=True)
-    except pa.ArrowException as error:
-        raise DataError(
-            f"the node attribute {name!r} has values of several types ({error}); give it one type"
-        ) from error
-
-
-def _label_column(labels: Any, *, negative: bool) -> pa.ChunkedArray:
-    """Labels as a column; a negative whole number is missing unless it may be one to predict."""
-    try:
-        column = pa.chunked_array([pa.array(np.asarray(labels), from_pandas=True)])
+        return pa.chunked_array([pa.array(values, from_pandas=True)])
     except (pa.ArrowException, ValueError) as error:
-        raise UsageError(
-            f"labels is not a list of labels of one type ({error}); give one string or whole "
-            "number for each node"
-        ) from error
-    if pa.types.is_signed_integer(column.type) and not negative:
-        column = pc.if_else(pc.less(column, 0), pa.scalar(None, column.type), column)
-    return column
+        raise UsageError(f"{what} of several types, or of none ({error}); give one type") from error

@@ -62,11 +62,6 @@ def checked_kind(column: str, kind: pa.DataType, prefix: str = "") -> Kind:
     return known
 
 
-def is_time(kind: pa.DataType) -> bool:
-    """Whether it is the type of a date or time."""
-    return types.is_date(kind) or types.is_timestamp(kind) or types.is_time(kind)
-
-
 def plain_table(table: pa.Table, name: str) -> pa.Table:
     """The table, if :func:`column_kind` knows all its columns and its strings are valid UTF-8.
 
@@ -233,10 +228,10 @@ def numbers(name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
     """The column as floating-point numbers, NaN where missing; dates and times in seconds."""
     kind = column.type
     try:
-        if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-            column = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
-        elif pa.types.is_time(kind):
+        if types.is_time(kind):
             column = column.cast(pa.time32("s"), safe=False).cast(pa.int32())
+        elif types.is_temporal(kind):
+            column = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
         values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
     except pa.ArrowException as error:
         raise other_kind(name, "numbers", column) from error
@@ -295,7 +290,7 @@ class Cells:
     def are_times(self) -> bool:
         """Whether they are dates or times; nearly all strings, and one, are so by ISO 8601."""
         if self.stored != "text":
-            return is_time(self.column.type)
+            return bool(types.is_temporal(self.column.type))
         times = _number_of(self._said, _TIME)
         return times > 0 and times >= NEARLY_ALL * len(self._said)
 

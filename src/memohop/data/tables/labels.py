@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow.types import is_floating
+from pyarrow.types import is_floating, is_temporal
 
 from memohop.data.read_options import Class, Task
 from memohop.data.tables.cells import (
@@ -18,7 +18,6 @@ from memohop.data.tables.cells import (
     as_text,
     checked_kind,
     column_kind,
-    is_time,
     numbers,
     spelled_whole,
     whole_as_text,
@@ -134,7 +133,7 @@ def _without_placeholders(
 
 def _are_real(column: pa.ChunkedArray) -> bool:
     """Whether a column holds many different numbers that are not all whole."""
-    if column_kind(column.type) not in ("text", "number") or is_time(column.type):
+    if column_kind(column.type) not in ("text", "number") or is_temporal(column.type):
         return False
     spelled, words = without_words(column)
     values = spelled.cast(pa.float64(), safe=False).drop_null().to_numpy()

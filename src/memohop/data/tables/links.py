@@ -14,7 +14,6 @@ from memohop.data.arcs import LARGEST_WEIGHT, merge_arcs
 from memohop.data.tables.cells import (
     as_text,
     column_kind,
-    spelled_whole,
     whole_as_text,
     without_words,
 )
@@ -130,13 +129,6 @@ def node_ids(column: pa.ChunkedArray, name: str, table: str) -> pa.Array:
             f"{first_few(twice)}; keep one row for each node, or name another column as the id"
         )
     return ids
-
-
-def plain_ids(ids: pa.Array) -> NDArray[Any]:
-    """The ids as users know them: whole numbers if all are, and strings otherwise."""
-    if spelled_whole(ids):
-        return np.asarray(ids.cast(pa.int64()).to_numpy())
-    return np.asarray(ids.to_numpy(zero_copy_only=False))
 
 
 def id_array(ids: Iterable[Hashable]) -> NDArray[Any]:

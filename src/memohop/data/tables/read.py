@@ -15,7 +15,7 @@ from memohop.data.check import MASKS, check_graph
 from memohop.data.read_options import Class, ReadOptions, Task, read_alike
 from memohop.data.sparse_features import as_matrix, is_sparse, sharing
 from memohop.data.splits import OwnSplit
-from memohop.data.tables.cells import Reading
+from memohop.data.tables.cells import Reading, spelled_whole
 from memohop.data.tables.column import Matrix
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
 from memohop.data.tables.labels import Labels, no_labels, read_labels
@@ -24,7 +24,6 @@ from memohop.data.tables.links import (
     check_header,
     locate,
     node_ids,
-    plain_ids,
     unused,
 )
 from memohop.data.tables.node_sets import read_sets
@@ -164,10 +163,11 @@ def read_graph(
         nodes=len(ids),
         directed=how.directed,
     )
+    as_known = ids.cast(pa.int64()) if spelled_whole(ids) else ids
     return own_graph(
         described,
         links,
-        plain_ids(ids),
+        as_known.to_numpy(zero_copy_only=False),
         notes=(
             *node_table.notes,
             *(note for edge_table in edge_tables for note in edge_table.notes),
