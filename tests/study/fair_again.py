@@ -1,24 +1,13 @@
-"""What the fair table's page shows, computed again from the file of results, by other means.
-
-The second computation reads the JSON as it is and uses none of the library's statistics.
-"""
+"""The fair table's figures computed again, without the library's statistics."""
 
 import html
-import json
 import re
 from collections import defaultdict
 from statistics import mean
 
 import numpy as np
-import pytest
 from scipy import stats
 
-from made_up_search import made_up_search
-from study import RESULTS
-from study.pages.page import Findings, report_page
-from study.runs.tuned import Tuned
-
-PACKAGED = RESULTS / "fair.json"
 BACKBONES = ("gcn", "gat", "sage", "gin", "gatv2", "dir-gcn", "gcnii")
 MEMORY = ("+mmp", "+mmp labels=memory", "+mmp address=rows")
 PAIRS = [(backbone, plug_in) for backbone in BACKBONES for plug_in in ("+jk", "+de", *MEMORY)]
@@ -31,40 +20,6 @@ MINUS = "\N{MINUS SIGN}"
 DRAWN = 0.006 + 5 * 0.5 * (2 / 20_000) ** 0.5
 """Two draws of twenty thousand each: five standard errors of their difference, and rounding."""
 NUMBER = rf"([+{MINUS}-]?[\d,]+(?:\.\d+)?)"
-
-
-@pytest.fixture(scope="module", params=["made up", "measured"])
-def path(request, tmp_path_factory):
-    if request.param == "measured":
-        if not PACKAGED.is_file():
-            pytest.skip("results/fair.json is not there yet: the fair table is not measured")
-        return PACKAGED
-    path = tmp_path_factory.mktemp("fair") / "fair.json"
-    made_up_search().save(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def page(path):
-    return report_page(Findings(fair=Tuned.load(path)))
-
-
-@pytest.fixture(scope="module")
-def raw(path):
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def cells(raw):
-    """By model and dataset, with their variants: the cell, and its score on each split."""
-    found = {}
-    for cell in raw["cells"]:
-        names = {"row": cell["model"], "column": cell["dataset"]}
-        for name, value in cell["axes"].items():
-            names["column" if name == "homophily" else "row"] += f" {name}={value}"
-        cell["scores"] = [100 * mean(seeds) for seeds in zip(*cell["test"], strict=True)]
-        found[names["row"], names["column"]] = cell
-    return found
 
 
 def honest(cells):
@@ -109,30 +64,6 @@ def number(shown):
 
 def plain(row):
     return text(row[0]).removesuffix(" †")
-
-
-@pytest.fixture(scope="module")
-def gains(cells):
-    """By backbone, plug-in and dataset: the differences on the splits, in points."""
-    own, found = honest(cells), {}
-    for backbone, plug_in in PAIRS:
-        for (row, column), cell in own.items():
-            if row == backbone + plug_in and (backbone, column) in own:
-                before = own[backbone, column]["scores"]
-                found[backbone, plug_in, column] = (
-                    cell["dataset"], np.subtract(cell["scores"], before).tolist(),
-                )  # fmt: skip
-    return found
-
-
-@pytest.fixture(scope="module")
-def verdicts(gains):
-    found = {}
-    for column in dict.fromkeys(column for *_, column in gains):
-        p = {key: t_test(d, name) for key, (name, d) in gains.items() if key[2] == column}
-        for key, value in holm(p).items():
-            found[key] = 0 if value >= 0.05 else (1 if mean(gains[key][1]) > 0 else -1)
-    return found
 
 
 def posterior(points, draws=20_000):

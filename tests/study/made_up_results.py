@@ -19,12 +19,15 @@ SOURCE = Source(
 LAMBDAS = (0.0, 0.2, 1.0)
 
 
-def row(protocol, dataset, model, *, axes, setting, split, test, val=0.8, seed=0):
-    return Row(
-        protocol, dataset, model, axes, setting, split, seed,
-        val=round(float(val), 6), test=round(float(test), 6),
-        best_epoch=40, epochs=100, seconds=0.25, source=0,
-    )  # fmt: skip
+def row(test, *, val=0.5, protocol="paper", dataset="texas", model="gcn", split=0, seed=0, **more):
+    """A row with made-up figures; ``more`` has its axes and its setting."""
+    of_cell = (more.get("axes", {}), more.get("setting", {}))
+    scores = (round(float(val), 6), round(float(test), 6))
+    return Row(protocol, dataset, model, *of_cell, split, seed, *scores, 40, 100, 0.25, 0)
+
+
+def results_of(*rows, experiment="table1"):
+    return Results(experiment, (SOURCE,), rows)
 
 
 def made_up_table1(protocols=("paper", "official")):
@@ -39,11 +42,11 @@ def made_up_table1(protocols=("paper", "official")):
                     setting = {"lam": lam} if "mmp" in model else {}
                     tests = np.clip(mean - lam / 100 + hardness + rng.normal(0, 0.01, 10), 0, 1)
                     rows += [
-                        row(protocol, dataset, model, axes={}, setting=setting, split=split,
-                            test=test, val=0.8 - abs(lam - 0.2) / 10)
+                        row(test, val=0.8 - abs(lam - 0.2) / 10, protocol=protocol, dataset=dataset,
+                            model=model, setting=setting, split=split)
                         for split, test in enumerate(tests)
                     ]  # fmt: skip
-    return Results("table1", (SOURCE,), tuple(rows))
+    return results_of(*rows)
 
 
 def made_up_noise():
@@ -61,14 +64,15 @@ def made_up_noise():
                         level = start - slope * (1 - np.exp(-noise / 200)) + (lam or 0) * 0.03
                         level -= 0.22 if model == "mlp" else 0
                         rows += [
-                            row(protocol, dataset, model, axes={"noise": noise, "draw": draw},
-                                setting={} if lam is None else {"lam": lam}, split=split, seed=seed,
-                                test=level + rng.normal(0, 0.012), val=0.7 + (lam or 0) / 10)
+                            row(level + rng.normal(0, 0.012), val=0.7 + (lam or 0) / 10,
+                                protocol=protocol, dataset=dataset, model=model, split=split,
+                                seed=seed, axes={"noise": noise, "draw": draw},
+                                setting={} if lam is None else {"lam": lam})
                             for draw in range(3)
                             for split in range(splits)
                             for seed in range(seeds)
                         ]  # fmt: skip
-    return Results("noise", (SOURCE,), tuple(rows))
+    return results_of(*rows, experiment="noise")
 
 
 def made_up_lambda():
@@ -85,13 +89,13 @@ def made_up_lambda():
                 start = printed_table1()[model, dataset].mean / 100 - 0.04
                 for lam in (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0):
                     rows += [
-                        row(protocol, dataset, model, axes={"lam": lam}, setting={}, split=split,
-                            seed=seed, test=start + slope * np.sqrt(lam) + hardness[split]
-                            + rng.normal(0, 0.01))
+                        row(start + slope * np.sqrt(lam) + hardness[split] + rng.normal(0, 0.01),
+                            val=0.8, protocol=protocol, dataset=dataset, model=model, split=split,
+                            seed=seed, axes={"lam": lam})
                         for split in range(10)
                         for seed in range(2)
                     ]  # fmt: skip
-    return Results("lambda", (SOURCE,), tuple(rows))
+    return results_of(*rows, experiment="lambda")
 
 
 def made_up_gates():

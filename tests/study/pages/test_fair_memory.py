@@ -22,18 +22,12 @@ from fair_again import (
     table_of,
     text,
 )
-from fair_again import cells as cells
-from fair_again import gains as gains
-from fair_again import page as page
-from fair_again import path as path
-from fair_again import raw as raw
-from fair_again import verdicts as verdicts
 from memohop.data.datasets.registry import describe
 from study.statistics.best_published import PUBLISHED
 
 
-def test_wins_ties_losses_and_probabilities(page, gains, verdicts):
-    head, rows = table_of(page, "fair-effects")
+def test_wins_ties_losses_and_probabilities(fair_page, gains, verdicts):
+    head, rows = table_of(fair_page, "fair-effects")
     assert rows
     for row in rows:
         shown = dict(zip(head, map(text, row), strict=True))
@@ -51,7 +45,7 @@ def test_wins_ties_losses_and_probabilities(page, gains, verdicts):
         assert counts == [own.count(1), own.count(0), own.count(-1)]
 
 
-def test_the_answers(page, gains, verdicts):
+def test_the_answers(fair_page, gains, verdicts):
     for plug_in in MEMORY:
         points = points_of(gains, "all seven", plug_in)
         found = re.search(
@@ -60,7 +54,7 @@ def test_the_answers(page, gains, verdicts):
             r"worse in (\d+), and neither in (\d+)\. The probability that it makes the mean of the "
             rf"7 backbones better by more than 1 point is {NUMBER}, .*? That it makes a single one "
             r"better by as much: ([^<]*)\.</li>",
-            html.unescape(page),
+            html.unescape(fair_page),
         )
         if not points:
             assert found is None
@@ -77,7 +71,7 @@ def test_the_answers(page, gains, verdicts):
             assert number(p) == pytest.approx(wanted, abs=DRAWN), backbone
 
 
-def test_memory_on_real_graphs_that_are_not_web_graphs(page, cells, gains):
+def test_memory_on_real_graphs_that_are_not_web_graphs(fair_page, cells, gains):
     own, dataset_of, homophily = honest(cells), {}, {}
     for (_, column), cell in own.items():
         dataset_of[column] = cell["dataset"]
@@ -96,7 +90,7 @@ def test_memory_on_real_graphs_that_are_not_web_graphs(page, cells, gains):
             rf"points on average\. .*? better by more than 1 point is {NUMBER}\. Rank correlation "
             rf"of gain and homophily there: {NUMBER} \(p (\S+)\); over all (\d+) datasets: "
             rf"{NUMBER} \(p (\S+)\)\.</li>",
-            html.unescape(page),
+            html.unescape(fair_page),
         )
         if not few:
             assert found is None
@@ -118,7 +112,7 @@ def pearson_of_ranks(*samples):
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def test_memory_beside_residuals(page, cells):
+def test_memory_beside_residuals(fair_page, cells):
     own = honest(cells)
     for backbone in BACKBONES:
         points = [
@@ -129,7 +123,7 @@ def test_memory_beside_residuals(page, cells):
         found = re.search(
             rf"<li>{backbone}\+mmp less {backbone}-res: {NUMBER} points on average over (\d+) "
             rf"datasets\. .*? by more than 1 point is {NUMBER}, .*? by as much {NUMBER}\.</li>",
-            html.unescape(page),
+            html.unescape(fair_page),
         )
         if not points:
             assert found is None
@@ -141,10 +135,11 @@ def test_memory_beside_residuals(page, cells):
         assert number(found[4]) == pytest.approx(worse, abs=DRAWN)
 
 
-def test_does_memory_help(page, gains):
+def test_does_memory_help(fair_page, gains):
     """The points of the figure, and their intervals, by what they say when one points at them."""
     found = re.findall(
-        rf"<title>(\S+)\+mmp on ([^:]+): {NUMBER} points, from {NUMBER} to {NUMBER}</title>", page
+        rf"<title>(\S+)\+mmp on ([^:]+): {NUMBER} points, from {NUMBER} to {NUMBER}</title>",
+        fair_page,
     )
     wanted = {key: one for key, one in gains.items() if key[1] == "+mmp"}
     assert len(found) == 2 * len(wanted)  # for wide screens and for narrow ones
@@ -156,14 +151,14 @@ def test_does_memory_help(page, gains):
         np.testing.assert_allclose([*map(number, shown)], [middle, *ends], atol=0.0051)
 
 
-def test_beside_the_best_published_figures(page, cells):
+def test_beside_the_best_published_figures(fair_page, cells):
     own, near, leads = honest(cells), {}, defaultdict(list)
     sides = {
         "plain memory": lambda row: row.endswith("+mmp"),
         "with memory": lambda row: "+mmp" in row,
         "without": lambda row: "+mmp" not in row,
     }
-    head, rows = table_of(page, "fair-published")
+    head, rows = table_of(fair_page, "fair-published")
     chosen = []
     for row in rows:
         shown, column, scores = dict(zip(head, row, strict=True)), text(row[0]), {}
@@ -180,11 +175,13 @@ def test_beside_the_best_published_figures(page, cells):
         if published := PUBLISHED.get(column):
             assert number(text(shown["published"])) == pytest.approx(published.points, abs=0.051)
             assert f"<small>{published.method}</small>" in shown["published"]
-            assert f"{published.method}: {published.source}" in html.unescape(page)
+            assert f"{published.method}: {published.source}" in html.unescape(fair_page)
             away = number(text(shown["with memory less published"]))
             assert away == pytest.approx(scores["with memory"] - published.points, abs=0.0051)
             near[column] = scores["with memory"] - published.points >= -1
-    told = re.search(r"at most 1 point below it on (\d+) of (\d+) datasets(?:: ([^.<]+))?\.", page)
+    told = re.search(
+        r"at most 1 point below it on (\d+) of (\d+) datasets(?:: ([^.<]+))?\.", fair_page
+    )
     met = [column for column, is_near in near.items() if is_near]
     assert [int(told[1]), int(told[2]), told[3]] == [len(met), len(near), ", ".join(met) or None]
     counts = re.search(
@@ -192,7 +189,7 @@ def test_beside_the_best_published_figures(page, cells):
         r"of the (\d+) chosen\. Plain memory is ahead of the best without on (\d+) of (\d+) "
         rf"datasets, and {NUMBER} points on average\. Memory of any kind is ahead of the best "
         rf"without on (\d+) of (\d+) datasets, and {NUMBER} points on average\.",
-        page,
+        fair_page,
     )
     models = {row for row, _ in own}
     assert [int(counts[place]) for place in range(1, 6)] == [

@@ -9,20 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from fair_again import FLAWED, NUMBER, holm, honest, number, plain, t_test, table_of, text
-from fair_again import cells as cells
-from fair_again import page as page
-from fair_again import path as path
-from fair_again import raw as raw
 from made_up_search import tuned as tuned
 from study.cli import main
 from study.pages.page import Findings, report_page
 
 
 @pytest.mark.parametrize("name", ["fair-board", "fair-flawed"])
-def test_the_leaderboard(name, page, cells):
+def test_the_leaderboard(name, fair_page, cells):
     if name == "fair-flawed" and len(honest(cells)) == len(cells):
         pytest.skip("data with a flaw are not measured yet")
-    head, rows = table_of(page, name)
+    head, rows = table_of(fair_page, name)
     own = {
         key: cell
         for key, cell in cells.items()
@@ -72,9 +68,9 @@ def test_the_leaderboard(name, page, cells):
         assert bold == [best[column]] * (len(worse) == len(p))
 
 
-def test_score_against_cost(page, cells):
+def test_score_against_cost(fair_page, cells):
     own = honest(cells)
-    found = re.findall(rf"<title>([^:<]+): {NUMBER} after {NUMBER} s</title>", page)
+    found = re.findall(rf"<title>([^:<]+): {NUMBER} after {NUMBER} s</title>", fair_page)
     assert found
     for row, score, seconds in found:
         of_row = [cell for (name, _), cell in own.items() if name == row]
@@ -83,13 +79,13 @@ def test_score_against_cost(page, cells):
         assert number(score) == pytest.approx(mean(mean(c["scores"]) for c in of_row), abs=0.0051)
 
 
-def test_every_cell_with_its_setting_spread_and_command(page, cells, raw):
-    names = re.findall(r"<summary>(.*?)</summary>", page)
+def test_every_cell_with_its_setting_spread_and_command(fair_page, cells, raw):
+    names = re.findall(r"<summary>(.*?)</summary>", fair_page)
     assert set(names) == {column for _, column in cells}
-    tables = re.findall(r'id="(fair-(?:cells|flawed)-\d+)"', page)
+    tables = re.findall(r'id="(fair-(?:cells|flawed)-\d+)"', fair_page)
     count = 0
     for column, name in zip(names, tables, strict=True):
-        head, rows = table_of(page, name)
+        head, rows = table_of(fair_page, name)
         for row in rows:
             cell, shown = cells[plain(row), column], dict(zip(head, row, strict=True))
             first, chosen = cell["rungs"][0], cell["rungs"][-1][0][0]
@@ -114,8 +110,8 @@ def test_every_cell_with_its_setting_spread_and_command(page, cells, raw):
     assert count == len(cells)
 
 
-def test_the_markdown_has_the_figures_of_the_page(page, path, cells, capsys):
-    assert main(["table", "fair", "--results", str(path)]) == 0
+def test_the_markdown_has_the_figures_of_the_page(fair_page, fair_path, cells, capsys):
+    assert main(["table", "fair", "--results", str(fair_path)]) == 0
     tables = capsys.readouterr().out.split("\n\n")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in tables[0].splitlines()]
     head, _, *body = rows
@@ -128,16 +124,16 @@ def test_the_markdown_has_the_figures_of_the_page(page, path, cells, capsys):
             assert shown.strip("*") == wanted
 
 
-def test_json_and_csv_have_one_object_for_each_cell(path, cells, capsys):
-    assert main(["table", "fair", "--results", str(path), "--format", "json"]) == 0
+def test_json_and_csv_have_one_object_for_each_cell(fair_path, cells, capsys):
+    assert main(["table", "fair", "--results", str(fair_path), "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert len(rows) == len(cells)
     assert sum(row["flawed_data"] for row in rows) == len(cells) - len(honest(cells))
     assert {row["takes_labels"] for row in rows if row["model"] == "mlp"} == {False}
-    assert main(["table", "fair", "--results", str(path), "--format", "csv"]) == 0
+    assert main(["table", "fair", "--results", str(fair_path), "--format", "csv"]) == 0
     assert capsys.readouterr().out.count("\n") == len(cells) + 1
-    assert main(["table", "fair", "--results", str(path), "--format", "latex"]) == 2
-    assert main(["table", "fair", "--results", str(path), "--protocol", "paper"]) == 2
+    assert main(["table", "fair", "--results", str(fair_path), "--format", "latex"]) == 2
+    assert main(["table", "fair", "--results", str(fair_path), "--protocol", "paper"]) == 2
 
 
 def test_the_parts_make_the_whole(tuned, tmp_path, capsys):

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from made_up_results import results_of, row
 from study.cli import main
 from study.paper.homophilous import GRAPHS, OTHERS, comparable_on, leads
 from study.paper.table1 import tables_of
-from study.runs.results import Results, Row, Source, measured
+from study.runs.results import measured
 from study.statistics.comparison import TEST_TO_TRAIN, non_inferiority_test
 
 NOISE = np.array([-2, 2, -1, 1, -3, 3, 0, 0, -1, 1]) / 4
@@ -19,13 +20,11 @@ def made_up(levels, graphs=GRAPHS):
     for seed, graph in enumerate(graphs):
         rng = np.random.default_rng(seed)
         rows += [
-            Row(
-                "paper", graph, model, {}, {}, split, 0, 0.5, float(level + one) / 100, 0, 9, 0.5, 0
-            )
+            row((level + noise) / 100, dataset=graph, model=model, split=split)
             for model, level in levels.items()
-            for split, one in enumerate(rng.permutation(NOISE))
+            for split, noise in enumerate(rng.permutation(NOISE))
         ]
-    return Results("table1", (Source(versions={}, device="none"),), tuple(rows))
+    return results_of(*rows)
 
 
 def found(levels, **more):

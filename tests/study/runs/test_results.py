@@ -2,8 +2,10 @@
 
 import json
 
+import msgspec
 import pytest
 
+import made_up_results
 import memohop
 from study.cli import main
 from study.runs.export import export
@@ -13,7 +15,7 @@ from study.runs.store import Store
 
 
 def row(val, test, split=0, **setting):
-    return Row("paper", "csbm", "gcn", {"noise": 0}, setting, split, 0, val, test, 3, 9, 0.5, 0)
+    return made_up_results.row(test, val=val, dataset="csbm", split=split, setting=setting)
 
 
 def test_a_file_gives_back_what_was_saved(tmp_path):
@@ -63,8 +65,8 @@ def test_networks_that_diverge_are_stored_without_a_score_and_told(tiny_file, tm
 
 def test_cells_tell_protocols_and_axes_apart():
     rows = [row(0.1, 0.1), row(0.2, 0.2)]
-    other = Row("official", "csbm", "gcn", {"noise": 0}, {}, 0, 0, 0.3, 0.3, 0, 1, 0.1, 0)
-    noisy = Row("paper", "csbm", "gcn", {"noise": 25}, {}, 0, 0, 0.4, 0.4, 0, 1, 0.1, 0)
+    other = msgspec.structs.replace(rows[0], protocol="official")
+    noisy = msgspec.structs.replace(rows[0], axes={"noise": 25})
     found = Results("tiny", (), (rows[0], other, noisy, rows[1])).cells()
     assert list(found.values()) == [rows, [other], [noisy]]
 
