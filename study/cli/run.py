@@ -91,7 +91,7 @@ def run(
     from study.pages.tables import on_terminal
     from study.pages.terminal import plan_rows, plan_table
     from study.runs.experiment import Experiment
-    from study.runs.runner import Resources, run_cells
+    from study.runs.runner import run_cells
     from study.runs.store import Store
 
     chosen = Experiment(experiment)
@@ -115,7 +115,8 @@ def run(
         tally = run_cells(
             cells,
             opened,
-            resources=Resources(data and data.absolute(), device),
+            root=data and data.absolute(),
+            device=device,
             executor=executor,
             retry=retry,
             limit=limit,

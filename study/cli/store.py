@@ -155,7 +155,6 @@ def store_verify(
 
     from memohop.report.terminal import progress_bar
     from memohop.training.device import find_device
-    from study.runs.runner import Resources
     from study.runs.verify import verify
 
     find_device(device)
@@ -164,7 +163,8 @@ def store_verify(
             record,
             sample,
             seed=seed,
-            resources=Resources(data and data.absolute(), device),
+            root=data and data.absolute(),
+            device=device,
             executor=processes_of(jobs),
             watcher=progress,
         )

@@ -48,14 +48,6 @@ class Attempt:
     failure: str | None = None
 
 
-@dataclass(frozen=True)
-class Resources:
-    """What to train with: a local folder with the data files, and a device."""
-
-    root: Path | None = None
-    device: str = "cpu"
-
-
 @dataclass
 class Tally:
     """How far a run of cells has come.
@@ -88,8 +80,9 @@ def run_cells(
     cells: Sequence[Cell],
     store: Store,
     *,
-    resources: Resources,
-    executor: Executor | None = None,
+    root: Path | None = None,
+    device: str = "cpu",
+    executor: Executor = here,
     **how: Any,
 ) -> Tally:
     """Train the cells that are missing, and write each population when it is trained.
@@ -101,19 +94,22 @@ def run_cells(
     Args:
         cells: Those that should be in the store in the end; of a ladder, those of the first rung.
         store: The store.
-        resources: What to train with.
-        executor: Who trains; this process by default.
+        root: A local folder with the data files.
+        device: ``cpu`` or ``cuda``.
+        executor: Who trains.
         **how: Other arguments of :class:`CellSearch`.
     """
     with Claims(store) as claims:
-        cells_to_do = CellSearch(cells, store, claims, **how)
-        train = partial(attempt, resources=resources)
-        drive(cells_to_do, lambda batches: (executor or here)(train, batches, cells_to_do.show))
-    return cells_to_do.tally
+        search = CellSearch(cells, store, claims, **how)
+        train = partial(attempt, root=root, device=device)
+        drive(search, lambda batches: executor(train, batches, search.show))
+    return search.tally
 
 
-def attempt(job: Batch, progress: ShareDone, *, resources: Resources) -> Attempt | Lost:
-    """Train the runs of a job; an error of the training is part of the attempt.
+def attempt(
+    batch: Batch, progress: ShareDone, *, root: Path | None = None, device: str = "cpu"
+) -> Attempt | Lost:
+    """Train a batch; an error of the training is part of the attempt.
 
     Missing data is the user's to mend, and ends everything.
     """
@@ -122,8 +118,8 @@ def attempt(job: Batch, progress: ShareDone, *, resources: Resources) -> Attempt
             warnings.simplefilter("ignore", MissingClassWarning)  # the splits are as published
             warnings.simplefilter("ignore", DivergedWarning)  # the tally counts them
             results = execute(
-                [replace(run, device=resources.device) for run in job.runs],
-                root=resources.root,
+                [replace(run, device=device) for run in batch.runs],
+                root=root,
                 progress=lambda done, total: progress(done / total),
             )
     except OutOfMemoryError as error:  # of this machine, with what else runs on it
@@ -132,7 +128,7 @@ def attempt(job: Batch, progress: ShareDone, *, resources: Resources) -> Attempt
         raise
     except Exception:
         return Attempt(failure=traceback.format_exc())
-    return Attempt(tuple(results), source(resources.device))
+    return Attempt(tuple(results), source(device))
 
 
 class CellSearch(AskTell[Batch]):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -21,7 +22,7 @@ from study.runs.experiment import Experiment
 from study.runs.export import name_of
 from study.runs.provenance import source
 from study.runs.results import Source
-from study.runs.runner import Batch, Resources, attempt
+from study.runs.runner import Batch, attempt
 from study.runs.store import Store
 from study.runs.stored import StoredRun
 from study.runs.tuned import DIGITS, Tuned, TunedCell
@@ -90,7 +91,8 @@ def verify(
     count: int,
     *,
     seed: int = 0,
-    resources: Resources,
+    root: Path | None = None,
+    device: str = "cpu",
     executor: Executor = here,
     watcher: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
@@ -102,11 +104,12 @@ def verify(
         record: The runs.
         count: How many of them.
         seed: Decides which ones.
-        resources: What to train with.
+        root: A local folder with the data files.
+        device: ``cpu`` or ``cuda``.
         executor: Who trains.
         watcher: Called as ``watcher(done, total)``.
     """
-    present = source(resources.device)
+    present = source(device)
     ours = sorted(key for key, made in record.sources.items() if made.device == present.device)
     if not ours:
         raise UsageError(
@@ -115,7 +118,7 @@ def verify(
         )
     verdict = Verdict(elsewhere=len(record.sources) - len(ours))
     left = chosen = set(Random(seed).sample(ours, min(count, len(ours))))
-    work = partial(attempt, resources=resources)
+    work = partial(attempt, root=root, device=device)
     for batch, end in executor(work, record.batches(chosen)):
         wanted = {run.id for run in batch.runs} & chosen
         left = left - wanted

@@ -10,7 +10,7 @@ from made_up_results import page as page
 from made_up_results import tables as tables
 from memohop.training import Result
 from study.runs.provenance import source
-from study.runs.runner import Attempt, Resources, run_cells
+from study.runs.runner import Attempt, run_cells
 from study.runs.store import Store
 from tiny_experiment import one_job_each as one_job_each
 from tiny_experiment import tiny as tiny
@@ -42,7 +42,7 @@ def run(quick):
     """Runs cells without training."""
 
     def run(cells, store, executor=quick, **more):
-        return run_cells(cells, store, resources=Resources(), executor=executor, **more)
+        return run_cells(cells, store, executor=executor, **more)
 
     return run
 

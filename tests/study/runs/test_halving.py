@@ -18,7 +18,7 @@ from study.pages.terminal import plan_rows
 from study.runs.cell import RUNG, Halving, Rung, best_places
 from study.runs.experiment import Experiment
 from study.runs.export import export_tuned
-from study.runs.runner import Resources, run_cells
+from study.runs.runner import run_cells
 from study.runs.store import Store
 from study.runs.tuned import Tuned
 from tiny_experiment import altered, failing, noted
@@ -206,7 +206,7 @@ def test_scrambled_test_labels_change_no_choice(cells, tiny_search, tmp_path, mo
 
         monkeypatch.setattr(NamedGraph, "load", load)
         with closing(Store(tmp_path / f"{scrambled}.sqlite")) as store:
-            run_cells(cells[3:4], store, resources=Resources())
+            run_cells(cells[3:4], store)
             results.append(export_tuned(store, tiny_search)[0].cells[0])
     true, scrambled = results
     assert [rung.settings for rung in true.rungs] == [rung.settings for rung in scrambled.rungs]

@@ -13,7 +13,7 @@ import pytest
 import study
 from study.cli import main
 from study.runs.experiment import Experiment
-from study.runs.runner import Resources, run_cells
+from study.runs.runner import run_cells
 from study.runs.store import Store
 from tiny_experiment import content_at, failing
 
@@ -97,7 +97,7 @@ def test_costly_cells_come_first_and_repetitions_last(tiny_file, tmp_path):
 
     for number, more in enumerate(({}, {"costly_first": True}, {"costly_first": True, "limit": 7})):
         with closing(Store(tmp_path / f"{number}.sqlite")) as store:
-            run_cells(cells, store, resources=Resources(), executor=engine, **more)
+            run_cells(cells, store, executor=engine, **more)
     plain, costly, few = orders
     assert plain == [name_of(cell) for cell in cells]
     assert sorted(costly) == sorted(plain)

@@ -10,7 +10,7 @@ import memohop
 from study.cli import main
 from study.runs.export import export
 from study.runs.results import NO_SCORE, Results, Row, Source, choose, measured
-from study.runs.runner import Resources, run_cells
+from study.runs.runner import run_cells
 from study.runs.store import Store
 
 
@@ -99,7 +99,7 @@ def test_results_that_are_not_there(tmp_path):
 def test_an_export_holds_the_members_of_the_store(tiny, tmp_path):
     store = Store(tmp_path / "runs.sqlite")
     cells = list(tiny.cells(["official"]))[:3]
-    run_cells(cells, store, resources=Resources())
+    run_cells(cells, store)
     results, missing = export(store, tiny)
     assert len(missing) == 12 - 3
     assert [key[:3] for key in results.cells()] == [

@@ -14,7 +14,7 @@ from study.cli import main
 from study.runs import store as store_module
 from study.runs.experiment import Experiment
 from study.runs.export import results_of
-from study.runs.runner import Resources, run_cells
+from study.runs.runner import run_cells
 from study.runs.store import Claims, Store
 from tiny_experiment import content_at, failing, noted
 
@@ -46,7 +46,7 @@ def test_runs_that_cells_share_are_trained_once(store, cells, run, quick):
 
 def test_a_member_is_what_the_library_trains(store, cells):
     cell = next(c for c in cells if c.model == "gcn+mmp" and c.axes == {"noise": 0})
-    run_cells([cell], store, resources=Resources())
+    run_cells([cell], store)
     rows = results_of(store, "tiny", [store.cell(cell.id)]).rows
     assert [row.setting for row in rows] == [run.setting for run in cell.runs]
     data = memohop.load("csbm", nodes=60, splits=2, channels=8)
@@ -193,7 +193,7 @@ class TestFailures:
             raise ZeroDivisionError("in the middle of it")
 
         monkeypatch.setattr("memohop.jobs.named.train_job", broken)
-        (cell,) = run_cells(cells[:1], store, resources=Resources()).failed
+        (cell,) = run_cells(cells[:1], store).failed
         failure = store.cell(cell.id).failure
         assert failure.startswith("Traceback")
         assert failure.endswith("ZeroDivisionError: in the middle of it\n")
@@ -206,9 +206,7 @@ class TestFailures:
         text = text.replace("data = { nodes = 60, splits = 2, channels = 8 }", "")
         tiny_file.write_text(text, encoding="utf-8")
         with pytest.raises(memohop.DataError, match="has no readable"):
-            run_cells(
-                list(Experiment(str(tiny_file)).cells()), store, resources=Resources(tmp_path)
-            )
+            run_cells(list(Experiment(str(tiny_file)).cells()), store, root=tmp_path)
         assert store.cells() == {}
         assert store.db.execute("SELECT * FROM claims").fetchall() == []
 

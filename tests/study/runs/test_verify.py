@@ -13,7 +13,7 @@ from study.cli import main
 from study.runs import verify as module
 from study.runs.experiment import Experiment
 from study.runs.export import export_tuned
-from study.runs.runner import Resources, run_cells
+from study.runs.runner import run_cells
 from study.runs.store import Store
 from study.runs.tuned import Tuned
 from study.runs.verify import published_runs, run_of, stored_runs, verify
@@ -22,7 +22,7 @@ from tiny_search import SEARCH
 
 
 def again(record, count, **more):
-    return verify(record, count, resources=Resources(), **more)
+    return verify(record, count, **more)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def path(tiny_text, tmp_path_factory):
     tiny = Experiment(str(folder / "tiny.toml"))
     with closing(Store(folder / "runs.sqlite")) as store:
         cells = [cell for cell in tiny.cells(["official"]) if cell.axes["noise"]]
-        run_cells(cells, store, resources=Resources())
+        run_cells(cells, store)
     return folder / "runs.sqlite"
 
 
@@ -44,9 +44,7 @@ def search(tmp_path_factory):
     (folder / "search.toml").write_text(SEARCH, encoding="utf-8")
     experiment, trained = Experiment(str(folder / "search.toml")), []
     with closing(Store(folder / "runs.sqlite")) as store:
-        run_cells(
-            [*experiment.cells()], store, resources=Resources(), executor=noted(here, trained)
-        )
+        run_cells([*experiment.cells()], store, executor=noted(here, trained))
         tuned, missing = export_tuned(store, experiment)
     assert not missing
     return experiment, tuned, trained
@@ -141,11 +139,11 @@ class TestStores:
 
         (cell,) = [c for c in tiny.cells(["official"]) if c.name.endswith("mlp noise=0")]
         with pytest.raises(KeyboardInterrupt):
-            run_cells([cell], store, resources=Resources(), executor=interrupted)
+            run_cells([cell], store, executor=interrupted)
         assert len(store.missing(cell.runs)) == 2
         with pytest.raises(UsageError, match=r"no complete cell of .* was made on this kind of"):
             again(stored_runs(store), 4)
-        run_cells([cell], store, resources=Resources())
+        run_cells([cell], store)
         assert again(stored_runs(store), 4).same == 4
 
 

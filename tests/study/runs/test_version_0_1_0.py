@@ -16,7 +16,7 @@ from study.cli import main
 from study.runs.experiment import Experiment
 from study.runs.export import results_of
 from study.runs.results import Results
-from study.runs.runner import Resources, run_cells
+from study.runs.runner import run_cells
 from study.runs.store import Store
 
 FOLDER = Path(__file__).parent / "version_0_1_0"
@@ -71,7 +71,7 @@ def test_its_runs_are_done_and_not_run_again(path, same_models):
         return iter(())
 
     with closing(Store(path)) as store:
-        tally = run_cells(same_models, store, resources=Resources(), executor=engine)
+        tally = run_cells(same_models, store, executor=engine)
         assert (tally.cells, tally.there, tally.done) == (4, 4, 0)
         assert store.missing(run for cell in same_models for run in cell.runs) == []
 
