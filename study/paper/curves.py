@@ -10,7 +10,7 @@ from typing import Any
 
 from memohop.errors import DataError
 from study.runs.results import MeanAndStd, Measured
-from study.statistics.comparison import corrected_t_test, holm
+from study.statistics.comparison import corrected_p
 
 _REPEATED = "draw"  # an axis that only repeats: another draw of the same noise
 
@@ -46,13 +46,8 @@ class Curve:
             if point.x > x
         }
         differences = {later: each for later, each in shared.items() if each}
-        p = holm(
-            [corrected_t_test(each) if len(each) > 1 else 1.0 for each in differences.values()]
-        )
-        return {
-            later: (fmean(each), value)
-            for (later, each), value in zip(differences.items(), p, strict=True)
-        }
+        p = corrected_p(differences)
+        return {later: (fmean(each), p[later]) for later, each in differences.items()}
 
 
 def curves(cells: Iterable[Measured], along: str) -> list[Curve]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from statistics import fmean
 from typing import Literal
 
 from study.paper.table1 import Table1
-from study.statistics.comparison import ALPHA, corrected_t_test, holm, non_inferiority_test
+from study.statistics.comparison import ALPHA, corrected_p, non_inferiority_test
 
 GRAPHS = ("citeseer", "pubmed", "cora")
 BACKBONES = ("gcn", "gat")
@@ -57,19 +58,16 @@ def leads(table: Table1) -> dict[tuple[str, str, str], Lead]:
         scores = table.scores.get(graph, {})
         if not {f"{backbone}{other}" for other in (*OTHERS, "+mmp")} <= scores.keys():
             continue
-        differences = [
-            [
-                a - b
-                for a, b in zip(scores[f"{backbone}+mmp"], scores[backbone + other], strict=True)
-            ]
+        own = scores[f"{backbone}+mmp"]
+        differences = {
+            other: [a - b for a, b in zip(own, scores[backbone + other], strict=True)]
             for other in OTHERS
-        ]
-        p = holm([corrected_t_test(of_splits) for of_splits in differences])
-        p_comparable = holm(
-            [non_inferiority_test(of_splits, margin=MARGIN) for of_splits in differences]
-        )
-        for other, lead in zip(OTHERS, zip(differences, p, p_comparable, strict=True), strict=True):
-            of_all[graph, backbone, other] = Lead(fmean(lead[0]), *lead[1:])
+        }
+        p = corrected_p(differences)
+        p_comparable = corrected_p(differences, partial(non_inferiority_test, margin=MARGIN))
+        for other, of_splits in differences.items():
+            lead = Lead(fmean(of_splits), p[other], p_comparable[other])
+            of_all[graph, backbone, other] = lead
     return of_all
 
 

@@ -28,10 +28,11 @@ of those printed follow from ten whole numbers of nodes with ddof=1 alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,7 @@ _DIGITS = 9  # beyond these, scores differ by rounding alone
 _MOST_COUNTED = 13  # datasets, as in SciPy
 
 Array = NDArray[np.float64]
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
@@ -147,9 +149,11 @@ def corrected_t_test(
     """The two-sided p-value of Nadeau and Bengio's corrected resampled t-test.
 
     Args:
-        differences: Of the scores of two models, one for each split.
+        differences: Of the scores of two models, one for each split; a single one shows nothing.
         test_to_train: Test nodes for each training node.
     """
+    if len(differences) == 1:
+        return 1.0
     error = _corrected_error(differences, test_to_train)
     if error == 0:
         return 0.0 if round(float(differences[0]), _DIGITS) else 1.0
@@ -198,6 +202,15 @@ def _corrected_error(differences: Sequence[float], test_to_train: float) -> floa
     return math.sqrt((1 / len(sample) + test_to_train) * sample.var(ddof=1))
 
 
+def corrected_p(
+    differences: Mapping[_Key, Sequence[float]],
+    test: Callable[[Sequence[float]], float] = corrected_t_test,
+) -> dict[_Key, float]:
+    """The p-values of several tests after Holm's correction for their number."""
+    p = holm([test(of_splits) for of_splits in differences.values()])
+    return dict(zip(differences, p, strict=True))
+
+
 def against(
     scores: Mapping[str, Sequence[float]],
     reference: str,
@@ -214,13 +227,12 @@ def against(
         reference: One of the models.
         test_to_train: Test nodes for each training node.
     """
-    others = [model for model in scores if model != reference]
-    own = np.asarray(scores[reference])
-    differences = ((own - scores[model]).tolist() for model in others)
-    p = holm(
-        [corrected_t_test(of_splits, test_to_train=test_to_train) for of_splits in differences]
+    own, test = (
+        np.asarray(scores[reference]),
+        partial(corrected_t_test, test_to_train=test_to_train),
     )
-    return dict.fromkeys(scores, 1.0) | dict(zip(others, p, strict=True))
+    differences = {m: (own - of_model).tolist() for m, of_model in scores.items() if m != reference}
+    return dict.fromkeys(scores, 1.0) | corrected_p(differences, test)
 
 
 def against_the_best(

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
 import numpy as np
@@ -31,7 +32,7 @@ from scipy import stats
 
 from memohop.data.datasets.registry import describe
 from memohop.training.metrics import Interval
-from study.statistics.comparison import ALPHA, corrected_interval, corrected_t_test, holm
+from study.statistics.comparison import ALPHA, corrected_interval, corrected_p, corrected_t_test
 from study.statistics.leaderboard import BACKBONES, Leaderboard, family_of
 
 PLUG_INS: Mapping[str, str] = {
@@ -220,7 +221,7 @@ def _gains(board: Leaderboard, column: str) -> Iterator[tuple[tuple[str, str], G
         for backbone, base in ((name, name + beside) for name in BACKBONES)
         if base in scores and base + plug_in in scores
     }
-    raw = [corrected_t_test(of_splits, test_to_train=ratio) for of_splits in differences.values()]
-    for (pair, of_splits), p in zip(differences.items(), holm(raw), strict=True):
+    p = corrected_p(differences, partial(corrected_t_test, test_to_train=ratio))
+    for pair, of_splits in differences.items():
         interval = corrected_interval(of_splits, test_to_train=ratio)
-        yield pair, Gain(column, cell.homophily, 100 * fmean(of_splits), interval, p)
+        yield pair, Gain(column, cell.homophily, 100 * fmean(of_splits), interval, p[pair])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from itertools import product
 
 import pytest
 
-from memohop.errors import DataError
+from made_up_results import results_of, row
 from study.pages.figures import figure_svg, lambda_panels, noise_panels
 from study.paper.curves import curves
 from study.runs.results import Results, measured
@@ -106,23 +107,13 @@ def test_points_and_bands_stay_on_their_axis(findings):
                     assert 48 <= float(y) <= height - 46
 
 
-def test_results_of_another_experiment(findings):
-    with pytest.raises(DataError, match="no axis 'noise'"):
-        figure_svg("noise", findings.table1)
-
-
-def test_words_of_the_experiment_make_panels_and_numbers_make_lines(findings):
+def test_words_of_the_experiment_make_panels_and_numbers_make_lines():
     rows = tuple(
-        type(row)(
-            **{name: getattr(row, name) for name in row.__struct_fields__}
-            | {"axes": {"noise": noise, "noise_policy": policy, "num_layers": layers}}
-        )
-        for row in findings.noise.rows[:1]
-        for noise in (0, 100)
-        for policy in ("directed", "undirected")
-        for layers in (2, 4)
+        row(0.5, dataset="cora", model="mlp", axes=dict(zip(names, values, strict=True)))
+        for names in [("noise", "noise_policy", "num_layers")]
+        for values in product((0, 100), ("directed", "undirected"), (2, 4))
     )
-    panels = noise_panels(Results("noise", findings.noise.sources, rows))
+    panels = noise_panels(results_of(*rows))
     assert [panel.title for panel in panels] == ["cora, directed", "cora, undirected"]
     names = [[line.label for line in panel.lines] for panel in panels]
     assert names == [["mlp, num_layers 2", "mlp, num_layers 4"]] * 2

@@ -120,13 +120,7 @@ def test_the_errata_are_those_of_the_file(root):
     words = re.findall(r"\w+", (ROOT / "ERRATA.md").read_text(encoding="utf-8"))
     there = set(re.findall(r"\w+", text))
     assert len(words) > 300
-    assert {word for word in words if word not in there} <= {
-        "Errata",
-        "https",
-        "arxiv",
-        "org",
-        "abs",
-    }
+    assert set(words) - there <= {"Errata", "https", "arxiv", "org", "abs"}
 
 
 def test_every_figure_has_its_commands(root):
@@ -154,21 +148,10 @@ def test_what_is_missing_is_named_with_its_command(empty):
     assert "From the printed means" in text_of(root)  # the paper's own ranks need no results
 
 
-def test_the_page_is_the_same_every_time(findings, page):
-    assert report_page(findings) == page
-
-
-def test_results_are_read_from_a_folder(findings, tmp_path, page, empty):
+def test_results_are_read_from_a_folder_as_far_as_they_are_there(findings, tmp_path, empty):
     assert report_page(Findings.load(tmp_path)) == empty
     findings.table1.save(tmp_path / "table1.json")
-    part = Findings.load(tmp_path)
-    assert part.table1 == findings.table1
-    assert part.noise is part.lambda_ is part.gates is part.fair is None
-    findings.noise.save(tmp_path / "noise.json")
-    findings.lambda_.save(tmp_path / "lambda.json")
-    findings.gates.save(tmp_path / "gates.json")
-    findings.fair.save(tmp_path / "fair.json")
-    assert report_page(Findings.load(tmp_path)) == page
+    assert Findings.load(tmp_path) == Findings(table1=findings.table1)
 
 
 def test_a_page_of_a_few_cells(findings):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from made_up_results import results_of, row
-from memohop.errors import DataError, UsageError
+from memohop.errors import UsageError
 from study.paper.curves import curves
-from study.paper.table1 import difference, printed_table1, table1_datasets, tables_of
+from study.paper.table1 import difference, tables_of
 from study.runs.results import measured, with_setting
 
 
@@ -134,14 +134,6 @@ def test_protocols_are_kept_apart():
         tables_of(measured(results_of(*rows)), protocol="fair")
 
 
-def test_printed_cells_are_found_for_every_dataset():
-    rows = [row(0.5, dataset=dataset) for dataset in table1_datasets()]
-    found = one_table(*rows)
-    for flat in found.flat():
-        printed = printed_table1()[flat["model"], flat["dataset"]]
-        assert (flat["printed_mean"], flat["printed_std"]) == (printed.mean, printed.std)
-
-
 class TestCurves:
     def test_draws_are_pooled_and_the_other_axes_kept_apart(self):
         rows = [
@@ -169,7 +161,3 @@ class TestCurves:
         (small, p_small), (large, p_large) = curve.against(curve.points[0].x).values()
         assert (small, large) == pytest.approx((0, 2), abs=0.3)
         assert p_large < 0.001 < 0.05 < p_small
-
-    def test_an_axis_that_is_not_there(self):
-        with pytest.raises(DataError, match="gcn on texas have no axis 'noise'"):
-            curves(measured(results_of(row(0.5))), "noise")
