@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -80,9 +79,8 @@ class Dropout(nn.Module):
 def dropped(values: Tensor, draw: Draw, rate: Tensor) -> Tensor:
     """Dropout with a mask that a key and a place determine."""
     members, keys, rates = values[None], draw.key[None], rate.reshape(1)
-    kernels = kernels_for(values) if isinstance(draw.place, int) else None
-    if kernels is not None:
-        return _Dropped.apply(members, keys, rates, draw.place, kernels).squeeze(0)
+    if isinstance(draw.place, int) and kernels_for(values) is not None:
+        return _Dropped.apply(members, keys, rates, draw.place).squeeze(0)
     masks = keep_masks(keys, rates, draw.place, tuple(values.shape), rates.dtype)
     return (members * masks).to(values.dtype).squeeze(0)
 
@@ -93,18 +91,17 @@ class _Dropped(Operation):
     tensors = 3
 
     @staticmethod
-    def forward(
-        values: Tensor, keys: Tensor, rates: Tensor, place: int, kernels: ModuleType
-    ) -> Tensor:
-        words = place_words(place)
+    def forward(values: Tensor, keys: Tensor, rates: Tensor, place: int) -> Tensor:
+        kernels, words = kernels_for(values), place_words(place)
+        assert kernels is not None
         return kernels.dropout(values, keys.contiguous(), rates.contiguous(), *words)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, keys, rates, ctx.place, ctx.kernels = inputs
+        _, keys, rates, ctx.place = inputs
         ctx.save_for_backward(keys, rates)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         keys, rates = ctx.saved_tensors
-        return _Dropped.apply(grads[0], keys, rates, ctx.place, ctx.kernels), *[None] * 4
+        return _Dropped.apply(grads[0], keys, rates, ctx.place), *[None] * 3

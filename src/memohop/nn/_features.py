@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from memohop.nn._operation import Operation, kernels_for
 from memohop.nn._ops.fixed_matrix import FixedMatrix, fixed_product
 from memohop.nn._ops.pattern import Pattern
 from memohop.nn._ops.products import weighted_product
-from memohop.nn._randomness import Draw, place_words
+from memohop.nn._randomness import place_words
 
 
 class SparseFeatures(FixedMatrix):
@@ -114,27 +113,16 @@ class FeatureLinear(nn.Module):
         return product if self.bias is None else product + self.bias
 
     def _sparse_forward(self, features: SparseFeatures) -> Tensor:
-        values, pattern = features.values, features.pattern
-        draw = self.dropout.draw()
+        draw, bias = self.dropout.draw(), None if self.bias is None else self.bias[None]
         if draw is None and not (self.training and self.dropout.active):
-            bias = None if self.bias is None else self.bias[None]
             return fixed_product(self.weight[None], features, bias).squeeze(0)
-        if draw is not None and isinstance(draw.place, int):
-            kernels = kernels_for(values)
-            if kernels is not None:
-                return self._dropped_product(values, pattern, draw, kernels)
+        values, pattern = features.values, features.pattern
+        if draw is not None and isinstance(draw.place, int) and kernels_for(values) is not None:
+            tensors = self.weight[None], bias, draw.key[None], self.dropout.rate.reshape(1)
+            return _DroppedProduct.apply(*tensors, draw.place, values, pattern, False).squeeze(0)
         values = self.dropout.drop(values, draw)
         product = weighted_product(values[None], self.weight[None], pattern).squeeze(0)
         return product if self.bias is None else product + self.bias
-
-    def _dropped_product(
-        self, values: Tensor, pattern: Pattern, draw: Draw, kernels: ModuleType
-    ) -> Tensor:
-        weight, rate = self.weight, self.dropout.rate
-        bias = weight.new_zeros(weight.shape[-1]) if self.bias is None else self.bias
-        tensors = (weight[None], bias[None], draw.key[None], rate.reshape(1))
-        constants = draw.place, values, pattern, False, kernels
-        return _DroppedProduct.apply(*tensors, *constants).squeeze(0)
 
     def extra_repr(self) -> str:
         """The two widths."""
@@ -182,20 +170,21 @@ class _DroppedProduct(Operation):
         values: Tensor,
         pattern: Pattern,
         transposed: bool,
-        kernels: ModuleType,
     ) -> Tensor:
+        kernels = kernels_for(dense)
+        assert kernels is not None
         drop = (keys.contiguous(), rates.contiguous(), *place_words(place))
-        return kernels.dropped_product(values, dense, bias, pattern, drop, transposed)
+        return kernels.product(values, dense, pattern, bias=bias, drop=drop, transposed=transposed)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, bias, keys, rates, ctx.place, values, ctx.pattern, ctx.transposed, ctx.kernels = inputs
+        _, bias, keys, rates, ctx.place, values, ctx.pattern, ctx.transposed = inputs
         ctx.has_bias = bias is not None
         ctx.save_for_backward(keys, rates, values)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         keys, rates, values = ctx.saved_tensors
-        turned = (ctx.place, values, ctx.pattern, not ctx.transposed, ctx.kernels)
+        turned = (ctx.place, values, ctx.pattern, not ctx.transposed)
         of_dense = _DroppedProduct.apply(grads[0], None, keys, rates, *turned)
-        return of_dense, grads[0].sum(1) if ctx.has_bias else None, *[None] * 7
+        return of_dense, grads[0].sum(1) if ctx.has_bias else None, *[None] * 6

@@ -45,9 +45,10 @@ def test_products():
         graph = Graph(arcs, NODES, direction=direction, norm="symmetric")
         full = graph.pattern.csr(graph.matrix.values).to_dense().double()
         hidden, bias = states(MEMBERS, NODES, WIDTH), states(MEMBERS, WIDTH, offset=1)
-        found = kernels.fixed_product(hidden, bias, graph.matrix)
+        matrix, turned = graph.matrix, graph.matrix.transpose
+        found = kernels.product(matrix.values, hidden, matrix.pattern, bias=bias)
         assert_half(found, (full @ hidden.double() + bias.double()[:, None]).float())
-        back = kernels.fixed_product(hidden, None, graph.matrix.transpose)
+        back = kernels.product(turned.values, hidden, turned.pattern)
         assert_half(back, (full.mT @ hidden.double()).float())
 
 
@@ -58,7 +59,7 @@ def test_products_with_dropped_features():
     drop = (KEYS, RATES, *place_words(4))
     for given, turned in ((weight, False), (states(MEMBERS, NODES, WIDTH), True)):
         found, single = (
-            kernels.dropped_product(sparse.values, dense, None, sparse.pattern, drop, turned)
+            kernels.product(sparse.values, dense, sparse.pattern, drop=drop, transposed=turned)
             for dense in (given, given.float())
         )
         assert_half(found, single)

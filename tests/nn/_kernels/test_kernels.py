@@ -44,12 +44,13 @@ def test_products_with_long_rows_do_not_depend_on_the_company(turned, dropout):
     if dropout:
         dropped[:, dense != 0] *= masks((len(sparse.values),), 4)
     full = dropped.mT if turned else dropped
-    given = sparse.pattern, drop, turned
-    found = kernels.dropped_product(sparse.values, operand, bias, *given)
+    how = {"drop": drop, "transposed": turned}
+    found = kernels.product(sparse.values, operand, sparse.pattern, bias=bias, **how)
     exact = lambda operand, bias: full @ operand + bias[:, None]  # noqa: E731
     assert_rounded(found, exact, operand, bias, length=1500)
     if not dropout:
-        alone = kernels.dropped_product(sparse.values, operand[:1], bias[:1], *given)
+        given = sparse.values, operand[:1], sparse.pattern
+        alone = kernels.product(*given, bias=bias[:1], **how)
         assert torch.equal(alone[0], found[0])
 
 
@@ -72,7 +73,7 @@ def test_graph_products_and_inner_products(width):
     def row_softmax(values):
         return matrices(values, -torch.inf).softmax(-1)[:, pattern.row, pattern.col]
 
-    found = kernels.weighted_product(values, hidden, pattern)
+    found = kernels.product(values, hidden, pattern)
     assert_rounded(found, lambda v, h: matrices(v) @ h, values, hidden, length=NODES)
     found = kernels.inner(other, hidden, pattern)
     assert_rounded(found, inner, other, hidden, length=width)

@@ -6,9 +6,7 @@ from memohop.nn._kernels.dense import batched_product as batched_product
 from memohop.nn._kernels.gates import gated_update as gated_update
 from memohop.nn._kernels.gates import gated_update_backward as gated_update_backward
 from memohop.nn._kernels.products import dropout as dropout
-from memohop.nn._kernels.products import dropped_product as dropped_product
-from memohop.nn._kernels.products import fixed_product as fixed_product
 from memohop.nn._kernels.products import inner as inner
+from memohop.nn._kernels.products import product as product
 from memohop.nn._kernels.products import row_softmax as row_softmax
 from memohop.nn._kernels.products import row_sums as row_sums
-from memohop.nn._kernels.products import weighted_product as weighted_product

@@ -21,7 +21,6 @@ import triton.language as tl
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from memohop.nn._ops.fixed_matrix import FixedMatrix
     from memohop.nn._ops.pattern import Pattern
 
 # Elements per program, entries per turn and warps of the sparse product, as measured on an H200.
@@ -99,34 +98,26 @@ def _product_kernel(
     tl.store(offset, total, mask=inside)
 
 
-def fixed_product(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
-    """``K`` products with the same values; a bias ``[K, D]`` is added to every row."""
-    return dropped_product(matrix.values, dense, bias, matrix.pattern, None, False)
-
-
-def weighted_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
-    """``K`` products with values ``[K, entries]``."""
-    return dropped_product(values.contiguous(), dense, None, pattern, None, False)
-
-
-def dropped_product(
+def product(
     values: Tensor,
     dense: Tensor,
-    bias: Tensor | None,
     pattern: Pattern,
-    drop: tuple[Tensor, Tensor, int, int] | None,
-    transposed: bool,
+    *,
+    bias: Tensor | None = None,
+    drop: tuple[Tensor, Tensor, int, int] | None = None,
+    transposed: bool = False,
 ) -> Tensor:
     """``K`` sparse products: dense ``[K, columns, D]`` to ``[K, rows, D]``.
 
     Args:
         values: ``[entries]`` shared by all, or ``[K, entries]``, in the order of the pattern.
         dense: the right-hand sides.
-        bias: ``[K, D]``, added to every row.
         pattern: the positions of the values.
+        bias: ``[K, D]``, added to every row.
         drop: ``(keys [K, 2], rates [K], word, word)`` for dropout on the values by entry.
         transposed: whether to multiply with the transposes.
     """
+    values = values.contiguous()
     matrix = pattern.transpose if transposed else pattern
     entries = pattern.order if transposed else None
     pointers, columns, pieces = matrix.pointers, matrix.col, matrix.pieces

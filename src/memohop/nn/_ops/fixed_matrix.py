@@ -59,7 +59,7 @@ class _FixedProduct(Operation):
     @staticmethod
     def forward(dense: Tensor, bias: Tensor | None, matrix: FixedMatrix) -> Tensor:
         if (kernels := kernels_for(dense)) is not None:
-            return kernels.fixed_product(dense, bias, matrix)
+            return kernels.product(matrix.values, dense, matrix.pattern, bias=bias)
         count, _, width = dense.shape
         out = dense.new_empty(count, matrix.pattern.shape[0], width)
         several = _SIDE_BY_SIDE // max(width, 1)

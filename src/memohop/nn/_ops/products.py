@@ -50,7 +50,7 @@ class _WeightedProduct(Operation):
     @staticmethod
     def forward(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
         if (kernels := kernels_for(dense)) is not None:
-            return kernels.weighted_product(values, dense, pattern)
+            return kernels.product(values, dense, pattern)
         out = dense.new_empty(len(dense), pattern.shape[0], dense.shape[-1])
         for k in range(len(dense)):
             multiply(pattern.csr(values[k]), dense[k], out[k], None)
