@@ -6,8 +6,9 @@ from torch_geometric.data import Data
 
 import memohop
 from memohop import UsageError, build
-from memohop.data.datasets.fetch import known_digests, published_file
+from memohop.data.datasets.fetch import known_digests
 from memohop.data.datasets.latent import LatentNeighbours, computed
+from memohop.data.datasets.registry import describe
 from memohop.data.noise import add_noise
 from memohop.jobs.named import Settings, execute
 from memohop.nn import SparseFeatures
@@ -135,7 +136,7 @@ def test_it_is_one_network_by_hand_and_in_an_experiment(data_root):
 
 
 def test_the_published_neighbours_are_part_of_a_runs_digest():
-    path = published_file("texas")
+    path = describe("texas").neighbours
 
     def files(**settings):
         return Settings(**settings).job("texas", "geom-gcn").content["data"]["files"]
@@ -144,7 +145,7 @@ def test_the_published_neighbours_are_part_of_a_runs_digest():
     assert path not in files(options={"embedding": "isomap"})
     assert path not in files(noise=25.0)
     assert path not in Settings().job("texas", "gcn").content["data"]["files"]
-    assert published_file("squirrel") is None
+    assert not describe("squirrel").neighbours
 
 
 def test_noise_leaves_the_published_neighbours_behind(data_root):

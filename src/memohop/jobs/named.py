@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from memohop.data.datasets.fetch import known_digests, published_file
+from memohop.data.datasets.fetch import known_digests
 from memohop.data.datasets.load import load
 from memohop.data.datasets.registry import describe, is_folder
 from memohop.data.noise import NoisePolicy, add_noise
@@ -65,10 +65,10 @@ class NamedGraph:
 
             files = {self.name: open_prepared(self.name, check=False).digest}
         else:
-            files = {path: known_digests().get(path) for path in describe(self.name).files}
-        neighbours = published_file(self.name)
-        if latent and neighbours and not self.noise:
-            files[neighbours] = known_digests()[neighbours]
+            info = describe(self.name)
+            files = {path: known_digests().get(path) for path in info.files}
+            if latent and info.neighbours and not self.noise:
+                files[info.neighbours] = known_digests()[info.neighbours]
         content: dict[str, Any] = {
             "dataset": self.name,
             "files": files,

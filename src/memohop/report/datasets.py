@@ -33,7 +33,7 @@ def listing(infos: Iterable[DatasetInfo]) -> Table:
 def dataset_info(info: DatasetInfo) -> dict[str, Any]:
     """A flat object for JSON: what the registry says about a dataset."""
     row = asdict(info)
-    del row["stem"]
+    del row["stem"], row["neighbours"]
     return {"dataset": row.pop("id")} | row | {"files": len(info.files)}
 
 

@@ -68,16 +68,6 @@ def known_digests() -> dict[str, str]:
     return dict(entry for entry in entries if entry)
 
 
-def published_file(name: str) -> str | None:
-    """The file with the neighbours that Geom-GCN's authors published for a dataset; None if none.
-
-    Their latent space is the hyperbolic one.
-    """
-    stem = "film" if name == "actor" else name
-    path = f"geom-gcn/structural_neighborhood/outf_nodes_space_relation_{stem}_poincare.txt"
-    return path if path in known_digests() else None
-
-
 def without_digest(paths: Iterable[str]) -> list[str]:
     """Those of the files whose SHA-256 is not known."""
     return [path for path in paths if path not in known_digests()]

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from memohop.data.adjacency import adjacency
 from memohop.data.arcs import check_arcs
-from memohop.data.datasets.fetch import locate, published_file
+from memohop.data.datasets.fetch import locate
 from memohop.data.datasets.registry import describe
 from memohop.errors import unknown_name
 
@@ -59,9 +59,9 @@ class PublishedNeighbours:
         Their arcs within the graph are those of the undirected graph without self-loops; most of
         their arcs of the latent space go one way only.
         """
-        path = published_file(self.name)
-        assert path is not None
-        return read_neighbours(locate((path,), root=self.root) / path, describe(self.name).nodes)
+        info = describe(self.name)
+        path = locate((info.neighbours,), root=self.root) / info.neighbours
+        return read_neighbours(path, info.nodes)
 
 
 def read_neighbours(path: Path, nodes: int) -> LatentNeighbours:

@@ -12,7 +12,7 @@ import torch
 
 from memohop.data import synthetic
 from memohop.data.datasets._readers import read_geom_gcn, read_planetoid, read_platonov
-from memohop.data.datasets.fetch import address, locate, published_file, without_digest
+from memohop.data.datasets.fetch import address, locate, without_digest
 from memohop.data.datasets.latent import PublishedNeighbours
 from memohop.data.datasets.registry import DatasetInfo, describe
 from memohop.data.splits import SPLITS, make_splits
@@ -85,7 +85,7 @@ def load(
         values = data.x[data.x != 0]
         data.x = data.x / values.square().mean(dtype=torch.float64).sqrt().to(data.x.dtype)
     data.name, data.metric = info.id, info.metric
-    if published_file(name) is not None:
+    if info.neighbours:
         data.latent = PublishedNeighbours(name, root)
     return data
 

@@ -28,6 +28,8 @@ class DatasetInfo:
             digits, as published, if the SHA-256 of the files is not known, and else to three.
         source: Where it was published, and which version this is.
         stem: What its files are called; empty if it is made on the spot.
+        neighbours: The file with the neighbours in a hyperbolic space that Geom-GCN's authors
+            published; empty if there is none.
         note: What to know before trusting a score on it; empty if nothing.
         splits: Number of published (or, for a synthetic graph, default) splits.
         directed: Whether the arcs have a direction. If not, each edge is there both ways.
@@ -46,6 +48,7 @@ class DatasetInfo:
     homophily: float
     source: str
     stem: str = ""
+    neighbours: str = ""
     note: str = ""
     splits: int = 10
     directed: bool = True
