@@ -213,7 +213,7 @@ def execute(
     Returns:
         One result for each job, in their order, with the seconds that it took.
     """
-    results: dict[str, Result] = {}
+    results: dict[int, Result] = {}  # of each of these very jobs
     total = sum(job.epochs for job in jobs)
     finished = 0
 
@@ -231,8 +231,8 @@ def execute(
         finished += first.epochs * len(group)
         seconds = (time.perf_counter() - start) / len(group)
         for job, result in zip(group, trained, strict=True):
-            results[job.id] = replace(result, seconds=seconds)
-    return [results[job.id] for job in jobs]
+            results[id(job)] = replace(result, seconds=seconds)
+    return [results[id(job)] for job in jobs]
 
 
 def populations(jobs: Sequence[Job]) -> list[list[Job]]:

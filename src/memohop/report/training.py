@@ -44,9 +44,7 @@ class TrainingReport:
 
         A dropout rate that is not given is the model's own.
         """
-        settings = [
-            {name: job.recipe[name] for name in NUMBERS} | {**job.setting} for job in self.jobs
-        ]
+        settings = [job.numbers | {**job.setting} for job in self.jobs]
         return selections_of(zip(settings, self.results, strict=True))
 
     @cached_property

@@ -177,8 +177,22 @@ class Job:
     def at(self, split: int, seed: int) -> Job:
         """The job of the only member on another split, with another seed."""
         other = replace(self, members=(replace(self.member, split=split, seed=seed),))
-        vars(other).update(recipe=self.recipe, recipe_id=self.recipe_id)  # they are the same
+        vars(other)["_like"] = self._like
         return other
+
+    @cached_property
+    def _like(self) -> Job:
+        """A job with the same recipe, which works it out for all of them."""
+        return self
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The numbers of the only member, with the model's own dropout rates by default."""
+        from memohop.networks.registry import entry
+
+        own = {**entry(str(self.model)).options(), **self.options}
+        numbers = self.member.numbers
+        return numbers | {name: own.get(name) for name in RATES if numbers[name] is None}
 
     def sized(self) -> Job:
         """The job with the widths that the graph asks for among the options of its model."""
@@ -215,6 +229,8 @@ class Job:
         """
         from memohop.networks.registry import entry
 
+        if self._like is not self:
+            return self._like.recipe
         assert isinstance(self.model, str)
         assert not hasattr(self.data, "edge_index"), "a graph without a name has no digest"
         network = entry(self.model).network
@@ -223,11 +239,8 @@ class Job:
             if options[name] == as_before:
                 del options[name]
         latent = options.get("embedding") == "auto"
-        numbers = self.member.numbers
         for name in RATES:
-            default = options.pop(name, None)
-            if numbers[name] is None:
-                numbers[name] = default
+            options.pop(name, None)
         return {
             "data": self.data.content(noise=network.looks_at_graph, latent=latent),
             "model": self.model,
@@ -235,13 +248,13 @@ class Job:
             "rules": asdict(self.rules),
             "epochs": self.epochs,
             "patience": self.patience,
-            **numbers,
+            **self.numbers,
         }
 
     @cached_property
     def recipe_id(self) -> str:
         """The digest of the recipe."""
-        return digest(self.recipe)
+        return digest(self.recipe) if self._like is self else self._like.recipe_id
 
     @property
     def content(self) -> dict[str, Any]:
