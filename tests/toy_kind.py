@@ -53,12 +53,12 @@ class Toy:
         settings: Sequence[Setting],
         splits: Sequence[int],
         *,
-        look: Look = lambda share: None,
+        look: Look = lambda: None,
     ) -> Fits:
         self.jobs.append((len(settings), tuple(splits)))
         try:
             while self.never_ends:
-                look(0.5)
+                look()
         except Enough:
             return [{} for _ in settings]
         right = np.arange(problem.nodes) < self.share * problem.nodes

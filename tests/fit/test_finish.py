@@ -30,7 +30,7 @@ class Refits:
 
     def fit(self, problem, settings, splits, *, look):
         self.splits += splits
-        look(0.0)
+        look()
         right = np.arange(problem.nodes) < self.share * problem.nodes
         return [fits_of(problem, says(problem, right, 0.9), splits)]
 

@@ -82,7 +82,7 @@ def test_labels_of_validation_and_test_nodes_change_nothing():
 
 
 def test_what_is_done_when_time_is_over_is_kept():
-    def enough(share):
+    def enough():
         raise Enough
 
     problem = tiny_problem()

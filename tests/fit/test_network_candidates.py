@@ -18,7 +18,7 @@ from memohop.fit.candidates._network import NetworkFamily, feature_scale
 from memohop.fit.candidates.spaces import NUMBERS, SPACES, TAUGHT, network_cost
 from memohop.networks import build
 from memohop.nn import Graph
-from memohop.training import Enough
+from memohop.training import Enough, Member
 from memohop.training.device import TooLittleError
 from memohop.training.trainer import DivergedWarning
 from tiny_problem import tiny_problem
@@ -132,25 +132,23 @@ def sizes(monkeypatch):
 @pytest.mark.parametrize(("large", "calls"), [(61, [4]), (60, [1] * 4)])
 def test_networks_of_a_large_graph_are_fitted_one_by_one(large, calls, sizes, monkeypatch):
     monkeypatch.setattr("memohop.fit.candidates._network._LARGE", large)
-    problem, kind, shares = tiny_problem(), family("gcn-res"), []
+    problem, kind = tiny_problem(), family("gcn-res")
     first = kind.first(problem)[0]
     other = Setting("gcn-res", first.options, {**first.numbers, "lr": 0.02})
-    found = kind.fit(problem, [first, other], [0, 1], look=shares.append)
+    found = kind.fit(problem, [first, other], [0, 1])
     assert sizes == calls
     assert [list(fits) for fits in found] == [[0, 1], [0, 1]]
-    assert shares == sorted(shares)
-    assert shares[-1] == 1
     if calls == [1] * 4:  # the same to the bit as in a fit of their own
         alone = kind.fit(problem, [other], [1])[0][1]
         assert np.array_equal(found[1][1].test, alone.test)
 
 
-def test_networks_that_time_is_too_short_for_have_no_result(monkeypatch):
+def test_networks_that_time_is_too_short_for_have_no_result(sizes, monkeypatch):
     monkeypatch.setattr("memohop.fit.candidates._network._LARGE", 60)
     problem, kind = tiny_problem(), family("gcn-res")
 
-    def look(share):
-        if share > 0.4:  # in the second network
+    def look():
+        if len(sizes) == 2:
             raise Enough
 
     (fits,) = kind.fit(problem, [kind.first(problem)[0]], [0, 1, 2], look=look)
@@ -212,6 +210,7 @@ def test_variations_change_one_choice_and_build(name, directed):
             build(name, 3, 2, num_nodes=5, **one.options)
             directions.add(one.options.get("direction"))
             assert (one.numbers["lam"] == best.numbers["lam"]) or kind.has_memory
+            Member(**one.numbers)
         assert len(directions) == (3 if directed and "direction" in best.options else 1)
 
 

@@ -58,14 +58,14 @@ class Timed(Toy):
     def first(self, problem: Problem) -> list[Setting]:
         return [Setting(self.id, {}, {"number": float(one)}) for one in range(self.settings)]
 
-    def fit(self, problem, settings, splits, *, look=lambda share: None):  # type: ignore[no-untyped-def]
+    def fit(self, problem, settings, splits, *, look=lambda: None):  # type: ignore[no-untyped-def]
         left = self.takes * len(settings) * len(splits)
         try:
             while left > 0:
                 self.clock.now += min(left, 0.5)
                 left -= 0.5
                 if self.cut:
-                    look(0.5)
+                    look()
         except Enough:
             pass
         return super().fit(problem, settings, splits)

@@ -80,7 +80,7 @@ def test_numbers_have_one_output():
 
 
 def test_trees_stop_when_it_is_enough_but_not_without_any():
-    def enough(share):
+    def enough():
         raise Enough
 
     family, problem = TreeFamily("lightgbm", "columns"), tiny_problem(120)

@@ -47,7 +47,7 @@ def test_models_are_kept_in_the_order_of_the_splits(threads, monkeypatch):
             assert second_ended.wait(timeout=60)
         return learn(self, problem, features, setting, split, look)
 
-    def second_ends(share):
+    def second_ends():
         second_ended.set()
 
     monkeypatch.setattr(LinearFamily, "learn", first_waits)
@@ -60,7 +60,7 @@ def test_models_are_kept_in_the_order_of_the_splits(threads, monkeypatch):
 def test_nothing_is_begun_after_enough(family, threads):
     threads(1)
 
-    def enough(share):
+    def enough():
         raise Enough
 
     problem = tiny_problem(120)
@@ -72,7 +72,7 @@ def test_a_break_reaches_the_caller_and_ends_all_threads(threads):
     threads(2)
     before, family, problem = threading.active_count(), FAMILIES[1], tiny_problem(120)
 
-    def broken(share):
+    def broken():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -17,11 +17,8 @@ from memohop.fit._saved import Saved
 from memohop.jobs.space import Space, near_numbers, near_options
 from memohop.training.device import resident_bytes
 
-Look = Callable[[float], None]
-"""Called now and then with the share of the work that is done.
-
-It may raise :class:`~memohop.training.Enough`: the fit then ends with its result so far.
-"""
+Look = Callable[[], None]
+"""Called now and then; if it raises :class:`~memohop.training.Enough`, the result so far counts."""
 
 Fits = list[dict[int, "Fit"]]
 """The results of each setting by split, in order; a fit that ended early may lack some."""
@@ -138,7 +135,7 @@ class Family(Protocol):
         settings: Sequence[Setting],
         splits: Sequence[int],
         *,
-        look: Look = lambda share: None,
+        look: Look = lambda: None,
     ) -> Fits:
         """Fit settings with the same options, each on each of some splits."""
 

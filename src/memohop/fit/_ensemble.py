@@ -30,6 +30,7 @@ from memohop.fit._candidate import (
     Candidate,
     Family,
     Fit,
+    Look,
     Progress,
     Search,
     best_few,
@@ -161,7 +162,7 @@ def choose(
     *,
     single: bool = False,
     balanced: bool = False,
-    look: Callable[[], None] = lambda: None,
+    look: Look = lambda: None,
 ) -> Chosen:
     """An ensemble of the best candidates by mean validation score, or the best one alone.
 

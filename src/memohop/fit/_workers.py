@@ -12,7 +12,6 @@ import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,31 +47,29 @@ class FitJob:
     seconds: float
 
 
-def fit_job(
-    job: FitJob, progress: Look, *, problem: Problem, families: Mapping[str, Family]
-) -> tuple[Fits, float]:
-    """The results of a job, and the seconds that it took."""
-    begin = clock.monotonic()
-
-    def look(share: float) -> None:
-        progress(share)
-        if clock.monotonic() > begin + job.seconds:
-            raise Enough
-
-    fits = families[job.family].fit(problem, job.settings, job.splits, look=look)
-    release_freed_ram()  # each kind needs blocks of other sizes, which would add up
-    return fits, clock.monotonic() - begin
-
-
 @dataclass(frozen=True)
 class _Fitter:
-    """The work of a worker: it sends models without their views, which are there already."""
+    """The work on jobs; workers send models without their views, which are there already."""
 
     problem: Problem
     families: Mapping[str, Family]
 
+    def fit(self, job: FitJob, look: Look) -> tuple[Fits, float]:
+        """The results of a job, and the seconds that it took."""
+        begin = clock.monotonic()
+
+        def look_at_time() -> None:
+            look()
+            if clock.monotonic() > begin + job.seconds:
+                raise Enough
+
+        family = self.families[job.family]
+        fits = family.fit(self.problem, job.settings, job.splits, look=look_at_time)
+        release_freed_ram()  # each kind needs blocks of other sizes, which would add up
+        return fits, clock.monotonic() - begin
+
     def __call__(self, job: FitJob, progress: Callable[[float], None]) -> bytes:
-        fits, seconds = fit_job(job, progress, problem=self.problem, families=self.families)
+        fits, seconds = self.fit(job, lambda: None)
         # Packed, as arrays that Ray passes on cannot be written to.
         return pickle.dumps((_with_view(fits, None), seconds))
 
@@ -97,7 +94,7 @@ def executing(
     workers: Workers | None,
     problem: Problem,
     families: Mapping[str, Family],
-    look: Callable[[], None],
+    look: Look,
 ) -> Iterator[Execute]:
     """Who does jobs: workers, or this process.
 
@@ -107,30 +104,27 @@ def executing(
         families: The kinds of model, by id.
         look: Called now and then.
     """
+    fitter = _Fitter(problem, families)
     if workers is None:
-        work = partial(fit_job, problem=problem, families=families)
-        yield lambda jobs: here(work, jobs, lambda job, share: look())
+        yield lambda jobs: here(lambda job, progress: fitter.fit(job, look), jobs)
         return
     for family in families.values():  # so that the copies have the views
         if isinstance(family, ViewFamily):
             for setting in family.first(problem):
                 family.view(problem, setting)
-    fitter = _Fitter(problem, families)
-    pool = workers.pool
 
     def seconds(job: FitJob) -> float:
         return job.seconds + _LATE
 
     def execute(jobs: Iterator[FitJob]) -> Iterator[tuple[FitJob, Any]]:
-        for job, answer in pool(fitter, jobs, seconds=seconds, look=look):
+        for job, answer in workers.pool(fitter, jobs, seconds=seconds, look=look):
             lost = isinstance(answer, Lost)
             yield job, answer if lost else fitter.received(job, answer)
 
-    with pool.opened():
-        try:
-            yield execute
-        finally:
-            pool.end()  # they have the problem
+    try:
+        yield execute
+    finally:
+        workers.pool.end()  # its processes have the problem
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
-from memohop.fit._candidate import Setting
+from memohop.fit._candidate import Look, Setting
 from memohop.fit._certainty import stopping
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
@@ -98,7 +98,7 @@ class LinearFamily(ViewFamily):
         features: Matrix,
         setting: Setting,
         split: int,
-        look: Callable[[], None],
+        look: Look,
     ) -> tuple[ViewModel, Callable[[Matrix], Outputs]]:
         """The weights, for features that are first divided by their largest value."""
         train = problem.masks.train[problem.labelled, split]
@@ -119,7 +119,7 @@ class LinearFamily(ViewFamily):
         y: NDArray[np.int64],
         classes: int,
         freedom: float,
-        look: Callable[[], None],
+        look: Look,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weights ``[classes, features]`` and biases; ``y`` may lack some of the classes."""
         weight, bias = np.zeros((classes, x.shape[1])), np.full(classes, -_ABSENT)
@@ -138,7 +138,7 @@ def logistic_regression(
     y: NDArray[np.int64],
     counts: NDArray[np.float64],
     freedom: float,
-    look: Callable[[], None],
+    look: Look,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Weights ``[classes, features]`` and biases ``[classes]``.
 

@@ -200,7 +200,7 @@ class NetworkFamily:
         settings: Sequence[Setting],
         splits: Sequence[int],
         *,
-        look: Look = lambda share: None,
+        look: Look = lambda: None,
     ) -> Fits:
         """One population, or one network after the other where that takes less time.
 
@@ -255,7 +255,7 @@ class NetworkFamily:
         def progress(done: int, total: int) -> None:
             nonlocal ended
             try:
-                look((len(results) + at_once * done / total) / len(members))
+                look()
             except Enough:
                 ended = True
                 raise

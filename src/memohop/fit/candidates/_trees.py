@@ -23,7 +23,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from memohop.data.splits import Mask
 from memohop.errors import UsageError
-from memohop.fit._candidate import Setting
+from memohop.fit._candidate import Look, Setting
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
 from memohop.fit._saved import Saved, Sizes, as_tensors
@@ -134,7 +134,7 @@ class TreeFamily(ViewFamily):
         features: Matrix,
         setting: Setting,
         split: int,
-        look: Callable[[], None],
+        look: Look,
     ) -> tuple[ViewModel, Callable[[Matrix], Outputs]]:
         """Add trees until the validation loss has not fallen for a while."""
         features = _taken(features)
@@ -174,7 +174,7 @@ class TreeFamily(ViewFamily):
         return part, partial(_outputs, booster, classes=problem.classes)
 
 
-def _ask(look: Callable[[], None], environment: lightgbm.callback.CallbackEnv) -> None:
+def _ask(look: Look, environment: lightgbm.callback.CallbackEnv) -> None:
     """Stop with the trees so far when asked to: with many classes, even a few rounds take long."""
     try:
         look()

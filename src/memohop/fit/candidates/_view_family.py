@@ -103,7 +103,7 @@ class ViewFamily(ABC):
         settings: Sequence[Setting],
         splits: Sequence[int],
         *,
-        look: Look = lambda share: None,
+        look: Look = lambda: None,
     ) -> Fits:
         """Fit them, on several splits at the same time if the table is small.
 
@@ -116,7 +116,7 @@ class ViewFamily(ABC):
             with one_at_a_time:
                 if ended.is_set():
                     raise Enough
-                look(sum(map(len, fits)) / (len(settings) * len(splits)))
+                look()
 
         def fit_on(split: int) -> None:
             with one_at_a_time:  # what all splits have in common is made once
@@ -151,7 +151,7 @@ class ViewFamily(ABC):
         features: Matrix,
         setting: Setting,
         split: int,
-        look: Callable[[], None],
+        look: Look,
     ) -> tuple[ViewModel, Callable[[Matrix], Outputs]]:
         """Fit one setting to the training nodes of a split.
 
