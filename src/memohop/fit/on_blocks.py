@@ -7,9 +7,10 @@ products fetch what they need from the workers that hold the other blocks.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +20,6 @@ from scipy import sparse
 from memohop.data.prepared import GIVE_WORKERS, Prepared, open_prepared
 from memohop.errors import DataError, UsageError
 from memohop.fit._inputs import unknown_targets
-from memohop.fit._model import Ensemble
 from memohop.fit._neighbourhood import EVERY, Matrix, Neighbourhood, Rows
 from memohop.fit._problem import Inputs, Outputs
 from memohop.jobs.executor import Lost
@@ -69,30 +69,24 @@ def outputs_of_prepared(
     return np.concatenate(outputs)
 
 
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """What is to be predicted with which model; the same for all processes.
+class Prediction(NamedTuple):
+    """What is to be predicted; the same for all processes.
 
     Attributes:
+        model: The model, without the graph of ``fit``.
         folder: That of the prepared graph.
-        ensemble: The model, and what it takes beside the graph:
-        directed, overall, unit: See :class:`~memohop.fit._problem.Inputs` and
-            :attr:`~memohop.fit.estimator.GraphEstimator.mean_weight_`.
-        unknown: The target of a node that has none.
     """
 
+    model: GraphEstimator
     folder: str
-    ensemble: Ensemble
-    directed: bool
-    overall: NDArray[Any]
-    unit: float | None
-    unknown: NDArray[Any]
 
     @classmethod
     def of(cls, model: GraphEstimator, graph: Prepared) -> Prediction:
         """What a model is to say of a graph."""
-        about = model.directed_, model.overall_, model.mean_weight_, unknown_targets(model, 1)
-        return cls(str(graph.folder), model.model_, *about)
+        model = copy(model)
+        for name in vars(model).keys() & {"graph_", "ids_"}:
+            delattr(model, name)
+        return cls(model, str(graph.folder))
 
     def share(self, rank: int) -> Prediction:
         """What the process of a rank is given."""
@@ -109,17 +103,18 @@ def predict_share(task: Prediction, where: Mapping[str, Any]) -> list[Outputs]:
 
 def predict_block(task: Prediction, group: Group) -> Outputs:
     """The outputs of the nodes of this process's block."""
+    model = task.model
     graph = open_prepared(task.folder, check=False)  # which was checked when it was opened first
-    block = BlockNeighbourhood(graph, group, task.directed, task.unit)
+    block = BlockNeighbourhood(graph, group, model.directed_, model.mean_weight_)
     inputs = BlockInputs(
         graph.features_of(block.nodes),
         np.empty((2, 0), dtype=np.int64),
-        np.repeat(task.unknown, block.nodes.stop - block.nodes.start),
-        directed=task.directed,
-        overall=task.overall,
+        unknown_targets(model, block.nodes.stop - block.nodes.start),
+        directed=model.directed_,
+        overall=model.overall_,
         block=block,
     )
-    return task.ensemble.outputs(inputs)
+    return model.model_.outputs(inputs)
 
 
 class BlockNeighbourhood(Neighbourhood):

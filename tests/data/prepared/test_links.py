@@ -57,8 +57,8 @@ def test_as_in_ram(edges, directed, weights):
             links.add_nodes(table(id=np.arange(nodes)), "id", folder / "ids.arrow")
             named = None if weight is None else "w"
             links.add_edges(table(**columns), ["source", "target"], named, drop_unknown=False)
-            found = links.write(folder, nodes, directed=directed)
-        ways = {"out": 1, "in": -1} if found.directed else {"out": 1}
+            count, is_directed, notes = links.write(folder, nodes, directed=directed)
+        ways = {"out": 1, "in": -1} if is_directed else {"out": 1}
         arcs = {}
         for way, order in ways.items():
             indptr, indices = (
@@ -69,12 +69,12 @@ def test_as_in_ram(edges, directed, weights):
         if weight is not None:
             of_arcs = np.array(map_array(folder / "out-weights.npy"))
     expected = Links.of(begin, end, weight, nodes=nodes, directed=directed)
-    assert found.directed == expected.directed
-    assert found.notes == expected.notes
-    assert found.arcs == expected.arcs.shape[1]
+    assert is_directed == expected.directed
+    assert notes == expected.notes
+    assert count == expected.arcs.shape[1]
     assert np.array_equal(arcs["out"], expected.arcs)
     assert weight is None or np.array_equal(of_arcs, expected.weight)
-    if found.directed:
+    if is_directed:
         turned = expected.arcs[:, np.lexsort(expected.arcs)]
         assert np.array_equal(arcs["in"], turned)
 

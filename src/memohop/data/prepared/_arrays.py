@@ -6,6 +6,7 @@ ends the process.
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 from types import TracebackType
@@ -13,8 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-
-_HEADER = 128  # bytes, which leaves room for any number of rows
 
 
 class ArrayFile:
@@ -57,18 +56,19 @@ class ArrayFile:
 
 
 def header(kind: DTypeLike, shape: tuple[int, ...]) -> bytes:
-    """The beginning of a ``.npy`` file, as NumPy writes it."""
-    described = f"{{'descr': '{np.dtype(kind).str}', 'fortran_order': False, 'shape': {shape}, }}"
-    start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
-    return start + described.encode().ljust(_HEADER - 11) + b"\n"
+    """The beginning of a ``.npy`` file, as NumPy writes it, with room for any number of rows."""
+    begin = io.BytesIO()
+    described = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(begin, described)
+    return begin.getvalue()
 
 
 def is_array(path: Path, kind: DTypeLike, shape: tuple[int, ...]) -> bool:
     """Whether a file is an array of this type and shape, and was written by :class:`ArrayFile`."""
-    size = np.dtype(kind).itemsize * math.prod(shape)
+    begin = header(kind, shape)
+    size = len(begin) + np.dtype(kind).itemsize * math.prod(shape)
     with path.open("rb") as file:
-        begins_so = file.read(_HEADER) == header(kind, shape)
-    return begins_so and path.stat().st_size == _HEADER + size
+        return file.read(len(begin)) == begin and path.stat().st_size == size
 
 
 def write_array(path: Path, values: NDArray[Any]) -> None:

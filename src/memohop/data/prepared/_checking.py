@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 from memohop.data.prepared._arrays import is_array, map_array
-from memohop.data.prepared._folder import MANIFEST, Description, damaged, file_name, refused
+from memohop.data.prepared._folder import MANIFEST, Manifest, damaged, file_name, refused
 from memohop.data.prepared._links import MOST_NODES
 from memohop.data.tables._number_columns import CLIP
 from memohop.errors import UsageError
@@ -27,21 +27,21 @@ _CHUNK = 1 << 22  # values that are looked at together
 _WHOLE = 2**63  # class names that are numbers are below this
 
 
-def check_prepared(folder: Path, description: Description, *, contents: bool) -> None:
+def check_prepared(folder: Path, manifest: Manifest, *, contents: bool) -> None:
     """Refuse a folder that is damaged, or is not as :func:`memohop.prepare` writes one.
 
     Args:
         folder: The folder.
-        description: Its description.
+        manifest: Its description.
         contents: Whether to read all files, or to compare their sizes and types alone.
     """
-    expected = _arrays_of(description)
+    expected = _arrays_of(manifest)
     with refused(folder / MANIFEST):
-        _check_description(description)
-        if description.files.keys() != expected.keys() | {"ids"}:
-            raise UsageError(f"it lists {', '.join(sorted(description.files))}")
+        _check_manifest(manifest)
+        if manifest.files.keys() != expected.keys() | {"ids"}:
+            raise UsageError(f"it lists {', '.join(sorted(manifest.files))}")
     paths = {}
-    for name, digest in description.files.items():
+    for name, digest in manifest.files.items():
         path = paths[name] = folder / file_name(name, digest)
         if not path.is_file() or (contents and sha256_of(path) != digest):
             raise damaged(path)
@@ -53,9 +53,9 @@ def check_prepared(folder: Path, description: Description, *, contents: bool) ->
             arrays[name] = map_array(paths[name])
     for name in arrays if contents else ():
         with refused(paths[name]):
-            _check_array(name, arrays, description)
+            _check_array(name, arrays, manifest)
     with refused(paths["ids"]):
-        _check_ids(paths["ids"], description.nodes, contents=contents)
+        _check_ids(paths["ids"], manifest.nodes, contents=contents)
 
 
 class _Reading(msgspec.Struct):
@@ -67,24 +67,24 @@ class _Reading(msgspec.Struct):
     weight: str | None = None
 
 
-def _check_description(description: Description) -> None:
+def _check_manifest(manifest: Manifest) -> None:
     """Refuse counts and names that contradict each other."""
-    nodes, arcs, classes = description.nodes, description.arcs, description.classes
+    nodes, arcs, classes = manifest.nodes, manifest.arcs, manifest.classes
     if not 1 <= nodes <= MOST_NODES or arcs < 0:
         raise UsageError(f"it counts {nodes} nodes and {arcs} arcs")
-    if description.features != len(description.encoder.feature_names):
-        raise UsageError(f"its columns do not make {description.features} features")
-    is_one_kind = len({type(name) for name in classes}) <= (description.task == "classes")
+    if manifest.features != len(manifest.encoder.feature_names):
+        raise UsageError(f"its columns do not make {manifest.features} features")
+    is_one_kind = len({type(name) for name in classes}) <= (manifest.task == "classes")
     are_whole = all(isinstance(name, str) or abs(name) < _WHOLE for name in classes)
     if not is_one_kind or not are_whole or len(set(classes)) < len(classes):
-        raise UsageError(f"it has classes={classes[:9]} and task={description.task!r}")
-    msgspec.convert(description.options, _Reading)
+        raise UsageError(f"it has classes={classes[:9]} and task={manifest.task!r}")
+    msgspec.convert(manifest.options, _Reading)
 
 
-def _arrays_of(description: Description) -> dict[str, tuple[DTypeLike, tuple[int, ...]]]:
+def _arrays_of(manifest: Manifest) -> dict[str, tuple[DTypeLike, tuple[int, ...]]]:
     """Type and shape of each array; the bounds of rows come before what is in them."""
-    nodes, files, stored = description.nodes, description.files, description.stored
-    rows = {"out": description.arcs, **({"in": description.arcs} if description.directed else {})}
+    nodes, files, stored = manifest.nodes, manifest.files, manifest.stored
+    rows = {"out": manifest.arcs, **({"in": manifest.arcs} if manifest.directed else {})}
     if stored is not None:
         rows["features"] = stored
     arrays: dict[str, tuple[DTypeLike, tuple[int, ...]]] = {}
@@ -96,8 +96,8 @@ def _arrays_of(description: Description) -> dict[str, tuple[DTypeLike, tuple[int
         elif "out-weights" in files:
             arrays[f"{name}-weights"] = np.float32, (entries,)
     if stored is None:
-        arrays["features"] = np.float32, (nodes, description.features)
-    arrays["labels"] = np.float64 if description.task == "numbers" else np.int64, (nodes,)
+        arrays["features"] = np.float32, (nodes, manifest.features)
+    arrays["labels"] = np.float64 if manifest.task == "numbers" else np.int64, (nodes,)
     if "groups" in files:
         arrays["groups"] = np.int64, (nodes,)
     if "sets" in files:
@@ -105,24 +105,24 @@ def _arrays_of(description: Description) -> dict[str, tuple[DTypeLike, tuple[int
     return arrays
 
 
-def _check_array(name: str, arrays: Mapping[str, NDArray[Any]], description: Description) -> None:
+def _check_array(name: str, arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> None:
     """Refuse what is in an array, if those before it have been checked."""
-    array, nodes = arrays[name], description.nodes
+    array, nodes = arrays[name], manifest.nodes
     match name.split("-"):
         case [rows, "indptr"]:
             _check_bounds(len(arrays[f"{rows}-indices"]), array)
         case [rows, "indices"]:
-            width = description.features if rows == "features" else nodes
+            width = manifest.features if rows == "features" else nodes
             _check_places(arrays[f"{rows}-indptr"], width, array)
         case [_, "weights"]:
             _check_values(0, float(np.finfo(np.float32).max), array)
         case ["features", *_]:
             _check_values(-CLIP, CLIP, array)
-        case ["labels"] if description.task == "numbers":
+        case ["labels"] if manifest.task == "numbers":
             most = float(np.finfo(np.float64).max)
             _check_values(-most, most, array, optional=True)
         case ["labels"]:
-            _check_values(-1, len(description.classes) - 1, array)
+            _check_values(-1, len(manifest.classes) - 1, array)
         case ["groups"]:
             _check_values(0, nodes - 1, array)
         case ["sets"]:

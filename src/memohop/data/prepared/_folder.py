@@ -44,20 +44,7 @@ _FILES = re.compile(
 _ENDS = 1 << 20  # bytes at either end of an input that its digest is of
 
 
-class InputFile(msgspec.Struct, frozen=True):
-    """A file that a graph was made from.
-
-    It counts as unchanged if its size, its time of change and the SHA-256 of its first and last
-    mebibyte are what they were.
-    """
-
-    path: str
-    size: int
-    changed: int
-    sha256_of_ends: str
-
-
-class Description(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """The content of ``prepared.json``.
 
     Attributes:
@@ -76,7 +63,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
         notes: What was done to the tables, in plain words.
         warnings: The notes on likely mistakes and on anything left out.
         options: How the tables were read.
-        inputs: The files of the tables.
+        inputs: What identifies the files of the tables.
         files: The SHA-256 of each file of the folder, by name.
     """
 
@@ -95,19 +82,21 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
     notes: list[str]
     warnings: list[str]
     options: dict[str, Any]
-    inputs: list[InputFile]
+    inputs: list[str]
     files: dict[str, Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]]
 
 
-def known_input(path: Path) -> InputFile:
-    """What identifies a file."""
-    found = path.stat()
-    digest = hashlib.sha256()
+def identify(path: Path) -> str:
+    """Path, size, time of change and the SHA-256 of the first and the last mebibyte of a file.
+
+    A file for which these are what they were counts as unchanged.
+    """
+    status, digest = path.stat(), hashlib.sha256()
     with path.open("rb") as file:
         digest.update(file.read(_ENDS))
-        file.seek(max(0, found.st_size - _ENDS))
+        file.seek(max(0, status.st_size - _ENDS))
         digest.update(file.read(_ENDS))
-    return InputFile(str(path.resolve()), found.st_size, found.st_mtime_ns, digest.hexdigest())
+    return f"{path.resolve()} {status.st_size} {status.st_mtime_ns} {digest.hexdigest()}"
 
 
 def file_name(name: str, digest: str) -> str:
@@ -140,13 +129,13 @@ def keep(folder: Path, work: Path, files: Sequence[Path], described: dict[str, A
         folder: The folder of the prepared graph.
         work: Its working folder.
         files: The files, named as they are known.
-        described: The rest of the description.
+        described: The rest of the manifest.
     """
     digests = {path.stem: folders.sha256_of(path) for path in files}
     for path in files:
         path.rename(work / file_name(path.stem, digests[path.stem]))
-    description = Description(format=FORMAT, sha256=folders.NO_DIGEST, files=digests, **described)
-    text = msgspec.json.format(msgspec.json.encode(description), indent=1)
+    manifest = Manifest(format=FORMAT, sha256=folders.NO_DIGEST, files=digests, **described)
+    text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
     (work / MANIFEST).write_bytes(folders.sealed(text.decode()))
     names = {file_name(name, digest) for name, digest in digests.items()}
     folders.publish(work, folder, names, MANIFEST)
@@ -155,7 +144,7 @@ def keep(folder: Path, work: Path, files: Sequence[Path], described: dict[str, A
             path.unlink()
 
 
-def read_description(folder: Path) -> Description:
+def read_manifest(folder: Path) -> Manifest:
     """The description of a prepared graph; one that was changed is a :class:`DataError`."""
     path = folder / MANIFEST
     if not path.is_file():
@@ -170,7 +159,7 @@ def read_description(folder: Path) -> Description:
     if head is None or not folders.is_sealed(content, head.sha256):
         raise damaged(path)
     with refused(path):
-        return msgspec.json.decode(content, type=Description)
+        return msgspec.json.decode(content, type=Manifest)
 
 
 @contextmanager

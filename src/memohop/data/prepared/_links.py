@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -84,20 +84,6 @@ _EITHER = """
     UNION ALL
     SELECT high, low, {weight} FROM pairs WHERE low < high
 """
-
-
-class Sorted(NamedTuple):
-    """What became of the edges.
-
-    Attributes:
-        arcs: The number of arcs.
-        directed: Whether an edge is one arc, or one each way.
-        notes: What was done.
-    """
-
-    arcs: int
-    directed: bool
-    notes: list[str]
 
 
 class LinkDatabase:
@@ -210,7 +196,9 @@ class LinkDatabase:
             named += self._spelled_otherwise(pa.array([name for name, _ in lost], pa.string()))
         return tell_unknown(table.name, unknown, edges, named, drop_unknown=drop_unknown)
 
-    def write(self, folder: Path, nodes: int, *, directed: bool | None) -> Sorted:
+    def write(
+        self, folder: Path, nodes: int, *, directed: bool | None
+    ) -> tuple[int, bool, list[str]]:
         """Write the rows of the adjacency matrix, both ways if these differ.
 
         Weights add up as :func:`~memohop.data.tables.links.Links.of` says.
@@ -220,6 +208,9 @@ class LinkDatabase:
                 ``out-weights.npy``; of a directed graph also ``in-indptr.npy`` and so on.
             nodes: The number of nodes.
             directed: Whether an edge is one arc, or one each way; None to have the edges decide.
+
+        Returns:
+            The number of arcs, whether edges have a direction, and notes.
         """
         self._database.execute(_PAIRS)
         loops, pairs, listed, are_alike = self._row(_COUNTS)
@@ -238,7 +229,7 @@ class LinkDatabase:
         self._write_rows(folder / "out", nodes, 'begin, "end"')
         if directed:
             self._write_rows(folder / "in", nodes, '"end", begin')
-        return Sorted(edges if directed else loops + 2 * pairs, directed, notes)
+        return edges if directed else loops + 2 * pairs, directed, notes
 
     def _write_rows(self, path: Path, nodes: int, order: str) -> None:
         degrees = np.zeros(nodes + 1, dtype=np.int64)

@@ -17,8 +17,8 @@ from memohop.data.prepared._columns import fit_in_passes, write_features
 from memohop.data.prepared._folder import (
     MANIFEST,
     check_target,
+    identify,
     keep,
-    known_input,
     working_folder,
 )
 from memohop.data.prepared._links import LinkDatabase, are_whole
@@ -81,7 +81,7 @@ def prepare(
     whole_number("memory", memory, least=_LEAST_RAM)
     home = check_target(folder)
     node_files, edge_files = find_files(nodes, "nodes"), find_files(edges, "edges")
-    inputs = [known_input(path) for path in (*node_files, *edge_files)]
+    inputs = [identify(path) for path in (*node_files, *edge_files)]
     if (home / MANIFEST).is_file():
         try:
             older = open_prepared(home)
@@ -145,7 +145,7 @@ def _write(
         stored, of_values = write_features(table, encoding, work)
         progress("numbering and sorting the edges")
         lost = links.add_edges(edges, roles.ends, weight, drop_unknown=options.drop_unknown)
-        arcs = links.write(work, count, directed=options.directed)
+        arcs, directed, of_arcs = links.write(work, count, directed=options.directed)
     of_columns = []
     if options.encoder is None:
         of_columns += [f"dropped as asked: {listed(roles.dropped)}"] if roles.dropped else []
@@ -161,8 +161,8 @@ def _write(
     ]
     return {
         "nodes": count,
-        "arcs": arcs.arcs,
-        "directed": arcs.directed,
+        "arcs": arcs,
+        "directed": directed,
         "features": len(encoding.encoder.feature_names),
         "stored": stored,
         "task": labels.task,
@@ -173,7 +173,7 @@ def _write(
             *table.notes,
             *edges.notes,
             f"{count} nodes, column {roles.id!r} is their id",
-            *arcs.notes,
+            *of_arcs,
             *labels.notes,
             *of_sets,
             *of_columns,

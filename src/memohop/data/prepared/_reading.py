@@ -17,7 +17,7 @@ from scipy import sparse
 from memohop.data.arcs import in_unit
 from memohop.data.prepared._arrays import map_array
 from memohop.data.prepared._checking import check_prepared
-from memohop.data.prepared._folder import Description, file_name, read_description
+from memohop.data.prepared._folder import Manifest, file_name, read_manifest
 from memohop.data.read_options import read_alike
 from memohop.data.splits import OwnSplit
 from memohop.data.tables.column import Matrix
@@ -70,7 +70,7 @@ class Neighbours(NamedTuple):
         return sparse.csr_array((values, indices, (bounds - bounds[0]).astype(np.int32)), shape)
 
 
-class Prepared(Description, frozen=True, kw_only=True, eq=False, dict=True):
+class Prepared(Manifest, frozen=True, kw_only=True, eq=False, dict=True):
     """A graph in a folder that :func:`prepare` wrote; its arrays are mapped and read-only.
 
     Attributes:
@@ -208,6 +208,6 @@ def open_prepared(folder: str | os.PathLike[str], *, check: bool = True) -> Prep
         (3, 4, [1, 0, 2, 1])
     """
     path = Path(folder).expanduser()
-    description = read_description(path)
-    check_prepared(path, description, contents=check)
-    return Prepared(folder=path, **msgspec.structs.asdict(description))
+    manifest = read_manifest(path)
+    check_prepared(path, manifest, contents=check)
+    return Prepared(folder=path, **msgspec.structs.asdict(manifest))
