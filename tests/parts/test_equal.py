@@ -1,6 +1,6 @@
 """A graph in parts is trained as the whole graph is, whatever the number of workers."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from own_processes import quick_processes, train_in_all
 
 ASKED = ("gcn", "gat", "sage", "gcn-res", "h2gcn", "gcn+mmp", "gat+mmp")
 REFUSED = {"linkx", "geom-gcn"}
-EPOCHS = 20
+ALONE = (Member(),)
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +52,6 @@ def crews():
         yield of_size
 
 
-def in_parts(crew, data, model, members, cut="contiguous", **arguments):
-    blocks = partition(data.edge_index, data.num_nodes, crew.size, method=cut)
-    return results_of(
-        crew, PartsRun(Job(data=data, model=model, members=members, **arguments), blocks)
-    )
-
-
 def results_of(crew, run):
     ((_, alike),) = crew([run], told=lambda run, step: run.keep(step))
     for results in alike[1:]:
@@ -76,22 +69,27 @@ def assert_alike(found, expected, tolerance):
         np.testing.assert_allclose(*scores, rtol=0, atol=1e-6)
 
 
+def both(crew, data, model, members=ALONE, *, cut="contiguous", precisely=True, **arguments):
+    """The results of one process, and those of several, which are the same."""
+    with in_float64() if precisely else nullcontext():
+        expected = train(data, model, members, **arguments)
+        blocks = partition(data.edge_index, data.num_nodes, crew.size, method=cut)
+        job = Job(data=data, model=model, members=members, **arguments)
+        found = results_of(crew, PartsRun(job, blocks))
+    assert_alike(found, expected, 1e-9 if precisely else 1e-5)
+    return expected, found
+
+
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("model", ASKED)
 def test_losses_and_epochs_are_those_of_one_worker(crews, data, model, size):
-    members = [Member(lam=0.1)]
-    expected = train(data, model, members, epochs=EPOCHS)
-    found = in_parts(crews(size), data, model, members, epochs=EPOCHS)
-    assert_alike(found, expected, 1e-5)
+    both(crews(size), data, model, [Member(lam=0.1)], precisely=False, epochs=20)
 
 
 @pytest.mark.parametrize("model", sorted(set(MODELS) - REFUSED))
 def test_every_network_on_blocks_of_metis_and_sparse_features(crews, words, model):
     pytest.importorskip("pymetis", reason="pymetis is not installed: pip install memohop[metis]")
-    with in_float64():
-        expected = train(words, model, [Member(lam=0.1)], epochs=2)
-        found = in_parts(crews(3), words, model, [Member(lam=0.1)], "metis", epochs=2)
-    assert_alike(found, expected, 1e-9)
+    both(crews(3), words, model, [Member(lam=0.1)], cut="metis", epochs=2)
 
 
 def test_a_population_on_several_splits(crews, data):
@@ -101,45 +99,34 @@ def test_a_population_on_several_splits(crews, data):
         first = (masks >= low) & (masks < high)
         several[f"{name}_mask"] = torch.stack([first, first.roll(7)], dim=1)
     members = [Member(split=0, lam=0.1), Member(split=1, seed=4, dropout=0.2)]
-    with in_float64():
-        arguments = {"epochs": 12, "patience": 5, "options": {"labels": "memory"}}
-        arguments["cross_fit"] = True
-        expected = train(several, "gcn+mmp", members, **arguments)
-        found = in_parts(crews(2), several, "gcn+mmp", members, **arguments)
-    assert_alike(found, expected, 1e-9)
-    for one, other in zip(found, expected, strict=True):
+    more = {"patience": 5, "options": {"labels": "memory"}, "cross_fit": True}
+    for one, other in zip(
+        *both(crews(2), several, "gcn+mmp", members, epochs=12, **more), strict=True
+    ):
         assert torch.allclose(one.val_outputs, other.val_outputs, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("decoupling", ["paper", "official"])
 def test_every_form_of_the_penalty(crews, data, decoupling):
-    members, options = [Member(lam=0.3)], {"decoupling": decoupling}
-    with in_float64():
-        expected = train(data, "gcn+mmp", members, epochs=3, options=options)
-        found = in_parts(crews(2), data, "gcn+mmp", members, epochs=3, options=options)
-    assert_alike(found, expected, 1e-9)
+    options = {"decoupling": decoupling}
+    both(crews(2), data, "gcn+mmp", [Member(lam=0.3)], epochs=3, options=options)
 
 
 def test_regression_is_scored_over_all_blocks(crews, data):
     numbers = data.clone()
     numbers.y, numbers.metric = data.y + 0.1 * data.x[:, 0], "r2"
     numbers, _ = standardised(numbers)
-    with in_float64():
-        expected = train(numbers, "gcn+mmp", [Member()], epochs=5)
-        found = in_parts(crews(2), numbers, "gcn+mmp", [Member()], epochs=5)
-    assert_alike(found, expected, 1e-9)
+    both(crews(2), numbers, "gcn+mmp", epochs=5)
 
 
 @pytest.mark.parametrize("model", ["gcn+mmp", "h2gcn"])
 def test_weights_of_arcs_reach_every_block(crews, data, model):
     weighted = data.clone()
     weighted.edge_weight = 2.0 ** (torch.arange(data.num_edges) % 3 - 1)
+    (expected,), _ = both(crews(2), weighted, model, epochs=3)
     with in_float64():
-        expected = train(weighted, model, [Member()], epochs=3)
-        found = in_parts(crews(2), weighted, model, [Member()], epochs=3)
-        plain = train(data, model, [Member()], epochs=3)
-    assert_alike(found, expected, 1e-9)
-    assert abs(plain[0].loss_curve - expected[0].loss_curve).max() > 1e-3
+        (plain,) = train(data, model, [Member()], epochs=3)
+    assert abs(plain.loss_curve - expected.loss_curve).max() > 1e-3
 
 
 def test_blocks_without_arcs_and_without_labels(crews):
@@ -153,16 +140,11 @@ def test_blocks_without_arcs_and_without_labels(crews):
         mask = torch.zeros(12, dtype=torch.bool)
         mask[nodes] = True
         data[name] = mask
-    with in_float64():
-        expected = train(data, "gat", [Member()], epochs=4)
-        found = in_parts(crews(3), data, "gat", [Member()], epochs=4)
-    assert_alike(found, expected, 1e-9)
+    both(crews(3), data, "gat", epochs=4)
 
 
 def test_what_is_kept_is_the_same_network(crews, data):
-    with in_float64():
-        (expected,) = train(data, "gcn-res", [Member()], epochs=6, keep_models=True)
-        (found,) = in_parts(crews(2), data, "gcn-res", [Member()], epochs=6, keep_models=True)
+    (expected,), (found,) = both(crews(2), data, "gcn-res", epochs=6, keep_models=True)
     assert found.state.keys() == expected.state.keys()
     for name, value in expected.state.items():
         torch.testing.assert_close(found.state[name], value, rtol=0, atol=1e-9)

@@ -82,19 +82,15 @@ def test_members_that_do_not_fit_say_how_many_workers_would_do(data, monkeypatch
         Worker(run.share(0), Others())
 
 
-def test_an_address_where_nothing_listens(data):
+def test_addresses_of_ray_that_cannot_be_right(data):
     pytest.importorskip("ray", reason="Ray is not installed here: pip install memohop[ray]")
+    with pytest.raises(memohop.UsageError, match="ray=here: give an address such as"):
+        memohop.train(data, "gcn", [Member()], workers=2, ray="here")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
         with pytest.raises(memohop.DataError, match=f"no Ray cluster answers at {address}"):
             memohop.train(data, "gcn", [Member()], workers=2, ray=address)
-
-
-def test_an_address_that_is_none(data):
-    pytest.importorskip("ray", reason="Ray is not installed here: pip install memohop[ray]")
-    with pytest.raises(memohop.UsageError, match="ray=here: give an address such as"):
-        memohop.train(data, "gcn", [Member()], workers=2, ray="here")
 
 
 def test_ray_that_is_not_installed_says_so(data, monkeypatch):
@@ -116,11 +112,22 @@ def test_ray_that_is_not_installed_says_so(data, monkeypatch):
         ({"cut": "roughly"}, "cut=roughly goes with workers"),
         ({"workers": 2, "epochs": 0}, "epochs"),
         ({"workers": 2, "features": "wide"}, "features must be one of auto, sparse, dense"),
+        ({"workers": 2, "members": [Member(split=30)]}, "split=30, but the data has 10 split"),
+        (
+            {"workers": 2, "model": lambda: nn.Linear(8, 2)},
+            "only networks of this library take a graph in",
+        ),
+        (
+            {"workers": 2, "model": lambda: memohop.build("gcn", 8, 2), "checkpoints": "there"},
+            "checkpoints need a model that is an id",
+        ),
+        ({"workers": 2, "states": "bfloat16"}, "states='bfloat16' is for a whole graph on one"),
+        ({"workers": 2, "recompute": True}, "recompute=True is for a whole graph on one device"),
     ],
 )
 def test_arguments_that_cannot_be_right(data, given, text):
     with pytest.raises(memohop.UsageError, match=re.escape(text)):
-        memohop.train(data, "gcn", [Member()], **given)
+        memohop.train(data, **{"model": "gcn+mmp", "members": [Member()]} | given)
 
 
 def test_arcs_to_nodes_that_do_not_exist(data):
@@ -134,24 +141,6 @@ def test_sparse_features_of_scipy_are_counted_by_what_they_store(data):
     several = data.clone()
     several.x = sparse.csr_array(([1.0, 2.0, 3.0], ([0, 1, 59], [0, 3, 7])), shape=(60, 8))
     assert whole_bytes(in_default_type(several).x, data.num_edges) == 85 * data.num_edges + 3 * 4
-
-
-def test_a_split_that_does_not_exist(data):
-    with pytest.raises(memohop.UsageError, match=r"split=30, but the data has 10 split"):
-        memohop.train(data, "gcn", [Member(split=30)], workers=2)
-
-
-def test_a_module_of_another_library_is_refused(data):
-    with pytest.raises(memohop.UsageError, match="only networks of this library take a graph in"):
-        memohop.train(data, lambda: nn.Linear(8, 2), [Member()], workers=2)
-
-
-def test_a_function_has_no_checkpoints(data, tmp_path):
-    def build():
-        return memohop.build("gcn", 8, 2)
-
-    with pytest.raises(memohop.UsageError, match="checkpoints need a model that is an id"):
-        memohop.train(data, build, [Member()], workers=2, checkpoints=tmp_path)
 
 
 def test_torchrun_decides_how_many_workers_there_are(data, monkeypatch):
@@ -177,19 +166,3 @@ def test_why_the_graph_is_cut_or_the_members_are_dealt(data, monkeypatch):
         r"the graph is cut for 4 workers \(as a whole, .* it fits none of them\)", said[2]
     )
     assert "contiguous blocks cut" in said[1]
-
-
-def test_torch_is_what_agree_compares():
-    seen = []
-    group = SimpleNamespace(gather=lambda value: seen.append(value) or [value], rank=0)
-    agree(group, "d" * 64)
-    assert seen[0]["PyTorch"] == torch.__version__
-    assert seen[0]["the data"] == "d" * 16
-
-
-@pytest.mark.parametrize("given", [{"states": "bfloat16"}, {"recompute": True}])
-def test_fewer_bytes_are_for_one_device(given, data):
-    blocks = partition(data.edge_index, data.num_nodes, 2)
-    (name,) = given
-    with pytest.raises(memohop.UsageError, match=f"{name}=.* is for a whole graph on one device"):
-        PartsRun(Job(data=data, model="gcn+mmp", **given), blocks)

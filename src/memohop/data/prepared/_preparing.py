@@ -114,7 +114,8 @@ def _write(
     whole = are_whole(table, [roles.id]) and are_whole(edges, roles.ends)
     scratch = work / "scratch"
     scratch.mkdir()
-    links = LinkDatabase(scratch, memory // 2, whole=whole, weighted=weight is not None)
+    share = max(_LEAST_RAM // 4, memory // 8)  # with more, it is hardly faster
+    links = LinkDatabase(scratch, share, whole=whole, weighted=weight is not None)
     with closing(links):
         progress("numbering the nodes")
         count = links.add_nodes(table, roles.id, work / "ids.arrow")
