@@ -72,7 +72,11 @@ def measure(
     data: Data, model: str, *, members: int, device: torch.device, epochs: int = 10
 ) -> Speed:
     """Time one model on one dataset, both ways."""
-    population = _population(data, model, members, device)
+    options = {**twin_options(model), "hidden_channels": _WIDTH}
+    splits = data.train_mask.shape[1]
+    runs = [Member(split=i % splits, seed=i) for i in range(members)]
+    job = Job(data=data, model=model, members=runs, options=options, epochs=1000, device=device)
+    population = Population.of(job)
     peak = _peak(population, device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -90,14 +94,6 @@ def measure(
         peak_mb=peak / 1e6,
         floor_share=None if floor is None else floor / ours,
     )
-
-
-def _population(data: Data, model: str, members: int, device: torch.device) -> Population:
-    options = {**twin_options(model), "hidden_channels": _WIDTH}
-    splits = data.train_mask.shape[1]
-    runs = [Member(split=i % splits, seed=i) for i in range(members)]
-    job = Job(data=data, model=model, members=runs, options=options, epochs=1000, device=device)
-    return Population.of(job)
 
 
 def _take_turns(

@@ -174,11 +174,13 @@ def cost_chart(board: Leaderboard, width: int = 720, height: int = 420) -> str:
         if dots:
             series.append(Series(kind, _LOOKS[kind], sorted(dots)))
     points = [dot for kind_series in series for dot in kind_series.dots]
+    low, high = (end(dot.x for dot in points) for end in (min, max))
+    label, first = "time of all searches of a model, s", math.floor(low)
     return draw_chart(
         series,
         joined=False,
         title="Mean test score of each model against the time that its searches took",
-        x=_logarithmic("time of all searches of a model, s", (dot.x for dot in points)),
+        x=ChartAxis(label, first, max(math.ceil(high), first + 1), 1, log=True),
         y=_rounded("mean score, %", (dot.y for dot in points)),
         width=width,
         height=height,
@@ -204,24 +206,18 @@ def gain_chart(effects: Sequence[Effect], width: int = 720, height: int = 460) -
         ]
         if dots:
             series.append(Series(backbone, marker, sorted(dots)))
-    ends = [
-        dot.y + side for of_backbone in series for dot in of_backbone.dots for side in _reach(dot)
-    ]
+    # A bar may leave the picture, but not by the first 15 points of it.
+    bars = [(dot.y, min(dot.spread or 0.0, 15.0)) for each in series for dot in each.dots]
+    ends = [0.0, *(y - spread for y, spread in bars), *(y + spread for y, spread in bars)]
     return draw_chart(
         series,
         joined=False,
         title="Gain of each backbone by memory against the homophily of the graph",
         x=ChartAxis("homophily of the graph", 0, 1, 0.2),
-        y=_rounded("gain by memory, points", [*ends, 0.0]),
+        y=_rounded("gain by memory, points", ends),
         width=width,
         height=height,
     )
-
-
-def _reach(dot: Dot) -> tuple[float, float]:
-    """The bar of a point, but no more than 15 points of it: a wide bar may leave the picture."""
-    spread = min(dot.spread or 0.0, 15.0)
-    return -spread, spread
 
 
 def _rounded(label: str, values: Iterable[float]) -> ChartAxis:
@@ -232,9 +228,3 @@ def _rounded(label: str, values: Iterable[float]) -> ChartAxis:
     step = next((step for step in steps if (high - low) / step <= 8), 50)
     first = math.floor(low / step) * step
     return ChartAxis(label, first, max(math.ceil(high / step) * step, first + step), step)
-
-
-def _logarithmic(label: str, values: Iterable[float]) -> ChartAxis:
-    values = list(values)
-    low, high = math.floor(min(values)), math.ceil(max(values))
-    return ChartAxis(label, low, max(high, low + 1), 1, log=True)

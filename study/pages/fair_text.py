@@ -48,24 +48,22 @@ _TAKES_LABELS = f"{LABELS} takes training labels as input."
 
 def markdown(tuned: Tuned, parts: Sequence[Part] = PARTS) -> str:
     """Parts of the fair table, one below the other; those without any figure are left out."""
-    board = Leaderboard(tuned)
-    texts = [text for part in parts for text in _part(part, board)]
+    boards = {flawed: Leaderboard(tuned, flawed=flawed) for flawed in (False, True)}
+    texts = []
+    for part in parts:
+        board = boards[part == "flawed"]
+        if not board.cells:
+            continue
+        if part == "effects":
+            texts += [markdown_table(effects_table(effects(board))), effects_legend()]
+        elif part == "answers":
+            texts += [f"- {text}" for text in answers(board, effects(board))]
+        elif part == "best":
+            texts += [markdown_table(published_table(board)), *published_legend(board)]
+            texts += unfinished(board)
+        else:
+            texts += [_board(board), *legend(board, marks="With a star")]
     return "\n\n".join(texts) + "\n"
-
-
-def _part(part: Part, board: Leaderboard) -> list[str]:
-    if part == "flawed":
-        board = Leaderboard(board.tuned, flawed=True)
-    if not board.cells:
-        return []
-    if part == "effects":
-        return [markdown_table(effects_table(effects(board))), effects_legend()]
-    if part == "answers":
-        return [f"- {text}" for text in answers(board, effects(board))]
-    if part == "best":
-        table, legends = published_table(board), published_legend(board)
-        return [markdown_table(table), *legends, *unfinished(board)]
-    return [_board(board), *legend(board, marks="With a star")]
 
 
 def _board(board: Leaderboard) -> str:
@@ -79,10 +77,9 @@ def _board(board: Leaderboard) -> str:
 
 def _score(board: Leaderboard, row: str, column: str) -> str:
     cell = score_cell(board, row, column)
-    text = f"{cell.text} {cell.beside}".strip()
     if cell.strong:
-        return f"**{text}**"
-    return text if cell.soft or cell.value is None else f"{text}*"
+        return f"**{cell.line}**"
+    return cell.line if cell.soft or cell.value is None else f"{cell.line}*"
 
 
 def legend(board: Leaderboard, *, marks: str) -> list[str]:

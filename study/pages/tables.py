@@ -77,7 +77,7 @@ def points(value: float, form: str = "+.2f", **more: Any) -> TableCell:
     return TableCell(signed(f"{value:{form}}"), value=value, **more)
 
 
-def mean_and_std(scores: MeanAndStd | None, form: str = ".2f", **more: Any) -> TableCell:
+def mean_and_std(scores: MeanAndStd | Printed | None, form: str = ".2f", **more: Any) -> TableCell:
     """A mean with its standard deviation beside it, if there is one, or nothing."""
     if scores is None:
         return TableCell(**more)
@@ -92,7 +92,7 @@ def signed(text: str) -> str:
 
 def score(scores: MeanAndStd | Printed) -> str:
     """Mean and standard deviation, where there is one."""
-    return f"{scores.mean:.2f}" if scores.std is None else f"{scores.mean:.2f} ± {scores.std:.2f}"
+    return mean_and_std(scores).line
 
 
 def duration(seconds: float) -> TableCell:

@@ -131,7 +131,16 @@ def tables_of(cells: Iterable[Measured], *, protocol: str | None = None) -> list
                 f"protocol {protocol!r} has no results; those with results: {', '.join(groups)}"
             )
         groups = {protocol: groups[protocol]}
-    return [_table(name, group) for name, group in groups.items()]
+    tables = []
+    for name, group in groups.items():
+        table = Table1(name, {(cell.model, cell.dataset): cell for cell in group})
+        if len(table.measured) < len(group):
+            raise DataError(
+                f"the results have several cells for a model and a dataset under {name}, which "
+                f"differ in {', '.join(group[0].axes)}; pass those of table1"
+            )
+        tables.append(table)
+    return tables
 
 
 def difference(cell: Measured) -> tuple[float | None, float | None]:
@@ -154,20 +163,7 @@ def printed_comparison() -> Comparison:
     )
 
 
-def _table(protocol: str, group: list[Measured]) -> Table1:
-    by_name = {(cell.model, cell.dataset): cell for cell in group}
-    if len(by_name) < len(group):
-        raise DataError(
-            f"the results have several cells for a model and a dataset under {protocol}, which "
-            f"differ in {', '.join(group[0].axes)}; pass those of table1"
-        )
-    return Table1(protocol, by_name)
-
-
 def _in_order(first: list[str], names: Iterable[str]) -> list[str]:
     """The names without repetition: those of ``first`` in its order, then the others."""
-    given = dict.fromkeys(names)
-    return [
-        *(name for name in first if name in given),
-        *(name for name in given if name not in first),
-    ]
+    places = {name: place for place, name in enumerate(first)}
+    return sorted(dict.fromkeys(names), key=lambda name: places.get(name, len(first)))

@@ -98,7 +98,10 @@ class Experiment:
     """
 
     def __init__(self, name: str, *, _above: tuple[Path, ...] = ()) -> None:
-        self._path = Path(name) if name.endswith(".toml") else _packaged(name)
+        self._path = Path(name)
+        if self._path.suffix != ".toml":
+            _known("experiment", name, dict.fromkeys(experiments()))
+            self._path = EXPERIMENTS / f"{name}.toml"
         file = self._file = _read(self._path)
         files = (*_above, self._path.resolve())
         if files[-1] in _above:
@@ -218,11 +221,6 @@ class Experiment:
 def experiments() -> list[str]:
     """The ids of the experiments of the study."""
     return sorted(path.stem for path in EXPERIMENTS.glob("*.toml"))
-
-
-def _packaged(name: str) -> Path:
-    _known("experiment", name, dict.fromkeys(experiments()))
-    return EXPERIMENTS / f"{name}.toml"
 
 
 def _known(kind: str, name: str, table: Mapping[str, Any]) -> Any:

@@ -22,6 +22,7 @@ from threading import Event, Thread
 from typing import Self
 
 import msgspec
+import psutil
 
 from memohop.errors import DataError, UsageError
 from memohop.training import Job, Result
@@ -301,9 +302,8 @@ class Claims:
             )
 
     def _is_valid(self, host: str, pid: int, alive: float) -> bool:
-        if host == self._me[0] and not _is_running(pid):
-            return False
-        return time.time() - alive < _STALE
+        has_ended = host == self._me[0] and not psutil.pid_exists(pid)
+        return not has_ended and time.time() - alive < _STALE
 
     def _give_signs_of_life(self) -> None:
         while not self._stop.wait(_BEAT):
@@ -313,16 +313,3 @@ class Claims:
                     "UPDATE claims SET alive = ? WHERE host = ? AND pid = ?",
                     (time.time(), *self._me),
                 )
-
-
-def _is_running(pid: int) -> bool:
-    """Whether there is a process of that number; assumed where one cannot ask."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
