@@ -28,6 +28,13 @@ OPTIONS = {
 }
 
 
+def problem_of(classes, as_sparse, *, nodes=60, least=-np.inf):
+    """A problem, or one with few of its values, as a sparse matrix."""
+    x = tiny_problem(nodes, classes=classes).x
+    x = sparse.csr_array(np.where(x > least, x, 0)) if as_sparse else x
+    return tiny_problem(nodes, classes=classes, x=x)
+
+
 def network_of(problem, name, options):
     kind = NetworkFamily(name, epochs=4, patience=4)
     (fits,) = kind.fit(problem, [Setting(name, options, NUMBERS)], [0])
@@ -59,9 +66,7 @@ def test_contributions_of_a_linear_model_are_what_sets_a_node_apart(classes, see
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_contributions_of_trees_add_up_to_the_margin(classes, as_sparse):
-    problem = tiny_problem(90, classes=classes)
-    if as_sparse:
-        problem = tiny_problem(90, classes=classes, x=sparse.csr_array(problem.x))
+    problem = problem_of(classes, as_sparse, nodes=90)
     part = part_of(problem, TreeFamily("lightgbm", "neighbours"))
     features = part.view.features(problem, problem.y)
     dense = features.toarray() if as_sparse else features
@@ -76,23 +81,16 @@ def test_contributions_of_trees_add_up_to_the_margin(classes, as_sparse):
 
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_sizes_are_means_over_nodes_and_classes(as_sparse):
-    problem = tiny_problem(classes=3)
-    if as_sparse:
-        problem = tiny_problem(classes=3, x=sparse.csr_array(np.where(problem.x > 0, problem.x, 0)))
+    problem, expected = problem_of(3, as_sparse, least=0), Counter()
     part = part_of(problem, LinearFamily("linear", "neighbours"))
-    expected = Counter()
-    for feature, value in _slow_sizes(part, problem):
-        expected[feature] += value
-    assert sizes(part, problem, NAMES) == pytest.approx(expected, abs=1e-5)
-
-
-def _slow_sizes(part, problem):
     features = part.view.features(problem, problem.y)
-    dense = features.toarray() if sparse.issparse(features) else features
+    dense = features.toarray() if as_sparse else features
     each = (dense - dense.mean(axis=0))[:, :, None] * part.weight
     apart = each - each.mean(axis=2, keepdims=True)
     means = np.abs(apart).mean(axis=(0, 2)).tolist()
-    return zip(part.view.names(problem, NAMES), means, strict=True)
+    for feature, value in zip(part.view.names(problem, NAMES), means, strict=True):
+        expected[feature] += value
+    assert sizes(part, problem, NAMES) == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_more_trees_the_fewer_nodes_stand_for_all(monkeypatch):
@@ -156,10 +154,7 @@ def contributions(total, leaves):
 @pytest.mark.parametrize("as_sparse", [False, True])
 @pytest.mark.parametrize("name", list(OPTIONS))
 def test_sizes_are_mean_contributions_over_nodes_and_classes(name, as_sparse):
-    problem = tiny_problem(classes=3)
-    if as_sparse:
-        few = np.where(problem.x > 1, problem.x, 0)
-        problem = tiny_problem(classes=3, x=sparse.csr_array(few))
+    problem = problem_of(3, as_sparse, least=1)
     part = network_of(problem, name, OPTIONS[name])
     logits, leaves = slow(part, problem)
     total = torch.zeros(leaves["x"].shape[1])

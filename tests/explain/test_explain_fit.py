@@ -45,65 +45,57 @@ def test_every_feature_has_a_name(sees, wide, directed, monkeypatch):
 
 @pytest.fixture(scope="module")
 def fitted():
+    """A mixture of three parts, of which the last is networks with memory."""
     names = np.array(["ham", "<b>spam"])[tiny_problem().y].astype(object)
     names[:6] = None
     with pytest.MonkeyPatch.context() as patch:
         whole = network.train
-        patch.setattr(network, "train", lambda *args, **options: whole(*args, **options | SHORT))
-        found = {
-            models: GraphClassifier(models=list(models), trials=1, time=None, splits=2).fit(
+        patch.setattr(network, "train", lambda *args, **how: whole(*args, **how | {"epochs": 3}))
+        mixed, *others = (
+            GraphClassifier(models=[model], trials=1, time=None, splits=2).fit(
                 tiny_problem().x, names, ring(60)
             )
-            for models in (("linear+rows",), ("lightgbm+neighbours",), ("gcn+mmp",))
-        }
-    components = [one.model_.components[0] for one in found.values()]
-    mixed = found["linear+rows",]
-    weights = (0.5, 0.25, 0.25)
-    mixed.model_ = replace(
-        mixed.model_,
-        components=tuple(
-            replace(one, weight=weight) for one, weight in zip(components, weights, strict=True)
-        ),
-    )
+            for model in WEIGHTS
+        )
+    parts = [model.model_.components[0] for model in (mixed, *others)]
+    weighted = [replace(part, weight=w) for part, w in zip(parts, WEIGHTS.values(), strict=True)]
+    mixed.model_ = replace(mixed.model_, components=tuple(weighted))
     return mixed
 
 
-SHORT = {"epochs": 3}
+WEIGHTS = {"linear+rows": 0.5, "lightgbm+neighbours": 0.25, "gcn+mmp": 0.25}
 
 
-def test_shares_add_up(fitted):
-    found = explain_fit(fitted)
-    assert found.node is None
-    assert found.gates_weight == 0.25
-    assert [(one.setting.family, one.weight) for one in found.parts] == [
-        ("linear+rows", 0.5),
-        ("lightgbm+neighbours", 0.25),
-        ("gcn+mmp", 0.25),
-    ]
-    assert all(one.leading for one in found.parts)
-    assert sum(found.sources.values()) == pytest.approx(1)
-    of_columns = sum(found.sources.get(name, 0) for name in _OF_COLUMNS)
-    assert found.sources["network"] > 0
-    assert sum(one.share for one in found.columns) == pytest.approx(of_columns)
-    assert {one.name for one in found.columns} == {"column 0", "column 1", "column 2"}
-    assert (found.gates.kept >= 0).all()
-    assert (found.gates.kept <= 1).all()
+@pytest.fixture(scope="module")
+def explained(fitted):
+    return explain_fit(fitted, 20)
 
 
-def test_a_neighbour_counts_by_what_the_prediction_is_without_it(fitted):
-    found = explain_fit(fitted, 20).node
-    said = fitted.predict_proba()[20]
-    assert found.predicted == fitted.classes_[said.argmax()]
-    assert found.probability == pytest.approx(said.max())
-    assert (found.degree, found.tried) == (2, 2)
-    graph = fitted.own_graph()
-    for one in found.neighbours:
-        apart = [{20, one.id} != {u, v} for u, v in graph.arcs.T.tolist()]
+def test_shares_add_up(explained):
+    assert explained.gates_weight == 0.25
+    assert {part.setting.family: part.weight for part in explained.parts} == WEIGHTS
+    assert all(part.leading for part in explained.parts)
+    assert sum(explained.sources.values()) == pytest.approx(1)
+    of_columns = sum(explained.sources.get(name, 0) for name in _OF_COLUMNS)
+    assert explained.sources["network"] > 0
+    assert sum(column.share for column in explained.columns) == pytest.approx(of_columns)
+    assert {column.name for column in explained.columns} == {"column 0", "column 1", "column 2"}
+    assert (explained.gates.kept >= 0).all()
+    assert (explained.gates.kept <= 1).all()
+
+
+def test_a_neighbour_counts_by_what_the_prediction_is_without_it(fitted, explained):
+    node, said, graph = explained.node, fitted.predict_proba()[20], fitted.own_graph()
+    assert node.predicted == fitted.classes_[said.argmax()]
+    assert node.probability == pytest.approx(said.max())
+    assert (node.degree, node.tried) == (2, 2)
+    for neighbour in node.neighbours:
+        apart = [{20, neighbour.id} != {u, v} for u, v in graph.arcs.T.tolist()]
         without = fitted.model_.outputs(replace(graph, arcs=graph.arcs[:, apart]))[20]
-        assert one.effect == pytest.approx(said.max() - without[said.argmax()], abs=1e-6)
-        assert np.isfinite(one.memory)
-    assert {one.id for one in found.neighbours} == {19, 21}
-    assert abs(found.reasons[0].value) == max(abs(one.value) for one in found.reasons)
+        assert neighbour.effect == pytest.approx(said.max() - without[said.argmax()], abs=1e-6)
+        assert np.isfinite(neighbour.memory)
+    assert {neighbour.id for neighbour in node.neighbours} == {19, 21}
+    assert abs(node.reasons[0].value) == max(abs(reason.value) for reason in node.reasons)
 
 
 def test_an_unknown_node_is_refused(fitted):
@@ -111,11 +103,11 @@ def test_an_unknown_node_is_refused(fitted):
         explain_fit(fitted, 999)
 
 
-def test_the_page_stands_alone_and_escapes_what_it_shows(fitted):
-    found = explain_fit(fitted, 20)
+def test_the_page_stands_alone_and_escapes_what_it_shows(explained):
     rare = RarePositives(0.05, 0.3, (0.01, 0.05, 0.1), (1.0, 0.5, 0.25))
-    found = replace(found, report=replace(found.report, rare=rare, notes=("<i>note",)))
-    page = fit_page(found)
+    page = fit_page(
+        replace(explained, report=replace(explained.report, rare=rare, notes=("<i>note",)))
+    )
     assert "<b>spam" not in page
     assert "&lt;b&gt;spam" in page
     assert "<i>note" not in page
@@ -123,27 +115,27 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(fitted):
     assert "The class to find" in page
     assert "The gates of the networks with memory" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
-    assert "<h2>Node" not in fit_page(explain_fit(fitted))
+    assert "<h2>Node" not in fit_page(replace(explained, node=None))
 
 
-def test_the_page_tells_which_class_the_models_leaned_towards(fitted):
-    found = explain_fit(fitted)
-    ham, spam = found.report.class_sizes
-    shifted = replace(
-        found, report=replace(found.report, calibration=Calibration(1.0, (-0.1, 0.3)))
-    )
-    words = unescape(re.sub(r"<[^>]+>", "", fit_page(shifted)))
-    assert f"they leaned towards {ham}, the odds of {spam} against it" in words
-    assert "were multiplied by 1.49" in words  # e to the 0.4
-    unshifted = replace(found, report=replace(found.report, calibration=UNCHANGED))
-    assert "leaned towards" not in fit_page(unshifted)
+def test_the_page_tells_which_class_the_models_leaned_towards(explained):
+    def words(calibration):
+        page = fit_page(replace(explained, report=replace(report, calibration=calibration)))
+        return unescape(re.sub(r"<[^>]+>", "", page))
+
+    report, (ham, spam) = explained.report, explained.report.class_sizes
+    shifted = words(Calibration(1.0, (-0.1, 0.3)))
+    assert f"they leaned towards {ham}, the odds of {spam} against it" in shifted
+    assert "were multiplied by 1.49" in shifted  # e to the 0.4
+    assert "leaned towards" not in words(UNCHANGED)
 
 
-def test_progress_is_told_up_to_the_end(fitted):
+@pytest.mark.parametrize("node", [None, 20])
+def test_progress_is_told_up_to_the_end(fitted, node):
     told = []
-    explain_fit(fitted, 20, progress=told.append)
+    assert (explain_fit(fitted, node, progress=told.append).node is None) == (node is None)
     assert told == sorted(told)
-    assert len(told) > 5
+    assert len(told) == (3 if node is None else 6)  # parts, the prediction, two neighbours
     assert all(0 < share <= 1 for share in told)
 
 

@@ -82,10 +82,10 @@ class FitExplanation:
         >>> from memohop.explain import explain_fit
         >>> data = memohop.load("csbm", nodes=100, homophily=0.1)
         >>> model = memohop.GraphClassifier(models=["linear"], trials=1).fit(data, split=0)
-        >>> found = explain_fit(model)
-        >>> list(found.sources)  # features of the node itself, none of its neighbours
+        >>> explained = explain_fit(model)
+        >>> list(explained.sources)  # features of the node itself, none of its neighbours
         ['own']
-        >>> len(found.columns)
+        >>> len(explained.columns)
         64
     """
 

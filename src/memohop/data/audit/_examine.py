@@ -112,10 +112,10 @@ class Audit:
 
     Example:
         >>> import memohop
-        >>> found = memohop.audit(memohop.load("csbm", nodes=200, homophily=0.9))
-        >>> found.class_sizes
+        >>> report = memohop.audit(memohop.load("csbm", nodes=200, homophily=0.9))
+        >>> report.class_sizes
         (40, 40, 40, 40, 40)
-        >>> found.adjusted_homophily > 0.5
+        >>> report.adjusted_homophily > 0.5
         True
     """
 
@@ -176,10 +176,10 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
 
     Example:
         >>> import memohop
-        >>> found = memohop.audit(memohop.load("csbm", nodes=200, homophily=0.1))
-        >>> found.nodes, found.directed
+        >>> report = memohop.audit(memohop.load("csbm", nodes=200, homophily=0.1))
+        >>> report.nodes, report.directed
         (200, False)
-        >>> found.edge_homophily < 0.3
+        >>> report.edge_homophily < 0.3
         True
     """
     names: tuple[str, ...] = ()
