@@ -54,7 +54,7 @@ class TestNumbers:
 
     def test_mostly_0_are_not_centred_and_a_typical_one_is_1(self, encoded):
         encoder, x, _ = encoded(v=[0] * 16 + [2, 2, 6])
-        assert encoder.columns[0].scale == 2
+        assert encoder.columns[0].log_scale == 2
         np.testing.assert_allclose(x[-3:, 0], [1, 1, 2])
         assert not x[:-3].any()
         _, x, _ = encoded(v=[0.0] * 16 + [0.1, 0.3, 0.3])

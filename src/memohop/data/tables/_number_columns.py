@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, ClassVar, Self, TypeAlias
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Meta
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -88,10 +90,62 @@ class Flag(Column, frozen=True, tag="flag"):
         return absent, []
 
 
-class _Numeric(Column, frozen=True):
-    """A column of numbers, which may be spelled as strings, some of them words."""
+class Number(Column, frozen=True, tag="number"):
+    r"""A number, date or time: minus ``mean``, divided by ``std``, cut off at ± ``CLIP``.
+
+    With ``log_scale``, :math:`s`, it is :math:`\operatorname{sign}(v) \log(1 + |v| / s)` that is
+    standardised so: numbers with a long tail differ by their size, not by their distance.
+
+    Numbers that are mostly 0 and never negative, as counts of words are, become
+    :math:`\log_2(1 + v / s)`: a typical one is 1, and 0 stays 0, so that the column can be stored
+    sparse. They may be spelled as strings, with some words among them.
+
+    Attributes:
+        mean: The mean of the values when it was fitted; 0 if they are mostly 0.
+        std: Their standard deviation.
+        log_scale: For a long tail, a small value among those that are not 0; their median, if the
+            values are mostly 0.
+        time: Whether they are dates or times.
+    """
 
     asked_for: ClassVar[Reading] = "numeric"
+
+    mean: float
+    std: Positive
+    log_scale: Positive | None
+    time: bool
+
+    @classmethod
+    def fit(cls, cells: Cells) -> Self:
+        """Any numbers."""
+        values, scale = cells.present, None
+        if _are_mostly_zero(cells):
+            mean, std = 0.0, math.log(2)
+            scale = float(np.median(values[values != 0]))
+        else:
+            if not cells.are_times and _has_long_tail(values) and not _may_be_codes(cells):
+                scale = float(np.quantile(values[values > 0], 0.1))
+                values = _logarithm(values, scale)
+            mean, std = float(values.mean()), float(values.std())
+        if not std >= np.finfo(np.float64).tiny:  # too small to divide by
+            raise SaysNothing
+        missing, spelled = values.size < cells.numbers.size, cells.stored == "text"
+        return cls(cells.name, missing, spelled, mean, std, scale, cells.are_times)
+
+    @property
+    def _is_mostly_zero(self) -> bool:
+        return self.mean == 0 and self.log_scale is not None
+
+    def describe(self) -> str:
+        """One feature."""
+        if self._is_mostly_zero:
+            return "one feature, the number, mostly 0, on a logarithmic scale"
+        what = "the time" if self.time else "the number"
+        if self.verbatim and not self.time:
+            what += " without thousands separators or a per cent sign"
+        if self.log_scale is not None:
+            what += ", on a logarithmic scale for its long tail"
+        return f"one feature, {what}, standardised"
 
     def values(self, column: pa.ChunkedArray) -> tuple[NDArray[np.float64], list[str]]:
         """The column as numbers, NaN where missing, and a note on strings that are no numbers."""
@@ -108,6 +162,25 @@ class _Numeric(Column, frozen=True):
                 )
         return numbers(self.name, column), notes
 
+    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
+        """The mean becomes 0, and a missing value is 0 too."""
+        values, notes = self.values(column)
+        absent = np.isnan(values)
+        rows = np.flatnonzero(~absent & ((values != 0) | (self.mean != 0)))
+        values = values[rows]
+        if self.log_scale is not None:
+            values = _logarithm(values, self.log_scale)
+        values = (values - self.mean) / self.std
+        kept = values != 0
+        matrix.put(rows[kept], 0, np.clip(values[kept], -CLIP, CLIP))
+        beyond = int((np.abs(values) > CLIP).sum())
+        if beyond and not self._is_mostly_zero:
+            notes.append(
+                f"column {self.name!r}: {count(beyond, 'value')} more than {CLIP:g} standard "
+                "deviations from the mean, cut off there"
+            )
+        return absent, notes
+
     def surprise(self, cells: Cells) -> str | None:
         """A line on words among the numbers."""
         there = cells.text.drop_null()
@@ -123,109 +196,12 @@ class _Numeric(Column, frozen=True):
         )
 
 
-class Amount(_Numeric, frozen=True, tag="amount"):
-    r"""A number that is mostly 0 and never negative, as counts of words are.
-
-    A missing value is 0, and :math:`v` becomes :math:`\log_2(1 + v / s)`: a typical value is 1,
-    and 0 stays 0, so that the column can be stored sparse.
-
-    Attributes:
-        scale: :math:`s`, the median of the values that are not 0.
-    """
-
-    scale: Positive
-
-    @classmethod
-    def fit(cls, cells: Cells) -> Self:
-        """Numbers of which fewer than a fifth are more than 0, unless the name is one of codes."""
-        present = cells.present
-        others = present[present != 0]
-        if present.min() != 0 or others.size >= MOSTLY_ZERO * cells.numbers.size:
-            raise RejectColumn("some numbers are negative, or not most are 0")
-        if cells.reading is None and _names_codes(cells.name):
-            raise RejectColumn("its name is one of codes")
-        missing = present.size < cells.numbers.size
-        return cls(cells.name, missing, cells.stored == "text", float(np.median(others)))
-
-    def describe(self) -> str:
-        """One feature."""
-        return "one feature, the number, mostly 0, on a logarithmic scale"
-
-    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
-        """Cut off as :class:`Number` is."""
-        values, notes = self.values(column)
-        absent = np.isnan(values)
-        rows = np.flatnonzero((values != 0) & ~absent)
-        scaled = _logarithm(values[rows], self.scale) / np.log(2)
-        matrix.put(rows, 0, np.clip(scaled, -CLIP, CLIP))
-        return absent, notes
-
-
-class Number(_Numeric, frozen=True, tag="number"):
-    r"""A number, date or time: minus ``mean``, divided by ``std``, cut off at ± ``CLIP``.
-
-    With ``log_scale``, :math:`s`, it is :math:`\operatorname{sign}(v) \log(1 + |v| / s)` that is
-    standardised so: numbers with a long tail differ by their size, not by their distance.
-
-    Attributes:
-        mean: The mean of the values when it was fitted.
-        std: Their standard deviation.
-        log_scale: For a long tail, a small value among those that are not 0.
-        time: Whether they are dates or times.
-    """
-
-    mean: float
-    std: Positive
-    log_scale: Positive | None = None
-    time: bool = False
-
-    @classmethod
-    def fit(cls, cells: Cells) -> Self:
-        """Any numbers."""
-        values, scale = cells.present, None
-        if not cells.are_times and _has_long_tail(values) and not _may_be_codes(cells):
-            scale = float(np.quantile(values[values > 0], 0.1))
-            values = _logarithm(values, scale)
-        mean, std = float(values.mean()), float(values.std())
-        if not std >= np.finfo(np.float64).tiny:  # too small to divide by
-            raise SaysNothing
-        missing = values.size < cells.numbers.size
-        spelled = cells.stored == "text"
-        return cls(cells.name, missing, spelled, mean, std, scale, cells.are_times)
-
-    def describe(self) -> str:
-        """One feature."""
-        what = "the time" if self.time else "the number"
-        if self.verbatim and not self.time:
-            what += " without thousands separators or a per cent sign"
-        if self.log_scale is not None:
-            what += ", on a logarithmic scale for its long tail"
-        return f"one feature, {what}, standardised"
-
-    def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
-        """The mean becomes 0, and a missing value is 0 too."""
-        values, notes = self.values(column)
-        if self.log_scale is not None:
-            values = _logarithm(values, self.log_scale)
-        values = (values - self.mean) / self.std
-        absent = np.isnan(values)
-        rows = np.flatnonzero((values != 0) & ~absent)
-        matrix.put(rows, 0, np.clip(values[rows], -CLIP, CLIP))
-        if beyond := int((np.abs(values) > CLIP).sum()):
-            notes.append(
-                f"column {self.name!r}: {count(beyond, 'value')} more than {CLIP:g} standard "
-                "deviations from the mean, cut off there"
-            )
-        return absent, notes
-
-
-class Code(_Numeric, frozen=True, tag="code"):
+class Code(Number, frozen=True, tag="code"):
     """Whole numbers that may be names: the number, and a category of them.
 
     Trees split the number well, and linear models and networks learn from the category.
     """
 
-    number: Number
     category: Category
 
     @classmethod
@@ -233,13 +209,12 @@ class Code(_Numeric, frozen=True, tag="code"):
         """Whole numbers that may be names, some of which come twice."""
         if not _may_be_codes(cells):
             raise RejectColumn("its numbers measure something")
-        number = Number.fit(cells)
         category = Category.of(cells.name, _spelled_codes(cells.numbers))
-        return cls(cells.name, number.missing, number.verbatim, number, category)
+        return cls(**asdict(Number.fit(cells)), category=category)
 
     def names(self) -> list[str]:
         """The number, then the features of the category."""
-        return self.number.names() + self.category.names()
+        return super().names() + self.category.names()
 
     def describe(self) -> str:
         """Both readings."""
@@ -247,16 +222,25 @@ class Code(_Numeric, frozen=True, tag="code"):
 
     def fill(self, column: pa.ChunkedArray, matrix: FeatureMatrix) -> tuple[Absent, list[str]]:
         """Both readings; a code without a feature is not told, since the number says it."""
-        absent, notes = self.number.fill(column, matrix)
-        matrix.offset += len(self.number.names())
+        absent, notes = super().fill(column, matrix)
+        matrix.offset += 1
         self.category.fill(_spelled_codes(self.values(column)[0]), matrix)
-        matrix.offset -= len(self.number.names())
+        matrix.offset -= 1
         return absent, notes
 
 
 def _logarithm(values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
     """The logarithm of 1 plus the values in units of the scale, odd in the values."""
     return np.asarray(np.sign(values) * np.log1p(np.abs(values) / scale))
+
+
+def _are_mostly_zero(cells: Cells) -> bool:
+    """Whether no number is negative and fewer than a fifth are more than 0, but for codes."""
+    if cells.reading is None and _names_codes(cells.name):
+        return False
+    present = cells.present
+    most = MOSTLY_ZERO * cells.numbers.size
+    return bool(present.min() == 0 and np.count_nonzero(present) < most)
 
 
 def _has_long_tail(present: NDArray[np.float64]) -> bool:
@@ -293,6 +277,8 @@ def _may_be_codes(cells: Cells) -> bool:
         return False
     if _names_codes(cells.name):
         return True
+    if _are_mostly_zero(cells):
+        return False
     codes = np.unique(present)
     if codes.size < 3 or codes[0] < 0 or present.size < _ROWS_OF_A_CODE * codes.size:
         return False
