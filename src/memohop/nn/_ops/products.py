@@ -138,7 +138,8 @@ class RowSoftmax(Operation):
         if (kernels := kernels_for(scores)) is not None:
             return kernels.row_softmax(scores, pattern)
         top = scores.new_full((len(scores), pattern.shape[0]), -torch.inf)
-        top = top.scatter_reduce(1, pattern.row.expand_as(scores), scores, "amax")
+        row = pattern.row.long().expand_as(scores)  # older versions of PyTorch scatter by no other
+        top = top.scatter_reduce(1, row, scores, "amax")
         weights = (scores - top.nan_to_num(neginf=0.0).index_select(1, pattern.row)).exp_()
         sums = row_sums(weights, pattern).clamp(min=torch.finfo(scores.dtype).tiny)
         return weights.div_(sums.index_select(1, pattern.row))
