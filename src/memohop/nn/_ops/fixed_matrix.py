@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from memohop.nn._operation import Operation, in_single, kernels_for
-from memohop.nn._ops.pattern import Pattern, made_once
-from memohop.nn._ops.products import multiply
+from memohop.nn._ops.pattern import Pattern, made_once, multiply
 
 _SIDE_BY_SIDE = 64  # up to this many columns, narrow matrices are multiplied as one
 

@@ -203,3 +203,11 @@ def _check_size(entries: int, shape: tuple[int, int]) -> None:
             f"a matrix of {shape[0]} x {shape[1]} with {entries} entries is too large: one process "
             f"counts to {_MOST}; cut the graph into parts, with workers=2 or more"
         )
+
+
+def multiply(csr: Tensor, dense: Tensor, out: Tensor, bias: Tensor | None) -> None:
+    """``out = csr @ dense + bias``; a plain product would fill ``out`` with zeros and copy it."""
+    if bias is None:
+        torch.addmm(out, csr, dense, beta=0, out=out)
+    else:
+        torch.addmm(bias.expand_as(out), csr, dense, out=out)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from memohop.nn._operation import Operation, in_single, kernels_for
-from memohop.nn._ops.pattern import Pattern
+from memohop.nn._ops.pattern import Pattern, multiply
 
 
 def weighted_product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
@@ -34,14 +34,6 @@ def _transposed_product(values: Tensor, grad: Tensor, pattern: Pattern) -> Tenso
     """Products with the transposes, for a backward pass; values stay in the pattern's order."""
     swapped = values.index_select(-1, pattern.order)
     return weighted_product(swapped, grad, pattern.transpose)
-
-
-def multiply(csr: Tensor, dense: Tensor, out: Tensor, bias: Tensor | None) -> None:
-    """``out = csr @ dense + bias``; a plain product would fill ``out`` with zeros and copy it."""
-    if bias is None:
-        torch.addmm(out, csr, dense, beta=0, out=out)
-    else:
-        torch.addmm(bias.expand_as(out), csr, dense, out=out)
 
 
 class _WeightedProduct(Operation):
