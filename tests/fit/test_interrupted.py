@@ -1,9 +1,6 @@
 """Ctrl-C after the search keeps the fit, at every stage; a second one leaves the older model."""
 
-import os
 import signal
-import subprocess
-import sys
 from pkgutil import resolve_name
 
 import numpy as np
@@ -83,39 +80,3 @@ def test_a_second_one_ends_it_at_once_and_leaves_the_older_model(
     interrupts(monkeypatch, STAGES[stage], times=2)
     assert main([*words, "--seed", "1", "-o", str(model)]) == 130
     assert {file.name: file.read_bytes() for file in model.iterdir()} == before
-
-
-AT_THE_RECORD = """
-import sys
-from memohop.cli import main
-from memohop.fit import estimator
-real = estimator.make_record
-def waits(*arguments, **options):
-    print("under way", file=sys.__stdout__, flush=True)  # sys.stdout waits for the results
-    sys.stdin.readline()
-    return real(*arguments, **options)
-estimator.make_record = waits
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def test_a_signal_from_outside(words, tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", AT_THE_RECORD, *words, "-o", str(tmp_path / "model")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    with process:
-        try:
-            assert process.stdout.readline() == "under way\n"
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate("go on\n", timeout=60)
-        finally:
-            process.kill()
-    assert process.returncode == 130, err
-    assert "(interrupted); wrote" in err
-    assert "Kept: linear" in out
-    assert len(memohop.load_model(tmp_path / "model").predict()) == 40

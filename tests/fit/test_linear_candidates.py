@@ -70,26 +70,6 @@ def test_numbers_are_those_of_ridge_regression():
     assert np.allclose(said[:, 0], model.predict(x), atol=1e-5)
 
 
-def test_labels_of_validation_and_test_nodes_change_nothing():
-    problem = tiny_problem()
-    scrambled = np.where(problem.masks.train[:, 0], problem.y, 1 - problem.y)
-    other = tiny_problem(y=problem.y)
-    object.__setattr__(other, "y", scrambled)
-    for sees in ("columns", "neighbours", "rows"):
-        one, same = (fit(each, sees)[0].part for each in (problem, other))
-        assert (one.weight == same.weight).all()
-        assert (one.bias == same.bias).all()
-
-
-def test_what_is_done_when_time_is_over_is_kept():
-    def enough():
-        raise Enough
-
-    problem = tiny_problem()
-    (fits,) = LinearFamily("linear", "columns").fit(problem, [SETTING], [0, 1], look=enough)
-    assert list(fits) == [0]
-
-
 def table(classes):
     generator = np.random.default_rng(classes)
     x = generator.normal(size=(80, 4))

@@ -43,25 +43,6 @@ def test_label_shares_of_one_and_two_hops_without_the_own_label():
     assert np.allclose(two_count[1], 0)  # two steps from 1 lead back to 1 alone
 
 
-def test_the_own_label_never_matters():
-    y = np.array([0, 1, 1, 0])
-    for node in range(4):
-        other = y.copy()
-        other[node] = 1 - y[node]
-        near = Neighbourhood(ARCS, 4)
-        same = _without_overall(near, y, node) == _without_overall(near, other, node)
-        assert same.all()
-
-
-def _without_overall(near: Neighbourhood, y: np.ndarray, node: int) -> np.ndarray:
-    """Counts of labels: shares are drawn towards those of all nodes, which may change."""
-    found = near.label_shares(y, classes=2)[node]
-    overall = np.bincount(y, minlength=2) / len(y)
-    counts = [np.expm1(found[2]), np.expm1(found[5])]
-    sums = [found[:2] * (counts[0] + 1) - overall, found[3:5] * (counts[1] + 1) - overall]
-    return np.round(np.concatenate([*sums, counts]), 4)
-
-
 def test_directions_are_kept_apart():
     near = Neighbourhood(np.array([[0, 1], [1, 2]]), 3)
     assert near.directed

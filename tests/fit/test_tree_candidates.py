@@ -94,10 +94,3 @@ def test_balanced_classes_are_predicted_more_alike():
     problem = tiny_problem(y=y)
     plain, balanced = (fit(problem, "columns", balanced=b)[0].test[:, 1] for b in (False, True))
     assert balanced.mean() > 2 * plain.mean()
-
-
-def test_labels_of_test_nodes_change_nothing():
-    problem = tiny_problem(90)
-    other = tiny_problem(90)
-    object.__setattr__(other, "y", np.where(problem.masks.test, 1 - problem.y, problem.y))
-    assert fit(problem)[0].part.text == fit(other)[0].part.text

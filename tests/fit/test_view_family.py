@@ -86,3 +86,14 @@ def test_a_large_table_is_fitted_split_by_split(monkeypatch):
     assert view_family.splits_at_once(problem) == 7
     monkeypatch.setattr(view_family, "SMALL", 10)
     assert view_family.splits_at_once(problem) == 1
+
+
+@pytest.mark.parametrize("sees", ["columns", "neighbours", "rows"])
+@pytest.mark.parametrize("family", [LinearFamily, TreeFamily])
+def test_labels_of_test_nodes_change_nothing(family, sees):
+    problem, other, kind = tiny_problem(90), tiny_problem(90), family("any", sees)
+    object.__setattr__(other, "y", np.where(problem.masks.test, 1 - problem.y, problem.y))
+    first = kind.first(problem)[:1]
+    same, again = (kind.fit(each, first, [0])[0][0].part for each in (problem, other))
+    inputs = problem.with_rows_hidden(0)  # with the labels of training nodes
+    assert np.array_equal(same.outputs(inputs), again.outputs(inputs))

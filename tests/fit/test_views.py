@@ -53,23 +53,6 @@ def test_another_graph_has_no_rows_of_this_one():
     assert (found.toarray()[:, -4:] == 0).all()
 
 
-@pytest.mark.parametrize("sees", ["neighbours", "rows"])
-def test_the_own_label_says_nothing_of_a_node(sees):
-    """All labels but those of nodes 0 and 2 are hidden: neither of them sees its own."""
-    inputs = graph()
-    view = View.fit(inputs, sees, 2)
-    known, other = np.array([0, -1, 1, -1]), np.array([1, -1, 0, -1])
-    first, second = (view.features(inputs, y) for y in (known, other))
-    if sparse.issparse(first):
-        first, second = first.toarray(), second.toarray()
-    # Node 0 sees the label of node 2 two hops away, in one case 1 and in the other 0: its own
-    # label is the opposite of it. Node 1 sees both, whichever is where.
-    shares = slice(7, 13)
-    assert np.allclose(first[1, shares], second[1, shares])
-    assert np.allclose(first[0, shares][3:5], second[0, shares][4:2:-1])
-    assert first[0, shares][4] > first[0, shares][3]
-
-
 def test_many_sparse_columns_stay_sparse_and_are_combined_for_two_hops(monkeypatch):
     monkeypatch.setattr(views, "_WIDE", 3)
     monkeypatch.setattr(views, "_COMBINED", 2)
@@ -133,14 +116,8 @@ def test_positions_are_the_leading_singular_vectors(monkeypatch):
     names = view.names(inputs, ["a", "b"])
     found = view.features(inputs, inputs.y)
     at = [number for number, one in enumerate(names) if one.source == "position"]
-    assert [names[number].name for number in at] == [
-        "out 1",
-        "out 2",
-        "out 3",
-        "in 1",
-        "in 2",
-        "in 3",
-    ]
+    ends = [f"{end} {number}" for end in ("out", "in") for number in (1, 2, 3)]
+    assert [names[number].name for number in at] == ends
     assert len(names) == found.shape[1]
     ends = (inputs.neighbourhood.out, inputs.neighbourhood.into)
     for part, adjacency in zip(np.split(found[:, at], 2, axis=1), ends, strict=True):
