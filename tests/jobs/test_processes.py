@@ -1,43 +1,27 @@
 """Several processes answer as one would, also when they are lost."""
 
-import multiprocessing
 import re
-import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
 
+import toy_work
 from memohop.errors import DataError
-from memohop.jobs import processes
 from memohop.jobs.executor import Lost, _loss_among, here
 from memohop.jobs.processes import Processes
-
-HERE = str(Path(__file__).parent)
+from own_processes import quickly
 
 
 @pytest.fixture(autouse=True)
-def quick_processes(monkeypatch):
-    """They need not import PyTorch anew, and find what they are to do."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.syspath_prepend(HERE)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["memohop.jobs.processes"])
-    monkeypatch.setattr(processes, "_CONTEXT", context)
-    yield
-    sys.modules.pop("toy_work", None)
-
-
-def answers(executor, work, jobs):
-    return dict(executor(work, jobs))
+def quick_processes():
+    with quickly():
+        yield
 
 
 def test_a_lost_process_costs_time_and_nothing_else(tmp_path):
-    import toy_work
-
     jobs = [(str(tmp_path), name) for name in ("doomed", "hurt", "sound", "sounder")]
-    answered = answers(Processes(2), toy_work.unlucky, jobs)
+    answered = dict(Processes(2)(toy_work.unlucky, jobs))
     found = {name: answer for (_, name), answer in answered.items()}
     assert isinstance(found.pop("doomed"), Lost)
     assert found == {name: f"{name} is done" for name in ("hurt", "sound", "sounder")}
@@ -50,10 +34,8 @@ def test_a_lost_process_costs_time_and_nothing_else(tmp_path):
 
 
 def test_a_process_may_die_while_it_sends(tmp_path):
-    import toy_work
-
     job = (str(tmp_path), "only")
-    assert answers(Processes(2), toy_work.half_an_answer, [job]) == {job: "whole"}
+    assert dict(Processes(2)(toy_work.half_an_answer, [job])) == {job: "whole"}
 
 
 @pytest.mark.parametrize(
@@ -64,11 +46,9 @@ def test_a_process_may_die_while_it_sends(tmp_path):
     ],
 )
 def test_what_the_work_raises_ends_everything(tmp_path, name, kind, words):
-    import toy_work
-
     jobs = [(str(tmp_path), name) for name in ("busy", name)]
     with pytest.raises(kind, match=words):
-        answers(Processes(2), toy_work.mistaken, jobs)
+        dict(Processes(2)(toy_work.mistaken, jobs))
     busy = int((tmp_path / "busy").read_text(encoding="utf-8"))
     for _ in range(10_000):
         if not psutil.pid_exists(busy):
@@ -78,15 +58,11 @@ def test_what_the_work_raises_ends_everything(tmp_path, name, kind, words):
 
 
 def test_they_share_the_threads_of_one(monkeypatch):
-    import toy_work
-
     monkeypatch.setattr("torch.get_num_threads", lambda: 7)
-    assert answers(Processes(3), toy_work.threads, range(4)) == dict.fromkeys(range(4), 2)
+    assert dict(Processes(3)(toy_work.threads, range(4))) == dict.fromkeys(range(4), 2)
 
 
 def test_processes_stay_and_keep_what_they_hold():
-    import toy_work
-
     pool, work = Processes(1), toy_work.Counting()
     with pool.opened():
         found = [answer for jobs in ("ab", "c") for _, answer in pool(work, jobs)]
@@ -96,8 +72,6 @@ def test_processes_stay_and_keep_what_they_hold():
 
 
 def test_a_job_that_takes_more_than_its_time_is_ended():
-    import toy_work
-
     looks = []
     times = {"endless": 0.3, "short": 60}
     look = {"seconds": times.get, "look": lambda: looks.append(1)}
@@ -108,8 +82,6 @@ def test_a_job_that_takes_more_than_its_time_is_ended():
 
 
 def test_processes_that_work_together_are_replaced_together(tmp_path):
-    import toy_work
-
     told = []
 
     def tell(job, value):

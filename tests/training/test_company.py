@@ -29,16 +29,28 @@ def assert_same(one, other, tolerance=1e-7):
     np.testing.assert_allclose(one.loss_curve, other.loss_curve, atol=tolerance, rtol=0)
 
 
+BOTH = {"labels": "memory", "address": "rows", "hidden_channels": 8}
+IN_COMPANY = {
+    ("words", ()): "mlp gcn gat gcn+jk gat+jk gcn+de gat+de gcn+mmp gat+mmp",
+    ("labelled", (*BOTH.items(),)): "gcn+mmp gat+mmp sage+mmp dir-gcn+mmp",
+    ("numbers", ()): "mlp gat gcn+mmp gat+mmp h2gcn linkx sage-res acm-gcn fsgnn",
+}
+
+
 @pytest.mark.parametrize(
-    "name", ["mlp", "gcn", "gat", "gcn+jk", "gat+jk", "gcn+de", "gat+de", "gcn+mmp", "gat+mmp"]
+    ("graph", "options", "name"),
+    [(*how, name) for how, names in IN_COMPANY.items() for name in names.split()],
 )
-def test_a_member_alone_equals_the_member_in_company_and_in_chunks(name, words):
-    members = mixed_members()
-    together = train(words, name, members, epochs=6)
+def test_a_member_alone_equals_the_member_in_company_and_in_chunks(graph, options, name, request):
+    data = request.getfixturevalue(graph)
+    members = mixed_members() if graph == "words" else mixed_members()[:2]
+    call = {"epochs": 6, "options": dict(options)}
+    together = train(data, name, members, **call)
     for member, result in zip(members, together, strict=True):
-        (alone,) = train(words, name, [member], epochs=6)
+        (alone,) = train(data, name, [member], **call)
         assert_same(alone, result)
-    reversed_order = train(words, name, members[::-1], epochs=6)[::-1]
+        np.testing.assert_allclose(alone.val_curve, result.val_curve, atol=1e-7)
+    reversed_order = train(data, name, members[::-1], **call)[::-1]
     for one, other in zip(together, reversed_order, strict=True):
         assert_same(one, other)
 

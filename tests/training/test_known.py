@@ -24,13 +24,9 @@ BACKBONES = ["gcn+mmp", "gat+mmp", "sage+mmp", "dir-gcn+mmp"]
 BOTH = {"labels": "memory", "address": "rows", "hidden_channels": 8}
 
 
-@pytest.fixture(scope="module")
-def data():
-    data = memohop.load(
-        "csbm", nodes=60, classes=3, channels=6, degree=4, homophily=0.7, seed=seeded(1)
-    )
-    data.x = data.x.double()
-    return data
+@pytest.fixture
+def data(labelled):
+    return labelled
 
 
 def population_of(data, members, name="gcn+mmp", epochs=5, **options):
@@ -45,15 +41,6 @@ MEMBERS = [
     Member(split=1, seed=seeded(1), lr=0.01, lam=0.3),
     Member(split=2, seed=seeded(2), lr=0.03, dropout=0.0, input_dropout=0.0),
 ]
-
-
-@pytest.mark.parametrize("name", BACKBONES)
-def test_a_member_alone_equals_the_member_in_company(name, data):
-    together = train(data, name, MEMBERS, options=BOTH, epochs=5)
-    for member, result in zip(MEMBERS, together, strict=True):
-        (alone,) = train(data, name, [member], options=BOTH, epochs=5)
-        np.testing.assert_allclose(alone.loss_curve, result.loss_curve, atol=1e-7, rtol=0)
-        np.testing.assert_allclose(alone.val_curve, result.val_curve, atol=1e-7, rtol=0)
 
 
 def test_who_goes_on_keeps_the_own_labels(data):
