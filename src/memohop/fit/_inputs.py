@@ -23,6 +23,7 @@ from scipy import sparse
 from sklearn.utils.validation import column_or_1d, validate_data
 from torch import Tensor
 
+from memohop.data import tables
 from memohop.data.arcs import check_arcs, check_weights, in_unit
 from memohop.data.check import check_one_kind
 from memohop.data.folds import own_split
@@ -94,10 +95,8 @@ def given_to_fit(x: Any, y: Any, edges: Any, groups: Any = None, split: int | No
                 f"y={y!r}: X is a NetworkX graph; give the name of the node attribute with the "
                 "labels, such as y='club'"
             )
-        from memohop.data.tables import from_networkx
-
         weighted = any(_WEIGHT in edge for *_, edge in x.edges(data=True))
-        x, y = from_networkx(x, label=y, weight=_WEIGHT if weighted else None), None
+        x, y = tables.from_networkx(x, label=y, weight=_WEIGHT if weighted else None), None
     given = _as_given(x, y, edges)
     if isinstance(x, Data):
         given = given._replace(own=own_split(x, split))
@@ -140,10 +139,10 @@ def read_alike(
         return _read_new_nodes(model, nodes, edges, **changes)
     how = how_to_read(model) | changes
     if _is_networkx(nodes):
-        from memohop.data.tables import from_networkx
-
         of_networkx = ("label", "weight", "task", "encoder", "classes")
-        return from_networkx(nodes, **{name: how[name] for name in of_networkx if name in how})
+        return tables.from_networkx(
+            nodes, **{name: how[name] for name in of_networkx if name in how}
+        )
     return read_graph(nodes, edges, **how)
 
 

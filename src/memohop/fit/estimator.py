@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time as clock
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -30,7 +30,6 @@ from memohop.fit._inputs import (
     inputs_of,
     labels_of,
 )
-from memohop.fit._model import Ensemble
 from memohop.fit._portfolio import search
 from memohop.fit._problem import Inputs, Outputs, Problem, check_scorable
 from memohop.fit._verdict import make_record
@@ -43,33 +42,15 @@ from memohop.training.metrics import metrics_for
 from memohop.training.objective import Objective
 
 if TYPE_CHECKING:
-    from memohop.data.tables import ColumnEncoder
-    from memohop.fit._record import FitRecord
+    pass
 
 _SEEDS = 2**31 - 1
 _PUNCTUAL = 0.98  # of the time: the last of the final fits takes a moment to end
 _LATER = 0.3  # share of the time left after the search to see what later nodes lack, at most
 
 
-class _Fitted(BaseEstimator, ABC):  # type: ignore[misc]
-    """What ``fit`` sets; see :class:`GraphEstimator`."""
-
-    _predicts_numbers: ClassVar[bool]
-    classes_: NDArray[Any]  # of classifiers
-    directed_: bool
-    encoder_: ColumnEncoder | None
-    graph_: Inputs
-    has_arcs_: bool
-    ids_: NDArray[Any]
-    mean_weight_: float | None
-    model_: Ensemble
-    overall_: NDArray[Any]
-    reading_: Mapping[str, Any] | None
-    report_: FitRecord
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class GraphEstimator(_Fitted):
+class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """What classifiers and regressors of nodes have in common.
 
     ``fit`` tries linear models and boosted trees on the columns, the same with features of the
@@ -121,6 +102,8 @@ class GraphEstimator(_Fitted):
     random_state: int | np.random.RandomState | None = 0
     device: str = "cpu"
     memory: int | None = None
+
+    _predicts_numbers: ClassVar[bool]
 
     @interrupts_wait()
     @restoring_threads()
