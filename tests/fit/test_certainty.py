@@ -42,40 +42,43 @@ def every_node_tested(y, groups=None, **given):
     return replace(problem, masks=problem.masks._replace(test=np.ones(len(y), dtype=bool)))
 
 
+def gap_of(problem, one, other):
+    """The difference of models that are right on these nodes."""
+    test, y = problem.masks.test, problem.y[problem.masks.test]
+    return paired_interval(problem, test, outputs(one, y), outputs(other, y))
+
+
+def score_of(problem, right):
+    test = problem.masks.test
+    return score_interval(problem, test, outputs(right, problem.y[test]))
+
+
 def test_the_interval_of_few_test_nodes_leaves_out_one_at_a_time():
-    problem = tiny_problem()
-    y = problem.y[problem.masks.test]
-    m = len(y)
-    assert m == 12
+    m = 12
     one, other = np.arange(m) % 4 != 0, np.arange(m) % 3 != 0
-    found = paired_interval(problem, problem.masks.test, outputs(one, y), outputs(other, y))
+    found = gap_of(every_node_tested(np.arange(m) % 2), one, other)
     differences = one.astype(float) - other
     left_out = np.array([np.delete(differences, node).mean() for node in range(m)])
     variance = (m - 1) / m * ((left_out - left_out.mean()) ** 2).sum() + 1 / (m + 2) ** 2
     reach = stats.t.ppf(0.975, m - 1) * np.sqrt(variance)
-    assert found.mean == pytest.approx(differences.mean())
-    assert (found.low, found.high) == pytest.approx((found.mean - reach, found.mean + reach))
+    expected = (differences.mean(), differences.mean() - reach, differences.mean() + reach)
+    assert (found.mean, found.low, found.high) == pytest.approx(expected)
 
 
-def test_a_model_against_itself_may_be_ahead_by_a_node():
-    problem = tiny_problem()
-    said = outputs(np.ones(12, dtype=bool), problem.y[problem.masks.test])
-    found = paired_interval(problem, problem.masks.test, said, said)
-    assert found.mean == 0
-    assert found.low < 0 < found.high
-    assert found.high == pytest.approx(stats.t.ppf(0.975, 11) / 14)
-
-
-@pytest.mark.parametrize(("rare", "reach"), [(5, 1.0), (25, stats.t.ppf(0.975, 14) / (2 * 5 + 2))])
-def test_a_ranking_is_as_sure_as_its_rarer_class_allows(rare, reach):
-    """One test node of a class says nothing; five say a little."""
-    y = np.array([0] * 50 + [1] * rare)
-    problem = tiny_problem(y=y, metric="roc_auc")
-    truth = problem.y[problem.masks.test]
-    assert np.bincount(truth).tolist() == [10, rare // 5]
-    said = outputs(np.ones(len(truth), dtype=bool), truth)
-    found = paired_interval(problem, problem.masks.test, said, said)
-    assert found.high == pytest.approx(reach)
+@pytest.mark.parametrize(
+    ("metric", "sizes", "high"),
+    [
+        ("accuracy", (30, 30), stats.t.ppf(0.975, 11) / (12 + 2)),
+        ("roc_auc", (50, 25), stats.t.ppf(0.975, 14) / (2 * 5 + 2)),
+        ("roc_auc", (50, 5), 1.0),  # one test node of a class says nothing; five say a little
+    ],
+)
+def test_a_model_against_itself_may_be_ahead_by_a_node_of_the_rarer_class(metric, sizes, high):
+    problem = tiny_problem(y=np.repeat([0, 1], sizes), metric=metric)
+    assert np.bincount(problem.y[problem.masks.test]).tolist() == [size // 5 for size in sizes]
+    right = np.ones(problem.masks.test.sum(), dtype=bool)
+    found = gap_of(problem, right, right)
+    assert (found.mean, found.low, found.high) == pytest.approx((0, -high, high))
 
 
 def test_nodes_of_a_group_count_as_one():
@@ -83,39 +86,36 @@ def test_nodes_of_a_group_count_as_one():
     many nodes."""
     y, one, other = np.arange(12) % 2, np.arange(12) % 4 != 0, np.arange(12) % 3 != 0
     once = every_node_tested(y)
-    expected = paired_interval(once, once.masks.test, outputs(one, y), outputs(other, y))
-    alone = score_interval(once, once.masks.test, outputs(one, y))
-    y, one, other, groups = (np.repeat(each, 3) for each in (y, one, other, np.arange(12)))
-    thrice = every_node_tested(y, groups)
-    found = paired_interval(thrice, thrice.masks.test, outputs(one, y), outputs(other, y))
-    assert (found.mean, found.low, found.high) == pytest.approx(
-        (expected.mean, expected.low, expected.high), rel=1e-5
+    y, thrice_one, thrice_other, groups = (
+        np.repeat(each, 3) for each in (y, one, other, np.arange(12))
     )
-    score = score_interval(thrice, thrice.masks.test, outputs(one, y))
-    assert (score.low, score.high) == pytest.approx((alone.low, alone.high), rel=1e-5)
+    thrice = every_node_tested(y, groups)
+    for found, expected in (
+        (gap_of(thrice, thrice_one, thrice_other), gap_of(once, one, other)),
+        (score_of(thrice, thrice_one), score_of(once, one)),
+    ):
+        ends = (expected.mean, expected.low, expected.high)
+        assert (found.mean, found.low, found.high) == pytest.approx(ends, rel=1e-5)
 
 
 @pytest.mark.parametrize(("groups", "says_nothing"), [(4, True), (5, False), (1, True)])
 def test_a_few_groups_say_nothing_however_many_their_nodes(groups, says_nothing):
-    y = np.arange(300) % 2
-    problem = every_node_tested(y, np.arange(300) // 2 % groups)
-    right = np.arange(300) % 7 != 0
-    found = paired_interval(problem, problem.masks.test, outputs(right, y), outputs(y >= 0, y))
+    nodes = np.arange(300)
+    problem = every_node_tested(nodes % 2, nodes // 2 % groups)
+    found = gap_of(problem, nodes % 7 != 0, nodes >= 0)
     assert found.says_nothing is says_nothing
     assert (found.low, found.high) == (-1, 1) or not says_nothing
-    score = score_interval(problem, problem.masks.test, outputs(right, y))
+    score = score_of(problem, nodes % 7 != 0)
     assert ((score.low, score.high) == (0, 1)) is (groups == 1)
 
 
 def test_a_group_with_most_of_the_nodes_leaves_few_degrees_of_freedom():
     """They are those of equal blocks that would be worth as much."""
-    y, groups = np.arange(60) % 2, np.maximum(np.arange(60) - 40, 0)
-    problem = every_node_tested(y, groups)
-    right = np.ones(60, dtype=bool)
-    (again,) = [score_interval(problem, problem.masks.test, outputs(right, y))]
+    nodes = np.arange(60)
+    found = score_of(every_node_tested(nodes % 2, np.maximum(nodes - 40, 0)), nodes >= 0)
     worth = 60**2 / (41**2 + 19)
     square = stats.t.ppf(0.975, worth - 1) ** 2
-    assert again.low == pytest.approx(worth / (worth + square))
+    assert found.low == pytest.approx(worth / (worth + square))
 
 
 @pytest.mark.parametrize("grouped", [True, False])
@@ -129,20 +129,14 @@ def test_what_random_labels_of_groups_claim(grouped):
         groups = np.repeat(np.arange(25), generator.integers(4, 9, 25))
         y, *said = (generator.integers(2, size=25)[groups] for _ in range(3))
         problem = every_node_tested(y, groups if grouped else None)
-        one, other = (outputs(each == y, y) for each in said)
-        found = paired_interval(problem, problem.masks.test, one, other)
+        found = gap_of(problem, *(each == y for each in said))
         missed += found.above_zero or found.below_zero
-    if grouped:
-        assert missed <= 0.07 * draws
-    else:
-        assert missed > 0.15 * draws
+    assert missed <= 0.07 * draws if grouped else missed > 0.15 * draws
 
 
 @pytest.mark.parametrize("right", [12, 11, 6, 0])
 def test_the_interval_of_an_accuracy_is_that_of_wilson(right):
-    y = np.arange(12) % 2
-    problem = every_node_tested(y)
-    found = score_interval(problem, problem.masks.test, outputs(np.arange(12) < right, y))
+    found = score_of(every_node_tested(np.arange(12) % 2), np.arange(12) < right)
     share, t = right / 12, stats.t.ppf(0.975, 11)
     nodes = 11 if 0 < right < 12 else 12  # the jackknife's variance is s (1 - s) / (m - 1)
     reach = t * np.sqrt(share * (1 - share) / nodes + t**2 / (4 * nodes**2))
@@ -152,22 +146,23 @@ def test_the_interval_of_an_accuracy_is_that_of_wilson(right):
 
 @pytest.mark.parametrize("share", [0.6, 0.9, 0.97])
 def test_intervals_of_scores_hold_the_truth_in_nearly_all_draws(share):
-    generator, held, y = np.random.default_rng(0), 0, np.arange(60) % 2
-    problem = every_node_tested(y)
-    for _ in range(200):
-        right = generator.random(60) < share
-        found = score_interval(problem, problem.masks.test, outputs(right, y))
-        held += found.low <= share <= found.high
-    assert 0.92 <= held / 200 <= 0.99  # numbers of right nodes are whole: few can be 95 % sure
+    generator, problem = np.random.default_rng(0), every_node_tested(np.arange(60) % 2)
+    found = [score_of(problem, generator.random(60) < share) for _ in range(200)]
+    held = np.mean([interval.low <= share <= interval.high for interval in found])
+    assert 0.92 <= held <= 0.99  # numbers of right nodes are whole: few can be 95 % sure
+
+
+def of_numbers(y):
+    """A problem of numbers to predict, scored by their mean absolute error."""
+    problem = every_node_tested(np.arange(len(y)) % 2)
+    return replace(problem, y=y, objective=Regression(METRICS["mae"]))
 
 
 def test_an_error_has_an_interval_in_its_own_unit():
     """A mean over nodes: the jackknife is the standard error; it says something, however wide."""
     generator = np.random.default_rng(0)
     y = 1000 * generator.normal(size=40)
-    problem = replace(
-        every_node_tested(np.arange(40) % 2), y=y, objective=Regression(METRICS["mae"])
-    )
+    problem = of_numbers(y)
     one, other = ((y + 900 * generator.normal(size=40)).astype("f4")[:, None] for _ in range(2))
     far = [np.abs(said[:, 0] - y) for said in (one, other)]
     t = stats.t.ppf(0.975, 39)
@@ -176,11 +171,9 @@ def test_an_error_has_an_interval_in_its_own_unit():
     assert (found.low, found.high) == pytest.approx((found.mean * factor, found.mean / factor))
     gap = paired_interval(problem, problem.masks.test, one, other)
     assert gap.high - gap.mean == pytest.approx(t * (far[1] - far[0]).std(ddof=1) / np.sqrt(40))
-    assert gap.low < -1
-    assert gap.high > 1
+    assert gap.low < -1 < 1 < gap.high
     assert not gap.says_nothing
-    few = np.arange(40) < 9
-    unknown = paired_interval(problem, few, one[:9], other[:9])
+    unknown = paired_interval(problem, np.arange(40) < 9, one[:9], other[:9])
     assert unknown.says_nothing
     assert METRICS["mae"].gap_in_unit(unknown.low) is None
 
@@ -188,8 +181,7 @@ def test_an_error_has_an_interval_in_its_own_unit():
 def test_nodes_of_many_numbers_are_left_out_at_random():
     """Blocks with as many high as low numbers would not vary as the error does."""
     y = np.random.default_rng(0).normal(size=400)
-    problem = every_node_tested(np.arange(400) % 2)
-    problem = replace(problem, y=y, objective=Regression(METRICS["mae"]))
+    problem = of_numbers(y)
     found = score_interval(problem, problem.masks.test, np.zeros((400, 1), dtype=np.float32))
     reach = stats.t.ppf(0.975, 49) * np.abs(y).std() / 20
     assert found.high - found.low == pytest.approx(2 * reach, rel=0.25)
@@ -264,25 +256,23 @@ def draw(classes: int, rows: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
     return honest, y.clip(max=classes - 1)
 
 
-def test_probabilities_that_are_too_sure():
-    honest, y = draw(2)
-    too_sure = Calibration(1 / 3).of(honest)
-    found = fit_calibration(too_sure, y, shifted=False)
-    assert found.temperature == pytest.approx(3, rel=0.05)
-    assert found.shifts == ()
-    assert np.allclose(Calibration(3.0).of(too_sure), honest, atol=1e-3)
-
-
-def test_probabilities_that_lean_towards_a_class():
-    honest, y = draw(3)
-    leaning = Calibration(0.5, (0.8, -0.4, -0.4)).of(honest)
-    found = fit_calibration(leaning, y, shifted=True)
-    assert found.temperature == pytest.approx(2, rel=0.05)
-    # Raised to a power, the shifts are halved as well.
-    assert np.subtract(found.shifts, np.mean(found.shifts)) == pytest.approx(
-        [-0.4, 0.2, 0.2], abs=0.05
-    )
-    assert np.allclose(found.of(leaning), honest, atol=0.03)
+@pytest.mark.parametrize(
+    ("classes", "wrong", "shifts", "off"),
+    [
+        (2, Calibration(1 / 3), (), 1e-3),
+        # Raised to a power, the shifts are halved as well.
+        (3, Calibration(0.5, (0.8, -0.4, -0.4)), (-0.4, 0.2, 0.2), 0.03),
+    ],
+)
+def test_what_is_too_sure_or_leans_towards_a_class_is_undone(classes, wrong, shifts, off):
+    honest, y = draw(classes)
+    said = wrong.of(honest)
+    found = fit_calibration(said, y, shifted=bool(shifts))
+    assert found.temperature == pytest.approx(1 / wrong.temperature, rel=0.05)
+    centred = np.subtract(found.shifts, np.mean(found.shifts or 0))
+    assert centred == pytest.approx(np.array(shifts), abs=0.05)
+    assert np.allclose(Calibration(1 / wrong.temperature, shifts).of(said), honest, atol=off)
+    assert np.allclose(found.of(said), honest, atol=0.03)
 
 
 def test_it_is_the_minimum_that_a_search_without_gradients_finds():
@@ -302,17 +292,10 @@ def test_it_is_the_minimum_that_a_search_without_gradients_finds():
     assert loss(theta) <= slow.fun * (1 + 1e-6)
 
 
-def test_a_class_that_is_not_validated_is_not_shifted():
+def test_few_nodes_shift_little_and_a_class_that_is_not_validated_not_at_all():
     honest, y = draw(3)
-    validated = y < 2
-    found = fit_calibration(honest[validated], y[validated], shifted=True)
-    assert found.shifts[2] == 0
-
-
-def test_few_nodes_shift_little():
-    said = np.full((2, 2), 0.5)
-    y = np.zeros(2, dtype=int)
-    found = fit_calibration(said, y, shifted=True)
+    assert fit_calibration(honest[y < 2], y[y < 2], shifted=True).shifts[2] == 0
+    found = fit_calibration(np.full((2, 2), 0.5), np.zeros(2, dtype=int), shifted=True)
     assert 0 < found.shifts[0] < 1
 
 
