@@ -16,19 +16,7 @@ import memohop
 from memohop import DataError, GraphClassifier, MemohopError
 from memohop.explain import explain_fit
 from memohop.folders import sha256, sha256_of
-from saved_models import FAST, changed, everything, tables, write_json
-
-
-@pytest.fixture(scope="module")
-def original(few_epochs, tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "model"
-    everything(GraphClassifier(**FAST), memohop.read_graph(*tables(), label="kind")).save(path)
-    return path
-
-
-@pytest.fixture
-def model(original, tmp_path):
-    return shutil.copytree(original, tmp_path / "model")
+from saved_models import changed, tables, write_json
 
 
 def use(folder):

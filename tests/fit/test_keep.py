@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -26,13 +25,8 @@ from memohop.fit._model import Component, Ensemble
 from memohop.fit._saved import checked_options
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.fit.candidates.spaces import SPACES
-from saved_models import FAST, changed, everything, tables
+from saved_models import FAST, changed, everything
 from tiny_problem import ring, tiny_problem
-
-
-@pytest.fixture(scope="module")
-def classifier(few_epochs):
-    return everything(GraphClassifier(**FAST), memohop.read_graph(*tables(), label="kind"))
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +35,6 @@ def regressor(few_epochs):
     y[::6] = np.nan
     x = sparse.csr_array(np.where(tiny_problem().x > 0, tiny_problem().x, 0))
     return everything(GraphRegressor(**FAST), x, y, ring(60)[:, :60])  # directed
-
-
-@pytest.fixture(scope="module")
-def original(classifier, tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "model"
-    classifier.save(path)
-    return path
-
-
-@pytest.fixture
-def model(original, tmp_path):
-    return shutil.copytree(original, tmp_path / "model")
 
 
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])

@@ -61,7 +61,8 @@ def test_scores_are_those_of_the_class_that_was_named(name, positive, tmp_path):
     assert model.score(x, y, edges=arcs) == pytest.approx(expected)
     model.save(tmp_path / "model")
     again = load_model(tmp_path / "model")
-    assert again.positive == positive
+    assert (again.positive, again.report_) == (positive, model.report_)
+    assert again.report_.rare is not None
     assert again.score(x, y, edges=arcs) == pytest.approx(expected)
     assert rare_text(model.report_).startswith(f"To find {positive}, ")
 

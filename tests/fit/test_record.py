@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
-import msgspec
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score
@@ -14,7 +12,6 @@ from memohop.fit._candidate import Candidate, Fit, Search, Setting
 from memohop.fit._certainty import score_interval
 from memohop.fit._ensemble import Chosen
 from memohop.fit._model import UNCHANGED, Calibration
-from memohop.fit._record import FitRecord
 from memohop.fit._verdict import make_record
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.report.fit import fit_table
@@ -125,7 +122,8 @@ def test_the_verdict_says_what_is_all_there_is():
     problem, right = tiny_problem(), np.arange(60) >= 0
     found = record(problem, sure(problem, right, 0.8), sure(problem, right, 0.9))
     assert "The graph may or may not help" in found.verdict()
-    alone = replace(found, answers=(), has_columns=False).verdict()
+    constant = tiny_problem(x=np.ones((60, 1), dtype=np.float32))
+    alone = record(constant, sure(constant, right, 0.8)).verdict()
     assert alone.endswith("There are no columns: the graph is all there is.")
     alone = replace(found, arcs=0).verdict()
     assert alone.endswith("There are no edges: the columns are all there is.")
@@ -205,20 +203,6 @@ class TestWhyTheRowOfWhatWasKeptHasAnotherScore:
             chosen = Chosen(tuple(kept), np.full(len(kept), 1 / len(kept)))
             legend = made(problem, several, chosen).legend()
             assert ("the row of linear is its best setting" in legend) is told
-
-
-def test_a_graph_without_columns_has_none():
-    constant = tiny_problem(x=np.ones((60, 1), dtype=np.float32))
-    assert not record(constant, sure(constant, np.arange(60) > 9, 0.8)).has_columns
-
-
-def test_a_record_is_read_back_from_json_as_it_was():
-    problem = tiny_problem(y=np.array([0] * 76 + [1] * 4))
-    found = record(problem, sure(problem, problem.y >= 0, 0.9))
-    read = msgspec.convert(json.loads(json.dumps(asdict(found))), FitRecord)
-    assert read == found
-    assert read.rare is not None
-    assert replace(read, rare=None) != found
 
 
 def test_the_score_of_what_was_kept_has_an_interval_everywhere():

@@ -13,7 +13,7 @@ import memohop
 from memohop import DataError, MMPClassifier, UsageError
 from memohop.cli import main
 from memohop.fit import _keep as keep
-from memohop.fit._keep import SavedModel, check_target
+from memohop.fit._keep import SavedModel
 
 LIKE_OURS = ("weights-0123456789abcdef.safetensors", ".model.json.99.part", ".README.md.99.part")
 PLAIN = ["README.md", "graph.safetensors", "model.json", "weights.safetensors"]
@@ -229,26 +229,11 @@ def test_a_first_save_that_was_killed_does_not_stand_in_the_way(newer, tmp_path)
         assert (MMPClassifier.load(model).predict_proba() == newer.predict_proba()).all()
 
 
-class TestRefusedBeforeTheSearch:
-    def test_paths_where_nothing_can_be_written(self, tmp_path):
-        (tmp_path / "link").symlink_to(tmp_path / "gone")
-        (tmp_path / "file").write_text("")
-        for path, words in {
-            "/proc/model": "nothing can be written into /proc",
-            "/proc/no/such/model": "nothing can be written into /proc",
-            str(tmp_path / "link"): "which does not exist",
-            str(tmp_path / "file"): "is a file",
-            str(tmp_path / "file" / "model"): "nothing can be written into",
-        }.items():
-            with pytest.raises(UsageError, match=words):
-                check_target(path)
-        assert sorted(os.listdir(tmp_path)) == ["file", "link"]
-
-    def test_a_folder_that_holds_the_tables(self, tmp_path, monkeypatch, capsys):
-        (tmp_path / "nodes.csv").write_text("id,a,kind\n1,2,x\n")
-        (tmp_path / "edges.csv").write_text("source,target\n1,1\n")
-        monkeypatch.chdir(tmp_path)
-        tables = ["--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind"]
-        assert main(["fit", *tables, "-o", "."]) == 2
-        assert "is no saved model (it holds" in capsys.readouterr().err
-        assert sorted(os.listdir(tmp_path)) == ["edges.csv", "nodes.csv"]
+def test_a_folder_that_holds_the_tables_is_refused_before_the_search(tmp_path, monkeypatch, capsys):
+    (tmp_path / "nodes.csv").write_text("id,a,kind\n1,2,x\n")
+    (tmp_path / "edges.csv").write_text("source,target\n1,1\n")
+    monkeypatch.chdir(tmp_path)
+    tables = ["--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind"]
+    assert main(["fit", *tables, "-o", "."]) == 2
+    assert "is no saved model (it holds" in capsys.readouterr().err
+    assert sorted(os.listdir(tmp_path)) == ["edges.csv", "nodes.csv"]
