@@ -22,7 +22,7 @@ import numpy as np
 
 import memohop
 from memohop.fit.candidates import spaces
-from memohop.fit.candidates.catalogue import NAMES
+from memohop.fit.candidates.catalogue import names
 from memohop.training.metrics import METRICS
 from study import RESULTS
 from study.statistics.first_settings import FirstSettings
@@ -59,7 +59,7 @@ def run(
     begin = time.monotonic()
     metric = METRICS[data.metric]  # type: ignore[attr-defined]
     classifier = memohop.GraphClassifier(
-        models=None if models == "all" else [name for name in NAMES if name.endswith("+mmp")],
+        models=None if models == "all" else [name for name in names() if name.endswith("+mmp")],
         time=arguments.seconds,
         metric=metric.id,
         device=arguments.device,

@@ -32,21 +32,22 @@ def use(folder):
         assert loaded.predict_proba(*tables(), as_another_graph=True).shape == shape
 
 
-LINEAR, TREES, LINKX, MMP = (("components", number, "models", 0) for number in (0, 1, 4, 5))
-OPTIONS = (*MMP, "about", "options")
+LINKX, MMP = (("components", number, "models", 0) for number in (4, 5))
+OPTIONS = (*MMP, "options")
 FORGERIES = [
-    (("components", 0, "family"), "oracle", "family must be one of"),
+    (("components", 0, "family"), "oracle", "view must be one of"),
+    (("components", 1, "family"), "linear", "weight that is absent"),
+    (("components", 4, "family"), "gcn+mmp", "models of another one"),
     (("components", 0, "weight"), 0.9, "do not sum to 1"),
+    (("components", 0, "models"), [], "length >= 1"),
+    (("components", 0, "view"), 9, "view must be one of"),
+    (("components", 0, "view"), None, "view must be one of"),
     (("components",), [], "length >= 1"),
-    ((*LINEAR, "kind"), "oracle", "Invalid enum value"),
-    ((*LINEAR, "view"), 9, "view must be one of"),
-    ((*LINEAR, "view"), None, "view must be one of"),
-    ((*TREES, "kind"), "linear", "weight that is absent"),
-    ((*LINEAR, "kind"), "network", "view must be one of"),
-    ((*LINKX, "about", "model"), "gat", "model must be one of"),
-    ((*LINKX, "about", "options"), {"wings": 2}, "options must be one"),
-    ((*LINKX, "about", "options"), {"hidden_channels": 10**9}, "large"),
-    ((*LINKX, "about", "scale"), 0.0, "scale=0.0"),
+    ((*LINKX, "model"), "gat", "options must be one"),
+    ((*LINKX, "model"), "oracle", "no model named 'oracle'"),
+    ((*LINKX, "options"), {"wings": 2}, "options must be one"),
+    ((*LINKX, "options"), {"hidden_channels": 10**9}, "large"),
+    ((*LINKX, "scale"), 0.0, "scale=0.0"),
     ((*OPTIONS, "num_layers"), 3, "are not those"),
     ((*OPTIONS, "num_layers"), 1_000_000, "too large"),
     ((*OPTIONS, "num_layers"), 2.0, "num_layers"),

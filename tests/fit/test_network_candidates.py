@@ -15,7 +15,7 @@ from memohop.fit._candidate import Setting, variations
 from memohop.fit._problem import Inputs
 from memohop.fit.candidates import _network as network
 from memohop.fit.candidates._network import NetworkFamily, feature_scale
-from memohop.fit.candidates.spaces import NUMBERS, SPACES, TAUGHT, network_cost
+from memohop.fit.candidates.spaces import TAUGHT, member_numbers, network_cost, network_spaces
 from memohop.networks import build
 from memohop.nn import Graph
 from memohop.training import Enough, Member
@@ -60,7 +60,9 @@ def weighted(factor=1.0, **given):
     return tiny_problem(weights=weights, **given)
 
 
-@pytest.mark.parametrize("name", [name for name in SPACES if name not in ("mlp", "dir-gcn")])
+@pytest.mark.parametrize(
+    "name", [name for name in network_spaces() if name not in ("mlp", "dir-gcn")]
+)
 def test_weights_of_arcs_reach_every_network(name):
     problem, kind = weighted(), family(name)
     setting = kind.first(problem)[0]
@@ -179,17 +181,17 @@ def test_the_scale_is_of_what_is_not_zero():
     assert feature_scale(np.zeros((2, 2), dtype=np.float32)) == 1
 
 
-@pytest.mark.parametrize("name", list(SPACES))
+@pytest.mark.parametrize("name", list(network_spaces()))
 @pytest.mark.parametrize("directed", [False, True])
 def test_every_first_setting_builds(name, directed):
-    for first in SPACES[name].first(directed=directed):
+    for first in network_spaces()[name].first(directed=directed):
         build(name, 3, 2, num_nodes=5, **first.options)
-        assert {*first.numbers} <= {*NUMBERS}
+        assert {*first.numbers} <= {*member_numbers()}
         if not directed:
             assert first.options.get("direction", "undirected") == "undirected"
 
 
-@pytest.mark.parametrize("name", list(SPACES))
+@pytest.mark.parametrize("name", list(network_spaces()))
 @pytest.mark.parametrize("directed", [False, True])
 def test_variations_change_one_choice_and_build(name, directed):
     problem = tiny_problem(arcs=np.array([[0, 1], [1, 2]])) if directed else tiny_problem()
@@ -202,7 +204,7 @@ def test_variations_change_one_choice_and_build(name, directed):
             changed = {axis for axis in best.options if one.options[axis] != best.options[axis]}
             together = [
                 {*choice}
-                for choices in SPACES[name].choices.values()
+                for choices in network_spaces()[name].choices.values()
                 for choice in choices
                 if isinstance(choice, dict)
             ]
@@ -252,7 +254,7 @@ def test_a_network_that_is_too_large_is_never_worth_it(spare, monkeypatch):
 def test_what_is_for_directed_graphs_alone_is_not_tried_on_others():
     assert family("dir-gcn").first(tiny_problem()) == []
     one_way = tiny_problem(arcs=np.array([[0, 1], [1, 2]]))
-    own = SPACES["dir-gcn"].own
+    own = network_spaces()["dir-gcn"].own
     taught = [setting for setting in TAUGHT if setting.family == "dir-gcn"]
     assert len(own) == 2
     assert len(family("dir-gcn").first(one_way)) == len(own) + len(taught)

@@ -19,7 +19,7 @@ from memohop.fit._model import Component, Ensemble
 from memohop.fit._problem import Inputs
 from memohop.fit._views import View
 from memohop.fit.candidates import _network as network
-from memohop.fit.candidates.spaces import SPACES
+from memohop.fit.candidates.spaces import network_spaces
 from memohop.fit.on_blocks import (
     BlockInputs,
     BlockNeighbourhood,
@@ -155,7 +155,7 @@ def test_features_of_trees_are_those_in_ram(graph, sees):
 @pytest.mark.parametrize("tables", ["directed"], indirect=True)
 @pytest.mark.parametrize(("readout", "labels"), [("last", "none"), ("jumping", "memory")])
 def test_every_form_of_the_memory_network(graph, staff, readout, labels):
-    space = SPACES["gcn+mmp"]
+    space = network_spaces()["gcn+mmp"]
     model = GraphClassifier(models=["gcn+mmp"], trials=1, time=None, splits=2)
     more = {"readout": readout, "labels": labels, "address": "rows", "num_layers": 3}
     first = [replace(one, options={**one.options, **more}) for one in space.own]

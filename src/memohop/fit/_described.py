@@ -24,7 +24,7 @@ from torch import Tensor
 from memohop.data.arcs import check_arcs
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.errors import UsageError, check_choice
-from memohop.fit._candidate import FittedModel, Setting
+from memohop.fit._candidate import Setting
 from memohop.fit._model import Component, Ensemble
 from memohop.fit._problem import Inputs
 from memohop.fit._record import FitRecord
@@ -33,7 +33,6 @@ from memohop.fit._views import View
 from memohop.fit.candidates._linear import Linear
 from memohop.fit.candidates._network import Network
 from memohop.fit.candidates._trees import Trees
-from memohop.fit.candidates.catalogue import NAMES
 from memohop.training.metrics import METRICS
 
 _Whole: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -42,15 +41,7 @@ _AboveZero: TypeAlias = Annotated[float, Meta(gt=0)]
 
 _READING = ("label", "id", "source", "target", "weight", "directed", "task", "encoding")
 _NOT_IN_JSON = (bytes, date, datetime, timedelta)  # labels that would come back as strings
-_KINDS: dict[str, Any] = {"linear": Linear, "trees": Trees, "network": Network}
-
-
-class DescribedPart(msgspec.Struct, frozen=True):
-    """A fitted model of a component, in ``model.json``."""
-
-    kind: Literal["linear", "trees", "network"]
-    about: Mapping[str, _Plain | dict[str, _Plain]]
-    view: Annotated[int, Meta(ge=0)] | None  # its index
+_KINDS: dict[str, Any] = {"linear": Linear, "lightgbm": Trees}  # others are networks
 
 
 class DescribedComponent(msgspec.Struct, frozen=True):
@@ -60,7 +51,8 @@ class DescribedComponent(msgspec.Struct, frozen=True):
     options: Mapping[str, _Plain]
     numbers: Mapping[str, float]
     weight: _AboveZero
-    models: Annotated[tuple[DescribedPart, ...], Meta(min_length=1)]
+    view: int | None  # the index of what its models see; None for networks
+    models: Annotated[tuple[Mapping[str, _Plain | dict[str, _Plain]], ...], Meta(min_length=1)]
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,27 +159,24 @@ def take_apart(ensemble: Ensemble) -> tuple[dict[str, Any], dict[str, Tensor]]:
         tensors.update({f"{name}.{own}": tensor for own, tensor in saved.tensors.items()})
         return saved.about
 
-    def described(name: str, model: FittedModel) -> DescribedPart:
-        kind: Any = next(name for name, own in _KINDS.items() if type(model) is own)
-        view = getattr(model, "view", None)
+    components = []
+    for number, component in enumerate(ensemble.components):
+        view = getattr(component.models[0], "view", None)
         if view is not None and view not in views:
             views.append(view)
-        index = None if view is None else views.index(view)
-        return DescribedPart(kind, add(name, model.saved()), index)
-
-    components = tuple(
-        DescribedComponent(
-            **vars(component.setting),
-            weight=component.weight,
-            models=tuple(
-                described(f"{number}.{index}", model)
-                for index, model in enumerate(component.models)
-            ),
+        components.append(
+            DescribedComponent(
+                **vars(component.setting),
+                weight=component.weight,
+                view=None if view is None else views.index(view),
+                models=tuple(
+                    add(f"{number}.{index}", model.saved())
+                    for index, model in enumerate(component.models)
+                ),
+            )
         )
-        for number, component in enumerate(ensemble.components)
-    )
     about = [add(f"view {number}", view.saved()) for number, view in enumerate(views)]
-    return {"views": about, "components": components}, tensors
+    return {"views": about, "components": tuple(components)}, tensors
 
 
 def put_together(description: Description, tensors: Mapping[str, Tensor]) -> Ensemble:
@@ -206,20 +195,19 @@ def put_together(description: Description, tensors: Mapping[str, Tensor]) -> Ens
         View.from_saved(saved(f"view {number}", about), sizes)
         for number, about in enumerate(description.views)
     ]
-
-    def model(name: str, part: DescribedPart) -> FittedModel:
-        by_view: dict[Any, Any] = {None: None} if part.kind == "network" else dict(enumerate(views))
-        check_choice("view", part.view, by_view)
-        saved_part, view = saved(name, part.about), by_view[part.view]
-        made: FittedModel = _KINDS[part.kind].from_saved(saved_part, view, sizes)
-        return made
-
     components = []
-    for number, component in enumerate(description.components):
-        check_choice("family", component.family, NAMES)
-        models = [model(f"{number}.{i}", part) for i, part in enumerate(component.models)]
-        setting = Setting(component.family, component.options, component.numbers)
-        components.append(Component(setting, component.weight, tuple(models)))
+    for number, of in enumerate(description.components):
+        kind = _KINDS.get(of.family.partition("+")[0], Network)
+        by_view: dict[Any, Any] = {None: None} if kind is Network else dict(enumerate(views))
+        check_choice("view", of.view, by_view)
+        models = tuple(
+            kind.from_saved(saved(f"{number}.{index}", about), by_view[of.view], sizes)
+            for index, about in enumerate(of.models)
+        )
+        if any(isinstance(model, Network) and model.model != of.family for model in models):
+            raise UsageError(f"a component has family={of.family!r} and models of another one")
+        setting = Setting(of.family, of.options, of.numbers)
+        components.append(Component(setting, of.weight, models))
     if not abs(sum(component.weight for component in components) - 1) < 1e-6:
         raise UsageError("the weights of the components do not sum to 1")
     return Ensemble(tuple(components), description.report_.calibration)

@@ -67,7 +67,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     Args:
         models: Names of the kinds to choose from, see
-            :data:`memohop.fit.candidates.catalogue.NAMES`; None for all.
+            :func:`memohop.fit.candidates.catalogue.names`; None for all.
         time: Seconds for everything; None for no limit. Without ``trials``, a search takes fewer
             threads where other processes keep the cores busy.
         trials: The most settings of each kind; None for as many as time allows.

@@ -13,13 +13,13 @@ from scipy import sparse
 from torch import Tensor
 
 from memohop.data.arcs import mean_weight
-from memohop.errors import UsageError, check_choice
+from memohop.errors import UsageError
 from memohop.fit._candidate import Cost, Fit, Fits, Look, Setting, room_in_ram
 from memohop.fit._neighbourhood import EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._saved import Saved, Sizes, check_state, checked_options
 from memohop.fit._views import side_by_side
-from memohop.fit.candidates.spaces import NUMBERS, SPACES, network_cost
+from memohop.fit.candidates.spaces import member_numbers, network_cost, network_spaces
 from memohop.jobs.space import Space
 from memohop.jobs.train import train
 from memohop.networks import MemoryNetwork, NodeModel, build
@@ -101,8 +101,7 @@ class Network:
     @classmethod
     def from_saved(cls, saved: Saved, view: None, sizes: Sizes) -> Network:
         """The network that was saved."""
-        check_choice("model", model := saved.value("model", str), SPACES)
-        options = saved.value("options", dict)
+        model, options = saved.value("model", str), saved.value("options", dict)
         values = checked_options(model, options).values()
         if any(type(value) is int and value > _LARGEST for value in values):
             raise UsageError(f"the options of {model} describe a network that is too large")
@@ -116,9 +115,9 @@ class Network:
             raise UsageError(f"the options of {model} do not make a network ({error})") from error
         check_state(network, saved.tensors)
         names = ("scale", "arc_scale", "spread", "mean")
-        scale, arc_scale, spread, mean = numbers = [saved.value(name, float) for name in names]
-        if not (min(numbers[:3]) > 0 and np.isfinite(numbers).all()):
-            listed = ", ".join(map("{}={}".format, names, numbers))
+        scale, arc_scale, spread, mean = figures = [saved.value(name, float) for name in names]
+        if not (min(figures[:3]) > 0 and np.isfinite(figures).all()):
+            listed = ", ".join(map("{}={}".format, names, figures))
             raise UsageError(f"a network has {listed}")
         return cls(model, options, channels, scale, saved.tensors, Scale(mean, spread), arc_scale)
 
@@ -128,7 +127,7 @@ class NetworkFamily:
     """Networks of one model.
 
     Attributes:
-        id: The id of the model, one of :data:`~memohop.fit.candidates.spaces.SPACES`.
+        id: The id of the model, one of :func:`~memohop.fit.candidates.spaces.network_spaces`.
         rules: Optimiser, class weights and so on.
         epochs: The most epochs of a network.
         patience: Epochs without a better validation score after which it stops.
@@ -160,7 +159,7 @@ class NetworkFamily:
 
     def first(self, problem: Problem) -> list[Setting]:
         """Settings of different kinds, and then those that did well in the fair table."""
-        directed, space = problem.neighbourhood.directed, SPACES[self.id]
+        directed, space = problem.neighbourhood.directed, network_spaces()[self.id]
         if (space.directed_only and not directed) or not (self.sees_graph or problem.has_columns):
             return []
         first = space.first(directed=directed)
@@ -168,11 +167,11 @@ class NetworkFamily:
 
     def openers(self, problem: Problem) -> int:
         """How many of its first settings a search starts with."""
-        return SPACES[self.id].openers
+        return network_spaces()[self.id].openers
 
     def space(self, problem: Problem) -> Space:
         """The options of the model, and the numbers of a member."""
-        choices = {**SPACES[self.id].choices, **NUMBERS}
+        choices = {**network_spaces()[self.id].choices, **member_numbers()}
         without = {"direction": problem.neighbourhood.directed, "lam": self.has_memory}
         return {name: values for name, values in choices.items() if without.get(name, True)}
 

@@ -45,8 +45,11 @@ class ViewFamily(ABC):
     memory: int | None = None
     starts: ClassVar[Sequence[Mapping[str, float]]]
     """The numbers of the first settings, the most promising first."""
-    numbers: ClassVar[Space]
-    """What the numbers of others are drawn from."""
+
+    @property
+    @abstractmethod
+    def numbers(self) -> Space:
+        """What the numbers of others are drawn from."""
 
     @property
     def sees_graph(self) -> bool:

@@ -11,7 +11,7 @@ from memohop.fit._problem import Problem
 from memohop.fit.candidates._linear import LinearFamily
 from memohop.fit.candidates._network import NetworkFamily
 from memohop.fit.candidates._trees import TreeFamily
-from memohop.fit.candidates.spaces import SPACES
+from memohop.fit.candidates.spaces import network_spaces
 from memohop.ram import in_units
 from memohop.training import Rules
 from memohop.training.device import resident_bytes
@@ -24,14 +24,16 @@ _VIEWS: dict[str, LinearFamily | TreeFamily] = {
     "lightgbm+neighbours": TreeFamily("lightgbm+neighbours", "neighbours"),
     "lightgbm+positions": TreeFamily("lightgbm+positions", "positions"),
 }
-NAMES = (*_VIEWS, *SPACES)
-"""All kinds."""
-
 _MANY = 100  # classes that take most of the RAM
 
 
+def names() -> tuple[str, ...]:
+    """All kinds."""
+    return (*_VIEWS, *network_spaces())
+
+
 def families(
-    names: Iterable[str] | None,
+    some: Iterable[str] | None,
     *,
     rules: Rules,
     seed: int,
@@ -41,21 +43,22 @@ def families(
     """The kinds of model that a search chooses from.
 
     Args:
-        names: Some of :data:`NAMES`; None for all.
+        some: Some of :func:`names`; None for all.
         rules: How networks are trained; the other kinds follow its class weights.
         seed: Decides their initial weights and dropout.
         device: The device to train on.
         memory: The most bytes that the process may hold.
     """
-    wanted = NAMES if names is None else tuple(names)
+    known = names()
+    wanted = known if some is None else tuple(some)
     for name in wanted:
-        if name not in NAMES:
-            raise unknown_name("model", name, NAMES)
+        if name not in known:
+            raise unknown_name("model", name, known)
     return [
         replace(_VIEWS[name], balanced=rules.class_weight == "balanced", memory=memory)
         if name in _VIEWS
         else NetworkFamily(name, rules=rules, seed=seed, device=device, memory=memory)
-        for name in NAMES
+        for name in known
         if name in wanted
     ]
 

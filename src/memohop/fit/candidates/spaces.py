@@ -17,6 +17,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,6 @@ TAUGHT: list[Setting] = msgspec.json.decode(
     Path(__file__).with_name("first_settings.json").read_bytes(), type=list[Setting]
 )
 """What the fair table has taught: first settings of each model, the most useful ones first."""
-
-NUMBERS: Space = {
-    "lr": Range(0.001, 0.1),
-    "weight_decay": Range(1e-6, 0.05),
-    "dropout": [0.0, 0.2, 0.3, 0.5, 0.7],
-    "input_dropout": [0.0, 0.1, 0.3, 0.5, 0.8],
-    "lam": [0.0, 0.0, 0.05, 0.2],
-}
-"""The numbers of a member; the last one is for models with memory."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +74,25 @@ def _for_graph(settings: Sequence[Setting], directed: bool) -> list[Setting]:
     return [setting for i, setting in enumerate(undirected) if setting not in undirected[:i]]
 
 
-def _space(model: str, *, own: Sequence[Mapping[str, Any]], **more: Any) -> NetworkSpace:
-    return NetworkSpace(model, own=[Setting(model, **setting) for setting in own], **more)
+@cache
+def network_spaces() -> dict[str, NetworkSpace]:
+    """The settings to try of each model of the registry."""
+    tables = tomllib.loads(Path(__file__).with_name("spaces.toml").read_text("utf-8"))
+    return {
+        model: NetworkSpace(model, own=[Setting(model, **own) for own in table.pop("own")], **table)
+        for model, table in tables.items()
+    }
 
 
-SPACES = {
-    model: _space(model, **table)
-    for model, table in tomllib.loads(
-        Path(__file__).with_name("spaces.toml").read_text("utf-8")
-    ).items()
-}
-"""The settings to try of each model of the registry."""
+def member_numbers() -> Space:
+    """What the numbers of a member are drawn from; the last one is for models with memory."""
+    return {
+        "lr": Range(0.001, 0.1),
+        "weight_decay": Range(1e-6, 0.05),
+        "dropout": [0.0, 0.2, 0.3, 0.5, 0.7],
+        "input_dropout": [0.0, 0.1, 0.3, 0.5, 0.8],
+        "lam": [0.0, 0.0, 0.05, 0.2],
+    }
 
 
 def network_cost(problem: Problem, options: Mapping[str, Any], *, sees_graph: bool) -> Cost:
