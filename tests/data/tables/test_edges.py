@@ -65,11 +65,10 @@ class TestWeights:
             (["true", "false"], r"e\.csv: column 'w' holds no weights, but bool"),
         ],
     )
-    def test_that_are_none(self, cells, complaint, tmp_path):
-        text = f"source,target,w\na,b,{cells[0]}\nb,c,{cells[1]}\n"
-        (tmp_path / "e.csv").write_text(text)
+    def test_that_are_none(self, cells, complaint, files):
+        _, path = files("", f"source,target,w\na,b,{cells[0]}\nb,c,{cells[1]}\n")
         with pytest.raises(DataError, match=complaint):
-            read(tmp_path / "e.csv", weight="w")
+            read(path, weight="w")
 
     def test_with_thousands_separators(self):
         assert weights(read(edges(["ab"], "1,500"), weight="w"))[0, 1] == 1500
@@ -123,12 +122,16 @@ class TestDirection:
 class TestIdsInTwoSpellings:
     """Text files may have 007 or 7.0 in one table, and 7 in the other."""
 
-    def files(self, tmp_path, ids, ends):
-        rows = [f"{name},{number},{'xy'[number % 2]}" for number, name in enumerate(ids)]
-        (tmp_path / "n.csv").write_text("\n".join(["id,v,kind", *rows, ""]))
-        pairs = [f"{begin},{end}" for begin, end in pairwise(ends)]
-        (tmp_path / "e.csv").write_text("\n".join(["source,target", *pairs, ""]))
-        return tmp_path / "n.csv", tmp_path / "e.csv"
+    @pytest.fixture
+    def path(self, files):
+        """Writes nodes, and edges from each of some ids to the next."""
+
+        def write(ids, ends):
+            rows = [f"{name},{number},{'xy'[number % 2]}\n" for number, name in enumerate(ids)]
+            pairs = [f"{begin},{end}\n" for begin, end in pairwise(ends)]
+            return files("id,v,kind\n" + "".join(rows), "source,target\n" + "".join(pairs))
+
+        return write
 
     @pytest.mark.parametrize(
         ("ids", "ends", "pair"),
@@ -141,8 +144,8 @@ class TestIdsInTwoSpellings:
             (["a", "b", "c"], [" a", "b ", "c "], "' a' as 'a'"),
         ],
     )
-    def test_are_suggested_in_ram_and_prepared(self, ids, ends, pair, tmp_path):
-        files = self.files(tmp_path, ids, ends)
+    def test_are_suggested_in_ram_and_prepared(self, ids, ends, pair, path, tmp_path):
+        files = path(ids, ends)
         for options in ({}, {"drop_unknown": True}):
             with pytest.raises(DataError, match="2 of 2 edges name a node") as caught:
                 read_graph(*files, label="kind", **options)
@@ -152,16 +155,16 @@ class TestIdsInTwoSpellings:
                 memohop.prepare(*files, tmp_path / "graph", label="kind", **options)
             assert str(again.value) == str(caught.value)
 
-    def test_are_suggested_where_some_edges_remain(self, tmp_path):
-        files = self.files(tmp_path, ["7", "8", "9"], ["7", "8", "9", "007", "08"])
+    def test_are_suggested_where_some_edges_remain(self, path):
+        files = path(["7", "8", "9"], ["7", "8", "9", "007", "08"])
         graph = read_graph(*files, label="kind", drop_unknown=True)
         (told,) = (line for line in graph.warnings if "dropped" in line)
         assert "2 of 2 unknown ids would be known, '007' as '7'" in told
         with pytest.raises(DataError, match=r"'007' as '7'.*or drop these edges"):
             read_graph(*files, label="kind")
 
-    def test_are_not_where_ids_are_simply_unknown(self, tmp_path):
-        files = self.files(tmp_path, ["7", "8", "9"], ["7", "8", "10", "20", "x", "007"])
+    def test_are_not_where_ids_are_simply_unknown(self, path):
+        files = path(["7", "8", "9"], ["7", "8", "10", "20", "x", "007"])
         graph = read_graph(*files, label="kind", drop_unknown=True)
         assert not any("spell" in line for line in graph.warnings)
 

@@ -63,9 +63,17 @@ OPTIONS = st.sampled_from(
 )
 
 
-def read_or_refuse(folder, suffix, nodes, edges, options):
-    paths = folder / f"nodes{suffix}", folder / f"edges{suffix}"
-    for path, content in zip(paths, (nodes, edges), strict=True):
+@pytest.mark.fuzz
+@pytest.mark.parametrize("suffix", FILES)
+@given(data=st.data(), as_nodes=st.booleans(), options=OPTIONS)
+def test_any_bytes_and_damaged_files_are_read_or_refused(tmp_path, suffix, data, as_nodes, options):
+    contents = list(FILES[suffix])
+    anything = st.binary(max_size=60)
+    if suffix == ".csv.gz":
+        anything = anything.map(gzip.compress)
+    contents[not as_nodes] = data.draw(anything | damaged(contents[not as_nodes]))
+    paths = tmp_path / f"nodes{suffix}", tmp_path / f"edges{suffix}"
+    for path, content in zip(paths, contents, strict=True):
         path.write_bytes(content)
     try:
         graph = read_graph(*paths, **{"label": "kind", "drop_unknown": True} | options)
@@ -74,28 +82,6 @@ def read_or_refuse(folder, suffix, nodes, edges, options):
     assert len(graph.ids) == len(graph.data.x) == len(graph.data.y)
     assert bool(torch.isfinite(graph.data.x).all())
     assert set(graph.warnings) <= set(graph.notes)
-
-
-@pytest.mark.fuzz
-@given(st.sampled_from(list(FILES)), st.binary(max_size=60), st.booleans(), OPTIONS)
-def test_any_bytes_are_read_or_refused(tmp_path, suffix, content, as_nodes, options):
-    nodes, edges = FILES[suffix]
-    if suffix == ".csv.gz":
-        content = gzip.compress(content, compresslevel=1)
-    files = (content, edges) if as_nodes else (nodes, content)
-    read_or_refuse(tmp_path, suffix, *files, options)
-
-
-@pytest.mark.fuzz
-@pytest.mark.parametrize("suffix", FILES)
-@given(data=st.data())
-def test_damaged_files_are_read_or_refused(tmp_path, suffix, data):
-    nodes, edges = FILES[suffix]
-    if data.draw(st.booleans()):
-        nodes = data.draw(damaged(nodes))
-    else:
-        edges = data.draw(damaged(edges))
-    read_or_refuse(tmp_path, suffix, nodes, edges, data.draw(OPTIONS))
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
@@ -159,19 +145,15 @@ def test_a_table_object_and_its_parquet_file_are_the_same_graph_or_refused(
     paths = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
     for path, table in zip(paths, tables, strict=True):
         pa.parquet.write_table(table, path)
-    found = []
+    outcomes = []
     for given_tables in (tables, paths):
         try:
             graph = read_graph(*given_tables, label="kind", id="id", source="source", **options)
         except MemohopError as error:
-            found.append(type(error))
+            outcomes.append((type(error), [], []))
         else:
-            data = graph.data
-            found.append((graph.ids.tolist(), graph.classes, data.x, data.y, data.edge_index))
-    first, second = found
-    if isinstance(first, type):
-        assert first is second
-    else:
-        assert first[:2] == second[:2]
-        for one, other in zip(first[2:], second[2:], strict=True):
-            torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+            tensors = [graph.data.x, graph.data.y, graph.data.edge_index]
+            outcomes.append((graph.ids.tolist(), graph.classes, tensors))
+    (*in_ram, tensors), (*in_files, others) = outcomes
+    assert in_ram == in_files
+    torch.testing.assert_close(tensors, others, rtol=0, atol=0, equal_nan=True)
