@@ -89,6 +89,7 @@ class TestArrays:
         assert (own.data.y.tolist(), own.classes) == ([0, 1, -1, 0], ["x", "y"])
         assert own.ids.tolist() == [0, 1, 2, 3]
         assert "the weights of the edges are not used; weighted=True uses them" in own.notes
+        assert "3 edges, one arc each way" in own.notes
         directed = from_arrays(form(matrix), form(self.X), [0, 1, -1, 0], directed=True, ids="abcd")
         assert arcs(directed) == [(0, 1), (2, 3), (3, 3)]
         assert (directed.data.y.tolist(), directed.classes) == ([0, 1, -1, 0], [0, 1])

@@ -67,9 +67,6 @@ class TestSpellingsOfAClass:
         assert graph.data.y.tolist() == [0, 1, -1, 0]
         assert "1 label(s) of an unknown class" in "\n".join(graph.warnings)
 
-    def test_labels_spelled_in_one_way_are_not_remarked_on(self):
-        assert not any("spaces" in text for text in read().warnings)
-
 
 class TestNumbersAsPeopleSpellThem:
     @pytest.mark.parametrize(
