@@ -214,9 +214,10 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
     with_twin, with_close, agreement = twins(
         keys, degree, y, train & (y >= 0), val & (y >= 0), test
     )
-    informativeness = [
-        informativeness_of_a_neighbour(links[name], y) for name in ("out", "in") if name in links
-    ] or 2 * [informativeness_of_a_neighbour(links["undirected"], y)]
+    informativeness = {
+        way: informativeness_of_a_neighbour(links.get(way, links["undirected"]), y)
+        for way in ("out", "in")
+    }
     return Audit(
         nodes=len(y),
         arcs=arcs.shape[1],
@@ -235,8 +236,8 @@ def audit(data: Data | OwnGraph, split: int = 0, *, probes: bool = True) -> Audi
         duplicates=duplicates(keys, x),
         **homophily(links["undirected"], y)._asdict(),
         known_homophily=homophily(links["undirected"], np.where(known, y, -1)).adjusted_homophily,
-        informativeness_out=informativeness[0],
-        informativeness_in=informativeness[1],
+        informativeness_out=informativeness["out"],
+        informativeness_in=informativeness["in"],
         features_say=scores.get("features"),
         out_say=scores.get("out"),
         in_say=scores.get("in"),
