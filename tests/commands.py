@@ -3,6 +3,9 @@
 import csv
 import json
 
+import pyarrow as pa
+import pyarrow.parquet
+
 from memohop.cli import main
 
 
@@ -42,3 +45,11 @@ def read_csv(path):
 def at(folder):
     """The options for the tables in a folder."""
     return ["--nodes", str(folder / "nodes.csv"), "--edges", str(folder / "edges.csv")]
+
+
+def write_parquet(folder, nodes, edges):
+    """A table of nodes and one of edges as Parquet files."""
+    paths = folder / "nodes.parquet", folder / "edges.parquet"
+    for path, columns in zip(paths, (nodes, edges), strict=True):
+        pa.parquet.write_table(pa.table(columns), path)
+    return paths

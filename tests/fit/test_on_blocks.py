@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse
 
 import memohop
+from commands import write_parquet
 from memohop import DataError, GraphClassifier, GraphRegressor, UsageError
 from memohop.cli import main
 from memohop.data.adjacency import DIRECTIONS, SELF_LOOPS, adjacency
@@ -66,13 +67,11 @@ def tables(request, tmp_path_factory):
     ends = generator.integers(NODES, size=(2, 200))
     ends[:, :3] = 5  # arcs from a node to itself
     names = np.array(columns["id"])[ends]
-    pa.parquet.write_table(pa.table(columns), folder / "n.parquet")
     pairs = {"s": names[0], "t": names[1]}
     if request.param == "weighted":
         pairs["weight"] = generator.integers(5, size=200) / 2
-    pa.parquet.write_table(pa.table(pairs), folder / "e.parquet")
     directed = request.param in ("directed", "weighted")
-    return folder / "n.parquet", folder / "e.parquet", directed
+    return *write_parquet(folder, columns, pairs), directed
 
 
 @pytest.fixture(scope="module")
@@ -232,9 +231,7 @@ def test_weights_count_as_they_do_in_ram(tmp_path, staff):
     nodes = {"id": np.arange(NODES), "size": size, "k": np.where(size > 0, "a", "b")}
     source, target = generator.integers(NODES, size=(2, 200))
     edges = {"s": source, "t": target, "w": generator.random(200)}
-    for name, table in (("n", nodes), ("e", edges)):
-        pa.parquet.write_table(pa.table(table), tmp_path / f"{name}.parquet")
-    tables = [str(tmp_path / name) for name in ("n.parquet", "e.parquet")]
+    tables = [*map(str, write_parquet(tmp_path, nodes, edges))]
     graph, model, output = (str(tmp_path / name) for name in ("g", "m", "p.parquet"))
     assert main(["prepare", *tables, "--label", "k", "--weight", "w", "-o", graph]) == 0
     fit = ["--models", "linear+neighbours", "--trials", "1", "--splits", "2"]

@@ -1,11 +1,10 @@
 """Blocks of a prepared graph, which each process reads by itself, train as the whole graph does."""
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 import memohop
+from commands import write_parquet
 from memohop import Member
 from memohop.jobs.folder import in_ram, load_folder
 from memohop.jobs.train import train
@@ -35,9 +34,7 @@ def folder(request, tmp_path_factory):
     if request.param == "weighted":
         edges["w"] = generator.integers(5, size=300) / 2
         options["weight"] = "w"
-    for name, table in (("nodes", columns), ("edges", edges)):
-        pa.parquet.write_table(pa.table(table), here / f"{name}.parquet")
-    tables = (here / f"{name}.parquet" for name in ("nodes", "edges"))
+    tables = write_parquet(here, columns, edges)
     return str(memohop.prepare(*tables, here / "graph", **options).folder)
 
 

@@ -216,12 +216,12 @@ def _second(nodes: slice, near: ReadRows) -> sparse.csr_array:
     """Rows of the second neighbourhood, a 1 for each node that is exactly two steps away."""
     parts = []
     for first in range(nodes.start, nodes.stop, _CHUNK):
-        one = near(slice(first, min(first + _CHUNK, nodes.stop))) > 0
-        reached = np.unique(one.indices)
-        two = near(reached, self_loops="keep") > 0  # which reach no other nodes
-        paths = one[:, reached].astype(np.int32) @ two.astype(np.int32)
-        own = sparse.eye_array(*one.shape, k=first, dtype=bool, format="csr")
-        parts.append(((paths > 0) > one + own).astype(np.float32))
+        first_step = near(slice(first, min(first + _CHUNK, nodes.stop))) > 0
+        reached = np.unique(first_step.indices)
+        last_step = near(reached, self_loops="keep") > 0  # which reach no other nodes
+        paths = first_step[:, reached].astype(np.int32) @ last_step.astype(np.int32)
+        own = sparse.eye_array(*first_step.shape, k=first, dtype=bool, format="csr")
+        parts.append(((paths > 0) > first_step + own).astype(np.float32))
     second = sparse.vstack(parts, format="csr")
     second.sort_indices()
     return second

@@ -74,8 +74,10 @@ class Halo:
     def fetch(self, dense: Tensor) -> Tensor:
         """The rows that others need are sent, and those needed here come in."""
         asked = dense.new_empty(len(self.given), len(dense), dense.shape[-1])
-        for k, one in enumerate(dense):  # along the first axis, indices are several times as fast
-            torch.index_select(one, 0, self.given, out=asked[:, k])
+        for k, member in enumerate(
+            dense
+        ):  # along the first axis, indices are several times as fast
+            torch.index_select(member, 0, self.given, out=asked[:, k])
         came = self.group.swap(asked, self.give, self.take).transpose(0, 1)
         del asked  # as large as what came, in a graph without neighbourhoods that keep apart
         rows, end = dense.new_empty(len(dense), self.size, dense.shape[-1]), self.before + self.own
@@ -91,8 +93,8 @@ class Halo:
         came = self.group.swap(of_others, self.take, self.give)
         del of_others
         sums = rows[:, self.before : end].clone(memory_format=torch.contiguous_format)
-        for k, one in enumerate(sums):
-            one.index_add_(0, self.given, came[:, k])
+        for k, member in enumerate(sums):
+            member.index_add_(0, self.given, came[:, k])
         return sums
 
 

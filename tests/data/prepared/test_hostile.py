@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memohop
+from commands import write_parquet
 from memohop.cli import main
 from memohop.data.prepared._arrays import map_array
 from memohop.errors import DataError
@@ -42,9 +43,9 @@ def folders(tmp_path_factory):
     source, target = generator.integers(NODES, size=(2, ARCS))
     edges = {"s": [f"n{n}" for n in source], "t": [f"n{n}" for n in target]}
     edges["w"] = generator.random(ARCS)
-    for name, table in (("nodes", nodes), ("edges", edges)):
-        pa.parquet.write_table(pa.table(table), home / f"{name}.parquet")
-    pa.parquet.write_table(pa.table(nodes | zeros), home / "sparse.parquet")
+    (home / "with zeros").mkdir()
+    tables = write_parquet(home, nodes, edges)
+    with_zeros = write_parquet(home / "with zeros", nodes | zeros, edges)
     undirected = {"directed": False, "drop": ["set", "team"]}
     options = {
         "weighted": {"label": "kind", "weight": "w", "split": "set", "group": "team"},
@@ -53,9 +54,8 @@ def folders(tmp_path_factory):
     }
     found = {}
     for kind, more in options.items():
-        table = home / ("sparse.parquet" if kind == "sparse" else "nodes.parquet")
-        more = {"directed": True} | more
-        found[kind] = memohop.prepare(table, home / "edges.parquet", home / kind, **more)
+        files = with_zeros if kind == "sparse" else tables
+        found[kind] = memohop.prepare(*files, home / kind, **{"directed": True} | more)
     assert found["sparse"].stored
     return {kind: graph.folder for kind, graph in found.items()}
 

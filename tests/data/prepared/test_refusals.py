@@ -6,13 +6,12 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import memohop
+from commands import write_parquet
 from memohop.data.prepared._arrays import ArrayFile
 from memohop.errors import DataError, UsageError
 
@@ -202,14 +201,13 @@ def test_files_that_may_not_grow(tmp_path, limit):
     resource = pytest.importorskip("resource", reason="files cannot be limited here")
     count = 120_000
     ids = np.arange(count)
-    pa.parquet.write_table(pa.table({"id": ids, "v": ids % 7}), tmp_path / "n.parquet")
-    edges = pa.table({"source": ids, "target": (ids * 7) % count})
-    pa.parquet.write_table(edges, tmp_path / "e.parquet")
+    edges = {"source": ids, "target": (ids * 7) % count}
+    tables = write_parquet(tmp_path, {"id": ids, "v": ids % 7}, edges)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
         with pytest.raises(DataError, match=r"could not be written .*nothing was left behind"):
-            memohop.prepare(tmp_path / "n.parquet", tmp_path / "e.parquet", tmp_path / "graph")
+            memohop.prepare(*tables, tmp_path / "graph")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not (tmp_path / "graph").exists()

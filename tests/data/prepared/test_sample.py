@@ -3,11 +3,10 @@
 import json
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 import memohop
+from commands import write_parquet
 from memohop.cli import main
 from memohop.data.prepared import _sample
 
@@ -18,12 +17,10 @@ def graph(request, tmp_path):
     nodes = 200
     ids = np.arange(nodes) + 1000
     kind = np.array(["a", "b"])[generator.integers(2, size=nodes)]
-    table = pa.table({"id": ids, "v": generator.normal(size=nodes), "k": kind})
-    pa.parquet.write_table(table, tmp_path / "n.parquet")
+    table = {"id": ids, "v": generator.normal(size=nodes), "k": kind}
     ends = ids[generator.integers(nodes, size=(2, 900))]
     ends[0, :80] = ids[3]  # a hub
-    pa.parquet.write_table(pa.table({"s": ends[0], "t": ends[1]}), tmp_path / "e.parquet")
-    files = tmp_path / "n.parquet", tmp_path / "e.parquet"
+    files = write_parquet(tmp_path, table, {"s": ends[0], "t": ends[1]})
     return memohop.prepare(*files, tmp_path / "graph", label="k", directed=request.param)
 
 

@@ -162,18 +162,16 @@ def _check_places(bounds: NDArray[np.int64], width: int, places: NDArray[np.int3
 
     The bounds of the rows must have been checked.
     """
-    for first in range(0, len(bounds) - 1, _CHUNK):
-        here = np.array(bounds[first : first + _CHUNK + 1])
-        for start in range(int(here[0]), int(here[-1]), _CHUNK):
-            before = max(start - 1, int(here[0]))  # the first is compared with the one before it
-            part = places[before : min(start + _CHUNK, int(here[-1]))]
-            _check_values(0, width - 1, part, start=before)
-            rises = part[1:] > part[:-1]
-            inside = slice(*here.searchsorted([before + 1, before + len(part)]))
-            rises[here[inside] - before - 1] = True  # the first of a row follows on no other
-            if not rises.all():
-                row = here.searchsorted(before + 1 + int(rises.argmin()), side="right") - 1
-                raise UsageError(f"the entries of row {first + row} are not in ascending order")
+    for start in range(0, len(places), _CHUNK):
+        before = max(start - 1, 0)  # the first is compared with the one before it
+        part = places[before : start + _CHUNK]
+        _check_values(0, width - 1, part, start=before)
+        rises = part[1:] > part[:-1]
+        begins = bounds[slice(*bounds.searchsorted([before + 1, before + len(part)]))]
+        rises[begins - before - 1] = True  # the first of a row follows on no other
+        if not rises.all():
+            row = bounds.searchsorted(before + 1 + int(rises.argmin()), side="right") - 1
+            raise UsageError(f"the entries of row {row} are not in ascending order")
 
 
 def _check_sets(sets: NDArray[np.bool_], labels: NDArray[Any]) -> None:

@@ -27,20 +27,21 @@ def find_files(given: Files, argument: str) -> list[Path]:
         argument: Its name among the arguments, for errors.
     """
     if not isinstance(given, str | os.PathLike):
-        return [path for one in given for path in find_files(one, argument)]
+        return [path for files in given for path in find_files(files, argument)]
     path = Path(given).expanduser()
     if path.is_dir():
-        inside = (one for one in path.iterdir() if one.name.lower().endswith(_ENDINGS))
-        found = sorted(one for one in inside if one.is_file() and one.name[0] not in "._")
+        paths = sorted(
+            file
+            for file in path.iterdir()
+            if file.name.lower().endswith(_ENDINGS) and file.name[0] not in "._" and file.is_file()
+        )
         lacking = f"{path} holds no tables, which are files that end in {', '.join(_ENDINGS)}"
-    elif path.exists():
-        return [path]
     else:
-        found = [Path(name) for name in sorted(glob.glob(str(path)))]
+        paths = [path] if path.exists() else [*map(Path, sorted(glob.glob(str(path))))]
         lacking = f"there is no file {path}"
-    if not found:
+    if not paths:
         raise DataError(f"{argument}: {lacking}; check the path")
-    return found
+    return paths
 
 
 def open_files(paths: Sequence[Path], encoding: str | None = None) -> UnreadTable:
@@ -63,14 +64,14 @@ def open_files(paths: Sequence[Path], encoding: str | None = None) -> UnreadTabl
             )
 
     def load(columns: list[str], text: Collection[str]) -> pa.Table:
-        found = [table.load(columns, text) for table in tables]
-        schemas = [table.schema for table in found]
+        loaded = [table.load(columns, text) for table in tables]
+        schemas = [table.schema for table in loaded]
         uneven = [name for name in columns if _common(schemas, name) is None]
         if uneven:  # words in some of the files: of text files all are read as words then
             words = {*text, *uneven}
-            found = [table.load(columns, words) for table in tables]
+            loaded = [table.load(columns, words) for table in tables]
         try:
-            return pa.concat_tables(found, promote_options="permissive")
+            return pa.concat_tables(loaded, promote_options="permissive")
         except pa.ArrowException as error:
             raise DataError(
                 f"{first.name} and the files beside it have columns of different types ({error}); "
@@ -88,8 +89,10 @@ def open_files(paths: Sequence[Path], encoding: str | None = None) -> UnreadTabl
         warnings = warnings[0], f"so are {len(warnings) - 1} more file(s) beside it"
     name = f"{first.name} and {len(tables) - 1} more file(s)"
     schemas = [table.stored for table in tables]
-    kinds = {} if None in schemas else {one: _common(schemas, one) for one in first.columns}
-    stored = pa.schema({one: kind or pa.string() for one, kind in kinds.items()}) if kinds else None
+    stored = None
+    if None not in schemas:
+        kinds = {column: _common(schemas, column) for column in first.columns}
+        stored = pa.schema({column: kind or pa.string() for column, kind in kinds.items()})
     return UnreadTable(name, first.columns, load, notes, batches, stored, warnings)
 
 
