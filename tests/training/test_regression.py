@@ -1,9 +1,6 @@
 """Numbers to predict: loss and scores computed twice, and populations as for classes."""
 
-import inspect
-import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +10,8 @@ from torch import nn
 
 import memohop
 from memohop import Member, UsageError, grid, train
-from memohop.cli import main
-from memohop.data.datasets import load, registry
+from memohop.jobs.named import Settings
+from memohop.report.training import TrainingReport
 from memohop.training import Rules, standardised
 from memohop.training.metrics import METRICS
 from memohop.training.objective import (
@@ -243,33 +240,20 @@ def test_a_module_of_others_puts_out_one_column(width, data):
     assert all(result.loss_curve[-1] < result.loss_curve[0] for result in results)
 
 
-def test_errors_are_shown_in_the_unit_of_the_target(monkeypatch, capsys):
-    make = load._MAKERS["csbm"]
-
-    def numbers(nodes=60, splits=2, split="class-wise"):
-        graph = make(nodes=nodes, splits=splits, split=split, channels=4)
-        graph.y = graph.x.sum(1)
-        return standardised(graph)[0]
-
-    assert inspect.signature(numbers).parameters.keys() <= inspect.signature(make).parameters.keys()
-    monkeypatch.setitem(load._MAKERS, "csbm", numbers)
-    info = replace(registry.describe("csbm"), metric="mae")
-    monkeypatch.setitem(registry._TABLE, "csbm", info)
-    words = ["train", "csbm", "--model", "mlp", "--epochs", "5", "--lr", "0.01,0.02"]
-    words += ["--data-option", "nodes=63"]
-    assert main([*words, "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+def test_errors_are_shown_in_the_unit_of_the_target(data):
+    data.metric = "mae"
+    jobs = [Settings().job("csbm", "mlp").at(split, 0) for split in (0, 1)]
+    results = train(data, "mlp", [job.member for job in jobs], epochs=5)
+    report = TrainingReport(
+        jobs=jobs, results=results, metric=METRICS["mae"], protocol=None, how={}, seconds=1.0
+    )
+    row, tests = report.row(), np.array([-result.test for result in results])
     assert (row["metric"], row["unit"]) == ("mae", "the target's unit")
-    graph = memohop.load("csbm", nodes=63)
-    results = train(graph, "mlp", grid(split=(0, 1), lr=row["lr"]), epochs=5)
-    tests = np.array([-result.test for result in results])
     assert row["mean"] == pytest.approx(tests.mean(), rel=1e-5)
     assert row["std"] == pytest.approx(tests.std(ddof=1), rel=1e-5)
     assert row["val"] == pytest.approx(-np.mean([result.val for result in results]), rel=1e-5)
-    assert main(words) == 0
-    table = capsys.readouterr().out
-    assert f"{row['mean']:.4g} ± {row['std']:.4g}" in table
-    assert "mean absolute error in the target's unit; validation" in table
+    assert report.score() == f"{row['mean']:.4g} ± {row['std']:.4g}"
+    assert report.legend().startswith("mean absolute error in the target's unit; validation")
 
 
 @pytest.mark.parametrize(
