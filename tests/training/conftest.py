@@ -4,7 +4,7 @@ import pytest
 
 import memohop
 from memohop import Graph
-from memohop.training.objective import standardised
+from memohop.training import standardised
 from numerics import seeded
 
 

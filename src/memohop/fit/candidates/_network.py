@@ -26,7 +26,7 @@ from memohop.networks import MemoryNetwork, NodeModel, build
 from memohop.pyg import Data
 from memohop.training import DEFAULT_RULES, Enough, Member, Result, Rules
 from memohop.training.device import TooLittleError, find_device, is_gpu
-from memohop.training.objective import Scale, standardised
+from memohop.training.scale import Scale, standardised
 from memohop.training.task import make_inputs
 
 DEGREE = 3.0
