@@ -15,7 +15,6 @@ with half its norm, so half its :math:`C` gives the same solution.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +32,7 @@ from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
 from memohop.fit._saved import Saved, Sizes, as_tensors
 from memohop.fit._views import View, ViewModel
-from memohop.fit.candidates._view_family import ViewFamily
+from memohop.fit.candidates._view_family import Learned, ViewFamily
 from memohop.jobs.space import Range, Space
 
 _ABSENT = 30.0  # logits by which a class without training nodes is below all others
@@ -97,13 +96,8 @@ class LinearFamily(ViewFamily):
         return 30 * 8 * outputs * width
 
     def learn(
-        self,
-        problem: Problem,
-        features: Matrix,
-        setting: Setting,
-        split: int,
-        look: Look,
-    ) -> tuple[ViewModel, Callable[[Matrix], Outputs]]:
+        self, problem: Problem, features: Matrix, setting: Setting, split: int, look: Look
+    ) -> Learned:
         """The weights, for features that are first divided by their largest value."""
         train = problem.masks.train[problem.labelled, split]
         scaler, freedom = MaxAbsScaler(), setting.numbers["freedom"]

@@ -28,7 +28,7 @@ from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem, check_width
 from memohop.fit._saved import Saved, Sizes, as_tensors
 from memohop.fit._views import View, ViewModel
-from memohop.fit.candidates._view_family import SMALL, ViewFamily
+from memohop.fit.candidates._view_family import SMALL, Learned, ViewFamily
 from memohop.jobs.space import Range, Space
 from memohop.training import Enough
 
@@ -133,13 +133,8 @@ class TreeFamily(ViewFamily):
         return 255 * 16 * 15 * width
 
     def learn(
-        self,
-        problem: Problem,
-        features: Matrix,
-        setting: Setting,
-        split: int,
-        look: Look,
-    ) -> tuple[ViewModel, Callable[[Matrix], Outputs]]:
+        self, problem: Problem, features: Matrix, setting: Setting, split: int, look: Look
+    ) -> Learned:
         """Add trees until the validation loss has not fallen for a while."""
         features = _taken(features)
 

@@ -26,6 +26,9 @@ SMALL = 10_000
 _PER_LINK = 150  # of the matrices of neighbours, and again of a model's files
 _PER_LOGIT = 32
 
+Learned = tuple[ViewModel, Callable[[Matrix], Outputs]]
+"""A model, and its outputs for features."""
+
 
 @dataclass(frozen=True)
 class ViewFamily(ABC):
@@ -149,13 +152,8 @@ class ViewFamily(ABC):
 
     @abstractmethod
     def learn(
-        self,
-        problem: Problem,
-        features: Matrix,
-        setting: Setting,
-        split: int,
-        look: Look,
-    ) -> tuple[ViewModel, Callable[[Matrix], Outputs]]:
+        self, problem: Problem, features: Matrix, setting: Setting, split: int, look: Look
+    ) -> Learned:
         """Fit one setting to the training nodes of a split.
 
         Args:
@@ -163,10 +161,7 @@ class ViewFamily(ABC):
             features: The features of the labelled nodes.
             setting: The setting.
             split: The split.
-            look: Called now and then; if it raises ``Enough``, the model so far counts.
-
-        Returns:
-            The model, and its outputs for features.
+            look: Called now and then.
         """
 
 
