@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from memohop.data.check import check_one_kind
 from memohop.data.sparse_features import is_sparse, stored_values
 from memohop.errors import DataError, UsageError, check_choice, whole_number
 from memohop.ram import in_units
@@ -130,6 +131,7 @@ def train_job(
     progress: Progress | None = None,
 ) -> list[Result]:
     """Train the members of a job; see :func:`train`."""
+    check_one_kind(job.data, "data")
     in_group = under_torchrun()
     if in_group:
         workers = _started(workers, ray)

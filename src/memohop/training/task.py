@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from memohop.data.check import as_columns, check_one_kind
+from memohop.data.check import as_columns
 from memohop.data.sparse_features import as_csr, is_sparse, stored_values
 from memohop.networks import NodeModel
 from memohop.nn import SparseFeatures
@@ -66,7 +66,6 @@ class Task:
 
 def in_default_type(data: Data) -> Data:
     """The data with features of PyTorch's default type; sparse ones become a CSR tensor."""
-    check_one_kind(data, "data")
     x, dtype = data.x, torch.get_default_dtype()
     if is_sparse(x) and len(x.shape) == 2 and not stored_values(x).is_complex():
         x = as_csr(x, dtype)
