@@ -7,34 +7,28 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memohop.fit._candidate import Stop
+from memohop.fit._candidate import Setting, Stop
 from memohop.fit._certainty import Reliability, too_high
 from memohop.fit._model import Calibration
 from memohop.training.metrics import METRICS, Interval, Metric
 
 
 @dataclass(frozen=True)
-class FamilyScore:
+class FamilyScore(Setting):
     """The best candidate of one kind of model, by validation."""
 
-    family: str
     tried: int  # settings of it
     seconds: float  # that they took
     val: float  # mean over splits
     test: float | None  # None if it was not fitted on all splits
-    options: Mapping[str, Any]
-    numbers: Mapping[str, float]
     behind: Interval | None  # how far, of the kept model on the test nodes
 
 
 @dataclass(frozen=True)
-class KeptPart:
+class KeptPart(Setting):
     """A part of the kept model, and its weight."""
 
-    family: str
     weight: float
-    options: Mapping[str, Any]
-    numbers: Mapping[str, float]
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def make_record(
         metric=metric.id,
         families=tuple(_family_scores(problem, families, search, said)),
         kept=tuple(
-            KeptPart(weight=float(weight), **vars(candidate.setting))
+            KeptPart(**vars(candidate.setting), weight=float(weight))
             for candidate, weight in zip(chosen.candidates, chosen.weights, strict=True)
         ),
         val=chosen.val(problem, splits),
@@ -139,13 +139,11 @@ def _family_scores(
             test, behind = problem.score(said, mask), paired_interval(problem, mask, kept, said)
         scores.append(
             FamilyScore(
-                family=name,
+                **vars(best.setting),
                 tried=len(own),
                 seconds=sum(candidate.spent for candidate in own),
                 val=float(np.mean(list(best.scores.values()))),
                 test=test,
-                options=best.setting.options,
-                numbers=best.setting.numbers,
                 behind=behind,
             )
         )
