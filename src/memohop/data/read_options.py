@@ -103,17 +103,12 @@ class ReadOptions:
             raise UsageError(
                 f"classes={self.classes!r} is no list of classes; give the one of an OwnGraph"
             )
-        named = [(argument, getattr(self, argument)) for argument in (*_ALIKE, *SETS)]
         for argument in READINGS:
             names = getattr(self, argument)
             if isinstance(names, str) or not isinstance(names, Sequence):
                 raise UsageError(
                     f"{argument}={names!r} is no list of columns; give a list of names"
                 )
-            named += [(argument, name) for name in names]
-        for argument, name in named:
-            if name is not None and not isinstance(name, str):
-                raise UsageError(f"{argument}={name!r} is no name of a column; give it as a string")
 
 
 def read_alike(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -138,7 +138,7 @@ class TestAskedFor:
                 "no column of nodes for categorical named 'vv'; did you mean v",
             ),
             ({"drop": "v"}, "drop='v' is no list of columns"),
-            ({"text": [3]}, "text=3 is no name of a column"),
+            ({"text": [3]}, "no column of nodes for text named 3"),
             ({"numeric": ["v"], "text": ["v"]}, "'v' of nodes cannot be both numeric and text"),
             ({"drop": ["k"]}, "'k' of nodes cannot be both label and drop; .* leave it out of one"),
             ({"group": "v", "numeric": ["v"]}, "'v' of nodes cannot be both group and numeric"),

@@ -12,7 +12,6 @@ import pytest
 
 from memohop.data.tables import from_arrays, from_networkx, read_graph
 from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.links import id_array
 from memohop.errors import DataError, UsageError
 
 NODES = {"id": ["a", "b", "c", "d"], "v": [1, 2, 3, None], "kind": ["x", "y", "x", "y"]}
@@ -146,20 +145,18 @@ class TestLongIds:
         tracemalloc.start()
         nodes = {"id": ids, "kind": ["x", "y"] * 50_000 + ["x"]}
         graph = read(nodes, {"s": [ids[0]], "t": [self.LONG]})
-        array = id_array(graph.ids)
         again = from_arrays(np.zeros((2, 2)), np.eye(2), ids=[self.LONG, "a"])
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert most < 100e6
-        assert graph.ids[-1] == array[-1] == again.ids[0] == self.LONG
-        assert graph.ids.dtype == array.dtype == again.ids.dtype == object
+        assert graph.ids[-1] == again.ids[0] == self.LONG
+        assert graph.ids.dtype == again.ids.dtype == object
 
     def test_whole_numbers_stay_numbers_and_tuples_stay_tuples(self):
-        assert id_array([3, 1]).dtype == np.int64
-        assert id_array(np.array([3, 1], dtype=np.int32)).dtype == np.int64
-        assert id_array([(0, 1), (1, 0)]).tolist() == [(0, 1), (1, 0)]
-        assert id_array([2**70, 1]).tolist() == [2**70, 1]
-        assert id_array([True, "a"]).tolist() == [True, "a"]
+        for ids in ([3, 1], np.array([3, 1], dtype=np.int32)):
+            assert from_arrays(np.eye(2), np.eye(2), ids=ids).ids.dtype == np.int64
+        for ids in ([(0, 1), (1, 0)], [2**70, 1], [True, "a"]):
+            assert from_arrays(np.eye(2), np.eye(2), ids=ids).ids.tolist() == ids
 
 
 class TestFilesThatAreNoTables:
@@ -243,11 +240,10 @@ class TestFilesThatAreNoTables:
     [
         ({"nodes": 3}, "nodes is of type int and no table .*give the path"),
         ({"edges": 3}, "edges is of type int and no table .*give the path"),
-        ({"label": ["a"]}, r"label=\['a'\] is no name of a column"),
-        ({"label": 3}, "label=3 is no name of a column"),
-        ({"id": 3}, "id=3 is no name"),
-        ({"source": {}}, "source={} is no name"),
-        ({"target": True}, "target=True is no name"),
+        ({"label": ["a"]}, r"no column of nodes for label named \['a'\]; known: id, v, kind"),
+        ({"id": 3}, "no column of nodes for id named 3"),
+        ({"source": {}}, "no column of edges for source named {}"),
+        ({"target": True}, "no column of edges for target named True"),
         ({"label": "id"}, "column 'id' of nodes cannot be both id and label"),
         ({"id": "kind"}, "column 'kind' of nodes cannot be both id and label; name another one"),
         ({"directed": "no"}, "directed='no' is neither True nor False"),

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from memohop.data.tables.sources import UnreadTable, open_table
+from memohop.data.tables.sources import UnreadTable, check_alike, open_table
 from memohop.errors import DataError
 
 Files: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -55,13 +55,7 @@ def open_files(paths: Sequence[Path], encoding: str | None = None) -> UnreadTabl
     first = tables[0]
     if len(tables) == 1:
         return first
-    for table in tables[1:]:
-        absent = [name for name in first.columns if name not in table.columns]
-        if absent:
-            raise DataError(
-                f"{table.name} has no column {absent[0]!r}, which {first.name} has; give files "
-                "with the same columns"
-            )
+    check_alike(tables, first.columns)
 
     def load(columns: list[str], text: Collection[str]) -> pa.Table:
         loaded = [table.load(columns, text) for table in tables]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from memohop.data.sparse_features import as_matrix
 from memohop.data.tables.column import Matrix, is_mostly_zero
 from memohop.data.tables.columns import ColumnEncoder
 from memohop.data.tables.labels import no_labels, read_labels
-from memohop.data.tables.links import Links, id_array, unused
+from memohop.data.tables.links import Links, unused
 from memohop.data.tables.read import Described, OwnGraph, describe_nodes, own_graph
 from memohop.errors import UsageError, unknown_name
 
@@ -81,7 +81,7 @@ def from_networkx(
     return own_graph(
         described,
         links,
-        id_array(nodes),
+        _id_array(nodes),
         warnings=unused(sorted(names), "attribute", weighted=weight is not None),
         reading={"label": label, "id": None, "source": None, "target": None, "weight": weight},
     )
@@ -157,9 +157,20 @@ def from_arrays(
             nodes=nodes,
             directed=directed,
         ),
-        np.arange(nodes) if ids is None else id_array(ids),
+        np.arange(nodes) if ids is None else _id_array(ids),
         warnings=warnings,
     )
+
+
+def _id_array(ids: Iterable[Hashable]) -> NDArray[Any]:
+    """Ids as an array: ``int64`` if all are whole numbers, and objects otherwise.
+
+    A string array of NumPy gives each string the room of the longest, and would turn a tuple into
+    a row.
+    """
+    names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    whole = all(type(name) is int and abs(name) < 2**63 for name in names)
+    return np.fromiter(names, dtype=np.int64 if whole else object, count=len(names))
 
 
 def _as_features(x: Any) -> Matrix:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -129,17 +129,6 @@ def node_ids(column: pa.ChunkedArray, name: str, table: str) -> pa.Array:
             f"{first_few(twice)}; keep one row for each node, or name another column as the id"
         )
     return ids
-
-
-def id_array(ids: Iterable[Hashable]) -> NDArray[Any]:
-    """Ids as an array: ``int64`` if all are whole numbers, and objects otherwise.
-
-    A string array of NumPy gives each string the room of the longest, and would turn a tuple into
-    a row.
-    """
-    names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-    whole = all(type(name) is int and abs(name) < 2**63 for name in names)
-    return np.fromiter(names, dtype=np.int64 if whole else object, count=len(names))
 
 
 def locate(

@@ -28,8 +28,8 @@ from memohop.data.tables.links import (
 )
 from memohop.data.tables.node_sets import read_sets
 from memohop.data.tables.roles import find_roles
-from memohop.data.tables.sources import TableLike, open_table
-from memohop.errors import DataError, UsageError
+from memohop.data.tables.sources import TableLike, check_alike, open_table
+from memohop.errors import UsageError
 from memohop.outputs import listed
 from memohop.pyg import Data
 
@@ -121,14 +121,7 @@ def read_graph(
     ]
     roles = find_roles(node_table, edge_tables[0], how)
     read = [*roles.ends, *([] if roles.weight is None else [roles.weight])]
-    for other in edge_tables[1:]:
-        absent = [name for name in read if name not in other.columns]
-        if absent:
-            raise DataError(
-                f"{other.name} has no column {absent[0]!r}, which {roles.edges.name} has; give "
-                "tables of edges with the same columns"
-            )
-
+    check_alike(edge_tables, read)
     text_names = [] if how.encoder is None else how.encoder.text_names
     kept = [name for name in node_table.columns if name not in roles.dropped]
     table = node_table.read(kept, text=[*roles.spelled, *text_names])

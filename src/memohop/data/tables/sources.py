@@ -12,7 +12,7 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,6 +132,17 @@ def open_table(table: TableLike, argument: str, encoding: str | None = None) -> 
         _without_index(given.column_names),
         lambda columns, _: plain_table(given.select(columns), argument),
     )
+
+
+def check_alike(tables: Sequence[UnreadTable], columns: Sequence[str]) -> None:
+    """Refuse tables that are to be read as one if any of them lacks one of these columns."""
+    for table in tables:
+        absent = [name for name in columns if name not in table.columns]
+        if absent:
+            raise DataError(
+                f"{table.name} has no column {absent[0]!r}, which {tables[0].name} has; give "
+                "tables with the same columns"
+            )
 
 
 def _without_index(names: list[str]) -> list[str]:
