@@ -168,12 +168,11 @@ class Results(ResultsFile, frozen=True, forbid_unknown_fields=True):
     def save(self, path: Path) -> None:
         """Write the file."""
         head = {"experiment": self.experiment, "sources": self.sources, "columns": _COLUMNS}
-        save_lines(path, head, rows=self.rows)
+        save_lines(path, head, "rows", self.rows)
 
 
-def save_lines(path: Path, head: dict[str, Any], **parts: Iterable[Any]) -> None:
-    """Write a file of results, one part of a list in a line so that differences can be read."""
-    ((name, items),) = parts.items()
+def save_lines(path: Path, head: Mapping[str, Any], name: str, items: Iterable[Any]) -> None:
+    """Write a file of results, an item in a line so that differences can be read."""
     lines = b",\n".join(map(msgspec.json.encode, items))
     start = msgspec.json.encode(head)[:-1] + f',"{name}":[\n'.encode()
     write_whole(path, start + lines + b"\n]}\n")

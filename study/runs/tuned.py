@@ -155,7 +155,7 @@ class Tuned(ResultsFile, frozen=True, forbid_unknown_fields=True):
     def save(self, path: Path) -> None:
         """Write the file."""
         head = msgspec.structs.asdict(self)
-        save_lines(path, head, cells=head.pop("cells"))
+        save_lines(path, head, "cells", head.pop("cells"))
 
     @property
     def datasets(self) -> list[str]:
