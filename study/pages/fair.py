@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import Any, get_args
+from typing import get_args
 
 from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
 from memohop.report.palette import Marker
@@ -137,6 +137,7 @@ def _cell_row(board: Leaderboard, row: str, column: str) -> tuple[TableCell, ...
     spread = f"{min(sound):.1f} to {max(sound):.1f}, median {median(sound):.1f}"
     lost = len(cell.rungs[0].val) - len(sound)
     tried = (f"{len(cell.rungs[0].val)} settings", *((f"{lost} diverged",) if lost else ()))
+    setting = (f"{name} {text.lower()}" for name, text in as_texts(measured.setting).items())
     return (
         TableCell(name_of(cell)),
         mean_and_std(measured),
@@ -144,7 +145,7 @@ def _cell_row(board: Leaderboard, row: str, column: str) -> tuple[TableCell, ...
         TableCell(spread, tried),
         number(cell.networks, ""),
         duration(cell.seconds),
-        TableCell(_in_words(measured.setting), (_command(cell, board.tuned.experiment),)),
+        TableCell(", ".join(setting), (_command(cell, board.tuned.experiment),)),
     )
 
 
@@ -153,12 +154,6 @@ def _command(cell: TunedCell, experiment: str) -> str:
     only = as_texts({"dataset": cell.dataset, "model": cell.model} | cell.axes)
     words = (f"--only {name}={text}" for name, text in only.items())
     return " ".join((f"python -m study run {experiment}", *words))
-
-
-def _in_words(setting: Mapping[str, Any]) -> str:
-    """A setting as options on the command line have it."""
-    texts = as_texts(setting).items()
-    return ", ".join(f"{name} {text.lower()}" for name, text in texts)
 
 
 def cost_chart(board: Leaderboard, width: int = 720, height: int = 420) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memohop.errors import DataError
 from memohop.report.chart import ChartAxis, Dot, Series, draw_chart
@@ -261,6 +261,9 @@ def rank_diagram(comparison: Comparison, *, title: str, width: int = 720) -> str
         }
         for i, clique in enumerate(comparison.cliques)
     ]
+    # The critical difference may be longer than the axis but not than the drawing.
+    length, words = comparison.critical_difference * scale, "critical difference (Nemenyi)"
+    start = max(4.0, min(side, width - 4 - length))
     return render(
         "ranks.svg",
         package="study.pages",
@@ -269,7 +272,12 @@ def rank_diagram(comparison: Comparison, *, title: str, width: int = 720) -> str
         height=height,
         ink=None,
         size=size,
-        ruler=_ruler(comparison.critical_difference * scale, side, width, size),
+        ruler={
+            "start": start,
+            "length": min(length, width - 8),
+            "words": words,
+            "words_at": min(start, width - 4 - len(words) * _LETTER * size),
+        },
         ticks=range(lowest, highest + 1, math.ceil(2 * size / scale)),
         highest=highest,
         axis=axis,
@@ -277,15 +285,3 @@ def rank_diagram(comparison: Comparison, *, title: str, width: int = 720) -> str
         names=rows,
         bars=bars,
     )
-
-
-def _ruler(length: float, side: float, width: int, size: int) -> dict[str, Any]:
-    """The critical difference; it may be longer than the axis but not than the drawing."""
-    start = max(4.0, min(side, width - 4 - length))
-    words = "critical difference (Nemenyi)"
-    return {
-        "start": start,
-        "length": min(length, width - 8),
-        "words": words,
-        "words_at": min(start, width - 4 - len(words) * _LETTER * size),
-    }

@@ -99,17 +99,12 @@ def test_memory_on_real_graphs_that_are_not_web_graphs(fair_page, cells, gains):
         assert number(found[2]) == pytest.approx(mean(few.values()), abs=0.0051)
         assert number(found[3]) == pytest.approx(posterior([*few.values()])[0], abs=DRAWN)
         for rho, p, group in ((found[4], found[5], few), (found[7], found[8], means)):
-            wanted = pearson_of_ranks([homophily[c] for c in group], [*group.values()])
+            samples = [homophily[c] for c in group], [*group.values()]
+            wanted = float(np.corrcoef(*map(stats.rankdata, samples))[0, 1])
             assert number(rho) == pytest.approx(wanted, abs=0.0051)
             t = wanted * ((len(group) - 2) / max(1 - wanted**2, 1e-300)) ** 0.5
             exact = 2 * stats.t.sf(abs(t), len(group) - 2)
             assert float(p) == pytest.approx(exact, rel=0.051, abs=1e-9)
-
-
-def pearson_of_ranks(*samples):
-    ranks = [[sum(o < one for o in sample) + (sample.count(one) + 1) / 2 for one in sample]
-             for sample in samples]  # fmt: skip
-    return float(np.corrcoef(*ranks)[0, 1])
 
 
 def test_memory_beside_residuals(fair_page, cells):
