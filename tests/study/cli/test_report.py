@@ -139,9 +139,9 @@ class TestGates:
         settings, _ = Experiment("table1").row("official", "gcn+mmp", "texas")
         assert jobs[0][0] == settings.having({"lam": 0.2}).job("texas", "gcn+mmp")
         assert {protocol for _, protocol in jobs} == {"official"}
-        found = Gates.load(tmp_path / "gates.json")
-        assert found.curves == findings.gates.curves[:1] * 2
-        assert found.command == (
+        written = Gates.load(tmp_path / "gates.json")
+        assert written.curves == findings.gates.curves[:1] * 2
+        assert written.command == (
             "python -m study bench gates --datasets texas,cora --model gcn+mmp --protocol official "
             "--output gates.json --results table1.json"
         )

@@ -38,35 +38,35 @@ def raw(fair_path):
 @pytest.fixture(scope="module")
 def cells(raw):
     """By model and dataset, with their variants: the cell, and its score on each split."""
-    found = {}
+    by_name = {}
     for cell in raw["cells"]:
         names = {"row": cell["model"], "column": cell["dataset"]}
         for name, value in cell["axes"].items():
             names["column" if name == "homophily" else "row"] += f" {name}={value}"
         cell["scores"] = [100 * mean(seeds) for seeds in zip(*cell["test"], strict=True)]
-        found[names["row"], names["column"]] = cell
-    return found
+        by_name[names["row"], names["column"]] = cell
+    return by_name
 
 
 @pytest.fixture(scope="module")
 def gains(cells):
     """By backbone, plug-in and dataset: the differences on the splits, in points."""
-    own, found = honest(cells), {}
+    own, differences = honest(cells), {}
     for backbone, plug_in in PAIRS:
         for (row, column), cell in own.items():
             if row == backbone + plug_in and (backbone, column) in own:
                 before = own[backbone, column]["scores"]
-                found[backbone, plug_in, column] = (
+                differences[backbone, plug_in, column] = (
                     cell["dataset"], np.subtract(cell["scores"], before).tolist(),
                 )  # fmt: skip
-    return found
+    return differences
 
 
 @pytest.fixture(scope="module")
 def verdicts(gains):
-    found = {}
+    verdicts = {}
     for column in dict.fromkeys(column for *_, column in gains):
         p = {key: t_test(d, name) for key, (name, d) in gains.items() if key[2] == column}
         for key, value in holm(p).items():
-            found[key] = 0 if value >= 0.05 else (1 if mean(gains[key][1]) > 0 else -1)
-    return found
+            verdicts[key] = 0 if value >= 0.05 else (1 if mean(gains[key][1]) > 0 else -1)
+    return verdicts

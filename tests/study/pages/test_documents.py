@@ -17,9 +17,9 @@ NUMBER = rf"([+{MINUS}-]?[\d,]+(?:\.\d+)?)"
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_tables_in_the_documents_are_those_of_the_command(name, capsys):
     """What stands between these two marks is the output of the command in the first one."""
-    found = MARKS.findall((ROOT / name).read_text(encoding="utf-8"))
-    assert found
-    for command, shown in found:
+    marked = MARKS.findall((ROOT / name).read_text(encoding="utf-8"))
+    assert marked
+    for command, shown in marked:
         assert main(command.split()) == 0
         assert shown.strip() == capsys.readouterr().out.strip()
 

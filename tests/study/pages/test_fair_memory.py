@@ -36,8 +36,8 @@ def test_wins_ties_losses_and_probabilities(fair_page, gains, verdicts):
         points = points_of(gains, backbone, plug_in)
         assert number(shown["mean gain"]) == pytest.approx(mean(points), abs=0.0051)
         wanted = posterior(points)
-        found = [number(shown[name]) for name in ("p better", "p same", "p worse")]
-        np.testing.assert_allclose(found, wanted, atol=DRAWN)
+        probabilities = [number(shown[name]) for name in ("p better", "p same", "p worse")]
+        np.testing.assert_allclose(probabilities, wanted, atol=DRAWN)
         if backbone.startswith("all seven"):
             continue
         own = [v for (b, p, _), v in verdicts.items() if (b, p) == (backbone, plug_in)]
@@ -48,7 +48,7 @@ def test_wins_ties_losses_and_probabilities(fair_page, gains, verdicts):
 def test_the_answers(fair_page, gains, verdicts):
     for plug_in in MEMORY:
         points = points_of(gains, "all seven", plug_in)
-        found = re.search(
+        match = re.search(
             rf"<li>{re.escape(plug_in)}: {NUMBER} points on average over (\d+) datasets and (\d+) "
             r"backbones\. Of (\d+) cases it is significantly better than its backbone in (\d+), "
             r"worse in (\d+), and neither in (\d+)\. The probability that it makes the mean of the "
@@ -57,14 +57,14 @@ def test_the_answers(fair_page, gains, verdicts):
             html.unescape(fair_page),
         )
         if not points:
-            assert found is None
+            assert match is None
             continue
         own = [v for (_, p, _), v in verdicts.items() if p == plug_in]
-        assert number(found[1]) == pytest.approx(mean(points), abs=0.0051)
-        counts = [int(found[place]) for place in range(2, 8)]
+        assert number(match[1]) == pytest.approx(mean(points), abs=0.0051)
+        counts = [int(match[place]) for place in range(2, 8)]
         assert counts == [len(points), 7, len(own), own.count(1), own.count(-1), own.count(0)]
-        assert number(found[8]) == pytest.approx(posterior(points)[0], abs=DRAWN)
-        alone = dict(one.split() for one in found[9].split(", "))
+        assert number(match[8]) == pytest.approx(posterior(points)[0], abs=DRAWN)
+        alone = dict(one.split() for one in match[9].split(", "))
         assert [*alone] == [*BACKBONES]
         for backbone, p in alone.items():
             wanted = posterior(points_of(gains, backbone, plug_in))[0]
@@ -85,7 +85,7 @@ def test_memory_on_real_graphs_that_are_not_web_graphs(fair_page, cells, gains):
         means = {c: mean(one) for c, one in by_column.items() if len(one) == len(BACKBONES)}
         few = {c: gain for c, gain in means.items()
                if dataset_of[c] not in ("texas", "wisconsin", "cornell", "csbm")}  # fmt: skip
-        found = re.search(
+        match = re.search(
             rf"<li>{re.escape(plug_in)} on the (\d+) real graphs that are not web graphs: {NUMBER} "
             rf"points on average\. .*? better by more than 1 point is {NUMBER}\. Rank correlation "
             rf"of gain and homophily there: {NUMBER} \(p (\S+)\); over all (\d+) datasets: "
@@ -93,12 +93,12 @@ def test_memory_on_real_graphs_that_are_not_web_graphs(fair_page, cells, gains):
             html.unescape(fair_page),
         )
         if not few:
-            assert found is None
+            assert match is None
             continue
-        assert (int(found[1]), int(found[6])) == (len(few), len(means))
-        assert number(found[2]) == pytest.approx(mean(few.values()), abs=0.0051)
-        assert number(found[3]) == pytest.approx(posterior([*few.values()])[0], abs=DRAWN)
-        for rho, p, group in ((found[4], found[5], few), (found[7], found[8], means)):
+        assert (int(match[1]), int(match[6])) == (len(few), len(means))
+        assert number(match[2]) == pytest.approx(mean(few.values()), abs=0.0051)
+        assert number(match[3]) == pytest.approx(posterior([*few.values()])[0], abs=DRAWN)
+        for rho, p, group in ((match[4], match[5], few), (match[7], match[8], means)):
             samples = [homophily[c] for c in group], [*group.values()]
             wanted = float(np.corrcoef(*map(stats.rankdata, samples))[0, 1])
             assert number(rho) == pytest.approx(wanted, abs=0.0051)
@@ -115,30 +115,30 @@ def test_memory_beside_residuals(fair_page, cells):
             for (row, column), cell in own.items()
             if row == f"{backbone}+mmp" and (f"{backbone}-res", column) in own
         ]
-        found = re.search(
+        match = re.search(
             rf"<li>{backbone}\+mmp less {backbone}-res: {NUMBER} points on average over (\d+) "
             rf"datasets\. .*? by more than 1 point is {NUMBER}, .*? by as much {NUMBER}\.</li>",
             html.unescape(fair_page),
         )
         if not points:
-            assert found is None
+            assert match is None
             continue
-        assert int(found[2]) == len(points)
-        assert number(found[1]) == pytest.approx(mean(points), abs=0.0051)
+        assert int(match[2]) == len(points)
+        assert number(match[1]) == pytest.approx(mean(points), abs=0.0051)
         better, _, worse = posterior(points)
-        assert number(found[3]) == pytest.approx(better, abs=DRAWN)
-        assert number(found[4]) == pytest.approx(worse, abs=DRAWN)
+        assert number(match[3]) == pytest.approx(better, abs=DRAWN)
+        assert number(match[4]) == pytest.approx(worse, abs=DRAWN)
 
 
 def test_does_memory_help(fair_page, gains):
     """The points of the figure, and their intervals, by what they say when one points at them."""
-    found = re.findall(
+    matches = re.findall(
         rf"<title>(\S+)\+mmp on ([^:]+): {NUMBER} points, from {NUMBER} to {NUMBER}</title>",
         fair_page,
     )
     wanted = {key: one for key, one in gains.items() if key[1] == "+mmp"}
-    assert len(found) == 2 * len(wanted)  # for wide screens and for narrow ones
-    for backbone, column, *shown in found:
+    assert len(matches) == 2 * len(wanted)  # for wide screens and for narrow ones
+    for backbone, column, *shown in matches:
         dataset, differences = wanted[backbone, "+mmp", column]
         reach = stats.t.ppf(0.975, len(differences) - 1) * error(differences, dataset)
         middle = mean(differences)

@@ -70,9 +70,9 @@ def test_the_leaderboard(name, fair_page, cells):
 
 def test_score_against_cost(fair_page, cells):
     own = honest(cells)
-    found = re.findall(rf"<title>([^:<]+): {NUMBER} after {NUMBER} s</title>", fair_page)
-    assert found
-    for row, score, seconds in found:
+    matches = re.findall(rf"<title>([^:<]+): {NUMBER} after {NUMBER} s</title>", fair_page)
+    assert matches
+    for row, score, seconds in matches:
         of_row = [cell for (name, _), cell in own.items() if name == row]
         spent = sum(rung[4] for cell in of_row for rung in cell["rungs"])
         assert number(seconds) == pytest.approx(spent, abs=0.51)
@@ -97,9 +97,9 @@ def test_every_cell_with_its_setting_spread_and_command(fair_page, cells, raw):
             assert number(text(shown["validation"])) == pytest.approx(mean_val, abs=0.0051)
             drawn = raw["drawn"][cell["space"]]
             setting = dict(zip(drawn["names"], drawn["rows"][chosen], strict=True))
-            found = dict(part.split(" ", 1) for part in text(shown["chosen setting"]).split(", "))
-            assert set(found) == {key for key, value in setting.items() if value is not None}
-            for key, value in found.items():
+            told = dict(part.split(" ", 1) for part in text(shown["chosen setting"]).split(", "))
+            assert set(told) == {key for key, value in setting.items() if value is not None}
+            for key, value in told.items():
                 known = setting[key]
                 assert (
                     float(value) == known if type(known) is float else value == str(known).lower()

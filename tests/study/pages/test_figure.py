@@ -74,12 +74,12 @@ def test_lambda_has_a_panel_for_each_dataset_and_a_line_for_each_model_and_proto
 
 
 def test_every_point_tells_its_numbers(findings):
-    found = titles(ET.fromstring(figure_svg("lambda", findings.lambda_)))
-    assert len(found) == 6 * 4 * 7
+    shown = titles(ET.fromstring(figure_svg("lambda", findings.lambda_)))
+    assert len(shown) == 6 * 4 * 7
     for curve in curves(measured(findings.lambda_), "lam")[:4]:
         for point in curve.points:
             text = f", λ {point.x:g}: {point.mean:.2f} ± {point.std:.2f} % (n = 10)"
-            assert any(title.endswith(text) for title in found)
+            assert any(title.endswith(text) for title in shown)
 
 
 def test_a_figure_is_a_file_of_its_own(findings):

@@ -102,7 +102,7 @@ def test_figures_and_their_numbers_are_there(root):
 def test_timings_add_up(root, findings):
     _, *rows = find_table(root, "timing-list")
     networks = [float(row[4].get("data-value")) for row in rows]
-    assert sum(networks) == sum(len(found.rows) for found in findings.results)
+    assert sum(networks) == sum(len(results.rows) for results in findings.results)
     seconds = [float(row[6].get("data-value")) for row in rows]
     assert sum(seconds) == pytest.approx(0.25 * sum(networks))
     assert text_of(rows[0][7]) == "2.500"  # 0.25 s for 100 epochs

@@ -61,10 +61,10 @@ def browse(tmp_path_factory):
         command = [browser, *FLAGS, f"--user-data-dir={folder / 'user'}", "--dump-dom", address]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
-        found = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, flags=re.DOTALL)
-        assert found, done.stderr
+        match = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, flags=re.DOTALL)
+        assert match, done.stderr
         console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-        return json.loads(html.unescape(found[1])), console
+        return json.loads(html.unescape(match[1])), console
 
     return run
 

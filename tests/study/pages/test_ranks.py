@@ -24,8 +24,8 @@ def separable():
     return compare({name: base + level + rng.normal(0, 1, 12) for name, level in levels.items()})
 
 
-def drawn(found, **more):
-    return ET.fromstring(rank_diagram(found, title="Ranks", **more))
+def drawn(comparison, **more):
+    return ET.fromstring(rank_diagram(comparison, title="Ranks", **more))
 
 
 def position_of(root):
@@ -72,11 +72,11 @@ def test_the_ruler_is_as_long_as_the_critical_difference(separable):
 
 @pytest.mark.parametrize("width", [720, 370])
 def test_every_name_is_there_with_its_rank_and_inside_the_drawing(width):
-    found = printed_comparison()
-    root = drawn(found, width=width)
+    comparison = printed_comparison()
+    root = drawn(comparison, width=width)
     texts = {text.text: text for text in root.iter(f"{SVG}text")}
     size = 13 if width == 720 else 11
-    for model, rank in zip(found.models, found.ranks, strict=True):
+    for model, rank in zip(comparison.models, comparison.ranks, strict=True):
         text = texts.get(f"{model} {rank:.2f}")
         if text is None:
             text = texts[f"{rank:.2f} {model}"]
@@ -93,8 +93,8 @@ def test_names_are_escaped(separable):
 
 def test_long_names_leave_room_for_the_axis_on_a_narrow_screen():
     rng, names = np.random.default_rng(1), [f"dir-gcn+mmp labels=memory {i}" for i in range(9)]
-    found = compare({name: rng.normal(60, 5, 6) for name in names})
-    root = drawn(found, width=370)
+    comparison = compare({name: rng.normal(60, 5, 6) for name in names})
+    root = drawn(comparison, width=370)
     ends = [float(t.get("x")) for t in root.iter(f"{SVG}text") if t.text.isdigit()]
     assert max(ends) - min(ends) > 40
     for text in root.iter(f"{SVG}text"):

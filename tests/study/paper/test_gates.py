@@ -19,13 +19,13 @@ def test_bins_are_means_over_rounds_and_nodes_and_spreads_over_splits():
     gates[0, :, :, 0] = torch.tensor([[0.2, 0.4, 0.9, 0.9], [0.4, 0.6, 0.9, 0.9]])
     gates[1, :, :, 0] = 0.8
     gates[:, 0, :, 2], gates[:, 1, :, 2] = 0.25, 0.75  # what the last round passes on is unread
-    found = by_homophily(gates, np.array([0.0, 0.1, 1.0, np.nan]))
-    assert [(each.low, each.high, each.nodes) for each in found] == [(0, 0.2, 2), (0.8, 1, 1)]
-    assert found[0].kept == pytest.approx((0.4 + 0.8) / 2, abs=1e-5)
-    assert found[0].kept_std == pytest.approx(0.4 / 2**0.5, abs=1e-5)
-    assert found[1].kept == pytest.approx((0.9 + 0.8) / 2, abs=1e-5)
-    assert [each.passed_on for each in found] == [0.25, 0.25]
-    assert [each.absorbed for each in found] == [0, 0]
+    bins = by_homophily(gates, np.array([0.0, 0.1, 1.0, np.nan]))
+    assert [(each.low, each.high, each.nodes) for each in bins] == [(0, 0.2, 2), (0.8, 1, 1)]
+    assert bins[0].kept == pytest.approx((0.4 + 0.8) / 2, abs=1e-5)
+    assert bins[0].kept_std == pytest.approx(0.4 / 2**0.5, abs=1e-5)
+    assert bins[1].kept == pytest.approx((0.9 + 0.8) / 2, abs=1e-5)
+    assert [each.passed_on for each in bins] == [0.25, 0.25]
+    assert [each.absorbed for each in bins] == [0, 0]
 
 
 def test_gates_of_trained_networks(tmp_path):

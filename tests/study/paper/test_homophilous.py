@@ -27,7 +27,7 @@ def made_up(levels, graphs=GRAPHS):
     return results_of(*rows)
 
 
-def found(levels, **more):
+def leads_of(levels, **more):
     (table,) = tables_of(measured(made_up(levels, **more)))
     return leads(table)
 
@@ -51,26 +51,26 @@ def step_by_step(p):
 
 
 def test_it_is_comparable_when_it_is_shown_not_to_be_a_point_behind():
-    assert comparable_on(found(level(mmp=3, jk=3, de=5))) == []  # two points behind +de
-    ahead = found(level(mmp=3))
+    assert comparable_on(leads_of(level(mmp=3, jk=3, de=5))) == []  # two points behind +de
+    ahead = leads_of(level(mmp=3))
     assert {one.verdict for one in ahead.values()} == {"comparable"}
     assert comparable_on(ahead) == list(GRAPHS)
 
 
 def test_behind_by_less_than_can_be_seen_is_neither():
-    one = found(level(mmp=-0.8))["cora", "gcn", ""]
+    one = leads_of(level(mmp=-0.8))["cora", "gcn", ""]
     assert one.verdict == "open"
     assert one.points == pytest.approx(-0.8)
 
 
 def test_behind_is_behind():
-    assert {one.verdict for one in found(level(mmp=-4)).values()} == {"behind"}
+    assert {one.verdict for one in leads_of(level(mmp=-4)).values()} == {"behind"}
 
 
 def test_other_models_of_the_table_change_nothing():
     own = level(mmp=-1.6)
     others = {f"other{number}": 80.0 for number in range(9)}
-    few, many = found(own), found(own | others)
+    few, many = leads_of(own), leads_of(own | others)
     assert {key: one.verdict for key, one in few.items()} == {
         key: one.verdict for key, one in many.items()
     }

@@ -55,9 +55,9 @@ def test_some_cells():
 
 
 def test_the_printed_ranks_are_not_those_of_the_printed_means():
-    found = printed_comparison()
-    ranks = dict(zip(found.models, found.ranks, strict=True))
-    assert found.models[0] == "gcn+mmp"
+    comparison = printed_comparison()
+    ranks = dict(zip(comparison.models, comparison.ranks, strict=True))
+    assert comparison.models[0] == "gcn+mmp"
     expected = {"gcn": 8.50, "gcn+de": 8.78, "geom-gcn": 6.83, "gcn+mmp": 3.00, "gat": 11.89}
     assert {model: ranks[model] for model in expected} == pytest.approx(expected, abs=5e-3)
     right = {model for model, rank in printed_ranks().items() if abs(rank - ranks[model]) <= 0.05}
@@ -65,11 +65,11 @@ def test_the_printed_ranks_are_not_those_of_the_printed_means():
 
 
 def test_the_printed_means_tell_few_models_apart():
-    found = printed_comparison()
-    assert found.friedman_p == pytest.approx(2.7e-5, abs=5e-7)
-    assert found.critical_difference == pytest.approx(6.61, abs=5e-3)
-    assert {b for a, b in found.apart() if a == "gcn+mmp"} == {"gat", "gat+de"}
-    assert found.differ() == []
+    comparison = printed_comparison()
+    assert comparison.friedman_p == pytest.approx(2.7e-5, abs=5e-7)
+    assert comparison.critical_difference == pytest.approx(6.61, abs=5e-3)
+    assert {b for a, b in comparison.apart() if a == "gcn+mmp"} == {"gat", "gat+de"}
+    assert comparison.differ() == []
 
 
 def test_the_printed_standard_deviations_are_those_of_samples():

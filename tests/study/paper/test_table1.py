@@ -13,8 +13,8 @@ from study.runs.results import measured, with_setting
 
 
 def one_table(*rows):
-    (found,) = tables_of(measured(results_of(*rows)))
-    return found
+    (table,) = tables_of(measured(results_of(*rows)))
+    return table
 
 
 def column(dataset, **scores):
@@ -53,11 +53,11 @@ def test_rows_of_one_setting_and_of_models_without_it():
 
 
 def test_measured_beside_printed():
-    found = one_table(*(row(test, model="gcn+mmp", split=i) for i, test in enumerate((0.8, 0.9))))
-    points, stds = difference(found.measured["gcn+mmp", "texas"])
+    table = one_table(*(row(test, model="gcn+mmp", split=i) for i, test in enumerate((0.8, 0.9))))
+    points, stds = difference(table.measured["gcn+mmp", "texas"])
     assert points == pytest.approx(85 - 85.39)
     assert stds == pytest.approx((85 - 85.39) / 3.58)
-    (flat,) = found.flat()
+    (flat,) = table.flat()
     assert flat["printed_mean"] == 85.39
     assert flat["printed_std"] == 3.58
     assert flat["printed_source"] == "ours"
@@ -67,17 +67,17 @@ def test_measured_beside_printed():
 
 
 def test_cornells_column_is_of_the_faulty_file():
-    found = one_table(
+    table = one_table(
         *(row(0.8, model="gcn+mmp", dataset=d) for d in ("cornell", "cornell-legacy"))
     )
-    assert difference(found.measured["gcn+mmp", "cornell"]) == (None, None)
-    assert difference(found.measured["gcn+mmp", "cornell-legacy"])[0] == pytest.approx(80 - 82.89)
-    assert found.columns == ("cornell-legacy", "cornell")
+    assert difference(table.measured["gcn+mmp", "cornell"]) == (None, None)
+    assert difference(table.measured["gcn+mmp", "cornell-legacy"])[0] == pytest.approx(80 - 82.89)
+    assert table.columns == ("cornell-legacy", "cornell")
 
 
 def test_no_difference_in_deviations_where_none_is_printed():
-    found = one_table(row(0.7, model="geom-gcn"))
-    points, stds = difference(found.measured["geom-gcn", "texas"])
+    table = one_table(row(0.7, model="geom-gcn"))
+    points, stds = difference(table.measured["geom-gcn", "texas"])
     assert points == pytest.approx(70 - 67.57)
     assert stds is None
 
@@ -87,10 +87,10 @@ def test_the_best_is_never_alone_where_the_difference_is_noise():
     best = rng.normal(0.8, 0.04, 10)
     near = (best - 0.005 + rng.normal(0, 0.02, 10)).round(6)  # as files have scores
     far = (best - 0.2 + rng.normal(0, 0.02, 10)).round(6)
-    found = one_table(*column("texas", gcn=best, gat=near, mlp=far))
-    marked = {model: found.among_the_best(model, "texas") for model in found.rows}
+    table = one_table(*column("texas", gcn=best, gat=near, mlp=far))
+    marked = {model: table.among_the_best(model, "texas") for model in table.rows}
     assert marked == {"gcn": True, "gat": True, "mlp": False}
-    leads = found.leads("gat", "texas")
+    leads = table.leads("gat", "texas")
     assert set(leads) == {"gcn", "mlp"}
     assert leads["mlp"][0] == pytest.approx(100 * (near.mean() - far.mean()))
     assert leads["mlp"][1] < 0.05 < leads["gcn"][1]
@@ -98,9 +98,9 @@ def test_the_best_is_never_alone_where_the_difference_is_noise():
 
 def test_nothing_is_marked_where_models_do_not_share_their_splits():
     rows = [*column("texas", gcn=(0.5, 0.6)), row(0.9, model="gat", split=7)]
-    found = one_table(*rows)
-    assert not any(found.among_the_best(*key) for key in found.measured)
-    assert found.leads("gcn", "texas") == {}
+    table = one_table(*rows)
+    assert not any(table.among_the_best(*key) for key in table.measured)
+    assert table.leads("gcn", "texas") == {}
 
 
 def test_ranks_are_over_the_datasets_that_every_model_has():
@@ -111,23 +111,23 @@ def test_ranks_are_over_the_datasets_that_every_model_has():
             dataset, **{{"a": "gcn", "b": "gat", "c": "mlp"}[k]: v for k, v in scores.items()}
         )
     rows += column("csbm", gcn=(0.1, 0.1), gat=(0.2, 0.2), mlp=(0.3, 0.3))
-    found = one_table(*rows)
-    assert found.rows == ["mlp", "gat", "gcn"]  # the order of the print
-    assert found.ranked == ["texas", "cora"]
-    assert found.ranks == {"gat": 1.5, "gcn": 2.0, "mlp": 2.5}
-    assert ("mlp", "pubmed") not in found.measured
+    table = one_table(*rows)
+    assert table.rows == ["mlp", "gat", "gcn"]  # the order of the print
+    assert table.ranked == ["texas", "cora"]
+    assert table.ranks == {"gat": 1.5, "gcn": 2.0, "mlp": 2.5}
+    assert ("mlp", "pubmed") not in table.measured
 
 
 def test_two_models_are_not_ranked():
-    found = one_table(*column("texas", gcn=(0.5, 0.6), gat=(0.6, 0.7)))
-    assert found.comparison is None
-    assert found.ranks == {}
+    table = one_table(*column("texas", gcn=(0.5, 0.6), gat=(0.6, 0.7)))
+    assert table.comparison is None
+    assert table.ranks == {}
 
 
 def test_protocols_are_kept_apart():
     rows = [row(0.5), row(0.7, protocol="official")]
     both = tables_of(measured(results_of(*rows)))
-    assert [found.protocol for found in both] == ["paper", "official"]
+    assert [table.protocol for table in both] == ["paper", "official"]
     (one,) = tables_of(measured(results_of(*rows)), protocol="official")
     assert one.measured["gcn", "texas"].mean == pytest.approx(70)
     with pytest.raises(UsageError, match=r"protocol 'fair' has no results; .* paper, official"):

@@ -19,12 +19,20 @@ from tiny_search import search_file as search_file
 
 
 def cell_of(experiment, **wanted):
-    (found,) = [
+    (cell,) = [
         cell
         for cell in experiment.cells([wanted.pop("protocol", "paper")])
         if all(getattr(cell, name) == value for name, value in wanted.items())
     ]
-    return found
+    return cell
+
+
+def assert_refused(path, old, new, words):
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(memohop.DataError, match=words):
+        list(Experiment(str(path)).cells())
 
 
 def test_a_row_is_put_together_from_its_parts(tiny):
@@ -51,9 +59,9 @@ def test_cells_are_all_combinations(tiny):
     cell = cell_of(tiny, model="gcn+mmp", axes={"noise": 50})
     assert cell.settings.noise == 50
     wanted = set(product((0, 0.5), (1, 2), (0, 1), (0, 1)))
-    found = [(*run.setting.values(), run.member.seed, run.member.split) for run in cell.runs]
-    assert set(found) == wanted
-    assert len(found) == len(wanted)
+    settings = [(*run.setting.values(), run.member.seed, run.member.split) for run in cell.runs]
+    assert set(settings) == wanted
+    assert len(settings) == len(wanted)
     assert {run.member.lam for run in cell.runs} == {0.0, 0.5}
     assert {run.options["num_layers"] for run in cell.runs} == {1, 2}
     assert len(cell_of(tiny, protocol="official", model="mlp", axes={"noise": 0}).runs) == 2 * 2
@@ -183,11 +191,7 @@ def test_data_is_known_by_its_files():
 )
 def test_a_mistake_is_named_with_its_place(old, new, words, tiny_file, monkeypatch):
     monkeypatch.chdir(tiny_file.parent)
-    text = tiny_file.read_text(encoding="utf-8")
-    assert old in text
-    tiny_file.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(memohop.DataError, match=words):
-        list(Experiment(str(tiny_file)).cells())
+    assert_refused(tiny_file, old, new, words)
 
 
 @pytest.mark.parametrize(
@@ -272,11 +276,7 @@ def test_whatever_is_in_a_file_it_is_an_experiment_or_an_error(
     ],
 )
 def test_a_mistake_in_a_search_is_named_with_its_place(old, new, words, search_file):
-    text = search_file.read_text(encoding="utf-8")
-    assert old in text
-    search_file.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(memohop.DataError, match=words):
-        list(Experiment(str(search_file)).cells())
+    assert_refused(search_file, old, new, words)
 
 
 def test_experiments_that_are_not_there(tmp_path):

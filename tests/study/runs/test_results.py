@@ -67,8 +67,8 @@ def test_cells_tell_protocols_and_axes_apart():
     rows = [row(0.1, 0.1), row(0.2, 0.2)]
     other = msgspec.structs.replace(rows[0], protocol="official")
     noisy = msgspec.structs.replace(rows[0], axes={"noise": 25})
-    found = Results("tiny", (), (rows[0], other, noisy, rows[1])).cells()
-    assert list(found.values()) == [rows, [other], [noisy]]
+    cells = Results("tiny", (), (rows[0], other, noisy, rows[1])).cells()
+    assert list(cells.values()) == [rows, [other], [noisy]]
 
 
 @pytest.mark.parametrize(

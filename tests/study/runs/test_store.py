@@ -131,9 +131,9 @@ def test_two_processes_share_a_store(small_file, tmp_path, processes):
     for process in both:
         process.join()
     processes("run", small_file, "--store", path).join()  # what one left to the other is there
-    found = content_at(path)
-    assert len(found["cells"]) == 8
-    assert found["claims"] == []
+    content = content_at(path)
+    assert len(content["cells"]) == 8
+    assert content["claims"] == []
 
 
 class TestClaims:

@@ -16,8 +16,8 @@ from study.cli import main
 from study.runs.experiment import Experiment
 from study.runs.export import results_of
 from study.runs.results import Results
-from study.runs.runner import run_cells
 from study.runs.store import Store
+from tiny_experiment import noted
 
 FOLDER = Path(__file__).parent / "version_0_1_0"
 EXPERIMENT = str(FOLDER / "experiment.toml")
@@ -58,21 +58,18 @@ def test_curves_belong_to_the_scores(path, same_models):
     with closing(Store(path, read_only=True)) as store:
         for cell in same_models:
             for run in cell.runs:
-                found, source = store.run(run.id)
-                assert found.content == json.loads(json.dumps(run.content))
-                assert found.curves[1].argmax() == found.best_epoch
-                assert found.curves[1].max() == pytest.approx(found.val, rel=2**-11)
+                stored, source = store.run(run.id)
+                assert stored.content == json.loads(json.dumps(run.content))
+                assert stored.curves[1].argmax() == stored.best_epoch
+                assert stored.curves[1].max() == pytest.approx(stored.val, rel=2**-11)
                 assert source.versions["memohop"] == "0.1.0"
 
 
-def test_its_runs_are_done_and_not_run_again(path, same_models):
-    def engine(work, jobs, inner):
-        assert list(jobs) == []
-        return iter(())
-
+def test_its_runs_are_done_and_not_run_again(path, same_models, run, quick):
+    trained = []
     with closing(Store(path)) as store:
-        tally = run_cells(same_models, store, executor=engine)
-        assert (tally.cells, tally.there, tally.done) == (4, 4, 0)
+        tally = run(same_models, store, noted(quick, trained))
+        assert (tally.cells, tally.there, tally.done, trained) == (4, 4, 0, [])
         assert store.missing(run for cell in same_models for run in cell.runs) == []
 
 

@@ -27,13 +27,13 @@ def slow(differences, margin, draws=4000):
     "differences", [[2.0, 1.5, -0.5], [0.2, 0.3, 4.0, -3.0], [1.5, 1.2, 1.1, 0.4, 2.0]]
 )
 def test_it_is_what_the_definition_gives(differences):
-    found = bayesian_signed_rank(differences, margin=1)
+    posterior = bayesian_signed_rank(differences, margin=1)
     expected = slow(differences, 1)
     # Five standard errors of the slower of the two.
     np.testing.assert_allclose(
-        [found.worse, found.same, found.better], expected, atol=5 * 0.5 / np.sqrt(4000)
+        [posterior.worse, posterior.same, posterior.better], expected, atol=5 * 0.5 / np.sqrt(4000)
     )
-    assert found.worse + found.same + found.better == pytest.approx(1)
+    assert posterior.worse + posterior.same + posterior.better == pytest.approx(1)
 
 
 def test_clear_cases_are_clear():

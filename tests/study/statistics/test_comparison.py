@@ -67,17 +67,19 @@ def test_critical_difference_is_that_of_demsar(alpha, expected):
 
 
 def test_demsar_compared():
-    found = compare(DEMSAR)
-    assert found.models == ("+m+cf", "+m", "+cf", "C4.5")
+    comparison = compare(DEMSAR)
+    assert comparison.models == ("+m+cf", "+m", "+cf", "C4.5")
     # Demšar's 9.28 is without the correction for ties, which divides by 1 less their share.
     ties = 1 - (3 * (2**3 - 2) + (4**3 - 4)) / (14 * 4 * (4**2 - 1))
-    assert found.friedman * ties == pytest.approx(9.28, abs=5e-3)
+    assert comparison.friedman * ties == pytest.approx(9.28, abs=5e-3)
     # "The post-hoc test is not powerful enough to detect any significant differences."
-    assert found.apart() == found.differ() == []
-    assert found.cliques == (("+m+cf", "+m", "+cf", "C4.5"),)
+    assert comparison.apart() == comparison.differ() == []
+    assert comparison.cliques == (("+m+cf", "+m", "+cf", "C4.5"),)
     # Those of scikit-posthocs 0.17.1, posthoc_wilcoxon(zero_method="zsplit", p_adjust="holm").
     names = {
-        pair: p for (i, j), p in found.p.items() if (pair := (found.models[i], found.models[j]))
+        pair: p
+        for (i, j), p in comparison.p.items()
+        if (pair := (comparison.models[i], comparison.models[j]))
     }
     assert names == pytest.approx(
         {
@@ -96,12 +98,12 @@ def test_wilcoxon_counts_all_signs_with_ties_and_zeros_too():
     whole = np.random.default_rng(1).integers(-4, 7, size=(3, 9)).astype(float)
     whole[0, :3] = 0  # against the other two models there will be ties
     scores = {"zero": np.zeros(9), **dict(zip("abc", whole, strict=True))}
-    found = compare(scores)
+    comparison = compare(scores)
     by_hand = [
-        wilcoxon_by_hand(np.asarray(scores[found.models[i]]) - scores[found.models[j]])
-        for i, j in found.p
+        wilcoxon_by_hand(np.asarray(scores[comparison.models[i]]) - scores[comparison.models[j]])
+        for i, j in comparison.p
     ]
-    assert list(found.p.values()) == pytest.approx(holm(by_hand), abs=1e-12)
+    assert list(comparison.p.values()) == pytest.approx(holm(by_hand), abs=1e-12)
 
 
 @pytest.mark.parametrize("datasets", [5, 14])
@@ -116,23 +118,23 @@ def test_models_that_always_differ_are_told_apart_when_there_are_enough_datasets
     rng = np.random.default_rng(0)
     base = rng.normal(70, 10, size=12)
     scores = {"low": base, "high": base + 9 + rng.random(12), "twin": base + 9 + rng.random(12)}
-    found = compare(scores)
-    best, second = found.models[:2]
+    comparison = compare(scores)
+    best, second = comparison.models[:2]
     assert {best, second} == {"high", "twin"}
-    assert found.cliques == ((best, second),)
-    assert found.differ() == [(best, "low"), (second, "low")]
-    assert found.p[0, 2] == pytest.approx(3 * 2 / 2**12)
-    assert found.smallest_p == pytest.approx(3 * 2 / 2**12)
+    assert comparison.cliques == ((best, second),)
+    assert comparison.differ() == [(best, "low"), (second, "low")]
+    assert comparison.p[0, 2] == pytest.approx(3 * 2 / 2**12)
+    assert comparison.smallest_p == pytest.approx(3 * 2 / 2**12)
 
 
 def test_nine_datasets_cannot_tell_any_pair_of_fourteen_models_apart():
     rng = np.random.default_rng(0)
     scores = {f"model {i}": 20 * i + rng.random(9) for i in range(14)}
-    found = compare(scores)
-    assert found.smallest_p == pytest.approx(91 * 2 / 2**9)
-    assert min(found.p.values()) == pytest.approx(found.smallest_p)
-    assert found.differ() == []
-    assert found.friedman_p < 1e-10
+    comparison = compare(scores)
+    assert comparison.smallest_p == pytest.approx(91 * 2 / 2**9)
+    assert min(comparison.p.values()) == pytest.approx(comparison.smallest_p)
+    assert comparison.differ() == []
+    assert comparison.friedman_p < 1e-10
 
 
 def test_cliques_may_overlap_and_never_contain_one_another():
@@ -143,13 +145,13 @@ def test_cliques_may_overlap_and_never_contain_one_another():
         name: base - step + rng.normal(0, 1.5, 20)
         for name, step in zip("abcd", (0, 0.9, 1.8, 2.7), strict=True)
     }
-    found = compare(scores)
-    assert len(found.cliques) > 1
-    for clique in found.cliques:
-        positions = [found.models.index(name) for name in clique]
+    comparison = compare(scores)
+    assert len(comparison.cliques) > 1
+    for clique in comparison.cliques:
+        positions = [comparison.models.index(name) for name in clique]
         assert positions == list(range(positions[0], positions[-1] + 1))
-        assert all(found.p[i, j] >= ALPHA for i in positions for j in positions if i < j)
-    sets = [set(clique) for clique in found.cliques]
+        assert all(comparison.p[i, j] >= ALPHA for i in positions for j in positions if i < j)
+    sets = [set(clique) for clique in comparison.cliques]
     assert not any(a < b for a in sets for b in sets)
 
 
@@ -187,14 +189,14 @@ def test_the_same_difference_everywhere():
 def test_the_corrected_t_test_finds_nothing_too_often_in_overlapping_splits():
     """Two equal models, scored on random test sets drawn from one pool, as splits are."""
     rng = np.random.default_rng(0)
-    found = {"corrected": 0, "plain": 0}
+    rejected = {"corrected": 0, "plain": 0}
     for _ in range(300):
         # Right or wrong for good on most nodes: the difference is that of the pool of nodes.
         difference = rng.choice((-1, 0, 1), p=(0.2, 0.6, 0.2), size=180)
         scores = [difference[rng.permutation(180)[:36]].mean() for _ in range(10)]
-        found["corrected"] += corrected_t_test(scores) < 0.05
-        found["plain"] += corrected_t_test(scores, test_to_train=0) < 0.05
-    assert found["corrected"] < 0.05 * 300 < found["plain"] / 2
+        rejected["corrected"] += corrected_t_test(scores) < 0.05
+        rejected["plain"] += corrected_t_test(scores, test_to_train=0) < 0.05
+    assert rejected["corrected"] < 0.05 * 300 < rejected["plain"] / 2
 
 
 def test_against_the_best_keeps_what_is_not_significantly_worse():
@@ -212,21 +214,21 @@ DIFFERENCES = [0.031, -0.012, 0.044, 0.02, 0.008, 0.027, -0.003, 0.019, 0.036, 0
 
 
 def test_without_overlap_the_interval_is_students():
-    found = corrected_interval(DIFFERENCES, test_to_train=0)
+    interval = corrected_interval(DIFFERENCES, test_to_train=0)
     expected = stats.t.interval(0.95, 9, np.mean(DIFFERENCES), stats.sem(DIFFERENCES))
-    assert (found.low, found.high) == pytest.approx(expected)
-    assert found.mean == pytest.approx(np.mean(DIFFERENCES))
+    assert (interval.low, interval.high) == pytest.approx(expected)
+    assert interval.mean == pytest.approx(np.mean(DIFFERENCES))
 
 
 @pytest.mark.parametrize("shift", np.linspace(-0.06, 0.06, 13))
 def test_zero_is_outside_exactly_where_the_corrected_test_says_so(shift):
     sample = [difference + shift for difference in DIFFERENCES]
-    found = corrected_interval(sample, test_to_train=20 / 48)
+    interval = corrected_interval(sample, test_to_train=20 / 48)
     p = corrected_t_test(sample, test_to_train=20 / 48)
-    assert (found.above_zero or found.below_zero) == (p < 0.05)
+    assert (interval.above_zero or interval.below_zero) == (p < 0.05)
 
 
 def test_a_single_split_says_nothing_and_ends_are_cut_where_scores_end():
     assert corrected_interval([0.1], test_to_train=0.5).says_nothing
-    found = corrected_interval([-0.3, -0.2], test_to_train=1 / 3)
-    assert (found.mean, found.low) == (pytest.approx(-0.25), -1)
+    interval = corrected_interval([-0.3, -0.2], test_to_train=1 / 3)
+    assert (interval.mean, interval.low) == (pytest.approx(-0.25), -1)

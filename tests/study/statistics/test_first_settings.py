@@ -38,8 +38,8 @@ def results(*cells):
     return Tuned("fair", "fair", (SOURCE,), {"d": DIRECTED, "u": UNDIRECTED}, cells)
 
 
-def numbers(found):
-    return [one.numbers["lr"] for one in found]
+def numbers(settings):
+    return [one.numbers["lr"] for one in settings]
 
 
 # Setting 1 is second everywhere, 0 and 3 are each the best of two graphs, and 2 is never good.
@@ -52,10 +52,10 @@ CELLS = (
 
 
 def test_together_they_suit_every_graph():
-    found = first_settings(results(*CELLS), ["gcn+mmp", "mlp"], count=3).every
-    assert {one.family for one in found} == {"gcn+mmp"}
+    learned = first_settings(results(*CELLS), ["gcn+mmp", "mlp"], count=3).every
+    assert {one.family for one in learned} == {"gcn+mmp"}
     # The first one suits all of them, the others are the best of two each; then nothing is left.
-    assert numbers(found) == [0.02, 0.01, 0.04]
+    assert numbers(learned) == [0.02, 0.01, 0.04]
 
 
 def test_numbers_and_options_are_told_apart_and_the_direction_is_kept():
@@ -65,12 +65,12 @@ def test_numbers_and_options_are_told_apart_and_the_direction_is_kept():
 
 
 def test_a_graph_is_not_judged_by_what_it_taught():
-    found = first_settings(results(*CELLS), ["gcn+mmp"])
-    assert set(found.without) == {"texas", "actor", "cora", "pubmed"}
+    learned = first_settings(results(*CELLS), ["gcn+mmp"])
+    assert set(learned.without) == {"texas", "actor", "cora", "pubmed"}
     changed = (cell("texas", (0.1, 0.1, 0.99, 0.1)), *CELLS[1:])
     other = first_settings(results(*changed), ["gcn+mmp"])
-    assert other.without["texas"] == found.without["texas"]
-    assert other.without["cora"] != found.without["cora"]
+    assert other.without["texas"] == learned.without["texas"]
+    assert other.without["cora"] != learned.without["cora"]
 
 
 def test_data_with_a_flaw_teach_nothing():
@@ -82,8 +82,8 @@ def test_data_with_a_flaw_teach_nothing():
 def test_the_variants_of_a_model_are_options_of_it():
     with_labels = cell("minesweeper", (0.1, 0.2, 0.99, 0.3), labels="memory")
     plain = cell("minesweeper", (0.1, 0.2, 0.15, 0.3))
-    found = first_settings(results(*CELLS, plain, with_labels), ["gcn+mmp"]).every
-    (one,) = [one for one in found if "labels" in one.options]
+    learned = first_settings(results(*CELLS, plain, with_labels), ["gcn+mmp"]).every
+    (one,) = [one for one in learned if "labels" in one.options]
     assert one.options == {"hidden_channels": 128, "labels": "memory"}
     assert one.numbers["lr"] == 0.03
 

@@ -17,7 +17,7 @@ def board(tuned):
 
 
 @pytest.fixture(scope="module")
-def found(board):
+def all_effects(board):
     return effects(board)
 
 
@@ -41,9 +41,9 @@ def test_a_model_with_a_gap_has_no_rank_and_costs_no_dataset(tuned):
     assert board.rows[-1] == "h2gcn"
 
 
-def test_what_was_put_in_is_found(found):
+def test_what_was_put_in_is_found(all_effects):
     """Memory is worth eight points on one graph, on every backbone."""
-    for effect in found:
+    for effect in all_effects:
         if effect.plug_in == "+mmp" and effect.gains:
             by_column = {gain.column: gain for gain in effect.gains}
             assert by_column[f"csbm homophily={HOMOPHILIES[0]}"].verdict == 1
