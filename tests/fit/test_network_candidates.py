@@ -15,7 +15,7 @@ from memohop.fit._candidate import Setting, variations
 from memohop.fit._problem import Inputs
 from memohop.fit.candidates import _network as network
 from memohop.fit.candidates._network import NetworkFamily, feature_scale
-from memohop.fit.candidates.spaces import TAUGHT, member_numbers, network_cost, network_spaces
+from memohop.fit.candidates.spaces import TAUGHT, network_cost, network_spaces, numbers_of
 from memohop.networks import build
 from memohop.nn import Graph
 from memohop.training import Enough, Member
@@ -186,7 +186,7 @@ def test_the_scale_is_of_what_is_not_zero():
 def test_every_first_setting_builds(name, directed):
     for first in network_spaces()[name].first(directed=directed):
         build(name, 3, 2, num_nodes=5, **first.options)
-        assert {*first.numbers} <= {*member_numbers()}
+        assert {*first.numbers} <= {*numbers_of("networks")}
         if not directed:
             assert first.options.get("direction", "undirected") == "undirected"
 

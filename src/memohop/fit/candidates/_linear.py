@@ -33,7 +33,6 @@ from memohop.fit._problem import Outputs, Problem, check_width
 from memohop.fit._saved import Saved, Sizes, as_tensors
 from memohop.fit._views import View, ViewModel
 from memohop.fit.candidates._view_family import Learned, ViewFamily
-from memohop.jobs.space import Range, Space
 
 _ABSENT = 30.0  # logits by which a class without training nodes is below all others
 _STEPS = 300  # at most: nearly converged is good enough
@@ -78,18 +77,7 @@ class Linear(ViewModel):
 class LinearFamily(ViewFamily):
     """``linear``, ``linear+neighbours`` and ``linear+rows``: penalties of very different sizes."""
 
-    starts = (
-        {"freedom": 1.0},
-        {"freedom": 0.1},
-        {"freedom": 10.0},
-        {"freedom": 0.01},
-        {"freedom": 100.0},
-    )
-
-    @property
-    def numbers(self) -> Space:
-        """The inverse of the penalty."""
-        return {"freedom": Range(1e-4, 1e4)}
+    learner = "linear"
 
     def learning_bytes(self, width: int, outputs: int) -> int:
         """The solver holds thirty copies of each weight."""

@@ -19,7 +19,7 @@ from memohop.fit._neighbourhood import EVERY, Matrix, Rows
 from memohop.fit._problem import Inputs, Outputs, Problem
 from memohop.fit._saved import Saved, Sizes, check_state, checked_options
 from memohop.fit._views import side_by_side
-from memohop.fit.candidates.spaces import member_numbers, network_cost, network_spaces
+from memohop.fit.candidates.spaces import network_cost, network_spaces, numbers_of
 from memohop.jobs.space import Space
 from memohop.jobs.train import train
 from memohop.networks import MemoryNetwork, NodeModel, build
@@ -171,7 +171,7 @@ class NetworkFamily:
 
     def space(self, problem: Problem) -> Space:
         """The options of the model, and the numbers of a member."""
-        choices = {**network_spaces()[self.id].choices, **member_numbers()}
+        choices = {**network_spaces()[self.id].choices, **numbers_of("networks")}
         without = {"direction": problem.neighbourhood.directed, "lam": self.has_memory}
         return {name: values for name, values in choices.items() if without.get(name, True)}
 

@@ -29,17 +29,10 @@ from memohop.fit._problem import Outputs, Problem, check_width
 from memohop.fit._saved import Saved, Sizes, as_tensors
 from memohop.fit._views import View, ViewModel
 from memohop.fit.candidates._view_family import SMALL, Learned, ViewFamily
-from memohop.jobs.space import Range, Space
 from memohop.training import Enough
 
 _ROUNDS = 2000  # at most; early stopping ends nearly all fits sooner
 _PATIENCE = 50
-_NAMES = ("learning_rate", "num_leaves", "min_data_in_leaf", "feature_fraction", "lambda_l2")
-_FIRST = (
-    (0.05, 15, 10, 0.5, 1.0),
-    (0.03, 63, 20, 0.2, 1.0),
-    (0.03, 7, 5, 0.8, 5.0),
-)
 _WHOLE = ("num_leaves", "min_data_in_leaf")
 
 END = "end of trees\n"
@@ -115,18 +108,7 @@ class Trees(ViewModel):
 class TreeFamily(ViewFamily):
     """``lightgbm``, ``lightgbm+neighbours`` and ``lightgbm+positions``."""
 
-    starts = tuple(dict(zip(_NAMES, numbers, strict=True)) for numbers in _FIRST)
-
-    @property
-    def numbers(self) -> Space:
-        """Parameters of LightGBM."""
-        return {
-            "learning_rate": Range(0.005, 0.2),
-            "num_leaves": [4, 7, 15, 31, 63],
-            "min_data_in_leaf": [3, 5, 10, 20, 40],
-            "feature_fraction": [0.1, 0.2, 0.5, 0.8, 1.0],
-            "lambda_l2": [0.0, 1.0, 5.0, 20.0],
-        }
+    learner = "lightgbm"
 
     def learning_bytes(self, width: int, outputs: int) -> int:
         """Histograms of 255 bins, for some leaves."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event, Lock
@@ -16,6 +16,7 @@ from memohop.fit._candidate import Cost, Fit, Fits, Look, Setting, kept_bytes
 from memohop.fit._neighbourhood import Matrix
 from memohop.fit._problem import Outputs, Problem
 from memohop.fit._views import Sees, View, ViewModel
+from memohop.fit.candidates.spaces import first_numbers, numbers_of
 from memohop.jobs.space import Space
 from memohop.training import Enough
 
@@ -46,13 +47,8 @@ class ViewFamily(ABC):
     balanced: bool = False
     has_memory: bool = False
     memory: int | None = None
-    starts: ClassVar[Sequence[Mapping[str, float]]]
-    """The numbers of the first settings, the most promising first."""
-
-    @property
-    @abstractmethod
-    def numbers(self) -> Space:
-        """What the numbers of others are drawn from."""
+    learner: ClassVar[str]
+    """What learns from the features: its settings are in ``spaces.toml``."""
 
     @property
     def sees_graph(self) -> bool:
@@ -64,7 +60,11 @@ class ViewFamily(ABC):
         if not (self.sees_graph or problem.has_columns):
             return []
         ways = self._ways(problem)
-        return [Setting(self.id, way, numbers) for numbers in self.starts for way in ways]
+        return [
+            Setting(self.id, way, numbers)
+            for numbers in first_numbers(self.learner)
+            for way in ways
+        ]
 
     def openers(self, problem: Problem) -> int:
         """The first numbers, in every way to make the features."""
@@ -73,7 +73,7 @@ class ViewFamily(ABC):
     def space(self, problem: Problem) -> Space:
         """The numbers, and the way to make the features if there is a choice."""
         ways = self._ways(problem)
-        return {**({"means": [*ways]} if len(ways) > 1 else {}), **self.numbers}
+        return {**({"means": [*ways]} if len(ways) > 1 else {}), **numbers_of(self.learner)}
 
     def _ways(self, problem: Problem) -> list[dict[str, bool | int | float | str]]:
         """The options: which columns have means over the neighbours, if that is a choice."""

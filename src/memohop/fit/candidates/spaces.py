@@ -1,8 +1,8 @@
-r"""The settings to try of each network, proven ones first, and what they cost.
+r"""The settings to try of each kind of model, proven ones first, and what networks cost.
 
-The first ones are the same for every graph. Some did well, by validation, on published graphs of
-different kinds. Others come from ``python -m study bench first-settings``, which derives them from
-the results of the fair table.
+They are listed in ``spaces.toml``. The first ones are the same for every graph. Some did well, by
+validation, on published graphs of different kinds. Others come from ``python -m study bench
+first-settings``, which derives them from the results of the fair table.
 
 What a network costs is guessed. On a CPU, an epoch (a training step and an evaluation) of :math:`L`
 layers of width :math:`D` takes about :math:`L D (5 |E| + 30 N)` nanoseconds of one thread, or
@@ -26,7 +26,7 @@ import torch
 
 from memohop.fit._candidate import Cost, Setting, kept_bytes
 from memohop.fit._problem import Problem
-from memohop.jobs.space import Choice, Range, Space
+from memohop.jobs.space import Choice, Space
 
 _FEWEST = 50  # epochs of a network that is worth its time
 
@@ -75,24 +75,30 @@ def _for_graph(settings: Sequence[Setting], directed: bool) -> list[Setting]:
 
 
 @cache
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("spaces.toml").read_text("utf-8"))
+
+
+@cache
 def network_spaces() -> dict[str, NetworkSpace]:
     """The settings to try of each model of the registry."""
-    tables = tomllib.loads(Path(__file__).with_name("spaces.toml").read_text("utf-8"))
     return {
-        model: NetworkSpace(model, own=[Setting(model, **own) for own in table.pop("own")], **table)
-        for model, table in tables.items()
+        model: NetworkSpace(
+            model, **table | {"own": [Setting(model, **own) for own in table["own"]]}
+        )
+        for model, table in _tables()["networks"].items()
     }
 
 
-def member_numbers() -> Space:
-    """What the numbers of a member are drawn from; the last one is for models with memory."""
-    return {
-        "lr": Range(0.001, 0.1),
-        "weight_decay": Range(1e-6, 0.05),
-        "dropout": [0.0, 0.2, 0.3, 0.5, 0.7],
-        "input_dropout": [0.0, 0.1, 0.3, 0.5, 0.8],
-        "lam": [0.0, 0.0, 0.05, 0.2],
-    }
+def numbers_of(kind: str) -> Space:
+    """What numbers are drawn from, those of ``networks``, of ``linear`` models or ``lightgbm``."""
+    return msgspec.convert(_tables()["numbers"][kind], Space)
+
+
+def first_numbers(kind: str) -> list[dict[str, float]]:
+    """The numbers of the first ``linear`` models or of ``lightgbm``, the most promising first."""
+    numbers: list[dict[str, float]] = _tables()["first"][kind]
+    return numbers
 
 
 def network_cost(problem: Problem, options: Mapping[str, Any], *, sees_graph: bool) -> Cost:
