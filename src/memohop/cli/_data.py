@@ -75,52 +75,30 @@ app.command(data_app)
 @data_app.command(name="list", help_epilogue=_LIST_EXAMPLES)
 def data_list(*, json: Json = False) -> None:
     """List the datasets."""
-    from memohop.data.datasets.fetch import without_digest
     from memohop.report.datasets import dataset_info, listing
 
     infos = [describe(name) for name in datasets()]
     show([dataset_info(info) for info in infos], listing(infos), as_json=json)
-    if not json:
-        local = [info.id for info in infos if without_digest(info.files)]
-        if local:
-            print(f"\nNot downloaded, since no SHA-256 is known to check by: {', '.join(local)}.")
-            print("memohop data fetch NAME says where to get the file and where to put it.")
 
 
 @data_app.command(name="fetch", help_epilogue=_FETCH_EXAMPLES)
 def data_fetch(*names: str, data: _FilledFolder = None) -> None:
     """Download datasets, or check those that are there; each file must have its SHA-256.
 
-    A file whose SHA-256 is not known is taken from --data alone, and what it holds is compared
-    with what was published.
-
     Args:
-        names: Ids of datasets; or all, which leaves out files that are to be had from --data alone
-            and are not there.
+        names: Ids of datasets; or all.
     """
-    import memohop
-    from memohop.data.datasets.fetch import how_to_get, local_folder, locate, without_digest
+    from memohop.data.datasets.fetch import locate
 
     if not names:
         raise UsageError("name the datasets to fetch, or all; see memohop data list")
     wanted = datasets() if "all" in names else list(dict.fromkeys(names))
-    local = local_folder(data)
     for info in [describe(name) for name in wanted]:
         if not info.files:
             print(f"{info.id}: made on the spot, nothing to fetch")
             continue
-        unchecked = without_digest(info.files)
-        absent = [path for path in unchecked if local is None or not (local / path).exists()]
-        if absent and "all" in names:
-            print(f"{info.id}: left out. {how_to_get(absent[0])}")
-            continue
         folder = locate(info.files, root=data, progress=sys.stderr.isatty())
-        if unchecked:
-            memohop.load(info.id, root=folder)
-            checked = "with the published counts (no SHA-256 is known)"
-        else:
-            checked = "as published"
-        print(f"{info.id}: {len(info.files)} file(s) in {folder}, {checked}")
+        print(f"{info.id}: {len(info.files)} file(s) in {folder}, as published")
 
 
 @data_app.command(name="show", help_epilogue=_SHOW_EXAMPLES)

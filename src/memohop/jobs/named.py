@@ -53,20 +53,20 @@ class NamedGraph:
         return whole_number("data.splits", self.options.get("splits", default), least=1)
 
     def content(self, *, noise: bool, latent: bool) -> dict[str, Any]:
-        """Everything the data depends on, with the digests of its files, None where unknown.
+        """Everything the data depends on, with the digests of its files.
 
         Args:
             noise: Whether added arcs matter.
             latent: Whether the published neighbours of Geom-GCN do.
         """
-        files: dict[str, str | None]
+        files: dict[str, str]
         if is_folder(self.name):
             from memohop.data.prepared import open_prepared
 
             files = {self.name: open_prepared(self.name, check=False).digest}
         else:
             info = describe(self.name)
-            files = {path: known_digests().get(path) for path in info.files}
+            files = {path: known_digests()[path] for path in info.files}
             if latent and info.neighbours and not self.noise:
                 files[info.neighbours] = known_digests()[info.neighbours]
         content: dict[str, Any] = {

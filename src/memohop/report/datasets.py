@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from memohop.data.datasets.fetch import without_digest
 from memohop.data.datasets.registry import DatasetInfo
 from memohop.report.terminal import fact_table, plain_table
 
@@ -24,9 +23,7 @@ def listing(infos: Iterable[DatasetInfo]) -> Table:
     table.add_column("what it is", overflow="fold")
     for info in infos:
         numbers = [str(getattr(info, name)) for name in counts]
-        digits = 2 if without_digest(info.files) else 3  # as published, or measured here
-        homophily = f"{info.homophily:.{digits}f}"
-        table.add_row(info.id, *numbers, homophily, info.metric, info.description)
+        table.add_row(info.id, *numbers, f"{info.homophily:g}", info.metric, info.description)
     return table
 
 

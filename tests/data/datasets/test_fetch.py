@@ -140,26 +140,6 @@ def test_a_damaged_local_file_is_named_with_both_digests(local, damaged):
         fetch.locate([PATH], root=local)
 
 
-def test_a_file_without_a_known_digest_is_never_downloaded(server, cache):
-    told = (
-        r"made/other\.bin is not downloaded.*SHA-256.*http\S+/other\.bin to FOLDER/made/other\.bin"
-    )
-    with pytest.raises(DataError, match=told + r".*--data.*MEMOHOP_DATA"):
-        fetch.locate([PATH, "made/other.bin"])
-    assert server.requests == 0
-    (cache / "made").mkdir(parents=True)
-    (cache / "made/other.bin").write_bytes(CONTENT)  # the cache is for checked files
-    with pytest.raises(DataError, match="is not downloaded"):
-        fetch.locate(["made/other.bin"])
-
-
-def test_a_file_without_a_known_digest_is_taken_from_a_local_folder(local):
-    with pytest.raises(DataError, match=r"no readable made/other\.bin.*http\S+other\.bin$"):
-        fetch.locate([PATH, "made/other.bin"], root=local)
-    (local / "made/other.bin").write_bytes(b"anything")
-    assert fetch.locate([PATH, "made/other.bin"], root=local) == local
-
-
 def test_the_listed_digests_are_those_of_the_files(data_root):
     paths = [path for path in fetch.known_digests() if "structural_neighborhood" in path]
     assert fetch.locate([*paths, "platonov/tolokers.npz"], root=data_root) == data_root

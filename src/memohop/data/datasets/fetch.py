@@ -33,53 +33,31 @@ def locate(
 
     A local folder, ``root`` or else the environment variable ``MEMOHOP_DATA``, is used as it is
     and never written to. Without one, missing or damaged files are downloaded into the user's
-    cache folder. The digests are checked either way, and a failure is a :class:`DataError`. A
-    file whose digest is not known is never downloaded; from a local folder it is taken unchecked.
+    cache folder. The digests are checked either way, and a failure is a :class:`DataError`.
 
     Args:
         paths: Paths below the data folder, as listed in :attr:`DatasetInfo.files`.
         root: A local folder with these files; nothing is downloaded.
         progress: Show a progress bar on standard error while downloading.
     """
-    digests, folder, paths = known_digests(), local_folder(root), list(paths)
-    if folder is not None:
-        for path in paths:
-            _check(folder, path, digests.get(path))
-        return folder
-    if unknown := without_digest(paths):
-        raise DataError(how_to_get(unknown[0]))
-    return _download({path: digests[path] for path in paths}, progress=progress)
-
-
-def local_folder(root: str | os.PathLike[str] | None = None) -> Path | None:
-    """``root``, or else the folder that the environment names; None if there is neither."""
     if root is not None and not isinstance(root, str | os.PathLike):
         raise UsageError(f"root={root!r} is no folder; give its path")
-    local = root or os.environ.get(ENVIRONMENT)
-    return Path(local).expanduser() if local else None
+    local, expected = root or os.environ.get(ENVIRONMENT), {p: known_digests()[p] for p in paths}
+    if not local:
+        return _download(expected, progress=progress)
+    folder = Path(local).expanduser()
+    for path, digest in expected.items():
+        _check(folder, path, digest)
+    return folder
 
 
 @cache
 def known_digests() -> dict[str, str]:
-    """The SHA-256 of every file that can be downloaded, by its path below the data folder."""
+    """The SHA-256 of every file, by its path below the data folder."""
     listed = resources.files("memohop.data.datasets").joinpath("files.txt")
     text = listed.read_text(encoding="utf-8")
     entries = (line.split() for line in text.splitlines() if not line.startswith("#"))
     return dict(entry for entry in entries if entry)
-
-
-def without_digest(paths: Iterable[str]) -> list[str]:
-    """Those of the files whose SHA-256 is not known."""
-    return [path for path in paths if path not in known_digests()]
-
-
-def how_to_get(path: str) -> str:
-    """What to do for a file whose SHA-256 is not known."""
-    return (
-        f"{path} is not downloaded, since no SHA-256 is known to check it by; copy it from "
-        f"{address(path)} to FOLDER/{path}, and name that FOLDER with --data, root= or "
-        f"{ENVIRONMENT}"
-    )
 
 
 def address(path: str) -> str:
@@ -88,13 +66,11 @@ def address(path: str) -> str:
     return ADDRESSES[prefix] + path.removeprefix(prefix)
 
 
-def _check(folder: Path, path: str, digest: str | None) -> None:
-    remedy = f"copy it from {address(path)}"
-    if digest is not None:
-        remedy += (
-            f", or leave out the local folder (--data, root= and {ENVIRONMENT}) to have it "
-            "downloaded"
-        )
+def _check(folder: Path, path: str, digest: str) -> None:
+    remedy = (
+        f"copy it from {address(path)}, or leave out the local folder (--data, root= and "
+        f"{ENVIRONMENT}) to have it downloaded"
+    )
     try:
         content = (folder / path).read_bytes()
     except OSError as error:
@@ -102,7 +78,7 @@ def _check(folder: Path, path: str, digest: str | None) -> None:
             f"the data folder {folder} has no readable {path} ({error.strerror}); {remedy}"
         ) from error
     held = hashlib.sha256(content).hexdigest()
-    if digest is not None and held != digest:
+    if held != digest:
         raise DataError(
             f"{folder / path} is not the published file: its SHA-256 is {held} "
             f"({len(content)} bytes) and not {digest}; {remedy}"

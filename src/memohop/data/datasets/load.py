@@ -12,17 +12,16 @@ import torch
 
 from memohop.data import synthetic
 from memohop.data.datasets._readers import read_geom_gcn, read_planetoid, read_platonov
-from memohop.data.datasets.fetch import address, locate, without_digest
+from memohop.data.datasets.fetch import locate
 from memohop.data.datasets.latent import PublishedNeighbours
 from memohop.data.datasets.registry import DatasetInfo, describe
 from memohop.data.splits import SPLITS, make_splits
-from memohop.errors import DataError, UsageError, unknown_name
+from memohop.errors import UsageError, unknown_name
 from memohop.pyg import Data
 
 _MAKERS: dict[str, Callable[..., Data]] = {"csbm": synthetic.csbm, "digits": synthetic.digits}
 _FEATURES = ("raw", "row", "scaled")
 _SPLIT_OPTIONS = ("splits", "fractions", "seed")
-_ROUNDED = 0.005 + 1e-9  # how far off a figure of two digits may be
 
 
 def load(
@@ -39,8 +38,7 @@ def load(
     Args:
         name: One of :func:`memohop.datasets`.
         root: A local folder with the files, instead of a download; see
-            :func:`memohop.data.datasets.fetch.locate`. Of a file whose SHA-256 is not known, what
-            it holds is compared with what was published.
+            :func:`memohop.data.datasets.fetch.locate`.
         features: ``raw`` as published; ``row`` with each row divided by its sum (the sum of the
             absolute values, if some are negative; a row of zeros stays as it is); or ``scaled``
             with all of them divided by the root mean square of those that are not 0.
@@ -73,8 +71,6 @@ def load(
     else:
         folder = locate(info.files, root=root, progress=progress)
         data = _read(info, folder, public=split == "public")
-        if without_digest(info.files):
-            _check_counts(data, info, folder)
         if split in SPLITS:
             sets = make_splits(split, data.y.numpy(), **options)
             data.train_mask, data.val_mask, data.test_mask = map(torch.from_numpy, sets)
@@ -100,48 +96,6 @@ def _read(info: DatasetInfo, folder: Path, *, public: bool) -> Data:
     if info.family == "planetoid":
         return read_planetoid(first.parent, info.id, splits=None if public else splits)
     return read_platonov(first, directed=info.directed)
-
-
-def _check_counts(data: Data, info: DatasetInfo, folder: Path) -> None:
-    """A :class:`DataError` that names every difference, if this is not the published graph.
-
-    Numbers of nodes, arcs, features, classes and splits must be equal. Homophily, and the test
-    nodes for each training node of every split, must agree to two digits.
-
-    Args:
-        data: The graph with its published splits.
-        info: What is known about it.
-        folder: The folder that has its files, for the error.
-    """
-    source, target = data.edge_index
-    measured = {
-        "nodes": data.num_nodes,
-        "arcs": data.num_edges,
-        "features": data.num_features,
-        "classes": len(data.y.unique()),
-        "splits": data.train_mask.shape[1],
-    }
-    known = {name: getattr(info, name) for name in measured}
-    differences = [
-        f"{held} {name} and not {known[name]}"
-        for name, held in measured.items()
-        if held != known[name]
-    ]
-    homophily = float((data.y[source] == data.y[target]).double().mean())
-    if not abs(homophily - info.homophily) <= _ROUNDED:
-        differences.append(f"homophily {homophily:.3f} and not {info.homophily:.2f}")
-    ratio = data.test_mask.sum(dim=0).double() / data.train_mask.sum(dim=0)
-    wrong = (~((ratio - info.test_to_train).abs() <= _ROUNDED)).nonzero().flatten().tolist()
-    if wrong:
-        differences.append(
-            f"{ratio[wrong[0]]:.3f} test nodes for each training node of split {wrong[0]} and not "
-            f"{info.test_to_train:.2f}"
-        )
-    if differences:
-        raise DataError(
-            f"{folder / info.files[0]} is not the published {info.id}: it has "
-            f"{', '.join(differences)}; copy it again from {address(info.files[0])}"
-        )
 
 
 def _check_split(info: DatasetInfo, split: str | None) -> None:

@@ -24,8 +24,8 @@ class DatasetInfo:
         arcs: Number of columns of ``edge_index``; an undirected edge counts twice.
         features: Number of feature columns.
         classes: Number of classes.
-        homophily: Share of the arcs, self-loops included, between nodes of the same class; to two
-            digits, as published, if the SHA-256 of the files is not known, and else to three.
+        homophily: Share of the arcs, self-loops included, between nodes of the same class, to three
+            digits; to two where it is as published.
         source: Where it was published, and which version this is.
         stem: What its files are called; empty if it is made on the spot.
         neighbours: The file with the neighbours in a hyperbolic space that Geom-GCN's authors
