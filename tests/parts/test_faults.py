@@ -97,38 +97,34 @@ def test_a_killed_run_continues_from_its_file(data, undisturbed, tmp_path):
     assert [*tmp_path.iterdir()] == [file]
 
 
-@pytest.mark.parametrize("change", [{"epochs": 46}, {"options": {"num_layers": 3}}])
-def test_another_run_has_another_file(data, tmp_path, change):
-    assert (
-        make_run(data, tmp_path).checkpoints.file
-        != make_run(data, tmp_path, **change).checkpoints.file
-    )
-
-
-def test_other_data_are_another_run(data, tmp_path):
+def test_other_runs_have_other_files(data, tmp_path):
     other = data.clone()
     other.x = data.x.clone()
     other.x[3, 2] += 1
-    assert make_run(data, tmp_path).checkpoints.file != make_run(other, tmp_path).checkpoints.file
+    runs = [
+        make_run(data, tmp_path),
+        make_run(data, tmp_path, epochs=46),
+        make_run(other, tmp_path),
+    ]
+    runs.append(make_run(data, tmp_path, options={"num_layers": 3}))
+    assert len({run.checkpoints.file for run in runs}) == 4
+    assert make_run(data, tmp_path).checkpoints.file == runs[0].checkpoints.file
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "no tensors"])
-def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
-    checkpoints = Checkpoints("a" * 64, tmp_path)
-    checkpoints.keep(0, {"epoch": torch.tensor(7)}, 1)
-    assert Checkpoints("a" * 64, tmp_path).done == 7
-    content = checkpoints.file.read_bytes()
-    damaged = {"empty": b"", "cut": content[:-3], "no tensors": b"\2\0\0\0\0\0\0\0{}"}[damage]
-    checkpoints.file.write_bytes(damaged)
-    with pytest.raises(memohop.DataError, match=r"is no checkpoint of a run .* starts anew"):
-        Checkpoints("a" * 64, tmp_path)
-
-
-def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize("damage", ["empty", "cut", "no tensors", "of another version"])
+def test_a_checkpoint_that_cannot_be_read_is_refused(tmp_path, monkeypatch, damage):
+    text = r"is no checkpoint of a run .* starts anew"
     with monkeypatch.context() as patched:
-        patched.setattr("memohop.parts.checkpoints.__version__", "0.0.9")
-        Checkpoints("a" * 64, tmp_path).keep(0, {"epoch": torch.tensor(7)}, 1)
-    with pytest.raises(memohop.DataError, match=r"memohop 0\.0\.9, and this is"):
+        if damage == "of another version":
+            patched.setattr("memohop.parts.checkpoints.__version__", "0.0.9")
+            text = r"memohop 0\.0\.9, and this is"
+        checkpoints = Checkpoints("a" * 64, tmp_path)
+        checkpoints.keep(0, {"epoch": torch.tensor(7)}, 1)
+        assert Checkpoints("a" * 64, tmp_path).done == 7
+    whole = checkpoints.file.read_bytes()
+    damaged = {"empty": b"", "cut": whole[:-3], "no tensors": b"\2\0\0\0\0\0\0\0{}"}
+    checkpoints.file.write_bytes(damaged.get(damage, whole))
+    with pytest.raises(memohop.DataError, match=text):
         Checkpoints("a" * 64, tmp_path)
 
 

@@ -46,14 +46,16 @@ def test_a_graph_without_arcs_is_cut_evenly():
     assert str(found) == "contiguous blocks cut 0 of 0 arcs (0.0%)"
 
 
-def test_more_blocks_than_nodes_are_refused():
-    with pytest.raises(memohop.UsageError, match="workers=7, but the graph has 6 nodes"):
-        partition(TRIANGLES, 6, 7)
-
-
-def test_an_unknown_method_is_refused():
-    with pytest.raises(memohop.UsageError, match="partition must be one of contiguous, metis"):
-        partition(TRIANGLES, 6, 2, method="random")
+@pytest.mark.parametrize(
+    ("blocks", "method", "text"),
+    [
+        (7, "contiguous", "workers=7, but the graph has 6 nodes"),
+        (2, "random", "partition must be one of contiguous, metis"),
+    ],
+)
+def test_arguments_that_cannot_be_right(blocks, method, text):
+    with pytest.raises(memohop.UsageError, match=text):
+        partition(TRIANGLES, 6, blocks, method=method)
 
 
 def test_metis_that_is_not_installed_says_so(monkeypatch):

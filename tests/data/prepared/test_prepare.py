@@ -251,14 +251,6 @@ def test_weights_are_those_of_the_whole_table(tmp_path, directed):
     assert warning.endswith("part-0.csv and 2 more file(s): not used: column 'since'")
 
 
-def test_a_bad_weight_is_named(tmp_path):
-    nodes = write(tmp_path, "nodes.csv", NODES)
-    edges = cut(tmp_path / "e", WEIGHTED.replace("a,b,3", "a,b,-3"))
-    with pytest.raises(memohop.DataError, match="the weight '-3' in row 4; give"):
-        memohop.prepare(nodes, edges, tmp_path / "graph", weight="weight")
-    assert not (tmp_path / "graph").exists()
-
-
 @pytest.mark.parametrize("how", [{"split": "part"}, {"time_column": "day"}, {"group": "team"}])
 def test_sets_are_those_of_the_whole_table(tmp_path, how):
     edges = write(tmp_path, "edges.csv", EDGES)

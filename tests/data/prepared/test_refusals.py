@@ -44,6 +44,7 @@ def tables(tmp_path):
         ({"edges": "source,target\n"}, {}, r"e\.csv.* no rows"),
         ({"nodes": "id,v,k\n"}, {}, r"n\.csv.* no rows"),
         ({"edges": "source\na\n"}, {}, r"e\.csv has one column"),
+        ({"edges": "s,t,w\na,b,1\na,b,-3\n"}, {"weight": "w"}, "the weight '-3' in row 2; give"),
     ],
 )
 def test_bad_tables_are_named(tables, changed, options, words):
@@ -53,16 +54,21 @@ def test_bad_tables_are_named(tables, changed, options, words):
     assert not folder.exists()
 
 
-def test_a_bad_row_amid_many_files_is_named_with_its_file_and_line(tables, tmp_path):
-    nodes, _, folder = tables()
-    (tmp_path / "edges").mkdir()
-    for number in range(3):
-        middle = "a,b,c\n" if number == 1 else ""
-        text = EDGES + "a,c\n" * 50 + middle + "b,d\n" * 50
-        (tmp_path / "edges" / f"{number}.csv").write_text(text)
-    with pytest.raises(DataError, match=r"1\.csv.*line 54: .*Expected 2 columns, got 3"):
-        memohop.prepare(nodes, tmp_path / "edges", folder, label="k")
-    assert not folder.exists()
+@pytest.mark.parametrize(
+    ("nodes", "edges", "words"),
+    [
+        (["", "id,k\ne,x\n"], [""], r"nodes/1\.csv has no column 'v', which .*nodes/0\.csv has"),
+        ([""], ["", "source,target\na,b,c\n", ""], r"edges/1\.csv.*line 2: .*Expected 2 columns"),
+    ],
+)
+def test_the_file_with_a_mistake_is_named(tmp_path, nodes, edges, words):
+    for name, texts, right in (("nodes", nodes, NODES), ("edges", edges, EDGES)):
+        (tmp_path / name).mkdir()
+        for number, text in enumerate(texts):
+            (tmp_path / name / f"{number}.csv").write_text(text or right)
+    with pytest.raises(DataError, match=words):
+        memohop.prepare(tmp_path / "nodes", tmp_path / "edges", tmp_path / "graph", label="k")
+    assert not (tmp_path / "graph").exists()
 
 
 @pytest.mark.parametrize(
@@ -87,13 +93,6 @@ def test_missing_columns_and_bad_options(tables, options, words):
     assert not folder.exists()
 
 
-def test_a_file_that_lacks_a_column_is_named(tmp_path, tables):
-    nodes, edges, folder = tables()
-    (tmp_path / "n2.csv").write_text("id,k\ne,x\n")
-    with pytest.raises(DataError, match=r"n2\.csv has no column 'v', which .*n\.csv has"):
-        memohop.prepare([nodes, tmp_path / "n2.csv"], edges, folder, label="k")
-
-
 def test_no_files(tmp_path, tables):
     nodes, edges, folder = tables()
     (tmp_path / "empty").mkdir()
@@ -101,16 +100,6 @@ def test_no_files(tmp_path, tables):
         memohop.prepare(tmp_path / "empty", edges, folder)
     with pytest.raises(DataError, match=r"edges: there is no file .*x\*\.csv"):
         memohop.prepare(nodes, tmp_path / "x*.csv", folder)
-
-
-def test_a_folder_with_something_else_is_left_alone(tmp_path, tables):
-    *files, folder = tables()
-    folder.mkdir()
-    (folder / "thesis.txt").write_text("years of work")
-    with pytest.raises(UsageError, match=r"holds thesis\.txt"):
-        memohop.prepare(*files, folder)
-    with pytest.raises(UsageError, match="no prepared graph"):
-        memohop.open_prepared(folder)
 
 
 def contents(folder):
@@ -127,15 +116,29 @@ FOREIGN = (
 )
 
 
-@pytest.mark.parametrize("name", FOREIGN)
-def test_a_name_alone_does_not_make_a_file_ours(tables, name):
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("thesis.txt", "years of work", r"is no prepared graph \(it holds thesis\.txt\)"),
+        *((name, "years of work", "is no prepared graph") for name in FOREIGN),
+        *(
+            ("prepared.json", text, r"prepared\.json would be replaced.*move it away")
+            for text in ("", "{}", "[1]", '{"format": 1, "memohop": "1", "sha256": ""}')
+        ),
+    ],
+)
+def test_what_is_not_proven_to_be_ours_is_left_alone(tables, name, text, words):
     *files, folder = tables()
     (folder / name).parent.mkdir(parents=True)
-    (folder / name).write_text("years of work")
+    (folder / name).write_text(text)
     before = contents(folder)
-    with pytest.raises(UsageError, match="is no prepared graph"):
+    with pytest.raises(UsageError, match=words):
         memohop.prepare(*files, folder)
     assert contents(folder) == before
+    with pytest.raises(
+        (UsageError, DataError), match=r"no prepared graph|prepared\.json is missing|format 1"
+    ):
+        memohop.open_prepared(folder)
 
 
 def test_what_another_command_is_writing_there_is_left_alone(tables):
@@ -158,25 +161,6 @@ def test_what_someone_put_beside_a_graph_stays(tables):
     beside = {path for path in contents(folder) if path.stem.rpartition("-")[2] not in kept}
     names = ("prepared.json", changed.name, *FOREIGN)
     assert beside == {folder / name for name in names}
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": 1, "memohop": "1", "sha256": ""}'])
-def test_the_manifest_of_another_program_is_not_replaced(tables, text):
-    *files, folder = tables()
-    folder.mkdir()
-    (folder / "prepared.json").write_text(text)
-    (folder / "out-0123456789abcdef.npy").write_text("years of work")
-    before = contents(folder)
-    with pytest.raises(UsageError, match=r"prepared\.json would be replaced.*move it away"):
-        memohop.prepare(*files, folder)
-    assert contents(folder) == before
-
-
-def test_a_link_to_nothing_is_refused(tables):
-    *files, folder = tables()
-    folder.symlink_to("gone")
-    with pytest.raises(UsageError, match="is a link to gone, which does not exist"):
-        memohop.prepare(*files, folder)
 
 
 def test_a_full_disk_leaves_the_older_graph(tables, monkeypatch):
