@@ -15,7 +15,7 @@ from scipy import sparse
 
 from memohop.data.tables import column, read_graph, sources
 from memohop.data.tables.columns import ColumnEncoder, fit_columns
-from memohop.errors import DataError, UsageError
+from memohop.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -129,25 +129,6 @@ class TestAskedFor:
         assert "dropped as asked: column 'w'" in graph.notes
         later = read_graph(*paths, label="k", encoder=graph.encoder, classes=graph.classes)
         np.testing.assert_array_equal(later.x, graph.x)
-
-    @pytest.mark.parametrize(
-        ("options", "complaint"),
-        [
-            (
-                {"categorical": ["vv"]},
-                "no column of nodes for categorical named 'vv'; did you mean v",
-            ),
-            ({"drop": "v"}, "drop='v' is no list of columns"),
-            ({"text": [3]}, "no column of nodes for text named 3"),
-            ({"numeric": ["v"], "text": ["v"]}, "'v' of nodes cannot be both numeric and text"),
-            ({"drop": ["k"]}, "'k' of nodes cannot be both label and drop; .* leave it out of one"),
-            ({"group": "v", "numeric": ["v"]}, "'v' of nodes cannot be both group and numeric"),
-        ],
-    )
-    def test_mistakes(self, options, complaint):
-        nodes = {"id": list("abcd"), "k": list("xyxy"), "v": [1, 2, 3, 4]}
-        with pytest.raises(UsageError, match=complaint):
-            read_graph(nodes, {"s": ["a"], "t": ["b"]}, label="k", **options)
 
 
 CELLS = {

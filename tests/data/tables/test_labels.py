@@ -81,10 +81,6 @@ class TestNumbersToPredict:
         with pytest.raises(DataError, match=complaint):
             read_labels(pa.chunked_array([cells]), "v", "numbers")
 
-    def test_an_unknown_task(self):
-        with pytest.raises(UsageError, match="task must be one of auto, classes, numbers"):
-            read_graph({"id": ["a"]}, {"s": ["a"]}, label="k", task="ranking")
-
     def test_of_arrays_may_be_negative_and_of_a_later_graph_unknown(self):
         graph = from_arrays(np.eye(3), np.eye(3), [-1, 2, 7], task="numbers")
         assert graph.data.y.tolist() == [-1, 2, 7]

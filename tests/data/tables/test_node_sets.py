@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memohop.data.tables import read_graph
 from memohop.data.tables.node_sets import sets_by_time
-from memohop.errors import DataError, UsageError
+from memohop.errors import DataError
 
 KINDS = ["x", "y", "x", "y", "x", "y", None, "x"]
 NODES = {"id": list("abcdefgh"), "v": [1, 5, 3, 4, 9, 6, 7, 8], "kind": KINDS}
@@ -88,20 +88,6 @@ def test_groups_are_numbered_and_a_node_without_one_is_alone():
     assert "column 'part': 5 groups of nodes" in graph.notes
     with pytest.raises(DataError, match="one group, 'p'"):
         read(part=["p"] * 8, group="part")
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"split": "prat"}, "no column of nodes for split named 'prat'; did you mean part"),
-        ({"split": "kind"}, "'kind' of nodes cannot be both label and split; name another one"),
-        ({"split": "part", "group": "part"}, "'part' of nodes cannot be both split and group"),
-        ({"split": "part", "time_column": "v"}, "each say which nodes are for testing"),
-    ],
-)
-def test_mistakes(options, complaint):
-    with pytest.raises(UsageError, match=complaint):
-        read(part=["train", "test"] * 4, **options)
 
 
 def test_a_later_table_needs_none_of_them():

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memohop.data.tables import read_graph
-from memohop.errors import DataError, UsageError
+from memohop.errors import DataError
 
 NODES = "id,age,kind\na,1,x\nb,2,y\nc,3,x\nd,,\n"
 EDGES = "source,target\na,b\nb,c\nd,a\n"
@@ -162,83 +162,12 @@ def test_edges_that_name_unknown_nodes(files):
         read_graph(*files(NODES, "s,t\nq,r\n"), label="kind", drop_unknown=True)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "complaint"),
-    [
-        ("id,v,k\na,1,x\nb,2,y\na,3,x\nb,1,y\n", r"2 id\(s\) in column 'id'.*'a', 'b'"),
-        ("id,v,k\na,1,x\n,2,y\nc,3,x\n", "no id in row 2"),
-        ("\n\n", "is empty"),
-        ("id,v,k\na,1,x\nb,2,x\n", "'k' has one class, 'x'"),
-        ("id,v,k\na,1,x\nb,2,y\nc,3,z\n", "3 different labels on 3 nodes"),
-        ("id,v,k\na,1,\nb,2,NA\n", "'k' is empty in every row"),
-        ("id,v,k\na,1,x\nb,inf,y\nc,3,x\n", "'v' holds inf in row 2"),
-        ("id,v,k\na,1,x\nb,2,y\nc,-1e31,x\n", r"'v' holds -1e\+31 in row 3"),
-        ("id,v,k\na,1,x\nb,1e999,y\nc,3,x\n", "'v' holds inf in row 2"),
-        ("id,v,v,k\na,1,1,x\n", "several columns named 'v'"),
-        ("id,v,k\na,1,x\nb,2\n", "Expected 3 columns, got 2"),
-        (b"id,name,k\na," + b"z" * 2_000_000 + b"\xe4\x81,x\nb,b,y\n", "not text in UTF-8"),
-    ],
-)
-def test_node_files_that_cannot_be_used(nodes, complaint, files):
-    with pytest.raises(DataError, match=complaint):
-        read_graph(*files(nodes), label="k")
-
-
-@pytest.mark.parametrize(
-    ("edges", "complaint"),
-    [
-        ("", "is empty"),
-        ("s,t\n", "column names and no rows"),
-        ("a b\nb c\n", "has one column, 'a b'"),
-        ("a,b\nb,c\n", "first line of .* is an edge, from 'a' to 'b'"),
-    ],
-)
-def test_edge_files_that_cannot_be_used(edges, complaint, files):
-    with pytest.raises(DataError, match=complaint):
-        read_graph(*files(NODES, edges), label="kind")
-
-
 def test_a_class_of_one_node_is_told_and_no_error(files):
     graph = read_graph(*files("id,k\na,x\nb,x\nc,y\nd,x\n"), label="k")
     assert graph.data.y.tolist() == [0, 0, 1, 0]
     assert any(
         note.startswith("too few labelled nodes") and "'y' (1)" in note for note in graph.notes
     )
-
-
-@pytest.mark.parametrize("left", [0.5, 0.999])
-def test_a_gzip_that_ends_early(left, files, tmp_path):
-    nodes = "id,k\n" + "".join(f"n{n},{n % 3}\n" for n in range(100_000))
-    paths = files(nodes, EDGES, ".csv.gz")
-    whole = paths[0].read_bytes()
-    paths[0].write_bytes(whole[: int(left * len(whole))])
-    with pytest.raises(DataError, match=r"n\.csv\.gz ends early"):
-        read_graph(*paths, label="k")
-
-
-def test_files_that_are_not_there(files, tmp_path):
-    paths = files(NODES, EDGES)
-    with pytest.raises(DataError, match=r"there is no file .*nowhere\.csv"):
-        read_graph(tmp_path / "nowhere.csv", paths[1], label="kind")
-    with pytest.raises(DataError, match=r"there is no file .*nowhere\.parquet"):
-        read_graph(tmp_path / "nowhere.parquet", paths[1], label="kind")
-    with pytest.raises(DataError, match="is a folder; give the file"):
-        read_graph(tmp_path, paths[1], label="kind")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ({"label": "kint"}, r"no column of .*n.csv for label named 'kint'; did you mean kind"),
-        ({"label": "kind", "id": "idd"}, "for id named 'idd'"),
-        ({"label": "kind", "source": "from"}, "for source named 'from'"),
-        ({"label": "kind", "target": "source"}, "'source' of .* cannot be both source and target"),
-        ({"label": None}, "label=None"),
-    ],
-)
-def test_columns_that_are_not_there(arguments, complaint, files):
-    with pytest.raises(UsageError, match=complaint):
-        read_graph(*files(NODES, EDGES), **arguments)
 
 
 class TestASecondTable:
