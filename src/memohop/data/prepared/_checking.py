@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from memohop.data.prepared._arrays import is_array, map_array
 from memohop.data.prepared._folder import MANIFEST, Manifest, damaged, file_name, refused
 from memohop.data.prepared._links import MOST_NODES
-from memohop.data.tables._number_columns import CLIP
+from memohop.data.tables.column import CLIP
 from memohop.errors import UsageError
 from memohop.folders import sha256_of
 

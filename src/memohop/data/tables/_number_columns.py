@@ -27,11 +27,9 @@ from memohop.data.tables.cells import (
     other_kind,
     without_words,
 )
-from memohop.data.tables.column import MOSTLY_ZERO, Absent, Column, FeatureMatrix
+from memohop.data.tables.column import CLIP, MOSTLY_ZERO, Absent, Column, FeatureMatrix
 from memohop.outputs import count
 
-CLIP = 10.0
-"""Standardised numbers are cut off here."""
 SKEWED = 2.0
 """Numbers from 0 on with a greater skewness have a long tail."""
 _FEWEST = 30  # numbers whose skewness means something

@@ -12,6 +12,8 @@ from scipy import sparse
 
 from memohop.data.tables.cells import Cells, Reading
 
+CLIP = 10.0
+"""Standardised numbers are cut off here, so no feature is larger."""
 FEW = 50
 """Up to this many features are always dense."""
 MOSTLY_ZERO = 0.2
