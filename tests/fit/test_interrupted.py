@@ -12,7 +12,7 @@ from memohop.cli import main
 pytestmark = pytest.mark.usefixtures("interruptible")
 
 STAGES = {
-    "the end of a fit of the search": "fit._candidate.Search.forget",
+    "the end of a fit of the search": "fit._candidate.Search.update",
     "the splits of the search": "fit._candidate.Search.decide",
     "the choice": "fit.estimator.choose",
     "the record": "fit.estimator.make_record",

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from memohop.data.arcs import in_unit, mean_weight
 from memohop.fit._neighbourhood import Neighbourhood
 
 # 0 - 1 - 2 and 1 - 3; arcs both ways, one of them twice, and a self-loop
@@ -90,7 +91,7 @@ def test_weights_in_any_unit_and_no_trace_of_the_own_label(graph, power):
     classes, overall = (0, np.array([0.5])) if y.dtype == float else (3, np.array([0.2, 0.3, 0.5]))
 
     def near(unit: float) -> Neighbourhood:
-        return Neighbourhood(pairs, len(y), weights * unit)
+        return Neighbourhood(pairs, len(y), in_unit(weights * unit, mean_weight(weights * unit)))
 
     found = near(10.0**power).label_shares(y, classes, overall)
     plain = near(1.0)

@@ -51,8 +51,7 @@ def test_the_best_of_a_kind_keeps_its_models_until_it_has_all_splits(monkeypatch
         kind = Toy(tried.setting.family, share)
         (tried.fits,) = kind.fit(problem, [tried.setting], [0])
         tried.scores = {0: share}
-        found.candidates.append(tried)
-        found.forget()
+        found.update([tried])
     assert even[0].has_models
     assert sum(one.has_models and bool(one.fits) for one in even) < 4
     assert best_few([late]) == [late]

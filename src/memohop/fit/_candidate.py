@@ -184,6 +184,7 @@ class Search:
         stopped: Whether all ``trials`` were made, the ``time`` was up, or it was ``interrupted``.
         seconds: How long it took.
         left_out: The kinds of model that there was no time or RAM for.
+        ranked: All candidates, the best first: by how far they are above what is usual.
     """
 
     candidates: list[Candidate]
@@ -191,20 +192,11 @@ class Search:
     stopped: Stop = "time"
     seconds: float = 0.0
     left_out: tuple[str, ...] = ()
-
-    def ranked(self) -> list[Candidate]:
-        """All candidates, the best first: by how far they are above what is usual."""
-        usual = usual_scores(self.candidates)
-
-        def lead(tried: Candidate) -> float:
-            leads = [score - usual[split] for split, score in tried.scores.items()]
-            return sum(leads) / len(leads) if leads else -math.inf
-
-        return sorted(self.candidates, key=lead, reverse=True)
+    ranked: list[Candidate] = field(default_factory=list)
 
     def best(self) -> dict[str, Candidate]:
         """The best candidate of each kind, the best kind first."""
-        return best_of_kinds(self.ranked())
+        return best_of_kinds(self.ranked)
 
     def hopeful(self) -> list[Candidate]:
         """The best candidate of each of the better kinds."""
@@ -226,7 +218,7 @@ class Search:
         no candidate of theirs has them all, it is the one that lacks the fewest, unless it failed
         on one.
         """
-        kinds = [(tried, families[tried.setting.family]) for tried in self.ranked() if tried.scores]
+        kinds = [(tried, families[tried.setting.family]) for tried in self.ranked if tried.scores]
         columns = [tried for tried, kind in kinds if not kind.sees_graph]
         memory = [tried for tried, kind in kinds if kind.has_memory]
         needed = []
@@ -238,13 +230,20 @@ class Search:
                 needed += sorted(hopeful, key=lambda pair: len(pair[1]))[:1]
         return needed
 
-    def forget(self) -> None:
-        """Forget what fills the RAM.
+    def update(self, group: Sequence[Candidate]) -> None:
+        """Rank all candidates anew, some with new results, and forget what fills the RAM.
 
         Models are kept of candidates that may be chosen or completed, and outputs of the best of
         each kind, which are compared after the search.
         """
-        ranked = self.ranked()
+        self.candidates += [tried for tried in group if tried not in self.candidates]
+        usual = usual_scores(self.candidates)
+
+        def lead(tried: Candidate) -> float:
+            leads = [score - usual[split] for split, score in tried.scores.items()]
+            return sum(leads) / len(leads) if leads else -math.inf
+
+        self.ranked = ranked = sorted(self.candidates, key=lead, reverse=True)
         most = max(map(self._fitted_on, ranked), key=len)
         whole = [tried for tried in ranked if most and {*most} <= {*tried.fits}]
         kept = {*best_few(ranked), *best_few(whole), *self.hopeful()}
@@ -259,7 +258,7 @@ class Search:
         They are those of the candidate with the most splits, unless the leader, which lacked time
         for all of them, is clearly better on the validation nodes of one: then they are its own.
         """
-        ranked = [tried for tried in self.ranked() if self._fitted_on(tried)]
+        ranked = [tried for tried in self.ranked if self._fitted_on(tried)]
         most = max(ranked, key=lambda tried: len(self._fitted_on(tried)), default=None)
         if most is None:
             self.splits = []

@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from memohop.data.adjacency import matrix_of
-from memohop.data.arcs import in_unit, mean_weight
 
 Matrix: TypeAlias = Any  # NDArray[np.float32] or sparse.csr_array, which has no type parameters
 
@@ -52,8 +51,6 @@ class Neighbourhood:
         nodes: The number of nodes.
         weights: Of the arcs, those of the same pair added up; by default all pairs count 1.
         directed: Whether directions count; by default, if some arc lacks its opposite.
-        unit: The weight that counts 1; by default the mean weight, so that the unit in which
-            weights are given does not matter.
     """
 
     def __init__(
@@ -62,12 +59,9 @@ class Neighbourhood:
         nodes: int,
         weights: NDArray[np.float32] | None = None,
         directed: bool | None = None,
-        unit: float | None = None,
     ) -> None:
         proper = arcs[0] != arcs[1]
-        counted = None if weights is None else in_unit(weights, unit or mean_weight(weights))
-        counted = None if counted is None else counted[proper]
-        self.out = matrix_of(arcs[:, proper], nodes, counted)
+        self.out = matrix_of(arcs[:, proper], nodes, None if weights is None else weights[proper])
         if weights is None:
             self.out.data[:] = 1
         self.directed = not self.is_symmetric if directed is None else directed

@@ -187,8 +187,7 @@ class Portfolio:
                 tried.scores[split] = self.problem.score(fit.val, self.problem.masks.val[:, split])
             if tried.scores:
                 self.best_score = max(self.best_score, fmean(tried.scores.values()))
-        self.search.candidates += [tried for tried in group if tried not in self.search.candidates]
-        self.search.forget()
+        self.search.update(group)
 
     # The opening
 
@@ -250,7 +249,7 @@ class Portfolio:
     def _seconds_to_compare(self) -> float:
         """How long the comparisons after the search will take, by one on validation nodes."""
         masks, begin = self.problem.masks, clock.monotonic()
-        ranked = self.search.ranked()
+        ranked = self.search.ranked
         said = next((tried.fits[0].val for tried in ranked if 0 in tried.fits), None)
         if said is None:
             return 0.0
@@ -277,7 +276,7 @@ class Portfolio:
         whether the others are worth it. Those that the verdict needs come first, cut off if need
         be; but if they lead, only if there was no time for them as leaders.
         """
-        ranked, left, all_splits = self.search.ranked(), self.left(), self.search.splits
+        ranked, left, all_splits = self.search.ranked, self.left(), self.search.splits
         leaders, hopeful, little = ranked[:_LEADERS], self.search.hopeful(), _LITTLE * left
         needed = [
             (tried, splits[: max(1, _affordable(little, tried.seconds))], little)
@@ -378,7 +377,7 @@ class Portfolio:
     def left(self) -> float:
         """Seconds for the search: the time left after the final fit of the chosen models."""
         models = self.problem.masks.end_train.shape[1]
-        leading = self.search.ranked()[:_LEADERS]
+        leading = self.search.ranked[:_LEADERS]
         final = models * sum(tried.seconds for tried in leading) / FITTING
         return self.limit - self.passed() - self.comparing - min(final, _QUARTER * self.limit)
 

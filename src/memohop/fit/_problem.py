@@ -136,7 +136,7 @@ class Inputs:
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
         """The adjacency matrix and its products, computed once for all candidates."""
-        return Neighbourhood(self.arcs, self.nodes, self.weights, self.directed, unit=1.0)
+        return Neighbourhood(self.arcs, self.nodes, self.weights, self.directed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,10 +79,6 @@ class LinearFamily(ViewFamily):
 
     learner = "linear"
 
-    def learning_bytes(self, width: int, outputs: int) -> int:
-        """The solver holds thirty copies of each weight."""
-        return 30 * 8 * outputs * width
-
     def learn(
         self, problem: Problem, features: Matrix, setting: Setting, split: int, look: Look
     ) -> Learned:

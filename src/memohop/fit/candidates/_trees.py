@@ -110,10 +110,6 @@ class TreeFamily(ViewFamily):
 
     learner = "lightgbm"
 
-    def learning_bytes(self, width: int, outputs: int) -> int:
-        """Histograms of 255 bins, for some leaves."""
-        return 255 * 16 * 15 * width
-
     def learn(
         self, problem: Problem, features: Matrix, setting: Setting, split: int, look: Look
     ) -> Learned:

@@ -26,6 +26,8 @@ SMALL = 10_000
 # Bytes of RAM, beside the features.
 _PER_LINK = 150  # of the matrices of neighbours, and again of a model's files
 _PER_LOGIT = 32
+_PER_WEIGHT = 30 * 8  # the solver holds thirty copies of each
+_PER_HISTOGRAM = 255 * 16 * 15  # of a feature: 255 bins, for some leaves
 
 Learned = tuple[ViewModel, Callable[[Matrix], Outputs]]
 """A model, and its outputs for features."""
@@ -100,7 +102,8 @@ class ViewFamily(ABC):
             held += 8 * (outputs + 1) * (2 * problem.nodes + (3 + 5 * ways) * rows)
             held += 3 * 4 * shares * rows
             width = 3 * width + shares
-        held += self.learning_bytes(width, outputs) + _PER_LOGIT * outputs * rows
+        learning = {"linear": _PER_WEIGHT * outputs, "lightgbm": _PER_HISTOGRAM}[self.learner]
+        held += learning * width + _PER_LOGIT * outputs * rows
         return Cost(0.0, held + kept_bytes(problem)).within(self.memory)
 
     def fit(
@@ -145,10 +148,6 @@ class ViewFamily(ABC):
             finally:
                 ended.set()  # for threads that are still at work, after Ctrl-C for example
         return [dict(sorted(of_setting.items())) for of_setting in fits]
-
-    @abstractmethod
-    def learning_bytes(self, width: int, outputs: int) -> int:
-        """The RAM for learning from so many features for so many outputs."""
 
     @abstractmethod
     def learn(
