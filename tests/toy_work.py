@@ -18,7 +18,7 @@ def note(folder, words):
         print(words, file=file)
 
 
-def unlucky(job, progress):
+def unlucky(job):
     """The process of a job named doomed dies each time, that of a job named hurt once."""
     folder, name = job
     note(folder, f"{name} starts")
@@ -29,7 +29,7 @@ def unlucky(job, progress):
     return f"{name} is done"
 
 
-def mistaken(job, progress):
+def mistaken(job):
     """One waits for ever, another finds a mistake of the user's while it does."""
     folder, name = job
     busy = Path(folder, "busy")
@@ -41,7 +41,7 @@ def mistaken(job, progress):
     raise DataError("there are no files") if name == "mistaken" else ZeroDivisionError("a slip")
 
 
-def half_an_answer(job, progress):
+def half_an_answer(job):
     """The process dies while it sends its answer, the first time."""
     folder, _ = job
     note(folder, "starts")
@@ -62,7 +62,7 @@ class Deadly:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def threads(job, progress):
+def threads(job):
     import torch
 
     return torch.get_num_threads()
@@ -74,7 +74,7 @@ class Counting:
     def __init__(self):
         self.jobs = 0
 
-    def __call__(self, job, progress):
+    def __call__(self, job):
         self.jobs += 1
         time.sleep(600 * (job == "endless"))
         return os.getpid(), self.jobs

@@ -158,7 +158,7 @@ def run_demo(
     return DemoResult(settings, tuple(ordered), time.perf_counter() - start, processes, _versions())
 
 
-def _measure(settings: DemoSettings, task: tuple[float, str], _: Any) -> DemoCell:
+def _measure(settings: DemoSettings, task: tuple[float, str]) -> DemoCell:
     import memohop
 
     homophily, model = task

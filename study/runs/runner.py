@@ -13,7 +13,7 @@ from typing import Any
 
 from memohop.data.check import MissingClassWarning
 from memohop.errors import DataError
-from memohop.jobs.executor import Executor, Lost, ShareDone, here
+from memohop.jobs.executor import Executor, Lost, here
 from memohop.jobs.named import execute, populations
 from memohop.jobs.search import AskTell, drive
 from memohop.ram import OutOfMemoryError
@@ -102,16 +102,23 @@ def run_cells(
     with Claims(store) as claims:
         search = CellSearch(cells, store, claims, **how)
         train = partial(attempt, root=root, device=device)
-        drive(search, lambda batches: executor(train, batches, search.show))
+        if executor is here:
+            train = partial(train, show=search.show)
+        drive(search, partial(executor, train))
     return search.tally
 
 
 def attempt(
-    batch: Batch, progress: ShareDone, *, root: Path | None = None, device: str = "cpu"
+    batch: Batch,
+    *,
+    root: Path | None = None,
+    device: str = "cpu",
+    show: Callable[[Batch, float], None] = lambda batch, share: None,
 ) -> Attempt | Lost:
     """Train a batch; an error of the training is part of the attempt.
 
-    Missing data is the user's to mend, and ends everything.
+    Missing data is the user's to mend, and ends everything. In this process, ``show`` is called
+    with the share that is done.
     """
     try:
         with warnings.catch_warnings():
@@ -120,7 +127,7 @@ def attempt(
             results = execute(
                 [replace(run, device=device) for run in batch.runs],
                 root=root,
-                progress=lambda done, total: progress(done / total),
+                progress=lambda done, total: show(batch, done / total),
             )
     except OutOfMemoryError as error:  # of this machine, with what else runs on it
         return Lost(str(error))

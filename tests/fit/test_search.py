@@ -324,7 +324,7 @@ class Crew:
                 raise KeyboardInterrupt
             job = out.pop(self.pick(len(out)))
             lost = self.mishap == "lost"
-            yield job, Lost("RayActorError: gone") if lost else work(job, lambda share: None)
+            yield job, Lost("RayActorError: gone") if lost else work(job)
 
 
 def by_crew(crew, **limits):

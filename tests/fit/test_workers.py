@@ -79,7 +79,7 @@ class Pool:
         for job in [*jobs]:
             look()
             assert seconds(job) > job.seconds
-            yield job, work(job, lambda share: None) if job.splits else Lost("gone")
+            yield job, work(job) if job.splits else Lost("gone")
 
 
 @pytest.mark.parametrize("kind", [LinearFamily("a", "neighbours"), TreeFamily("a", "rows")])

@@ -115,14 +115,9 @@ def test_what_is_to_blame_when_one_of_several_fails(said, kind, text):
         _loss_among(said)
 
 
-def test_here_jobs_are_done_one_by_one_and_tell_how_far_they_are():
-    told = []
-
-    def work(job, progress):
-        progress(0.5)
-        return job + 1
-
-    found = here(work, iter([1, 2]), lambda job, share: told.append((job, share)))
+def test_here_jobs_are_done_one_by_one():
+    begun = []
+    found = here(lambda job: begun.append(job) or job + 1, iter([1, 2]))
     assert next(found) == (1, 2)
-    assert told == [(1, 0.5)]
+    assert begun == [1]
     assert list(found) == [(2, 3)]

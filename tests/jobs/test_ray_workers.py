@@ -53,7 +53,7 @@ def whereabouts():
     return "127.0.0.1", 1
 
 
-def work(job, progress):
+def work(job):
     return job.upper()
 
 

@@ -42,7 +42,7 @@ def at_once(count, pick):
 
 def test_here_one_job_follows_the_other():
     search = Doubling(3)
-    drive(search, lambda jobs: here(lambda job, progress: 2 * job, jobs, lambda job, share: None))
+    drive(search, lambda jobs: here(lambda job: 2 * job, jobs))
     assert search.told == [(1, 2), (1003, 2006), (4009, 8018)]
 
 

@@ -81,8 +81,8 @@ def one_job_each(tiny_file):
 def noted(engine, trained):
     """The engine, and the ids of the runs of each of its populations."""
 
-    def noting(work, jobs, progress=lambda batch, share: None):
-        for batch, attempt in engine(work, jobs, progress):
+    def noting(work, jobs):
+        for batch, attempt in engine(work, jobs):
             trained.append({run.id for run in batch.runs})
             yield batch, attempt
 
@@ -92,8 +92,8 @@ def noted(engine, trained):
 def altered(engine, change):
     """The engine with results that are changed: ``change(job, result)``."""
 
-    def changing(work, jobs, progress=lambda batch, share: None):
-        for batch, attempt in engine(work, jobs, progress):
+    def changing(work, jobs):
+        for batch, attempt in engine(work, jobs):
             results = map(change, batch.runs, attempt.results)
             yield batch, Attempt(tuple(results), attempt.source)
 
@@ -102,7 +102,7 @@ def altered(engine, change):
 
 def failing(failure="Traceback ...\nValueError: no luck"):
     """An engine that trains nothing."""
-    return lambda work, jobs, *progress: ((batch, Attempt(failure=failure)) for batch in jobs)
+    return lambda work, jobs: ((batch, Attempt(failure=failure)) for batch in jobs)
 
 
 def content_of(store):

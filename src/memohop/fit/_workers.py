@@ -68,7 +68,7 @@ class _Fitter:
         release_freed_ram()  # each kind needs blocks of other sizes, which would add up
         return fits, clock.monotonic() - begin
 
-    def __call__(self, job: FitJob, progress: Callable[[float], None]) -> bytes:
+    def __call__(self, job: FitJob) -> bytes:
         fits, seconds = self.fit(job, lambda: None)
         # Packed, as arrays that Ray passes on cannot be written to.
         return pickle.dumps((_with_view(fits, None), seconds))
@@ -106,7 +106,7 @@ def executing(
     """
     fitter = _Fitter(problem, families)
     if workers is None:
-        yield lambda jobs: here(lambda job, progress: fitter.fit(job, look), jobs)
+        yield lambda jobs: here(lambda job: fitter.fit(job, look), jobs)
         return
     for family in families.values():  # so that the copies have the views
         if isinstance(family, ViewFamily):

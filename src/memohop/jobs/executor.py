@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,8 +24,8 @@ from memohop.errors import MemohopError
 
 JobT = TypeVar("JobT")
 AnswerT = TypeVar("AnswerT")
-ShareDone = Callable[[float], None]
-"""Called with the share of a job that is done, by executors that can tell."""
+Executor = Callable[..., Iterator[tuple[Any, Any]]]
+"""Does some work on jobs, and gives the answers as they come; called as :func:`here` is."""
 
 _TRIES = 3
 _START = 120  # seconds that processes have to start: the autoscaler of a cluster may need them
@@ -53,25 +52,16 @@ class Told(NamedTuple):
     value: Any
 
 
-Executor = Callable[..., Iterator[tuple[Any, Any]]]
-"""Does some work on jobs, and gives the answers as they come; called as :func:`here` is."""
-
-
-def here(
-    work: Callable[[JobT, ShareDone], AnswerT],
-    jobs: Iterable[JobT],
-    progress: Callable[[JobT, float], None] = lambda job, share: None,
-) -> Iterator[tuple[JobT, AnswerT]]:
+def here(work: Callable[[JobT], AnswerT], jobs: Iterable[JobT]) -> Iterator[tuple[JobT, AnswerT]]:
     """The executor that does one job after the other in this process.
 
     Args:
         work: What to do with a job; other processes import it by its name, or have a copy of it, if
             it is an object, for as long as they live.
         jobs: Asked for the next one whenever a process is free, also after it had none left.
-        progress: Called with a job and the share of it that is done.
     """
     for job in jobs:
-        yield job, work(job, partial(progress, job))
+        yield job, work(job)
 
 
 class Doer:
@@ -81,15 +71,15 @@ class Doer:
         self._work = work
         self._steps: Generator[Any, Any, Any] | None = None
 
-    def begin(self, job: Any, where: Any = None, beside: int = 1) -> Any:
+    def begin(self, job: Any, beside: int = 1, *where: Any) -> Any:
         """The answer to a job; of one that goes in steps, what it tells first.
 
         Args:
-            job: The job, or the share of it that this process has.
-            where: How it joins the others that have the job, if it is done together.
-            beside: How many of them are on this machine.
+            job: The job, or this process's share of it.
+            beside: How many of those that have it are on this machine.
+            where: How it joins the others, if the job is done together.
         """
-        answer = self._work(job, where or (lambda share: None))
+        answer = self._work(job, *where)
         if not isinstance(answer, Generator):
             return answer
         self._steps = answer
@@ -176,7 +166,6 @@ class Pool(ABC):
         self,
         work: Callable[..., Any],
         jobs: Iterable[JobT],
-        progress: Callable[[JobT, float], None] = lambda job, share: None,
         *,
         together: int | None = None,
         told: Callable[[JobT, Any], Any] = lambda job, value: None,
@@ -188,7 +177,6 @@ class Pool(ABC):
         Args:
             work: See :func:`here`; what a generator yields is told, and it is sent the reply.
             jobs: See :func:`here`.
-            progress: Never called.
             together: How many processes take each job together. The one of each rank is given
                 ``job.share(rank)`` and how to join the others: arguments of
                 ``torch.distributed.init_process_group``. By default, each takes a job alone.
@@ -294,7 +282,7 @@ class _Team:
             group = {"init_method": f"tcp://{hosts[0]}:{ports[0]}", "world_size": len(hosts)}
             for rank, member in enumerate(self.members):
                 where = {**group, "rank": rank}
-                member.ask("begin", self.job.share(rank), where, hosts.count(hosts[rank]))
+                member.ask("begin", self.job.share(rank), hosts.count(hosts[rank]), where)
         else:
             self.members[0].ask("begin", self.job)
         while True:

@@ -110,13 +110,13 @@ class RayWorker(Doer):
 
         return ray.util.get_node_ip_address(), free_port()
 
-    def begin(self, job: Any, where: Any = None, beside: int = 1) -> Any:
+    def begin(self, job: Any, beside: int = 1, *where: Any) -> Any:
         """See ``Doer``; those that share a job share the cores of their machine."""
-        if where is not None:
+        if where:
             import torch
 
             torch.set_num_threads(max(1, (os.cpu_count() or 1) // beside))
-        return super().begin(job, where, beside)
+        return super().begin(job, beside, *where)
 
 
 def import_ray(asked: str = "engine=ray", instead: str = "leave out --engine ray") -> Any:

@@ -24,7 +24,7 @@ from memohop.training.trainer import Progress
 from memohop.training.trainer import train as train_here
 
 if TYPE_CHECKING:
-    from memohop.jobs.executor import Executor, Pool, ShareDone
+    from memohop.jobs.executor import Executor, Pool
     from memohop.parts.group import Group
     from memohop.parts.partition import Partition
     from memohop.parts.run import PartsRun
@@ -252,7 +252,7 @@ def _in_order(answers: Mapping[range, Sequence[Result]]) -> list[Result]:
     return [results[member] for member in sorted(results)]
 
 
-def _train_share(share: range, progress: ShareDone, *, job: Job) -> list[Result]:
+def _train_share(share: range, *, job: Job) -> list[Result]:
     return train_here(_part(job, share))
 
 

@@ -133,8 +133,8 @@ def test_nothing_is_trained_twice_and_a_search_goes_on_where_it_stopped(
 def test_a_search_is_finished_before_the_next_begins(cells, store, run, quick):
     trained, shares = [], []
 
-    def engine(work, jobs, progress):
-        for batch, attempt in quick(work, jobs, progress):
+    def engine(work, jobs):
+        for batch, attempt in quick(work, jobs):
             cell = batch.cell
             trained.append((cell.dataset, cell.model, *cell.variant.items(), cell.axes[RUNG]))
             yield batch, attempt
@@ -151,7 +151,7 @@ def test_a_search_is_finished_before_the_next_begins(cells, store, run, quick):
 def test_several_at_once_take_the_next_search_while_a_rung_is_on(cells, store, run, quick):
     order = []
 
-    def two_at_once(work, jobs, progress):
+    def two_at_once(work, jobs):
         running = []
         while True:
             running += itertools.islice(jobs, 2 - len(running))
@@ -159,7 +159,7 @@ def test_several_at_once_take_the_next_search_while_a_rung_is_on(cells, store, r
                 return
             job = running.pop(0)
             order.append(job.cell)
-            yield from quick(work, iter([job]), progress)
+            yield from quick(work, iter([job]))
 
     tally = run(cells, store, two_at_once)
     assert (tally.cells, tally.done) == (21, 21)
@@ -216,7 +216,7 @@ def test_scrambled_test_labels_change_no_choice(cells, tiny_search, tmp_path, mo
 
 
 def test_settings_that_diverge_are_left_behind(cells, tiny_search, store, run, quick):
-    def unlucky(work, jobs, progress):
+    def unlucky(work, jobs):
         for batch in jobs:
             highest = max(job.member.lr for job in batch.runs)
             gone = {"val": float("nan"), "test": float("nan"), "diverged": True}
@@ -225,7 +225,7 @@ def test_settings_that_diverge_are_left_behind(cells, tiny_search, store, run, q
                 lambda job, result, highest=highest, gone=gone: (
                     replace(result, **gone) if job.member.lr == highest else result
                 ),
-            )(work, iter([batch]), progress)
+            )(work, iter([batch]))
 
     run(cells[:1], store, unlucky)
     after = cells[0].after(store)

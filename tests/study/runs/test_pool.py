@@ -90,10 +90,10 @@ def test_costly_cells_come_first_and_repetitions_last(tiny_file, tmp_path):
     cells = list(Experiment(str(tiny_file)).cells())
     orders = []
 
-    def engine(work, jobs, progress):
+    def engine(work, jobs):
         taken = list(jobs)  # as if all of them ran at once
         orders.append([*dict.fromkeys(map(name_of, (job.cell for job in taken)))])
-        yield from failing()(work, taken, progress)
+        yield from failing()(work, taken)
 
     for number, more in enumerate(({}, {"costly_first": True}, {"costly_first": True, "limit": 7})):
         with closing(Store(tmp_path / f"{number}.sqlite")) as store:

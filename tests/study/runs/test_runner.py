@@ -26,8 +26,8 @@ def cell(tiny):
 def interrupted(quick):
     """An engine that trains one population before Ctrl-C."""
 
-    def engine(work, jobs, progress):
-        yield next(quick(work, jobs, progress))
+    def engine(work, jobs):
+        yield next(quick(work, jobs))
         raise KeyboardInterrupt
 
     return engine
@@ -38,8 +38,8 @@ def ending(quick):
     """An engine of which one of two populations ends otherwise."""
 
     def ending(number, otherwise):
-        def engine(work, jobs, progress):
-            for place, (batch, attempt) in enumerate(quick(work, jobs, progress)):
+        def engine(work, jobs):
+            for place, (batch, attempt) in enumerate(quick(work, jobs)):
                 yield batch, otherwise if place == number else attempt
 
         return engine

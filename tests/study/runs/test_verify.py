@@ -133,8 +133,8 @@ class TestStores:
     def test_runs_of_an_interrupted_cell_wait_until_it_is_complete(self, tiny, store):
         """Some networks round differently in another population than their own."""
 
-        def interrupted(work, jobs, *progress):
-            yield next(here(work, jobs, *progress))
+        def interrupted(work, jobs):
+            yield next(here(work, jobs))
             raise KeyboardInterrupt
 
         (cell,) = [c for c in tiny.cells(["official"]) if c.name.endswith("mlp noise=0")]
