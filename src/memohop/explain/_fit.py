@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from memohop.data.tables.columns import names_of
+from memohop.data.tables import names_of
 from memohop.explain._contributions import sizes as sizes_in
 from memohop.explain.gates import GateReadout, gate_readout
 from memohop.explain.node import (

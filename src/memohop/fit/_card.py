@@ -14,7 +14,7 @@ from jinja2 import Environment, StrictUndefined
 from scipy import sparse
 
 from memohop.data.audit import audit, distrust
-from memohop.data.tables.read import OwnGraph
+from memohop.data.tables import OwnGraph
 from memohop.fit._record import KeptPart
 from memohop.outputs import printable
 from memohop.pyg import Data

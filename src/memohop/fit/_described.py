@@ -22,7 +22,7 @@ from scipy import sparse
 from torch import Tensor
 
 from memohop.data.arcs import check_arcs
-from memohop.data.tables.columns import ColumnEncoder
+from memohop.data.tables import ColumnEncoder
 from memohop.errors import UsageError, check_choice
 from memohop.fit._candidate import Setting
 from memohop.fit._model import Component, Ensemble

@@ -28,10 +28,7 @@ from memohop.data.arcs import check_arcs, check_weights, in_unit
 from memohop.data.check import check_one_kind
 from memohop.data.folds import own_split
 from memohop.data.splits import OwnSplit
-from memohop.data.tables.columns import ColumnEncoder
-from memohop.data.tables.read import OwnGraph, read_graph
-from memohop.data.tables.roles import find_column
-from memohop.data.tables.sources import open_table
+from memohop.data.tables import ColumnEncoder, OwnGraph, find_column, open_table, read_graph
 from memohop.errors import DataError, UsageError
 from memohop.fit._problem import Inputs
 from memohop.pyg import Data

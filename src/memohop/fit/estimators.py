@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from memohop.data.tables.labels import why_no_classes
+from memohop.data.tables import why_no_classes
 from memohop.errors import UsageError, check_choice, unknown_name, whole_number
 from memohop.fit._candidate import Family
 from memohop.fit._inputs import GivenLabels, not_sortable

@@ -49,7 +49,7 @@ from memohop.data.audit._measures import (
 )
 from memohop.data.check import as_columns, check_graph
 from memohop.data.sparse_features import as_matrix, is_sparse
-from memohop.data.tables.read import OwnGraph
+from memohop.data.tables import OwnGraph
 from memohop.errors import UsageError, whole_number
 from memohop.outputs import first_few
 from memohop.pyg import Data

@@ -24,11 +24,10 @@ from memohop.data.prepared._folder import (
 from memohop.data.prepared._links import LinkDatabase, are_whole
 from memohop.data.prepared._many_files import Files, find_files, open_files
 from memohop.data.prepared._reading import Prepared, open_prepared
-from memohop.data.read_options import ReadOptions
+from memohop.data.read_options import ReadOptions, Roles, find_roles
 from memohop.data.tables.labels import no_labels, read_labels
 from memohop.data.tables.links import unused
 from memohop.data.tables.node_sets import read_sets
-from memohop.data.tables.roles import Roles, find_roles
 from memohop.errors import DataError, whole_number
 from memohop.folders import disk_errors
 from memohop.outputs import listed

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from memohop.data.check import MASKS, check_graph
-from memohop.data.read_options import Class, ReadOptions, Task, read_alike
+from memohop.data.read_options import Class, ReadOptions, Task, find_roles, read_alike
 from memohop.data.sparse_features import as_matrix, is_sparse, sharing
 from memohop.data.splits import OwnSplit
 from memohop.data.tables.cells import Reading, spelled_whole
@@ -27,7 +27,6 @@ from memohop.data.tables.links import (
     unused,
 )
 from memohop.data.tables.node_sets import read_sets
-from memohop.data.tables.roles import find_roles
 from memohop.data.tables.sources import TableLike, check_alike, open_table
 from memohop.errors import UsageError
 from memohop.outputs import listed
@@ -205,8 +204,8 @@ def describe_nodes(
     if label is not None:
         labels = read_labels(table[label], label, how.task, how.classes)
         table = table.drop_columns([label])
-    masks, groups, notes = read_sets(table, roles or {}, labels)
-    table = table.drop_columns(list((roles or {}).values()))
+    masks, groups, notes = read_sets(table, roles, labels) if roles else (None, None, [])
+    table = table.drop_columns(list(roles.values()) if roles else [])
     surprises: list[str] = []
     encoder = how.encoder
     if encoder is None:
