@@ -23,8 +23,7 @@ from memohop.errors import UsageError, whole_number
 if TYPE_CHECKING:
     from memohop.pyg import Data
 
-TESTED = 5
-"""One in this many labelled nodes is a test node."""
+_TESTED = 5  # one in this many labelled nodes is a test node
 _TEST = "a test"
 _FEWEST = 3  # nodes of a class, for it to be validated and tested
 
@@ -106,7 +105,7 @@ def make_masks(
             a class is too small for this many.
     """
     labelled = ~np.isnan(y) if y.dtype.kind == "f" else y >= 0
-    tested = TESTED
+    tested = _TESTED
     if both_classes:
         rarest = int(np.bincount(y[labelled]).min())
         tested, splits = min(tested, max(rarest, 2)), min(splits, max(rarest - 1, 2))

@@ -13,7 +13,7 @@ import torch
 from jinja2 import Environment, StrictUndefined
 from scipy import sparse
 
-from memohop.data.audit import audit, distrust
+from memohop.data.audit import audit
 from memohop.data.tables import OwnGraph
 from memohop.fit._record import KeptPart
 from memohop.outputs import printable
@@ -79,7 +79,7 @@ def _audit(estimator: GraphEstimator) -> list[str]:
     names = ("edge_homophily", "adjusted_homophily", "label_informativeness")
     figures = {name.replace("_", " "): getattr(audited, name) for name in names}
     known = [f"- {name}: {_shown(value)}" for name, value in figures.items() if value is not None]
-    return known + [f"- Beware: {_plain(reason)}" for reason in distrust(audited)]
+    return known + [f"- Beware: {_plain(reason)}" for reason in audited.advice.distrust]
 
 
 def _shown(value: Any) -> str:

@@ -3,7 +3,6 @@
 from memohop.data.audit._examine import Advice as Advice
 from memohop.data.audit._examine import Audit as Audit
 from memohop.data.audit._examine import audit as audit
-from memohop.data.audit._examine import distrust as distrust
 from memohop.data.audit._measures import FOLDS as FOLDS
 from memohop.data.audit._measures import homophily_bins as homophily_bins
 from memohop.data.audit._measures import local_homophily as local_homophily

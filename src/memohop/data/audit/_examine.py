@@ -287,7 +287,7 @@ def best_direction(neighbours: Mapping[str, Said]) -> str:
 
 def advise(audit: Audit) -> Advice:
     """Apply the rules above."""
-    doubts, error = tuple(distrust(audit)), audit.neighbours_error
+    doubts, error = tuple(_distrust(audit)), audit.neighbours_error
     if audit.neighbours_say is None or error is None:
         reason = "fewer than two classes have three labels, which is too little to judge by"
         return Advice("mlp", audit.direction, (reason,), doubts)
@@ -345,7 +345,7 @@ def _of_direction(audit: Audit) -> str:
     )
 
 
-def distrust(audit: Audit) -> list[str]:
+def _distrust(audit: Audit) -> list[str]:
     """What not to trust, of all that the audit knows."""
     doubts = []
     tests = max(audit.test_nodes, 1)
