@@ -12,9 +12,11 @@ import signal
 from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
 import torch
 
 from memohop.data.prepared import Neighbours
+from memohop.fit.on_blocks import predict_block
 from memohop.jobs import processes
 from memohop.jobs.processes import Processes, free_port
 from memohop.parts.group import Group
@@ -65,17 +67,32 @@ def train_in_all(share, where, count=None):
     return every
 
 
-def train_and_count(share, where):
-    """As ``train_share``; and how many arcs each process has read from a prepared graph."""
-    read, matrix = [], Neighbours.matrix
+def counting_arcs():
+    """Counts the different arcs that this process reads from a prepared graph from now on."""
+    read, matrix = {}, Neighbours.matrix
 
     def counted(rows, nodes, unit=1.0):
-        found = matrix(rows, nodes, unit)
-        read.append(found.nnz)
-        return found
+        every = np.zeros(len(rows.indptr) - 1, dtype=bool)
+        _, seen = read.setdefault(rows.indices.ctypes.data, (rows, every))  # of a direction
+        seen[nodes] = True
+        return matrix(rows, nodes, unit)
 
     Neighbours.matrix = counted
-    return (yield from train_in_all(share, where, lambda: sum(read)))
+    return lambda: sum(int(np.diff(rows.indptr)[seen].sum()) for rows, seen in read.values())
+
+
+def train_and_count(share, where):
+    """As ``train_share``; and how many arcs each process has read from a prepared graph."""
+    return (yield from train_in_all(share, where, counting_arcs()))
+
+
+def predict_and_count(task, where):
+    """How many arcs each process has read from a prepared graph to predict it."""
+    count, group = counting_arcs(), Group.join("cpu", **where)
+    predict_block(task, group)
+    counts = group.gather(count())
+    group.leave()
+    return counts
 
 
 class Mortal:

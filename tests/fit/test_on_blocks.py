@@ -31,7 +31,7 @@ from memohop.fit.on_blocks import (
 from memohop.jobs.executor import Lost
 from memohop.parts.folder import matrix_rows, starts_of
 from memohop.parts.group import Group
-from own_processes import quick_processes
+from own_processes import predict_and_count, quick_processes
 
 NODES, WORKERS = 90, 3
 KINDS = ("lightgbm", "linear+neighbours", "linear+rows", "mlp", "gcn+mmp", "gcn-res", "linkx")
@@ -120,6 +120,20 @@ def test_every_kind_says_what_it_says_in_ram(graph, staff):
     found = block_outputs(staff, model, graph)
     assert np.abs(found - in_ram(model, graph)).max() < 1e-5
     assert np.ptp(found) > 0.01
+
+
+@pytest.mark.parametrize("tables", ["directed", "sparse"], indirect=True)
+def test_no_process_holds_all_arcs(graph):
+    model = everything(
+        GraphClassifier(trials=1, time=None, splits=2),
+        graph.in_ram(),
+        ("linear+neighbours", "gcn+mmp"),
+    )
+    with quick_processes(WORKERS, predict_and_count) as staff:
+        ((_, read),) = staff([Prediction.of(model, graph)])
+    both_ways = (1 + graph.directed) * graph.arcs  # arcs in either direction are taken
+    assert sum(read) == both_ways
+    assert max(read) < 0.6 * both_ways
 
 
 @pytest.mark.parametrize("sees", ["neighbours", "rows"])
