@@ -169,6 +169,73 @@ def _parquet(path: Path) -> UnreadTable:
     return UnreadTable(str(path), names, load, batches=batches, stored=stored)
 
 
+@dataclass(frozen=True)
+class _TextFile:
+    """A CSV file, and how its rows are cut into fields.
+
+    Attributes:
+        path: The file, which may be compressed.
+        encoding: Its encoding.
+        separator: What stands between fields.
+        decimal_comma: Whether the decimal point is a comma.
+        block: How many bytes are read at a time. A row must fit in a block, and is longer than the
+            names where these are short; each block becomes a piece of each column, which costs more
+            than small numbers do.
+    """
+
+    path: Path
+    encoding: str
+    separator: str
+    decimal_comma: bool
+    block: int
+
+    def _parsed(self, parser: Callable[..., Any], columns: list[str], types: dict[str, Any]) -> Any:
+        """What one of Arrow's parsers makes of these columns, some of which have known types."""
+        return parser(
+            pa.input_stream(str(self.path), compression="detect"),
+            read_options=pa.csv.ReadOptions(block_size=self.block, encoding=self.encoding),
+            parse_options=pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                include_columns=columns,
+                column_types=types,
+                null_values=list(MISSING),
+                decimal_point="," if self.decimal_comma else ".",
+            ),
+        )
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        types = dict(zip(schema.names, schema.types, strict=True))
+        with _as_data_errors(self.path, self.encoding, self.separator):
+            yield from self._parsed(pa.csv.open_csv, schema.names, types)
+
+    def load(self, columns: list[str], text: Collection[str]) -> pa.Table:
+        types = dict.fromkeys(text, pa.string())
+        with _as_data_errors(self.path, self.encoding, self.separator):
+            table = self._narrow(columns, types) if len(columns) > _WIDE else None
+            if table is None:
+                table = self._parsed(pa.csv.read_csv, columns, types)
+        if any(pa.types.is_binary(field.type) for field in table.schema):  # bytes that are no text
+            raise _complaint(self.path, _NO_TEXT, self.encoding)
+        return table
+
+    def _narrow(self, columns: list[str], types: dict[str, Any]) -> pa.Table | None:
+        """A wide table in a fraction of the bytes; None if it does not hold what its first rows do.
+
+        Thousands of columns are mostly flags and counts. Those that are small in the first rows are
+        read as small numbers, and rows one block at a time.
+        """
+        small = {pa.int64(): pa.int16(), pa.float64(): pa.float32()}
+        with suppress(pa.ArrowInvalid, StopIteration):
+            batch = self._parsed(pa.csv.open_csv, columns, types).read_next_batch()
+            for name, column in zip(columns, batch.columns, strict=True):
+                if column.type in small:
+                    least, most = pc.min_max(column).as_py().values()
+                    if least is not None and least >= -_SMALL and most <= _SMALL:
+                        types = types | {name: small[column.type]}
+            return self._parsed(pa.csv.open_csv, columns, types).read_all()
+        return None
+
+
 def _text(path: Path, encoding: str | None) -> UnreadTable:
     """A CSV file; its separator is the one that cuts the first line into most columns."""
     warnings: tuple[str, ...] = ()
@@ -187,73 +254,16 @@ def _text(path: Path, encoding: str | None) -> UnreadTable:
         raise DataError(f"{path} has no first line of column names; add one")
     if any("\0" in name for name in names):  # UTF-16 without its mark, or no text
         raise _complaint(path, _NO_TEXT, encoding)
-    decimal_comma = separator == ";" and _COMMA.search(sample) and not _POINT.search(sample)
-    # A row must fit in a block, and is longer than the names where these are short. Each block
-    # becomes a piece of each column, which costs more than small numbers do.
-    block = max(_SAMPLE, 256 * sum(map(len, names)))
-
-    @contextmanager
-    def reading(
-        read: Callable[..., Any], columns: list[str], types: dict[str, Any]
-    ) -> Iterator[Any]:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            yield read(
-                stream,
-                read_options=pa.csv.ReadOptions(block_size=block, encoding=encoding),
-                parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-                convert_options=pa.csv.ConvertOptions(
-                    include_columns=columns,
-                    column_types=types,
-                    null_values=list(MISSING),
-                    decimal_point="," if decimal_comma else ".",
-                ),
-            )
-
-    def batches(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        types = dict(zip(schema.names, schema.types, strict=True))
-        with (
-            _as_data_errors(path, encoding, separator),
-            reading(pa.csv.open_csv, schema.names, types) as reader,
-        ):
-            yield from reader
-
-    def narrow(columns: list[str], types: dict[str, Any]) -> pa.Table:
-        """A wide table in a fraction of the bytes, if it holds what its first rows do.
-
-        Thousands of columns are mostly flags and counts. Those that are small in the first rows
-        are read as small numbers, and rows one block at a time.
-        """
-        small = {pa.int64(): pa.int16(), pa.float64(): pa.float32()}
-        with reading(pa.csv.open_csv, columns, types) as reader:
-            for name, column in zip(columns, reader.read_next_batch().columns, strict=True):
-                if column.type in small:
-                    least, most = pc.min_max(column).as_py().values()
-                    if least is not None and least >= -_SMALL and most <= _SMALL:
-                        types = types | {name: small[column.type]}
-        with reading(pa.csv.open_csv, columns, types) as reader:
-            return reader.read_all()
-
-    def load(columns: list[str], text: Collection[str]) -> pa.Table:
-        types = dict.fromkeys(text, pa.string())
-        table = None
-        with _as_data_errors(path, encoding, separator):
-            if len(columns) > _WIDE:
-                with suppress(pa.ArrowInvalid, StopIteration):
-                    table = narrow(columns, types)
-            if table is None:
-                with reading(pa.csv.read_csv, columns, types) as whole:
-                    table = whole
-        if any(pa.types.is_binary(field.type) for field in table.schema):  # bytes that are no text
-            raise _complaint(path, _NO_TEXT, encoding)
-        return table
-
+    decimal_comma = bool(separator == ";" and _COMMA.search(sample) and not _POINT.search(sample))
     notes: tuple[str, ...] = ()
     if separator != "," and not (separator == "\t" and ".tsv" in path.suffixes):
         comma = ", and the decimal point is a comma" if decimal_comma else ""
         notes = (f"{path}: columns are separated by a {_SEPARATORS[separator]}{comma}",)
     if encoding not in (_UTF_8, _WINDOWS):
         notes += (f"{path}: its encoding is {encoding}",)
-    return UnreadTable(str(path), names, load, notes, batches, warnings=warnings)
+    block = max(_SAMPLE, 256 * sum(map(len, names)))
+    file = _TextFile(path, encoding, separator, decimal_comma, block)
+    return UnreadTable(str(path), names, file.load, notes, file.batches, warnings=warnings)
 
 
 @contextmanager
