@@ -23,7 +23,7 @@ def test_models_that_may_be_chosen_are_kept_and_others_not(monkeypatch):
     monkeypatch.setattr(candidate, "_KEPT", 4)
     problem = toy_problem()
     found = search(problem, [Toy("good", 0.9), Toy("fair", 0.7)], time=None, trials=6, seed=0)
-    kept = [one for one in found.candidates if one.fits and one.has_models]
+    kept = [one for one in found.candidates if one.models]
     assert 4 <= len(kept) < 12
     assert {*best_few(found.complete())} <= {*kept}
 
@@ -52,8 +52,8 @@ def test_the_best_of_a_kind_keeps_its_models_until_it_has_all_splits(monkeypatch
         (tried.fits,) = kind.fit(problem, [tried.setting], [0])
         tried.scores = {0: share}
         found.update([tried])
-    assert even[0].has_models
-    assert sum(one.has_models and bool(one.fits) for one in even) < 4
+    assert even[0].models
+    assert sum(bool(one.models) for one in even) < 4
     assert best_few([late]) == [late]
 
 
@@ -80,8 +80,8 @@ def test_what_is_chosen_has_models_whichever_splits_decide(good, monkeypatch):
     kinds = [Uneven("uneven", 0.6), Toy("even", 0.65), Toy("one", good, first_only=True)]
     for seed in range(5):
         found = search(problem, kinds, time=None, trials=6, seed=seed)
-        assert found.complete()[0].has_models
-        assert all(one.has_models for one in choose(problem, found).candidates)
+        assert found.complete()[0].models
+        assert all(one.models for one in choose(problem, found).candidates)
 
 
 @pytest.fixture

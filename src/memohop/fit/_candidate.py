@@ -72,11 +72,6 @@ class Fit:
     test: Outputs
     part: FittedModel | None = None
 
-    @property
-    def is_sound(self) -> bool:
-        """Whether all outputs are finite."""
-        return bool(np.isfinite(self.val).all() and np.isfinite(self.test).all())
-
 
 class Cost(NamedTuple):
     """What a fit takes at least: seconds to be worth starting, and bytes of RAM."""
@@ -168,9 +163,9 @@ class Candidate:
         return float(np.mean(scores)) if scores else -math.inf
 
     @property
-    def has_models(self) -> bool:
-        """Whether its models are at hand: a search forgets those of candidates that fell behind."""
-        return all(fit.part is not None for fit in self.fits.values())
+    def models(self) -> list[FittedModel]:
+        """Its models, as far as the search has not forgotten them."""
+        return [fit.part for fit in self.fits.values() if fit.part is not None]
 
 
 @dataclass(eq=False)
@@ -194,13 +189,9 @@ class Search:
     left_out: tuple[str, ...] = ()
     ranked: list[Candidate] = field(default_factory=list)
 
-    def best(self) -> dict[str, Candidate]:
-        """The best candidate of each kind, the best kind first."""
-        return best_of_kinds(self.ranked)
-
     def hopeful(self) -> list[Candidate]:
         """The best candidate of each of the better kinds."""
-        best = [*self.best().values()]
+        best = [*best_of_kinds(self.ranked).values()]
         return best[: math.ceil(len(best) / 2)]
 
     def complete(self) -> list[Candidate]:

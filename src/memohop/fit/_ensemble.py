@@ -29,7 +29,6 @@ from memohop.data.splits import Mask
 from memohop.fit._candidate import (
     Candidate,
     Family,
-    Fit,
     Look,
     Progress,
     Search,
@@ -176,7 +175,7 @@ def choose(
             score, they are not shifted then: that would undo it.
         look: Called now and then; if it raises ``Enough``, probabilities are calibrated roughly.
     """
-    ready = [tried for tried in search.complete() if tried.has_models]
+    ready = [tried for tried in search.complete() if len(tried.models) == len(tried.fits)]
     considered = ready[:1] if single else best_few(ready)
     weights = choose_weights(problem, considered, search.splits)
     weights = np.where(weights < _LEAST, 0, weights)
@@ -217,9 +216,7 @@ def fit_to_all(
     """
     ending, end = problem.for_the_end(), clock.monotonic() + FITTING * seconds
     order = [chosen.candidates[index] for index in np.argsort(-chosen.weights, kind="stable")]
-    models = {
-        tried: [fit.part for fit in tried.fits.values() if fit.part is not None] for tried in order
-    }
+    models = {tried: tried.models for tried in order}
     doing, turn = "", 0
 
     def look() -> None:
@@ -239,13 +236,13 @@ def fit_to_all(
                     FitJob(doing, [tried.setting], splits[first : first + each], left)
                     for first in range(0, count, each)
                 ]
-                fits: dict[int, Fit] = {}
+                again = Candidate(tried.setting)
                 for _, answer in execute(iter(jobs)):
                     if not isinstance(answer, Lost):
-                        fits |= answer[0][0]
-                if _is_as_good(problem, tried, ending, fits):
-                    of_split = [fits[split].part for split in sorted(fits)]
-                    models[tried] = [part for part in of_split if part is not None]
+                        again.fits |= answer[0][0]
+                again.fits = dict(sorted(again.fits.items()))
+                if _is_as_good(problem, tried, ending, again):
+                    models[tried] = again.models
     except KeyboardInterrupt:
         pass  # what has not been fitted keeps the models of the search
     weights = dict(zip(chosen.candidates, chosen.weights.tolist(), strict=True))
@@ -253,9 +250,7 @@ def fit_to_all(
     return Ensemble(tuple(components), chosen.calibration)
 
 
-def _is_as_good(
-    problem: Problem, candidate: Candidate, ending: Problem, fits: Mapping[int, Fit]
-) -> bool:
+def _is_as_good(problem: Problem, candidate: Candidate, ending: Problem, again: Candidate) -> bool:
     """Whether models that learned from more labels are not worse than those of the search.
 
     They might be, if time ran out or a network diverged. Both are scored on the same nodes, those
@@ -266,11 +261,12 @@ def _is_as_good(
         problem: The problem of the search.
         candidate: A candidate with its fits in the search.
         ending: The problem of the kept models.
-        fits: Its fits to that.
+        again: The same with its fits to that.
     """
-    if not fits or not all(fit.is_sound for fit in fits.values()):
+    outputs = [outputs for fit in again.fits.values() for outputs in (fit.val, fit.test)]
+    if not outputs or not all(np.isfinite(each).all() for each in outputs):
         return False
-    before, after = _of_validation(problem, candidate.fits), _of_validation(ending, fits)
+    before, after = _of_validation(problem, candidate), _of_validation(ending, again)
     both = np.isfinite(before[:, 0]) & np.isfinite(after[:, 0])
     before, after = before[both], after[both]
     if problem.score(after, both) >= problem.score(before, both):
@@ -278,10 +274,9 @@ def _is_as_good(
     return not paired_interval(problem, both, before, after).above_zero
 
 
-def _of_validation(problem: Problem, fits: Mapping[int, Fit]) -> Outputs:
+def _of_validation(problem: Problem, candidate: Candidate) -> Outputs:
     """What each node was said to be when it validated, ``[nodes, outputs]``; NaN if it did not."""
-    width = next(iter(fits.values())).val.shape[1]
-    said = np.full((problem.nodes, width), np.nan, dtype=np.float32)
-    for split, fit in fits.items():
+    said = np.full((problem.nodes, max(problem.classes, 1)), np.nan, dtype=np.float32)
+    for split, fit in candidate.fits.items():
         said[problem.masks.val[:, split]] = fit.val
     return said

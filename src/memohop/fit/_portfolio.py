@@ -308,7 +308,7 @@ class Portfolio:
             return None
         left, on_all = self.left(), self._usual_seconds(name) * len(self.search.splits)
         splits = self.search.splits if on_all <= _LITTLE * left else self.search.splits[:1]
-        family, best = self.families[name], self.search.best()[name]
+        family, best = self.families[name], best_of_kinds(self.search.ranked)[name]
         while self.waiting[name]:
             setting = self.waiting[name].pop(0)
             least = family.cost(self.problem, setting).seconds * len(splits)
@@ -329,7 +329,7 @@ class Portfolio:
         which many settings were tried after its best one. With a number of trials, the seconds do
         not count.
         """
-        best, left = self.search.best(), self.left()
+        best, left = best_of_kinds(self.search.ranked), self.left()
         names = [name for name in best if self.trials is None or self.count(name) < self.trials]
         self.search.stopped = "time" if names else "trials"
         # After a promising result on one split there must be time for all of them.

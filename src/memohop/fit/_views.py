@@ -287,8 +287,8 @@ def positions(
 
 def _ends(inputs: Inputs) -> dict[str, sparse.csr_array]:
     """The matrices that positions are made of."""
-    near = inputs.neighbourhood
-    return {"out ": near.out, "in ": near.into} if near.directed else {"": near.both}
+    ways = inputs.neighbourhood.ways
+    return {name: way for name, way in ways.items() if name or len(ways) == 1}
 
 
 def _inverse_root(matrix: sparse.csr_array) -> NDArray[np.float32]:
