@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from importlib import resources
-from itertools import pairwise
 
 import pytest
 
@@ -67,13 +66,8 @@ def test_everything_stays_inside_the_drawing():
 
 def test_what_users_write_is_escaped():
     root = chart(series('<b> & "quotes"'), mark=VerticalMark(0.5, "a < b & c"))
-    assert '<b> & "quotes"' in texts(root)
-    assert "a < b & c" in texts(root)
-    titles = [title.text for title in root.iter(f"{SVG}title")]
-    assert titles[0] == '<b> & "quotes" at 0.1'
-
-
-def test_a_title_cannot_break_out_of_its_attribute():
+    assert {'<b> & "quotes"', "a < b & c"} <= texts(root).keys()
+    assert next(root.iter(f"{SVG}title")).text == '<b> & "quotes" at 0.1'
     root = ET.fromstring(draw_chart([series()], title='x" onload="y', x=X, y=Y))
     assert root.get("aria-label") == 'x" onload="y'
     assert root.get("onload") is None
@@ -86,13 +80,6 @@ def test_a_band_is_cut_off_at_the_axis():
     ticks = texts(root)
     assert max(heights) == pytest.approx(float(ticks["20"].get("y")) - 4.5, abs=0.02)
     assert min(heights) == pytest.approx(float(ticks["100"].get("y")) - 4.5, abs=0.02)
-
-
-def test_labels_of_lines_that_end_together_do_not_overlap():
-    names = ("one", "two", "three", "four")
-    root = chart(*(series(name) for name in names))
-    heights = sorted(float(texts(root)[name].get("y")) for name in names)
-    assert all(b - a >= 15 for a, b in pairwise(heights))
 
 
 @pytest.mark.parametrize(
@@ -113,11 +100,6 @@ def test_round_ticks():
     assert ChartAxis("percent", 30, 100, 10).ticks == [30, 40, 50, 60, 70, 80, 90, 100]
 
 
-def test_ink_is_for_the_chart_as_a_file():
-    assert chart(ink="#797979").get("color") == "#797979"
-    assert chart().get("color") is None
-
-
 def files(folder):
     for item in folder.iterdir():
         if item.is_dir():
@@ -135,12 +117,10 @@ def test_no_other_file_of_the_reports_has_a_colour():
     assert found == {"palette.py"}
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_each_theme_has_a_shade_of_every_hue(theme):
-    assert THEMES[theme].keys() == THEMES["light"].keys() >= HUES.keys()
-
-
-def test_a_chart_on_a_page_takes_its_colours_from_the_page():
+def test_a_chart_takes_its_colours_from_the_page_and_its_ink_from_who_asks():
+    assert chart(ink="#797979").get("color") == "#797979"
+    assert chart().get("color") is None
+    assert all(shades.keys() >= HUES.keys() for shades in THEMES.values())
     drawn = draw_chart([series()], title="one line", x=X, y=Y)
     assert "color:#0072b2" in drawn
     assert "color:var(--blue)" in themed(drawn)
